@@ -1,0 +1,110 @@
+//! The command line of `paceline pub`.
+
+use crate::args::{self, CardSpec, NodeArgs};
+use clap::ArgGroup;
+use paceline::{Kind, Tag};
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const AFTER: &str = "\
+.mjpeg and .mjpg files are published picture by picture, 30 a second if not said; .y4m files as raw \
+I420 pictures at their own rate. Other files and standard input are published line by line as text, \
+or in pieces of --chunk bytes; without --hz or --period as fast as they come.
+Loss tolerance and delay bounds belong to subscribers: each states its own (paceline sub --loss \
+--within).";
+
+/// `paceline pub`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = AFTER,
+    group(ArgGroup::new("source").required(true).args(["stdin", "file", "test_card"])),
+    group(ArgGroup::new("pace").args(["hz", "period"]))
+)]
+pub(crate) struct PubArgs {
+    /// The tag to publish on, such as robot/camera
+    #[arg(value_parser = |text: &str| Tag::new(text))]
+    pub(crate) tag: Tag,
+    /// Publishes standard input
+    #[arg(value_name = "-", value_parser = dash)]
+    pub(crate) stdin: Option<Dash>,
+    /// Publishes this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Publishes pictures that show their number and time, 30 a second if not said
+    #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]
+    pub(crate) test_card: Option<CardSpec>,
+    /// Samples per second
+    #[arg(long, value_parser = args::rate, conflicts_with = "test_card")]
+    pub(crate) hz: Option<f64>,
+    /// Milliseconds from sample to sample
+    #[arg(long, value_name = "MS", value_parser = args::period, conflicts_with = "test_card")]
+    pub(crate) period: Option<f64>,
+    /// Sends late samples too: what is late is still worth something (commands, files)
+    #[arg(long)]
+    pub(crate) late: bool,
+    /// Begins again at the end of the file
+    #[arg(long = "loop", requires = "file")]
+    pub(crate) repeat: bool,
+    /// Ends after this many samples
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(crate) count: Option<u64>,
+    /// Publishes pieces of this many bytes, not lines
+    #[arg(long, value_name = "BYTES", value_parser = args::chunk, conflicts_with = "test_card")]
+    pub(crate) chunk: Option<usize>,
+    /// JPEG quality of the test card, 1 to 100
+    #[arg(long, value_parser = args::quality, default_value = "80")]
+    pub(crate) quality: u8,
+    /// The media type of the samples, if not the file's own
+    #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
+    pub(crate) encoding: Option<String>,
+    /// data, state or picture: of state and pictures a newer one replaces one that still waits
+    #[arg(long, value_parser = args::kind)]
+    pub(crate) kind: Option<Kind>,
+    /// Waits at most this many seconds for a subscriber before the first sample; 1 for files and
+    /// standard input, 0 for the test card and with --loop
+    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    pub(crate) wait: Option<Duration>,
+    /// Prints one line of JSON a second
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only to say where it belongs
+    #[arg(long, value_name = "X/Y", hide = true, value_parser = loss)]
+    pub(crate) loss: Option<Infallible>,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+impl PubArgs {
+    /// The rate that was asked for.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        self.hz.or(self.period.map(|millis| 1_000.0 / millis))
+    }
+}
+
+/// The lone `-` that stands for standard input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dash;
+
+fn dash(text: &str) -> Result<Dash, String> {
+    match text {
+        "-" => Ok(Dash),
+        other => Err(format!("must be - for standard input; for a file write --file {other}")),
+    }
+}
+
+fn encoding(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=255 => Ok(text.to_owned()),
+        bytes => Err(format!(
+            "has {bytes} bytes, must have from 1 to 255; application/json is one"
+        )),
+    }
+}
+
+fn loss(text: &str) -> Result<Infallible, String> {
+    Err(format!(
+        "a publisher has no loss tolerance, each subscriber states its own; give --loss {text} to \
+         paceline sub"
+    ))
+}

@@ -1,0 +1,153 @@
+//! Lines and pieces of files and of standard input, read on a thread of their own so that a silent
+//! input never keeps the command from ending.
+
+use super::source::Next;
+use anyhow::{Context as _, anyhow};
+use bytes::Bytes;
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// The longest line that is one sample.
+const LINE_MAX: usize = 4 * 1024 * 1024;
+/// Samples read ahead.
+const AHEAD: usize = 16;
+
+/// Samples from a reading thread.
+pub(crate) struct Pieces {
+    samples: Receiver<io::Result<Bytes>>,
+    from: String,
+    has_end: bool,
+}
+
+impl Pieces {
+    /// Begins to read `file`, or standard input: in pieces of `chunk` bytes, or line by line.
+    pub(crate) fn start(file: Option<&Path>, chunk: Option<usize>, repeat: bool) -> Self {
+        let (to, samples) = sync_channel(AHEAD);
+        let from =
+            file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
+        let file = file.map(Path::to_owned);
+        std::thread::spawn(move || {
+            let read = match file {
+                Some(file) => read_file(file, chunk, repeat, &to),
+                None => feed(&mut io::stdin().lock(), chunk, &to).map(drop),
+            };
+            if let Err(error) = read {
+                // Fails only when nobody waits for samples any more.
+                let _ = to.send(Err(error));
+            }
+        });
+        Self { samples, from, has_end: !repeat }
+    }
+
+    /// The next sample, if it is there within a short time.
+    pub(crate) fn next(&self) -> anyhow::Result<Next> {
+        match self.samples.recv_timeout(Duration::from_millis(50)) {
+            Ok(Ok(sample)) => Ok(Next::Sample(sample)),
+            Ok(Err(error)) => {
+                Err(anyhow!(error)).with_context(|| format!("cannot read {}", self.from))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Wait),
+            Err(RecvTimeoutError::Disconnected) => Ok(Next::End),
+        }
+    }
+
+    /// True if it ends by itself.
+    pub(crate) const fn has_end(&self) -> bool {
+        self.has_end
+    }
+}
+
+fn read_file(
+    file: PathBuf,
+    chunk: Option<usize>,
+    repeat: bool,
+    to: &SyncSender<io::Result<Bytes>>,
+) -> io::Result<()> {
+    let mut input = BufReader::new(std::fs::File::open(file)?);
+    loop {
+        let fed = feed(&mut input, chunk, to)?;
+        if fed == 0 || !repeat {
+            return Ok(());
+        }
+        input.seek(SeekFrom::Start(0))?;
+    }
+}
+
+/// Sends the input sample by sample; returns how many were sent, 0 once nobody takes them.
+fn feed(
+    input: &mut impl BufRead,
+    chunk: Option<usize>,
+    to: &SyncSender<io::Result<Bytes>>,
+) -> io::Result<u64> {
+    let mut sent = 0;
+    loop {
+        let sample = match chunk {
+            Some(bytes) => piece(input, bytes)?,
+            None => line(input, sent + 1)?,
+        };
+        let Some(sample) = sample else { return Ok(sent) };
+        if to.send(Ok(sample)).is_err() {
+            return Ok(0);
+        }
+        sent += 1;
+    }
+}
+
+/// The next `bytes` bytes, fewer at the end.
+fn piece(input: &mut impl BufRead, bytes: usize) -> io::Result<Option<Bytes>> {
+    let mut piece = Vec::new();
+    input.take(bytes as u64).read_to_end(&mut piece)?;
+    Ok((!piece.is_empty()).then(|| piece.into()))
+}
+
+/// The next line without its end.
+fn line(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
+    let mut line = Vec::new();
+    input.take(LINE_MAX as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+    } else if line.len() > LINE_MAX {
+        return Err(io::Error::other(format!(
+            "line {number} has more than {LINE_MAX} bytes; give --chunk to publish it in pieces"
+        )));
+    }
+    Ok(Some(line.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(mut input: &[u8], chunk: Option<usize>) -> Vec<Bytes> {
+        let (to, samples) = sync_channel(64);
+        feed(&mut input, chunk, &to).unwrap();
+        drop(to);
+        samples.iter().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn lines_lose_their_ends_and_empty_ones_count() {
+        assert_eq!(all(b"a\r\n\nlast", None), ["a", "", "last"]);
+        assert!(all(b"", None).is_empty());
+    }
+
+    #[test]
+    fn pieces_have_the_size_asked_for_save_the_last() {
+        assert_eq!(all(b"abcde", Some(2)), ["ab", "cd", "e"]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+        let mut endless = BufReader::new(io::repeat(b'x'));
+        let error = line(&mut endless, 1).unwrap_err();
+        assert!(error.to_string().contains("line 1 has more than 4194304 bytes; give --chunk"));
+    }
+}

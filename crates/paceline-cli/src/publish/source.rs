@@ -1,0 +1,165 @@
+//! Where the samples come from.
+
+use super::args::PubArgs;
+use super::pictures::{self, Pictures};
+use super::pieces::Pieces;
+use crate::args::CardSpec;
+use anyhow::Context as _;
+use bytes::Bytes;
+use paceline::{Encoding, Size};
+use paceline_media::TestCard;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What is known of a source before its first sample.
+pub(crate) struct Origin {
+    /// The media type of its samples.
+    pub(crate) encoding: Encoding,
+    /// Samples per second; `None` for as fast as they come.
+    pub(crate) hz: Option<f64>,
+    /// The size of its pictures.
+    pub(crate) size: Option<Size>,
+    /// Its largest sample.
+    pub(crate) bytes_max: Option<u64>,
+    /// How long its first sample may wait for a subscriber.
+    pub(crate) wait: Duration,
+    /// What to call it.
+    pub(crate) what: String,
+}
+
+/// A source that is ready.
+pub(crate) struct Opened {
+    /// What is known of it.
+    pub(crate) origin: Origin,
+    /// Its samples.
+    pub(crate) feed: Source,
+}
+
+/// The samples.
+pub(crate) enum Source {
+    /// Drawn one by one.
+    Card(Box<Card>),
+    /// Pictures of a file.
+    Pictures(Pictures),
+    /// Lines or pieces.
+    Pieces(Pieces),
+}
+
+/// The answer to a request for a sample.
+pub(crate) enum Next {
+    /// Here it is.
+    Sample(Bytes),
+    /// Not yet.
+    Wait,
+    /// There is none left.
+    End,
+}
+
+/// A test card and how to encode it.
+pub(crate) struct Card {
+    card: TestCard,
+    quality: u8,
+}
+
+impl Source {
+    /// Sample number `number`.
+    pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
+        match self {
+            Self::Card(card) => {
+                let picture = card.card.draw_jpeg(number, unix_micros(), card.quality);
+                Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
+            }
+            Self::Pictures(pictures) => Ok(pictures.next(number)),
+            Self::Pieces(pieces) => pieces.next(),
+        }
+    }
+
+    /// True if it ends by itself.
+    pub(crate) const fn has_end(&self) -> bool {
+        match self {
+            Self::Card(_) => false,
+            Self::Pictures(pictures) => !pictures.repeats(),
+            Self::Pieces(pieces) => pieces.has_end(),
+        }
+    }
+
+    /// True if a sample that comes late loses its place; false if it only waits for its turn.
+    pub(crate) const fn keeps_time(&self) -> bool {
+        matches!(self, Self::Card(_) | Self::Pictures(_))
+    }
+}
+
+/// Opens what the command line names.
+pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
+    if let Some(spec) = args.test_card {
+        return card(spec, args.quality);
+    }
+    let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
+        return Ok(pieces(args, None));
+    };
+    let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
+    match extension.to_ascii_lowercase().as_str() {
+        "mjpeg" | "mjpg" => pictures::open_mjpeg(args, file),
+        "y4m" => pictures::open_y4m(args, file),
+        _ => {
+            if args.repeat && args.rate().is_none() {
+                return Err(crate::exit::usage(format!(
+                    "--loop: {} has no rate of its own; give --hz or --period",
+                    file.display()
+                )));
+            }
+            std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+            Ok(pieces(args, Some(file)))
+        }
+    }
+}
+
+fn card(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
+    let mut card =
+        TestCard::new(spec.size).map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
+    card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
+    let CardSpec { size, hz } = spec;
+    Ok(Opened {
+        origin: Origin {
+            encoding: Encoding::Jpeg,
+            hz: Some(hz),
+            size: Some(Size { width: size.width, height: size.height }),
+            bytes_max: None,
+            wait: Duration::ZERO,
+            what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
+        },
+        feed: Source::Card(Box::new(Card { card, quality })),
+    })
+}
+
+fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
+    let encoding = match (&args.encoding, args.chunk) {
+        (Some(name), _) => Encoding::new(name),
+        (None, Some(_)) => Encoding::Bytes,
+        (None, None) => Encoding::Text,
+    };
+    let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
+    let how = match args.chunk {
+        Some(bytes) => format!("in pieces of {bytes} bytes"),
+        None => "line by line".to_owned(),
+    };
+    let hz = args.rate();
+    let rate = hz.map_or_else(|| "as it comes".to_owned(), |hz| format!("at {hz} Hz"));
+    Opened {
+        origin: Origin {
+            encoding: encoding.clone(),
+            hz,
+            size: None,
+            bytes_max: args.chunk.map(|bytes| bytes as u64),
+            wait: Duration::from_secs(u64::from(!args.repeat)),
+            what: format!("{from} {how} {rate}, {encoding}"),
+        },
+        feed: Source::Pieces(Pieces::start(file, args.chunk, args.repeat)),
+    }
+}
+
+/// The time of day in microseconds since 1970, for the card to show.
+pub(crate) fn unix_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

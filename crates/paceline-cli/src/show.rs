@@ -1,0 +1,149 @@
+//! Writing to the terminal: lines, JSON, notes, and a block that updates in place.
+
+use crate::exit::StdoutClosed;
+use anyhow::Context as _;
+use serde::Serialize;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+/// Writes one line to standard output.
+pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+    written(writeln!(io::stdout().lock(), "{text}"))
+}
+
+/// Writes one line of JSON to standard output.
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(&serde_json::to_string(value).context("cannot write JSON")?)
+}
+
+/// Tells a reader who went away from other failures of standard output.
+pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+/// A block of text that is replaced at each update on a terminal, and appended elsewhere.
+pub(crate) struct Block {
+    to_stderr: bool,
+    terminal: bool,
+    shown: usize,
+}
+
+impl Block {
+    /// On standard output.
+    pub(crate) fn on_stdout() -> Self {
+        Self { to_stderr: false, terminal: io::stdout().is_terminal(), shown: 0 }
+    }
+
+    /// On standard error, where standard output carries payloads.
+    pub(crate) fn on_stderr() -> Self {
+        Self { to_stderr: true, terminal: io::stderr().is_terminal(), shown: 0 }
+    }
+
+    /// True if a person looks on, so that updates happen in place.
+    pub(crate) const fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Shows `text` in place of what was shown before.
+    pub(crate) fn update(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut out = String::new();
+        if self.terminal && self.shown > 0 {
+            out.push_str(&format!("\x1b[{}F\x1b[J", self.shown));
+        }
+        let width = if self.terminal { terminal_width() } else { usize::MAX };
+        self.shown = 0;
+        for line in text.lines() {
+            out.extend(line.chars().take(width));
+            out.push('\n');
+            self.shown += 1;
+        }
+        if self.to_stderr {
+            // Nobody reads: what the command is for goes on.
+            let _ = io::stderr().write_all(out.as_bytes());
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
+    }
+
+    /// Writes a line to standard error; the next update goes below it.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.shown = 0;
+        note(text);
+    }
+}
+
+/// Writes a line to standard error.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.map_or(100, |size| usize::from(size.ws_col)).max(20)
+}
+
+/// Microseconds as milliseconds: two digits below 10, one below 100.
+pub(crate) fn millis(micros: u64) -> String {
+    let (whole, rest) = (micros / 1_000, micros % 1_000);
+    match whole {
+        0..=9 => format!("{whole}.{:02}", rest / 10),
+        10..=99 => format!("{whole}.{}", rest / 100),
+        _ => whole.to_string(),
+    }
+}
+
+/// A duration in whole microseconds.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A bit rate with its unit.
+pub(crate) fn bits(bits_per_s: u64) -> String {
+    paceline::Capacity::from_bits_per_s(bits_per_s)
+        .map_or_else(|_| "0 bit/s".to_owned(), |rate| rate.to_string())
+}
+
+/// Drops as `12: 10 deadline_missed, 2 queue_full`, or `0`.
+pub(crate) fn drops(drops: &paceline::Drops) -> String {
+    let reasons: Vec<String> =
+        drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    match reasons.len() {
+        0 => "0".to_owned(),
+        _ => reasons.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        assert_eq!(millis(0), "0.00");
+        assert_eq!(millis(1_239), "1.23");
+        assert_eq!(millis(45_678), "45.6");
+        assert_eq!(millis(200_000), "200");
+        assert_eq!(bits(2_000_000), "2 Mbit/s");
+        assert_eq!(bits(0), "0 bit/s");
+    }
+
+    #[test]
+    fn drops_name_their_reasons() {
+        let mut dropped = paceline::Drops::default();
+        assert_eq!(drops(&dropped), "0");
+        dropped.add(paceline::DropReason::QueueFull, 2);
+        dropped.add(paceline::DropReason::DeadlineMissed, 10);
+        assert_eq!(drops(&dropped), "10 deadline_missed, 2 queue_full");
+    }
+
+    #[test]
+    fn a_reader_who_left_is_no_failure() {
+        let gone = written(Err(io::ErrorKind::BrokenPipe.into())).unwrap_err();
+        assert!(gone.is::<StdoutClosed>());
+        assert!(!written(Err(io::ErrorKind::Other.into())).unwrap_err().is::<StdoutClosed>());
+    }
+}

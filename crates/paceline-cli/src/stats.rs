@@ -1,0 +1,208 @@
+//! Counting what was delivered: rates, ages, percentiles. Bounded memory whatever the run.
+
+use paceline::{Delivery, Drops};
+use serde::{Serialize, Serializer};
+use std::time::Instant;
+
+/// Values below this have a slot each; above, each doubling has half as many.
+const EXACT: u64 = 128;
+const SLOTS_PER_DOUBLING: u64 = EXACT / 2;
+const SLOTS: usize = 58 * 64 + 64;
+
+/// A distribution of microseconds, exact to 1/64 of the value.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram {
+    counts: Vec<u64>,
+    total: u64,
+    max: u64,
+}
+
+impl Histogram {
+    /// An empty distribution.
+    pub(crate) fn new() -> Self {
+        Self { counts: vec![0; SLOTS], total: 0, max: 0 }
+    }
+
+    /// Counts one value.
+    pub(crate) fn add(&mut self, value: u64) {
+        let slot = usize::try_from(slot_of(value)).unwrap_or(SLOTS - 1);
+        if let Some(count) = self.counts.get_mut(slot) {
+            *count += 1;
+            self.total += 1;
+            self.max = self.max.max(value);
+        }
+    }
+
+    /// The value that `permille` of 1000 values do not exceed; 0 if there are none.
+    pub(crate) fn permille(&self, permille: u64) -> u64 {
+        let rank = (self.total * permille).div_ceil(1_000).max(1);
+        let mut seen = 0;
+        for (slot, count) in (0u64..).zip(&self.counts) {
+            seen += count;
+            if seen >= rank {
+                return highest_of(slot).min(self.max);
+            }
+        }
+        self.max
+    }
+
+    /// The greatest value, exact.
+    pub(crate) const fn max(&self) -> u64 {
+        self.max
+    }
+}
+
+/// The slot that counts `value`.
+const fn slot_of(value: u64) -> u64 {
+    if value < EXACT {
+        return value;
+    }
+    let shift = (63 - value.leading_zeros() - 6) as u64;
+    shift * SLOTS_PER_DOUBLING + (value >> shift)
+}
+
+/// The greatest value of a slot.
+const fn highest_of(slot: u64) -> u64 {
+    if slot < EXACT {
+        return slot;
+    }
+    let shift = slot / SLOTS_PER_DOUBLING - 1;
+    let mantissa = slot - shift * SLOTS_PER_DOUBLING;
+    (mantissa << shift) + ((1 << shift) - 1)
+}
+
+/// Ages at delivery in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Ages {
+    /// Half of the samples were no older.
+    pub(crate) p50: u64,
+    /// 99 in 100 samples were no older.
+    pub(crate) p99: u64,
+    /// The oldest.
+    pub(crate) max: u64,
+}
+
+/// What one subscriber was delivered, in all or since some moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    /// Samples.
+    pub(crate) delivered: u64,
+    /// Payload bytes.
+    pub(crate) bytes: u64,
+    /// Samples later than the delay bound.
+    pub(crate) late: u64,
+    from: Option<Instant>,
+    last: Option<Instant>,
+    intervals: u32,
+    ages: Histogram,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            delivered: 0,
+            bytes: 0,
+            late: 0,
+            from: None,
+            last: None,
+            intervals: 0,
+            ages: Histogram::new(),
+        }
+    }
+
+    /// Counts one sample that came at `now`.
+    pub(crate) fn add(&mut self, delivery: &Delivery, now: Instant) {
+        self.delivered += 1;
+        self.bytes += delivery.payload.len() as u64;
+        self.late += u64::from(delivery.late);
+        self.ages.add(u64::try_from(delivery.age.as_micros()).unwrap_or(u64::MAX));
+        self.arrive(now);
+    }
+
+    fn arrive(&mut self, now: Instant) {
+        match self.from {
+            None => self.from = Some(now),
+            Some(_) => self.intervals = self.intervals.saturating_add(1),
+        }
+        self.last = Some(now);
+    }
+
+    /// An empty tally whose first interval begins at the last sample of this one.
+    pub(crate) fn next(&self) -> Self {
+        Self { from: self.last, last: self.last, ..Self::new() }
+    }
+
+    /// Samples per second: intervals between samples by the time they took. 0 without an interval.
+    pub(crate) fn rate_hz(&self) -> f64 {
+        match (self.from, self.last) {
+            (Some(from), Some(last)) if last > from => {
+                round3(f64::from(self.intervals) / (last - from).as_secs_f64())
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// The ages of its samples.
+    pub(crate) fn ages(&self) -> Ages {
+        Ages { p50: self.ages.permille(500), p99: self.ages.permille(990), max: self.ages.max() }
+    }
+}
+
+/// Three digits behind the point, as all rates in JSON.
+pub(crate) fn round3(value: f64) -> f64 {
+    (value * 1_000.0).round() / 1_000.0
+}
+
+/// Writes drops as `{"reason": count}`, only the reasons that occurred.
+pub(crate) fn drops_by_reason<S: Serializer>(drops: &Drops, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(drops.iter().map(|(reason, count)| (reason.name(), count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn slots_follow_each_other_without_gaps() {
+        for slot in 0..SLOTS as u64 - 1 {
+            let high = highest_of(slot);
+            assert_eq!(slot_of(high), slot);
+            assert_eq!(slot_of(high + 1), slot + 1);
+        }
+        assert_eq!(slot_of(u64::MAX), SLOTS as u64 - 1);
+        assert_eq!(highest_of(SLOTS as u64 - 1), u64::MAX);
+    }
+
+    #[test]
+    fn percentiles_are_exact_below_128_and_to_a_64th_above() {
+        let mut ages = Histogram::new();
+        assert_eq!(ages.permille(990), 0);
+        for value in 1..=100 {
+            ages.add(value);
+        }
+        assert_eq!((ages.permille(500), ages.permille(990), ages.max()), (50, 99, 100));
+        ages.add(1_000_000);
+        assert_eq!(ages.permille(1_000), 1_000_000);
+        let mut late = Histogram::new();
+        late.add(100_000);
+        late.add(200_000);
+        let median = late.permille(500);
+        assert!((100_000..100_000 + 100_000 / 64 + 1).contains(&median), "{median}");
+    }
+
+    #[test]
+    fn a_rate_counts_intervals_not_samples() {
+        let start = Instant::now();
+        let mut tally = Tally::new();
+        assert!(tally.rate_hz().abs() < f64::EPSILON);
+        for k in 0..31u32 {
+            tally.arrive(start + Duration::from_millis(100) * k);
+        }
+        assert!((tally.rate_hz() - 10.0).abs() < 1e-9);
+        let mut second = tally.next();
+        second.arrive(start + Duration::from_millis(3_200));
+        assert!((second.rate_hz() - 5.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,52 @@
+//! Ending when the user says so.
+
+use anyhow::Context as _;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest time in which a stop goes unnoticed.
+pub(crate) const STOP_SLICE: Duration = Duration::from_millis(50);
+
+/// Becomes true when the command is to end. Clones see the same stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// A stop requested by SIGINT or SIGTERM. The second such signal ends the process at once.
+    pub(crate) fn on_signals() -> anyhow::Result<Self> {
+        let stop = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            let code = i32::from(crate::exit::INTERRUPTED);
+            signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop.0))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.0)))
+                .with_context(|| format!("cannot watch for signal {signal}"))?;
+        }
+        Ok(stop)
+    }
+
+    /// Asks for the end.
+    pub(crate) fn request(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once the end was asked for.
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps until `due` or until the end is asked for, which it returns.
+    pub(crate) fn wait_until(&self, due: Instant) -> bool {
+        loop {
+            if self.requested() {
+                return true;
+            }
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            std::thread::sleep(left.min(STOP_SLICE));
+        }
+    }
+}

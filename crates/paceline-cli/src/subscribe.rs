@@ -1,0 +1,280 @@
+//! `paceline sub`: one subscriber, shown, written to a file or passed on.
+
+mod args;
+mod sample;
+mod sink;
+mod tags;
+
+pub(crate) use args::SubArgs;
+pub(crate) use sample::{picture_size, read_card};
+
+use crate::exit::{self, INTERRUPTED};
+use crate::show::{self, Block};
+use crate::stats::{Ages, Tally, drops_by_reason};
+use crate::stop::{STOP_SLICE, Stop};
+use paceline::{
+    Delivery, Drops, Node, PublisherId, RecvError, SubscribeError, Subscriber, SubscriberEvent,
+};
+use sample::SampleLine;
+use serde::Serialize;
+use sink::Sink;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+/// How long to wait for a publisher before saying that there is none.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct SummaryLine {
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    delivered: u64,
+    bytes: u64,
+    rate_hz: f64,
+    late: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    dropped: Drops,
+    age_us: Ages,
+    refused: Vec<String>,
+}
+
+/// Why it ended.
+enum End {
+    Count,
+    Timeout,
+    Stopped,
+}
+
+/// Subscribes until `--count`, `--timeout` or a signal.
+pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let sink = Sink::open(args)?;
+    let node = args.node.open()?;
+    let subscriber = declare(&node, args).map_err(|error| {
+        if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
+    })?;
+    let session = Session::new(args, &node, subscriber, sink);
+    let done = session.run(&stop);
+    node.close();
+    done
+}
+
+fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
+    let mut builder = node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue);
+    if let Some(n) = args.every {
+        builder = builder.every(n)?;
+    }
+    if let Some(hz) = args.max_hz {
+        builder = builder.max_hz(hz)?;
+    }
+    if let Some(size) = args.size {
+        builder = builder.size(size.width, size.height)?;
+    }
+    if let Some(bound) = args.within {
+        builder = builder.within(bound);
+    }
+    if let Some(loss) = args.loss {
+        builder = builder.loss(loss.x(), loss.y())?;
+    }
+    builder.declare()
+}
+
+struct Session<'a> {
+    args: &'a SubArgs,
+    node: &'a Node,
+    subscriber: Subscriber,
+    sink: Sink,
+    block: Block,
+    total: Tally,
+    window: Tally,
+    picture: String,
+    heard: bool,
+    noted: bool,
+    refused: BTreeMap<PublisherId, String>,
+    began: Instant,
+    tick: Instant,
+}
+
+impl<'a> Session<'a> {
+    fn new(args: &'a SubArgs, node: &'a Node, subscriber: Subscriber, sink: Sink) -> Self {
+        let began = Instant::now();
+        Self {
+            block: if args.to_stdout() { Block::on_stderr() } else { Block::on_stdout() },
+            args,
+            node,
+            subscriber,
+            sink,
+            total: Tally::new(),
+            window: Tally::new(),
+            picture: String::new(),
+            heard: false,
+            noted: false,
+            refused: BTreeMap::new(),
+            began,
+            tick: began + TICK,
+        }
+    }
+
+    fn run(mut self, stop: &Stop) -> anyhow::Result<ExitCode> {
+        let deadline = self.args.timeout.map(|timeout| self.began + timeout);
+        let end = loop {
+            if self.args.count.is_some_and(|count| self.total.delivered >= count) {
+                break End::Count;
+            }
+            let now = Instant::now();
+            if stop.requested() {
+                break End::Stopped;
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                break End::Timeout;
+            }
+            self.hear();
+            self.tick(now)?;
+            let until = deadline.unwrap_or(self.tick).min(self.tick).min(now + STOP_SLICE);
+            match self.subscriber.recv_timeout(until.saturating_duration_since(now)) {
+                Ok(delivery) => self.take(&delivery)?,
+                Err(RecvError::Timeout) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        self.hear();
+        self.summary()?;
+        self.verdict(&end)
+    }
+
+    fn take(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+        let now = Instant::now();
+        self.heard = true;
+        self.total.add(delivery, now);
+        self.window.add(delivery, now);
+        if self.args.json {
+            show::json(&SampleLine::new(delivery, self.args.read_card))?;
+        } else {
+            let size = picture_size(delivery).map(|size| format!("{size} ")).unwrap_or_default();
+            self.picture = format!("{size}{}", delivery.encoding);
+        }
+        self.sink.write(delivery, self.args, self.node)
+    }
+
+    /// What the subscriber is told beside samples.
+    fn hear(&mut self) {
+        while let Some(event) = self.subscriber.try_event() {
+            match event {
+                SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
+                SubscriberEvent::Refused(publisher, refusal) => {
+                    self.heard = true;
+                    let text = refusal.to_string();
+                    self.block.note(&format!("refused: publisher {publisher}: {text}"));
+                    self.refused.insert(publisher, text);
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Instant) -> anyhow::Result<()> {
+        if now < self.tick {
+            return Ok(());
+        }
+        while self.tick <= now {
+            self.tick += TICK;
+        }
+        if !self.heard && !self.noted && now >= self.began + PATIENCE {
+            self.noted = true;
+            let there = tags::there(self.node);
+            self.block.note(&format!(
+                "no publisher on {} yet; {there}; waiting on (Ctrl-C ends)",
+                self.args.pattern
+            ));
+        }
+        if !self.args.json && self.total.delivered > 0 {
+            let text = self.second();
+            self.block.update(&text)?;
+        }
+        self.window = self.window.next();
+        Ok(())
+    }
+
+    fn second(&self) -> String {
+        let (window, ages) = (&self.window, self.window.ages());
+        let dropped = self.subscriber.drops();
+        format!(
+            "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}",
+            window.rate_hz(),
+            self.picture,
+            show::millis(ages.p50),
+            show::millis(ages.p99),
+            show::millis(ages.max),
+            window.late,
+            show::drops(&dropped),
+        )
+    }
+
+    fn summary(&mut self) -> anyhow::Result<()> {
+        let (total, ages) = (&self.total, self.total.ages());
+        let dropped = self.subscriber.drops();
+        if self.args.json {
+            let refused = self.refused.values().cloned().collect();
+            return show::json(&SummaryLine {
+                summary: Summary {
+                    delivered: total.delivered,
+                    bytes: total.bytes,
+                    rate_hz: total.rate_hz(),
+                    late: total.late,
+                    dropped,
+                    age_us: ages,
+                    refused,
+                },
+            });
+        }
+        let text = format!(
+            "delivered {} samples, {} bytes, {:.2} Hz; age p50 {} p99 {} max {} ms; late {}; \
+             dropped {}",
+            total.delivered,
+            total.bytes,
+            total.rate_hz(),
+            show::millis(ages.p50),
+            show::millis(ages.p99),
+            show::millis(ages.max),
+            total.late,
+            show::drops(&dropped),
+        );
+        if self.args.to_stdout() { show::note(&text) } else { show::line(&text)? }
+        Ok(())
+    }
+
+    fn verdict(&self, end: &End) -> anyhow::Result<ExitCode> {
+        let (delivered, wanted) = (self.total.delivered, self.args.count);
+        match end {
+            End::Count => return Ok(ExitCode::SUCCESS),
+            End::Stopped if wanted.is_some() => return Ok(ExitCode::from(INTERRUPTED)),
+            End::Timeout if wanted.is_none() && delivered > 0 => return Ok(ExitCode::SUCCESS),
+            End::Stopped if delivered > 0 || self.refused.is_empty() => {
+                return Ok(ExitCode::SUCCESS);
+            }
+            End::Timeout | End::Stopped => {}
+        }
+        let asked = wanted.map_or_else(|| "no sample".to_owned(), |n| format!("{delivered} of {n} samples"));
+        let waited = self.args.timeout.map_or_else(
+            || "before the end".to_owned(),
+            |timeout| format!("within --timeout {} s", timeout.as_secs_f64()),
+        );
+        let why = if let Some((publisher, refusal)) = self.refused.first_key_value() {
+            format!("publisher {publisher} refused: {refusal}")
+        } else if self.heard {
+            "the publisher sends too few; give a longer --timeout or a lower --count".to_owned()
+        } else {
+            format!(
+                "no publisher on {}; {}; check the tag or start a publisher",
+                self.args.pattern,
+                tags::there(self.node)
+            )
+        };
+        Err(exit::refused(format!("{asked} {waited}: {why}")))
+    }
+}

@@ -1,0 +1,66 @@
+//! The command line of `paceline sub`.
+
+use crate::args::{self, NodeArgs};
+use paceline::{LossTolerance, Pattern, Proxy};
+use paceline_media::Size;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const AFTER: &str = "\
+Once a second it shows rate, size, age at delivery (p50, p99, max), late and dropped samples. --out \
+writes the payloads one after the other: JPEG pictures make an .mjpeg file; a name that ends in .y4m \
+makes a Y4M file. Text and JSON samples end with a line break each.";
+
+/// `paceline sub`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct SubArgs {
+    /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
+    #[arg(value_parser = |text: &str| Pattern::new(text))]
+    pub(crate) pattern: Pattern,
+    /// One sample in N
+    #[arg(long, value_name = "N", value_parser = args::every)]
+    pub(crate) every: Option<u32>,
+    /// At most this many samples per second, evenly spread
+    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
+    pub(crate) max_hz: Option<f64>,
+    /// Pictures of this size, at most the publisher's
+    #[arg(long, value_name = "WxH", value_parser = args::size)]
+    pub(crate) size: Option<Size>,
+    /// The delay bound in milliseconds, from publish to delivery
+    #[arg(long, value_name = "MS", value_parser = args::within)]
+    pub(crate) within: Option<Duration>,
+    /// Of each Y samples at most X may be late or lost
+    #[arg(long, value_name = "X/Y")]
+    pub(crate) loss: Option<LossTolerance>,
+    /// Where rate and size are reduced: publisher or subscriber
+    #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
+    pub(crate) proxy: Proxy,
+    /// How many samples wait here before the oldest is dropped
+    #[arg(long, value_name = "N", value_parser = args::queue, default_value = "64")]
+    pub(crate) queue: usize,
+    /// Writes the payloads to a file, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Ends after this many samples
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(crate) count: Option<u64>,
+    /// Ends after this many seconds; with code 3 if --count samples, or one, did not come
+    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Reads number and time off test cards, into card_frame and card_us
+    #[arg(long, requires = "json")]
+    pub(crate) read_card: bool,
+    /// Prints one line of JSON for each sample, and a summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+impl SubArgs {
+    /// True if standard output carries payloads.
+    pub(crate) fn to_stdout(&self) -> bool {
+        self.out.as_deref() == Some(Path::new("-"))
+    }
+}

@@ -1,0 +1,119 @@
+//! Tables of text: aligned columns within a width.
+
+/// Which side of its column a cell keeps to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// The widest table.
+pub(crate) const WIDTH: usize = 100;
+
+/// Rows under a head, as wide as their cells, cut to fit.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// An empty table with these columns.
+    pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row: one cell for each column.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
+        self.rows.push(cells);
+    }
+
+    /// True if it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table as lines of at most `width` characters: while it is wider, its widest column of
+    /// text gives way.
+    pub(crate) fn render(&self, width: usize) -> String {
+        let widths = self.widths(width);
+        let mut out = String::new();
+        let head = self.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+        for row in std::iter::once(&head).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, (_, align)), width) in row.iter().zip(&self.columns).zip(&widths) {
+                if !line.is_empty() {
+                    line.push_str("  ");
+                }
+                line.push_str(&fitted(cell, *width, *align));
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
+    fn widths(&self, width: usize) -> Vec<usize> {
+        let mut widths: Vec<usize> = self.columns.iter().map(|(name, _)| name.len()).collect();
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let gaps = 2 * widths.len().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > width {
+            let texts = widths.iter_mut().zip(&self.columns);
+            let texts = texts.filter(|(_, (_, align))| *align == Align::Left).map(|(w, _)| w);
+            match texts.max() {
+                Some(widest) if *widest > 4 => *widest -= 1,
+                _ => break,
+            }
+        }
+        widths
+    }
+}
+
+/// The cell at exactly `width` characters; a cut one ends in `~`.
+fn fitted(cell: &str, width: usize, align: Align) -> String {
+    let length = cell.chars().count();
+    if length > width {
+        let mut cut: String = cell.chars().take(width.saturating_sub(1)).collect();
+        cut.push('~');
+        return cut;
+    }
+    match align {
+        Align::Left => format!("{cell:<width$}"),
+        Align::Right => format!("{cell:>width$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&[("TAG", Align::Left), ("HZ", Align::Right)]);
+        table.row(vec!["robot/camera".to_owned(), "30.0".to_owned()]);
+        table.row(vec!["a".to_owned(), "5.0".to_owned()]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        assert_eq!(
+            table().render(WIDTH),
+            "TAG             HZ\nrobot/camera  30.0\na              5.0\n"
+        );
+    }
+
+    #[test]
+    fn a_wide_text_gives_way_and_says_so() {
+        assert_eq!(table().render(14), "TAG         HZ\nrobot/c~  30.0\na          5.0\n");
+        let mut wide = table();
+        wide.row(vec!["é".repeat(300), "1.0".to_owned()]);
+        assert!(wide.render(WIDTH).lines().all(|line| line.chars().count() <= WIDTH));
+    }
+}

@@ -1,0 +1,106 @@
+//! A test card: pictures that say which picture they are, to people and to programs.
+//!
+//! From top to bottom, in twentieths of the height: 10 of moving colour bars, 4 of digits
+//! (picture number, time of day), 6 rows of 24 black or white blocks. Block edges are
+//! fractions of the picture, so the blocks are found again at any scale.
+
+mod code;
+mod font;
+mod scenery;
+
+pub use code::{CardReading, read_card, read_card_jpeg};
+
+use crate::error::MediaError;
+use crate::jpeg;
+use crate::picture::{Picture, PictureBuf, PixelFormat};
+use crate::size::Size;
+use scenery::Scenery;
+
+/// The smallest test card: smaller ones could not be scaled down and still be read.
+const SIZE_MIN: Size = Size { width: 160, height: 120 };
+
+/// Brightness of black; with [`WHITE`] inside the range every player shows.
+const BLACK: u8 = 16;
+const WHITE: u8 = 235;
+
+/// Draws test cards of one size. The scenery is made once; a draw only moves it.
+///
+/// ```
+/// use paceline_media::{Size, TestCard, read_card};
+///
+/// let mut card = TestCard::new(Size::new(640, 480)?)?;
+/// let reading = read_card(&card.draw(42, 1_400_000)).unwrap();
+/// assert_eq!((reading.frame, reading.micros), (42, 1_400_000));
+/// # Ok::<(), paceline_media::MediaError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TestCard {
+    picture: PictureBuf,
+    scenery: Scenery,
+}
+
+impl TestCard {
+    /// A card of `size`, at least 160x120.
+    ///
+    /// # Errors
+    /// [`MediaError::CardSize`] for a smaller size, or those of [`Size::check`].
+    pub fn new(size: Size) -> Result<Self, MediaError> {
+        let picture = PictureBuf::grey(PixelFormat::I420, size)?;
+        if !SIZE_MIN.fits(size) {
+            return Err(MediaError::CardSize { size, min: SIZE_MIN });
+        }
+        Ok(Self { picture, scenery: Scenery::new(size) })
+    }
+
+    /// Width and height of every card drawn.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.picture.size()
+    }
+
+    /// Draws picture number `frame` taken at `micros` (microseconds, of any clock).
+    ///
+    /// The picture depends on the size and these two numbers only. The digits show `frame` and
+    /// `micros` as hours, minutes, seconds and milliseconds of a day; the blocks hold both in
+    /// full. Use [`Picture::to_rgb8`] for a raw RGB payload.
+    pub fn draw(&mut self, frame: u64, micros: u64) -> Picture<'_> {
+        let size = self.picture.size();
+        if let Some(planes) = self.picture.planes_mut() {
+            let [luma, cb, cr] = planes;
+            self.scenery.draw(frame, [&mut *luma, cb, cr]);
+            font::draw_lines(size, luma, &[format!("#{frame}"), time_of_day(micros)]);
+            code::draw(size, luma, CardReading { frame, micros });
+        }
+        self.picture.as_picture()
+    }
+
+    /// As [`TestCard::draw`], encoded as JPEG of `quality` 1 to 100.
+    ///
+    /// The blocks survive quality 30 and above, also when the picture is then scaled down.
+    ///
+    /// # Errors
+    /// [`MediaError::Quality`] for a quality out of range.
+    pub fn draw_jpeg(
+        &mut self,
+        frame: u64,
+        micros: u64,
+        quality: u8,
+    ) -> Result<Vec<u8>, MediaError> {
+        jpeg::encode(&self.draw(frame, micros), quality)
+    }
+}
+
+/// `12:34:56.789`, in UTC if `micros` counts from the Unix epoch.
+fn time_of_day(micros: u64) -> String {
+    let millis = micros / 1000;
+    let (hours, minutes) = (millis / 3_600_000 % 24, millis / 60_000 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}.{:03}", millis / 1000 % 60, millis % 1000)
+}
+
+/// First row at or below the twentieth `part` of the height.
+fn part_row(size: Size, part: u32) -> usize {
+    (size.height * part).div_ceil(20) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Pictures for Paceline: formats, spatial scaling and a machine-readable test card.
+//!
+//! Bytes in, bytes out. Nothing here reads a clock, opens a file or starts a thread; every
+//! input is checked before memory is reserved for it, and bad input is a [`MediaError`],
+//! never a panic.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | (root) | [`Size`], [`PixelFormat`], [`Picture`], [`PictureBuf`]: uncompressed pictures |
+//! | (root) | [`Format`]: what a message payload holds, as an encoding string |
+//! | (root) | [`Scaler`]: a payload of one format to a smaller payload of the same format |
+//! | [`jpeg`] | size, decode and encode of one JPEG picture |
+//! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
+//! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
+//! | (root) | [`TestCard`], [`read_card`]: pictures that carry their number and time |
+//!
+//! ```
+//! use paceline_media::{Format, Scaler, Size, TestCard, read_card_jpeg};
+//!
+//! let mut card = TestCard::new(Size::new(640, 480)?)?;
+//! let picture = card.draw_jpeg(7, 1_000_000, 80)?;
+//! let small = Scaler::new().scale(&Format::Jpeg, &picture, Size::new(160, 120)?)?;
+//! assert!(small.len() < picture.len());
+//! assert_eq!(read_card_jpeg(&small)?.map(|reading| reading.frame), Some(7));
+//! # Ok::<(), paceline_media::MediaError>(())
+//! ```
+
+mod card;
+mod error;
+mod format;
+pub mod jpeg;
+mod markers;
+pub mod mjpeg;
+mod picture;
+mod scale;
+mod size;
+mod y4m;
+
+pub use card::{CardReading, TestCard, read_card, read_card_jpeg};
+pub use error::MediaError;
+pub use format::Format;
+pub use picture::{Picture, PictureBuf, PixelFormat};
+pub use scale::Scaler;
+pub use size::{PIXELS_MAX, SIDE_MAX, Size};
+pub use y4m::{FrameRate, Y4mReader, Y4mWriter};

@@ -1,0 +1,187 @@
+//! The markers of a JPEG picture (ITU-T T.81, annex B): where its header and its end are.
+//!
+//! Segments are skipped by their length, so markers inside one (an embedded thumbnail) are
+//! not seen. Entropy-coded data is searched for the next marker, past stuffed zeros and
+//! restart markers.
+
+use crate::error::MediaError;
+use crate::size::Size;
+
+/// A frame header must begin within this many bytes: room for any metadata, yet bounded.
+const HEADER_MAX: usize = 1024 * 1024;
+
+const SOI: u8 = 0xd8;
+const EOI: u8 = 0xd9;
+const SOS: u8 = 0xda;
+
+/// What a picture's frame header (SOF) promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    /// Checked size.
+    pub(crate) size: Size,
+    /// Number of colour components: 1, 3 or 4.
+    pub(crate) components: u8,
+    /// Fewest 8x8 blocks the entropy-coded data must hold.
+    pub(crate) blocks: u64,
+}
+
+/// One marker with its segment.
+struct Segment<'a> {
+    marker: u8,
+    /// Offset of the marker's code byte.
+    at: usize,
+    /// What follows the length; empty for a marker that has none.
+    body: &'a [u8],
+}
+
+struct Walker<'a> {
+    bytes: &'a [u8],
+    begin: usize,
+    at: usize,
+}
+
+impl<'a> Walker<'a> {
+    /// Starts behind the start-of-image marker that must be at `begin`.
+    fn new(bytes: &'a [u8], begin: usize) -> Result<Self, MediaError> {
+        match bytes.get(begin..).unwrap_or_default() {
+            [0xff, SOI, ..] => Ok(Self { bytes, begin, at: begin + 2 }),
+            [] | [0xff] => {
+                Err(MediaError::JpegTruncated { begin, at: bytes.len(), len: bytes.len() })
+            }
+            [a, b, ..] => Err(MediaError::NotJpeg { at: begin, found: format!("{a:02x} {b:02x}") }),
+            [a] => Err(MediaError::NotJpeg { at: begin, found: format!("{a:02x}") }),
+        }
+    }
+
+    fn truncated(&self) -> MediaError {
+        let len = self.bytes.len();
+        MediaError::JpegTruncated { begin: self.begin, at: len, len }
+    }
+
+    fn corrupt(&self, at: usize, reason: impl Into<String>) -> MediaError {
+        MediaError::JpegCorrupt { at, reason: reason.into() }
+    }
+
+    fn byte(&self, at: usize) -> Result<u8, MediaError> {
+        self.bytes.get(at).copied().ok_or_else(|| self.truncated())
+    }
+
+    /// The next marker; the walker stands behind its segment afterwards.
+    fn next_segment(&mut self) -> Result<Segment<'a>, MediaError> {
+        let first = self.byte(self.at)?;
+        if first != 0xff {
+            return Err(self.corrupt(self.at, format!("found {first:02x} where a marker must be")));
+        }
+        // Any number of ff bytes may fill the space before a marker's code.
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let fill = rest.iter().position(|&byte| byte != 0xff).ok_or_else(|| self.truncated())?;
+        let at = self.at + fill;
+        let marker = self.byte(at)?;
+        if marker == EOI {
+            self.at = at + 1;
+            return Ok(Segment { marker, at, body: &[] });
+        }
+        // These have no length: stuffing, TEM, restarts and a nested start of image.
+        if matches!(marker, 0x00 | 0x01 | 0xd0..=SOI) {
+            return Err(self.corrupt(at, format!("marker ff {marker:02x} where a segment must be")));
+        }
+        let length = usize::from(u16::from_be_bytes([self.byte(at + 1)?, self.byte(at + 2)?]));
+        if length < 2 {
+            return Err(self.corrupt(at, format!("segment length is {length}, must be at least 2")));
+        }
+        let end = at + 1 + length;
+        let body = self.bytes.get(at + 3..end).ok_or_else(|| self.truncated())?;
+        self.at = end;
+        Ok(Segment { marker, at, body })
+    }
+
+    /// Moves to the marker that ends the entropy-coded data at hand.
+    fn skip_entropy(&mut self) -> Result<(), MediaError> {
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let ff = rest.iter().position(|&byte| byte == 0xff).ok_or_else(|| self.truncated())?;
+            self.at += ff;
+            match self.byte(self.at + 1)? {
+                0x00 | 0xd0..=0xd7 => self.at += 2,
+                0xff => self.at += 1,
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Reads the frame header of the picture at offset `begin`, and nothing behind it.
+pub(crate) fn frame_header(bytes: &[u8], begin: usize) -> Result<FrameHeader, MediaError> {
+    let mut walker = Walker::new(bytes, begin)?;
+    while walker.at - begin < HEADER_MAX {
+        let segment = walker.next_segment()?;
+        match segment.marker {
+            // Baseline, extended sequential and progressive, all Huffman coded.
+            0xc0..=0xc2 => return parse_frame_header(&walker, &segment),
+            0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                let what =
+                    format!("is of type SOF{} (lossless or arithmetic)", segment.marker - 0xc0);
+                return Err(MediaError::JpegUnsupported { what });
+            }
+            SOS | EOI => return Err(walker.corrupt(segment.at, "no frame header before this")),
+            _ => {}
+        }
+    }
+    let what = format!("has no frame header in its first {HEADER_MAX} bytes");
+    Err(MediaError::JpegUnsupported { what })
+}
+
+fn parse_frame_header(
+    walker: &Walker<'_>,
+    segment: &Segment<'_>,
+) -> Result<FrameHeader, MediaError> {
+    let [precision, h1, h0, w1, w0, components, table @ ..] = segment.body else {
+        return Err(walker.corrupt(segment.at, "frame header is too short"));
+    };
+    let width = u32::from(u16::from_be_bytes([*w1, *w0]));
+    let height = u32::from(u16::from_be_bytes([*h1, *h0]));
+    let size = Size::new(width, height)?;
+    if *precision != 8 {
+        return Err(MediaError::JpegUnsupported {
+            what: format!("has {precision} bits per sample"),
+        });
+    }
+    if !matches!(components, 1 | 3 | 4) {
+        return Err(MediaError::JpegUnsupported { what: format!("has {components} components") });
+    }
+    if table.len() != usize::from(*components) * 3 {
+        return Err(walker.corrupt(segment.at, "frame header length does not match components"));
+    }
+    let blocks = size.pixels() * check_sampling(table)? / 64;
+    Ok(FrameHeader { size, components: *components, blocks })
+}
+
+/// Accepts the sampling that cameras and encoders use: the first component may be finer than
+/// the others, by 1, 2 or 4 each way; with four components all are alike. The decoder does not
+/// hold up against the rest. Returns the samples per pixel, rounded down.
+fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
+    let mut factors = table.chunks_exact(3).filter_map(|entry| entry.get(1).copied());
+    let first = factors.next().unwrap_or_default();
+    let four = table.len() == 12;
+    let rest_plain = factors.all(|factor| factor == 0x11);
+    let first_known = matches!(first >> 4, 1 | 2 | 4) && matches!(first & 15, 1 | 2 | 4);
+    if !first_known || !rest_plain || (four && first != 0x11) {
+        let factors: Vec<_> = table.chunks_exact(3).filter_map(|entry| entry.get(1)).collect();
+        let what = format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or alike");
+        return Err(MediaError::JpegUnsupported { what });
+    }
+    // Chroma adds at most two samples per pixel; leaving it out errs on the lenient side.
+    Ok(if four { 4 } else { 1 })
+}
+
+/// Offset just behind the end marker of the picture that starts at offset `begin`.
+pub(crate) fn picture_end(bytes: &[u8], begin: usize) -> Result<usize, MediaError> {
+    let mut walker = Walker::new(bytes, begin)?;
+    loop {
+        match walker.next_segment()?.marker {
+            EOI => return Ok(walker.at),
+            SOS => walker.skip_entropy()?,
+            _ => {}
+        }
+    }
+}

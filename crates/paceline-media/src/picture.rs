@@ -1,0 +1,286 @@
+//! Uncompressed pictures with a checked length.
+
+use std::fmt;
+
+use crate::error::MediaError;
+use crate::size::Size;
+
+/// How the samples of an uncompressed picture are laid out. One byte per sample, no padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PixelFormat {
+    /// A full-size luma plane, then Cb, then Cr, each half as wide and high, rounded up.
+    I420,
+    /// Red, green, blue for each pixel, row by row.
+    Rgb8,
+}
+
+impl PixelFormat {
+    /// Bytes in a picture of `size`; saturates for sizes that [`Size::check`] refuses.
+    #[must_use]
+    pub fn payload_len(self, size: Size) -> u64 {
+        match self {
+            Self::I420 => size.pixels().saturating_add(size.chroma().pixels().saturating_mul(2)),
+            Self::Rgb8 => size.pixels().saturating_mul(3),
+        }
+    }
+
+    /// Checks `size`, then that `found` is the length of such a picture.
+    pub(crate) fn check_len(self, size: Size, found: usize) -> Result<(), MediaError> {
+        let expected = checked_len(self, size)?;
+        if found == expected {
+            return Ok(());
+        }
+        let (expected, found) = (expected as u64, found as u64);
+        Err(MediaError::Length { format: self, size, expected, found })
+    }
+}
+
+impl fmt::Display for PixelFormat {
+    /// `i420` or `rgb`, as in encoding strings.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::I420 => "i420",
+            Self::Rgb8 => "rgb",
+        })
+    }
+}
+
+/// Bytes in a picture of a size that was checked first, hence at most 3 * `PIXELS_MAX`.
+fn checked_len(format: PixelFormat, size: Size) -> Result<usize, MediaError> {
+    size.check()?;
+    usize::try_from(format.payload_len(size)).map_err(|_| MediaError::Pixels { size })
+}
+
+/// A borrowed uncompressed picture whose length matches its size.
+///
+/// ```
+/// use paceline_media::{Picture, PixelFormat, Size};
+///
+/// let bytes = [0; 9 + 2 * 4];
+/// let picture = Picture::new(PixelFormat::I420, Size::new(3, 3)?, &bytes)?;
+/// assert_eq!(picture.luma(2, 2), Some(0));
+/// assert!(Picture::new(PixelFormat::Rgb8, Size::new(3, 3)?, &bytes).is_err());
+/// # Ok::<(), paceline_media::MediaError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Picture<'a> {
+    format: PixelFormat,
+    size: Size,
+    bytes: &'a [u8],
+}
+
+impl<'a> Picture<'a> {
+    /// Wraps bytes that hold exactly one picture.
+    ///
+    /// # Errors
+    /// [`MediaError::Length`] if `bytes` is not exactly as long as the size asks for, and the
+    /// errors of [`Size::check`].
+    pub fn new(format: PixelFormat, size: Size, bytes: &'a [u8]) -> Result<Self, MediaError> {
+        format.check_len(size, bytes.len())?;
+        Ok(Self { format, size, bytes })
+    }
+
+    /// Layout of the samples.
+    #[must_use]
+    pub fn format(&self) -> PixelFormat {
+        self.format
+    }
+
+    /// Width and height in pixels.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// All samples, in the order of [`PixelFormat`].
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The luma, Cb and Cr planes; `None` unless the picture is I420.
+    #[must_use]
+    pub fn planes(&self) -> Option<[&'a [u8]; 3]> {
+        match self.format {
+            PixelFormat::I420 => {
+                let (luma, chroma) = self.bytes.split_at_checked(area(self.size))?;
+                let (cb, cr) = chroma.split_at_checked(area(self.size.chroma()))?;
+                Some([luma, cb, cr])
+            }
+            PixelFormat::Rgb8 => None,
+        }
+    }
+
+    /// Brightness of one pixel, 0 to 255; `None` outside the picture.
+    ///
+    /// RGB is weighted as in BT.601: 0.299 red, 0.587 green, 0.114 blue.
+    #[must_use]
+    pub fn luma(&self, x: u32, y: u32) -> Option<u8> {
+        if x >= self.size.width || y >= self.size.height {
+            return None;
+        }
+        let pixel = y as usize * self.size.width as usize + x as usize;
+        match self.format {
+            PixelFormat::I420 => self.bytes.get(pixel).copied(),
+            PixelFormat::Rgb8 => match self.bytes.get(pixel * 3..pixel * 3 + 3)? {
+                [red, green, blue] => Some(jpeg_encoder::rgb_to_ycbcr(*red, *green, *blue).0),
+                _ => None,
+            },
+        }
+    }
+
+    /// A copy as RGB, converting I420 with full-range BT.601 as JPEG does.
+    #[must_use]
+    pub fn to_rgb8(&self) -> PictureBuf {
+        let mut bytes = Vec::with_capacity(area(self.size) * 3);
+        match self.planes() {
+            None => bytes.extend_from_slice(self.bytes),
+            Some([luma, cb, cr]) => {
+                let (width, _) = self.size.usizes();
+                let (chroma_width, _) = self.size.chroma().usizes();
+                for (row, line) in luma.chunks_exact(width).enumerate() {
+                    let at = row / 2 * chroma_width;
+                    let cb = cb.get(at..).unwrap_or_default();
+                    let cr = cr.get(at..).unwrap_or_default();
+                    for (pair, (cb, cr)) in line.chunks(2).zip(cb.iter().zip(cr)) {
+                        for luma in pair {
+                            bytes.extend_from_slice(&ycbcr_to_rgb(*luma, *cb, *cr));
+                        }
+                    }
+                }
+            }
+        }
+        PictureBuf { format: PixelFormat::Rgb8, size: self.size, bytes }
+    }
+}
+
+/// An owned uncompressed picture whose length matches its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PictureBuf {
+    format: PixelFormat,
+    size: Size,
+    bytes: Vec<u8>,
+}
+
+impl PictureBuf {
+    /// Takes bytes that hold exactly one picture.
+    ///
+    /// # Errors
+    /// As [`Picture::new`].
+    pub fn new(format: PixelFormat, size: Size, bytes: Vec<u8>) -> Result<Self, MediaError> {
+        format.check_len(size, bytes.len())?;
+        Ok(Self { format, size, bytes })
+    }
+
+    /// A mid-grey picture: every sample is 128.
+    ///
+    /// # Errors
+    /// Those of [`Size::check`], before anything is allocated.
+    pub fn grey(format: PixelFormat, size: Size) -> Result<Self, MediaError> {
+        let bytes = vec![128; checked_len(format, size)?];
+        Ok(Self { format, size, bytes })
+    }
+
+    /// The picture, borrowed.
+    #[must_use]
+    pub fn as_picture(&self) -> Picture<'_> {
+        Picture { format: self.format, size: self.size, bytes: &self.bytes }
+    }
+
+    /// Layout of the samples.
+    #[must_use]
+    pub fn format(&self) -> PixelFormat {
+        self.format
+    }
+
+    /// Width and height in pixels.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// All samples, in the order of [`PixelFormat`].
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// All samples, to be changed in place; the length stays.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// All samples, for sending as a payload.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The luma, Cb and Cr planes of an I420 picture, to be changed in place.
+    pub(crate) fn planes_mut(&mut self) -> Option<[&mut [u8]; 3]> {
+        match self.format {
+            PixelFormat::I420 => split_planes(self.size, &mut self.bytes),
+            PixelFormat::Rgb8 => None,
+        }
+    }
+}
+
+/// Pixels of a checked size.
+pub(crate) fn area(size: Size) -> usize {
+    let (width, height) = size.usizes();
+    width * height
+}
+
+/// Cuts I420 samples into their planes.
+pub(crate) fn split_planes(size: Size, bytes: &mut [u8]) -> Option<[&mut [u8]; 3]> {
+    let (luma, chroma) = bytes.split_at_mut_checked(area(size))?;
+    let (cb, cr) = chroma.split_at_mut_checked(area(size.chroma()))?;
+    Some([luma, cb, cr])
+}
+
+/// Full-range BT.601 in 16-bit fixed point.
+fn ycbcr_to_rgb(luma: u8, cb: u8, cr: u8) -> [u8; 3] {
+    let luma = (i32::from(luma) << 16) + (1 << 15);
+    let (cb, cr) = (i32::from(cb) - 128, i32::from(cr) - 128);
+    [luma + 91_881 * cr, luma - 22_554 * cb - 46_802 * cr, luma + 116_130 * cb]
+        .map(|value| u8::try_from((value >> 16).clamp(0, 255)).unwrap_or(u8::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_round_chroma_up() {
+        let len = |width, height| PixelFormat::I420.payload_len(Size { width, height });
+        assert_eq!((len(1, 1), len(2, 2), len(3, 5)), (3, 6, 15 + 12));
+        assert_eq!(PixelFormat::Rgb8.payload_len(Size { width: 3, height: 5 }), 45);
+    }
+
+    #[test]
+    fn wrong_length_is_refused() {
+        let size = Size::new(2, 2).unwrap();
+        let error = Picture::new(PixelFormat::I420, size, &[0; 7]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "i420 picture of 2x2 holds 7 bytes, must hold exactly 6; check the width, height and format of the encoding"
+        );
+        let huge = Size { width: u32::MAX, height: u32::MAX };
+        assert!(PictureBuf::grey(PixelFormat::I420, huge).is_err());
+    }
+
+    #[test]
+    fn rgb_conversion_keeps_odd_sizes_and_primaries() {
+        let size = Size::new(3, 3).unwrap();
+        let mut picture = PictureBuf::grey(PixelFormat::I420, size).unwrap();
+        let [luma, cb, cr] = picture.planes_mut().unwrap();
+        luma.fill(76);
+        cb.fill(85);
+        cr.fill(255);
+        let rgb = picture.as_picture().to_rgb8();
+        assert_eq!(rgb.bytes().len(), 27);
+        assert_eq!(rgb.bytes()[24..], [254, 0, 0]);
+        assert_eq!(rgb.as_picture().luma(2, 2), Some(76));
+        assert_eq!(rgb.as_picture().luma(3, 0), None);
+    }
+}

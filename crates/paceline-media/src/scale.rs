@@ -1,0 +1,147 @@
+//! Spatial scaling: a payload to a smaller payload of the same format.
+
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{InnerPixel, U8, U8x3};
+use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
+
+use crate::error::MediaError;
+use crate::format::Format;
+use crate::jpeg::{Samples, check_quality, decode_samples, encode_samples};
+use crate::picture::{PixelFormat, area, split_planes};
+use crate::size::Size;
+
+/// Quality of scaled JPEG pictures unless asked otherwise.
+const QUALITY: u8 = 80;
+
+/// Scales payloads down, keeping their format. Reuse one per thread.
+///
+/// Each output sample is the triangle-weighted mean of all source samples it covers
+/// (bilinear convolution): no aliasing at any ratio. The asked size is delivered exactly;
+/// whoever asks chooses the aspect ratio. A JPEG payload is decoded to YCbCr, scaled and
+/// encoded again without a detour through RGB.
+///
+/// Buffers grow to the largest picture seen and are kept: after the first picture of a size,
+/// raw formats allocate only the output and the filter's weights, JPEG also what its decoder
+/// and encoder need for themselves.
+#[derive(Debug)]
+pub struct Scaler {
+    resizer: Resizer,
+    options: ResizeOptions,
+    quality: u8,
+    decoded: Vec<u8>,
+    resized: Vec<u8>,
+}
+
+impl Default for Scaler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scaler {
+    /// A scaler with empty buffers that encodes JPEG with quality 80.
+    #[must_use]
+    pub fn new() -> Self {
+        let algorithm = ResizeAlg::Convolution(FilterType::Bilinear);
+        Self {
+            resizer: Resizer::new(),
+            options: ResizeOptions::new().resize_alg(algorithm).use_alpha(false),
+            quality: QUALITY,
+            decoded: Vec::new(),
+            resized: Vec::new(),
+        }
+    }
+
+    /// Sets the quality of scaled JPEG pictures, 1 to 100.
+    ///
+    /// # Errors
+    /// [`MediaError::Quality`] outside that range; the quality then stays as it was.
+    pub fn set_quality(&mut self, quality: u8) -> Result<(), MediaError> {
+        check_quality(quality)?;
+        self.quality = quality;
+        Ok(())
+    }
+
+    /// The picture in `payload`, scaled to exactly `to`, in the same format.
+    ///
+    /// Describe the result with [`Format::with_size`]. If the picture has that size already,
+    /// the result is a copy of the payload, neither decoded nor encoded again.
+    ///
+    /// # Errors
+    /// [`MediaError::SizeAboveSource`] if `to` is wider or higher than the picture;
+    /// [`MediaError::Length`] for a raw payload that does not match its format; the errors of
+    /// [`crate::jpeg::decode`]; those of [`Size::check`] for `to`.
+    pub fn scale(
+        &mut self,
+        format: &Format,
+        payload: &[u8],
+        to: Size,
+    ) -> Result<Vec<u8>, MediaError> {
+        to.check()?;
+        let from = format.picture_size(payload)?;
+        if !to.fits(from) {
+            return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
+        }
+        if to == from {
+            return Ok(payload.to_vec());
+        }
+        match format {
+            Format::Jpeg => self.scale_jpeg(payload, to),
+            Format::I420(_) => self.scale_i420(payload, from, to),
+            Format::Rgb8(_) => {
+                let mut out = vec![0; area(to) * 3];
+                self.resize::<U8x3>((payload, from), (&mut out, to))?;
+                Ok(out)
+            }
+        }
+    }
+
+    fn scale_jpeg(&mut self, payload: &[u8], to: Size) -> Result<Vec<u8>, MediaError> {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let mut resized = std::mem::take(&mut self.resized);
+        let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
+            resized.resize(area(to) * kind.per_pixel(), 0);
+            match kind {
+                Samples::Grey => self.resize::<U8>((&decoded, from), (&mut resized, to))?,
+                Samples::Ycbcr | Samples::Rgb => {
+                    self.resize::<U8x3>((&decoded, from), (&mut resized, to))?;
+                }
+            }
+            encode_samples(to, kind, &resized, self.quality)
+        });
+        (self.decoded, self.resized) = (decoded, resized);
+        result
+    }
+
+    fn scale_i420(&mut self, payload: &[u8], from: Size, to: Size) -> Result<Vec<u8>, MediaError> {
+        let len = PixelFormat::I420.payload_len(to);
+        let mut out = vec![0; usize::try_from(len).map_err(|_| MediaError::Pixels { size: to })?];
+        let source = crate::Picture::new(PixelFormat::I420, from, payload)?.planes();
+        if let (Some(source), Some(target)) = (source, split_planes(to, &mut out)) {
+            let sizes = [(from, to), (from.chroma(), to.chroma()), (from.chroma(), to.chroma())];
+            for ((source, target), (from, to)) in source.into_iter().zip(target).zip(sizes) {
+                self.resize::<U8>((source, from), (target, to))?;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Resizes one plane whose pixels are of type `P`.
+    fn resize<P: PixelTrait + InnerPixel>(
+        &mut self,
+        (source, from): (&[u8], Size),
+        (target, to): (&mut [u8], Size),
+    ) -> Result<(), MediaError> {
+        let failed = |reason: String| MediaError::Resize { from, to, reason };
+        let source = TypedImageRef::<P>::from_buffer(from.width, from.height, source)
+            .map_err(|error| failed(error.to_string()))?;
+        let mut target = TypedImage::<P>::from_buffer(to.width, to.height, target)
+            .map_err(|error| failed(error.to_string()))?;
+        self.resizer
+            .resize_typed(&source, &mut target, &self.options)
+            .map_err(|error| failed(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{PictureBuf, jpeg};
+
+fn size(width: u32, height: u32) -> Size {
+    Size::new(width, height).unwrap()
+}
+
+/// Left half dark, right half bright, in every channel.
+fn halves(format: PixelFormat, size: Size) -> PictureBuf {
+    let mut picture = PictureBuf::grey(format, size).unwrap();
+    let paint = |bytes: &mut [u8], width: usize| {
+        for row in bytes.chunks_exact_mut(width) {
+            let (left, right) = row.split_at_mut(width / 2);
+            left.fill(50);
+            right.fill(200);
+        }
+    };
+    match format {
+        PixelFormat::Rgb8 => paint(picture.bytes_mut(), size.width as usize * 3),
+        PixelFormat::I420 => {
+            let chroma_width = size.chroma().width as usize;
+            let [luma, cb, cr] = picture.planes_mut().unwrap();
+            paint(luma, size.width as usize);
+            paint(cb, chroma_width);
+            paint(cr, chroma_width);
+        }
+    }
+    picture
+}
+
+#[test]
+fn raw_pictures_keep_their_format_and_content() {
+    let (from, mut scaler) = (size(64, 32), Scaler::new());
+    for to in [size(16, 8), size(15, 7), size(64, 3), size(1, 1), size(5, 32)] {
+        for (format, pixels) in
+            [(Format::I420(from), PixelFormat::I420), (Format::Rgb8(from), PixelFormat::Rgb8)]
+        {
+            let source = halves(pixels, from);
+            let bytes = scaler.scale(&format, source.bytes(), to).unwrap();
+            assert_eq!(format.with_size(to).picture_size(&bytes), Ok(to));
+            let picture = PictureBuf::new(pixels, to, bytes).unwrap();
+            if to.width > 4 {
+                let edge = |x| picture.as_picture().luma(x, 0);
+                assert_eq!((edge(0), edge(to.width - 1)), (Some(50), Some(200)), "{to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn jpeg_pictures_stay_jpeg() {
+    let mut scaler = Scaler::new();
+    let source = halves(PixelFormat::I420, size(128, 64));
+    let payload = jpeg::encode(&source.as_picture(), 90).unwrap();
+    for to in [size(32, 16), size(33, 17), size(1, 1), size(128, 1)] {
+        let scaled = scaler.scale(&Format::Jpeg, &payload, to).unwrap();
+        assert_eq!(jpeg::dimensions(&scaled), Ok(to));
+    }
+    let grey = encode_samples(size(40, 40), Samples::Grey, &[90; 1600], 90).unwrap();
+    let scaled = scaler.scale(&Format::Jpeg, &grey, size(10, 10)).unwrap();
+    let picture = jpeg::decode(&scaled, PixelFormat::I420).unwrap();
+    assert!(picture.as_picture().luma(5, 5).unwrap().abs_diff(90) <= 1);
+    assert_eq!(scaled.windows(2).filter(|pair| pair == b"\xff\xc4").count(), 2, "still grey");
+}
+
+#[test]
+fn quality_changes_the_length() {
+    let mut scaler = Scaler::new();
+    let payload = crate::TestCard::new(size(320, 240)).unwrap().draw_jpeg(1, 2, 90).unwrap();
+    let mut len = |quality| {
+        scaler.set_quality(quality).unwrap();
+        scaler.scale(&Format::Jpeg, &payload, size(160, 120)).unwrap().len()
+    };
+    assert!(len(30) < len(80) && len(80) < len(100));
+    assert_eq!(scaler.set_quality(0), Err(MediaError::Quality { quality: 0 }));
+}
+
+#[test]
+fn the_same_size_is_a_copy() {
+    let payload = jpeg::encode(&halves(PixelFormat::I420, size(20, 20)).as_picture(), 50).unwrap();
+    assert_eq!(Scaler::new().scale(&Format::Jpeg, &payload, size(20, 20)), Ok(payload.clone()));
+}
+
+#[test]
+fn larger_sizes_are_refused_with_both_sizes() {
+    let format = Format::I420(size(4, 4));
+    for asked in [size(5, 4), size(4, 5), size(2, 6)] {
+        let error = Scaler::new().scale(&format, &[0; 24], asked).unwrap_err();
+        assert_eq!(error, MediaError::SizeAboveSource { asked, source_size: size(4, 4) });
+        let message = error.to_string();
+        assert!(message.contains("ask for at most 4 wide and 4 high"), "{message}");
+    }
+    let zero = Scaler::new().scale(&format, &[0; 24], Size { width: 0, height: 1 });
+    assert_eq!(zero, Err(MediaError::Side { field: "width", value: "0".to_owned() }));
+    let short = Scaler::new().scale(&format, &[0; 23], size(2, 2)).unwrap_err();
+    assert!(short.to_string().starts_with("i420 picture of 4x4 holds 23 bytes"));
+}
+
+#[test]
+fn an_error_does_not_spoil_the_scaler() {
+    let mut scaler = Scaler::new();
+    let good = jpeg::encode(&halves(PixelFormat::I420, size(32, 32)).as_picture(), 90).unwrap();
+    let first = scaler.scale(&Format::Jpeg, &good, size(8, 8)).unwrap();
+    assert!(scaler.scale(&Format::Jpeg, &good[..good.len() - 9], size(8, 8)).is_err());
+    assert_eq!(scaler.scale(&Format::Jpeg, &good, size(8, 8)), Ok(first));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn random_payloads_never_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400),
+        (width, height) in (0_u32..40, 0_u32..40),
+    ) {
+        let (mut scaler, to) = (Scaler::new(), Size { width, height });
+        for format in [Format::Jpeg, Format::I420(size(9, 9)), Format::Rgb8(size(3, 3))] {
+            let _ = scaler.scale(&format, &bytes, to);
+        }
+    }
+
+    #[test]
+    fn any_smaller_size_is_exact(w in 1_u32..70, h in 1_u32..70, pw in 1_u32..101, ph in 1_u32..101) {
+        let (from, to) = (size(w, h), size((w * pw).div_ceil(100), (h * ph).div_ceil(100)));
+        let grey = PictureBuf::grey(PixelFormat::I420, from).unwrap();
+        let mut scaler = Scaler::new();
+        let raw = scaler.scale(&Format::I420(from), grey.bytes(), to).unwrap();
+        prop_assert!(raw.iter().all(|&sample| sample == 128));
+        prop_assert_eq!(Format::I420(to).picture_size(&raw), Ok(to));
+        let coded = jpeg::encode(&grey.as_picture(), 80).unwrap();
+        let coded = scaler.scale(&Format::Jpeg, &coded, to).unwrap();
+        prop_assert_eq!(jpeg::dimensions(&coded), Ok(to));
+    }
+}

@@ -1,0 +1,111 @@
+//! The first line of a Y4M file.
+
+use std::fmt;
+
+use crate::error::{MediaError, excerpt};
+use crate::size::{Size, parse_side};
+
+/// First word of a Y4M file.
+pub(super) const MAGIC: &str = "YUV4MPEG2";
+
+/// A header or frame line must end within this many bytes.
+pub(super) const LINE_MAX: usize = 1024;
+
+/// Pictures per second as a ratio, for example 30000:1001.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FrameRate {
+    /// Pictures per `den` seconds, at least 1.
+    pub num: u32,
+    /// Seconds per `num` pictures, at least 1.
+    pub den: u32,
+}
+
+impl FrameRate {
+    /// A checked rate of `num` pictures per `den` seconds.
+    ///
+    /// # Errors
+    /// [`MediaError::Y4mHeader`] if either is 0.
+    pub fn new(num: u32, den: u32) -> Result<Self, MediaError> {
+        if num == 0 || den == 0 {
+            let reason = format!("frame rate is {num}:{den}, both numbers must be at least 1");
+            return Err(header_error(reason, "write a rate such as F25:1 or F30000:1001"));
+        }
+        Ok(Self { num, den })
+    }
+
+    /// Microseconds from picture 0 to picture `frame`, rounded down; saturates.
+    #[must_use]
+    pub fn micros_at(self, frame: u64) -> u64 {
+        let micros = u128::from(frame) * u128::from(self.den) * 1_000_000;
+        u64::try_from(micros / u128::from(self.num.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+impl fmt::Display for FrameRate {
+    /// `30000:1001`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.num, self.den)
+    }
+}
+
+pub(super) fn header_error(reason: String, mend: &'static str) -> MediaError {
+    MediaError::Y4mHeader { reason, mend }
+}
+
+/// Reads the words behind [`MAGIC`].
+pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
+    let (mut width, mut height, mut rate) = (None, None, None);
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let mut letters = word.chars();
+        let tag = letters.next();
+        let value = letters.as_str();
+        match tag {
+            Some('W') => width = Some(parse_side("width", value)?),
+            Some('H') => height = Some(parse_side("height", value)?),
+            Some('F') => rate = Some(parse_rate(value)?),
+            Some('C') => check_chroma(value)?,
+            Some('I') => check_interlace(value)?,
+            // Pixel aspect ratio and comments change nothing here.
+            Some('A' | 'X') => {}
+            _ => {
+                let reason = format!("parameter {:?} is not known", excerpt(word));
+                return Err(header_error(reason, "use only W, H, F, C, I, A and X"));
+            }
+        }
+    }
+    let (Some(width), Some(height), Some(rate)) = (width, height, rate) else {
+        let reason = "width (W), height (H) or frame rate (F) is missing".to_owned();
+        return Err(header_error(reason, "begin with YUV4MPEG2 W640 H480 F25:1"));
+    };
+    Ok((Size::new(width, height)?, rate))
+}
+
+fn parse_rate(text: &str) -> Result<FrameRate, MediaError> {
+    let parts = text.split_once(':');
+    match parts.map(|(num, den)| (num.parse(), den.parse())) {
+        Some((Ok(num), Ok(den))) => FrameRate::new(num, den),
+        Some(_) | None => {
+            let reason = format!("frame rate is {:?}, must be NUM:DEN", excerpt(text));
+            Err(header_error(reason, "write a rate such as F25:1 or F30000:1001"))
+        }
+    }
+}
+
+fn check_chroma(text: &str) -> Result<(), MediaError> {
+    if matches!(text, "420" | "420jpeg" | "420mpeg2" | "420paldv") {
+        return Ok(());
+    }
+    let reason = format!(
+        "chroma format is {:?}, allowed are 420, 420jpeg, 420mpeg2 and 420paldv",
+        excerpt(text)
+    );
+    Err(header_error(reason, "convert the file first, with ffmpeg: -pix_fmt yuv420p"))
+}
+
+fn check_interlace(text: &str) -> Result<(), MediaError> {
+    if matches!(text, "p" | "?") {
+        return Ok(());
+    }
+    let reason = format!("interlacing is {:?}, allowed is p (progressive)", excerpt(text));
+    Err(header_error(reason, "deinterlace the file first, with ffmpeg: -vf yadif"))
+}

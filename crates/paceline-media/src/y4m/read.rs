@@ -1,0 +1,128 @@
+//! From the bytes of a Y4M file to pictures.
+
+use std::iter::FusedIterator;
+
+use super::header::{FrameRate, LINE_MAX, MAGIC, header_error, parse};
+use crate::error::MediaError;
+use crate::picture::{Picture, PixelFormat};
+use crate::size::Size;
+
+/// The pictures of a Y4M file in memory, borrowed from it.
+///
+/// An iterator of I420 pictures; clone it to read the file again from where it stands. The
+/// first item that is an error is the last.
+///
+/// ```
+/// use paceline_media::Y4mReader;
+///
+/// let mut reader = Y4mReader::new(b"YUV4MPEG2 W2 H2 F25:1\nFRAME\n012345")?;
+/// assert_eq!(reader.size().to_string(), "2x2");
+/// assert_eq!(reader.next().unwrap()?.bytes(), b"012345");
+/// assert!(reader.next().is_none());
+/// # Ok::<(), paceline_media::MediaError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Y4mReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    frame: u64,
+    size: Size,
+    rate: FrameRate,
+}
+
+impl<'a> Y4mReader<'a> {
+    /// Reads the header of a file: width, height, frame rate and chroma 4:2:0.
+    ///
+    /// Chroma that is not named is 4:2:0; other chroma, more than 8 bits and interlacing are
+    /// refused. The header may be at most 1024 bytes.
+    ///
+    /// # Errors
+    /// [`MediaError::Y4mHeader`], or those of [`Size::new`].
+    pub fn new(bytes: &'a [u8]) -> Result<Self, MediaError> {
+        let line = line(bytes).and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
+        let Some(line) = line.filter(|line| matches!(line.first(), None | Some(b' '))) else {
+            let reason = format!("no line of at most {LINE_MAX} bytes that begins {MAGIC}");
+            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
+        };
+        let Ok(text) = std::str::from_utf8(line) else {
+            let reason = "not text".to_owned();
+            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
+        };
+        let (size, rate) = parse(text)?;
+        Ok(Self { bytes, at: MAGIC.len() + line.len() + 1, frame: 0, size, rate })
+    }
+
+    /// Size of every picture.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Pictures per second.
+    #[must_use]
+    pub fn rate(&self) -> FrameRate {
+        self.rate
+    }
+
+    /// The picture at `at` and the offset behind it.
+    fn read(&self) -> Result<(Picture<'a>, usize), MediaError> {
+        let refuse = |reason: String, mend| {
+            Err(MediaError::Y4mFrame { frame: self.frame, at: self.at, reason, mend })
+        };
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let Some(line) = line(rest) else {
+            return refuse(
+                "frame line has no end".to_owned(),
+                "pass the file up to and including its last frame",
+            );
+        };
+        let word = line.split(|&byte| byte == b' ').next();
+        if word != Some(b"FRAME") {
+            return refuse(
+                format!("does not begin with FRAME for pictures of {}", self.size),
+                "check the width and height in the header",
+            );
+        }
+        let begin = self.at + line.len() + 1;
+        let len = PixelFormat::I420.payload_len(self.size);
+        let end = usize::try_from(len).ok().and_then(|len| begin.checked_add(len));
+        match end.and_then(|end| Some((end, self.bytes.get(begin..end)?))) {
+            Some((end, bytes)) => {
+                Picture::new(PixelFormat::I420, self.size, bytes).map(|picture| (picture, end))
+            }
+            None => refuse(
+                format!("holds {} of {len} bytes", self.bytes.len().saturating_sub(begin)),
+                "pass the file up to and including its last frame",
+            ),
+        }
+    }
+}
+
+/// The first line, without its end.
+fn line(bytes: &[u8]) -> Option<&[u8]> {
+    let head = bytes.get(..LINE_MAX).unwrap_or(bytes);
+    head.iter().position(|&byte| byte == b'\n').and_then(|end| head.get(..end))
+}
+
+impl<'a> Iterator for Y4mReader<'a> {
+    type Item = Result<Picture<'a>, MediaError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        match self.read() {
+            Ok((picture, end)) => {
+                self.at = end;
+                self.frame += 1;
+                Some(Ok(picture))
+            }
+            Err(error) => {
+                self.at = self.bytes.len();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl FusedIterator for Y4mReader<'_> {}

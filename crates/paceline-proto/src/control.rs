@@ -1,0 +1,356 @@
+//! `Control`: who publishes and who wants what on all nodes, and the streams of this one.
+//!
+//! One value per node, owned by one thread. It is told what happens (`handle_*`, `publish`,
+//! `subscribe`, …), always with `now`, and answers by [`Control::poll_output`] until that gives
+//! `None`, and by [`Control::poll_timeout`]. Streams are computed when outputs are polled, so inputs
+//! that come together cost one computation.
+//!
+//! The registry is a link-state database: each node originates one record of itself; each change
+//! raises its version by one and is flooded as a delta; who finds a gap asks for the whole record;
+//! who meets compares versions ([digests](message)). From equal registries all nodes compute equal
+//! paths, so nothing is negotiated: each node installs its part of every stream by itself.
+
+mod admission;
+mod codec;
+mod contract;
+mod flood;
+mod graph;
+mod message;
+mod recompute;
+mod refusal;
+mod registry;
+mod routes;
+mod spec;
+mod status;
+
+pub use graph::HOPS_MAX;
+pub use message::STATUS_BYTES_MAX;
+pub use refusal::{Refusal, RefusalReason};
+pub use registry::{
+    NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
+};
+pub use spec::{HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::wire::WireError;
+use admission::Admission;
+use bytes::Bytes;
+use graph::Tree;
+use paceline_sched::Instant;
+use registry::{Change, PairKey, Registry};
+use routes::Installed;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What the owner of a [`Control`] is to do or to know.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Output {
+    /// Send a message to a neighbour: reliably and in order, as long as the hop is up.
+    Send {
+        /// The neighbour.
+        hop: NodeId,
+        /// The message, for [`Control::handle_message`] there.
+        message: Bytes,
+    },
+    /// Replace the streams that leave a source. Comes before the [`Output::Send`]s of the same
+    /// change: a node on the way is ready before the publisher's node hears of it.
+    Install {
+        /// The source.
+        source: SourceKey,
+        /// What its publisher declares.
+        publisher: Arc<PublisherSpec>,
+        /// The complete new set; empty to remove it.
+        outputs: Vec<OutputPlan>,
+    },
+    /// Whether anyone wants what a local publisher publishes has changed; at first nobody does.
+    Matching {
+        /// The publisher.
+        publisher: PublisherId,
+        /// True if at least one subscription gets it.
+        matching: bool,
+    },
+    /// The publishers that a local subscription hears have changed; at first there are none.
+    Subscribed {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// Those that match, can be reached and are not refused, in order.
+        publishers: Vec<PublisherId>,
+    },
+    /// A node on the path refused a local subscription for a publisher.
+    Refused {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The publisher that it will not hear until [`Output::Subscribed`] says so.
+        publisher: PublisherId,
+        /// Why, and what would be possible.
+        refusal: Refusal,
+    },
+    /// Someone wants this node's status: answer by [`Control::handle_status`].
+    StatusWanted {
+        /// The request's number at `from`.
+        request: u64,
+        /// Who wants it.
+        from: NodeId,
+    },
+    /// The answer to a request of [`Control::request_status`].
+    Status {
+        /// The number that it returned.
+        request: u64,
+        /// Whose status it is.
+        node: NodeId,
+        /// What that node gave to [`Control::handle_status`].
+        rows: Bytes,
+    },
+}
+
+/// What the registry knows of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeView<'a> {
+    /// The node.
+    pub id: NodeId,
+    /// Its name, a label only: two nodes may have the same.
+    pub name: &'a str,
+    /// How often its record has changed.
+    pub version: u64,
+    /// Its publishers.
+    pub publishers: &'a BTreeMap<PublisherId, Arc<PublisherSpec>>,
+    /// Its subscriptions.
+    pub subscriptions: &'a BTreeMap<SubscriptionId, SubscriptionSpec>,
+    /// Its neighbours, and its way to each.
+    pub neighbours: &'a BTreeMap<NodeId, HopInfo>,
+    /// What it refuses.
+    pub refusals: &'a BTreeMap<(SubscriptionId, PublisherId), Refusal>,
+}
+
+/// The control part of one node.
+#[derive(Debug)]
+pub struct Control {
+    me: NodeId,
+    /// The latest instant that an input came with: time never runs backward.
+    now: Instant,
+    registry: Registry,
+    hops: BTreeMap<NodeId, HopInfo>,
+    flood: flood::State,
+    admission: Admission,
+    status: status::State,
+    next_publisher: u32,
+    next_subscription: u32,
+    rejected: u64,
+    /// True if the streams may no longer follow from the registry.
+    dirty: bool,
+    installed: BTreeMap<SourceKey, Installed>,
+    matching: BTreeSet<PublisherId>,
+    heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    /// The refusals of local subscriptions that were told.
+    refused: BTreeMap<PairKey, Refusal>,
+    outputs: VecDeque<Output>,
+    /// Messages wait apart, so that what a change installs here comes first.
+    sends: VecDeque<(NodeId, Bytes)>,
+}
+
+/// The longest start of `name` that fits into [`NAME_BYTES_MAX`].
+fn cut(name: &str) -> String {
+    let mut end = name.len().min(NAME_BYTES_MAX);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or_default().to_owned()
+}
+
+impl Control {
+    /// The control part of node `me`, which no other node is joined to yet. A `name` over
+    /// [`NAME_BYTES_MAX`] is cut.
+    #[must_use]
+    pub fn new(me: NodeId, name: &str) -> Self {
+        Self {
+            me,
+            now: Instant::ZERO,
+            registry: Registry::new(me, cut(name)),
+            hops: BTreeMap::new(),
+            flood: flood::State::default(),
+            admission: Admission::default(),
+            status: status::State::default(),
+            next_publisher: 0,
+            next_subscription: 0,
+            rejected: 0,
+            dirty: false,
+            installed: BTreeMap::new(),
+            matching: BTreeSet::new(),
+            heard: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            sends: VecDeque::new(),
+        }
+    }
+
+    /// This node.
+    #[must_use]
+    pub const fn me(&self) -> NodeId {
+        self.me
+    }
+
+    /// How many messages and requests were not understood or went over a bound.
+    #[must_use]
+    pub const fn rejected(&self) -> u64 {
+        self.rejected
+    }
+
+    /// The nodes that can be reached, this one included, in the order of their ids.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> + '_ {
+        let tree = Tree::new(&self.registry, self.me);
+        self.registry.all().filter(move |&(node, _)| tree.reaches(node)).map(|(id, record)| {
+            NodeView {
+                id,
+                name: &record.name,
+                version: record.version,
+                publishers: &record.publishers,
+                subscriptions: &record.subscriptions,
+                neighbours: &record.neighbours,
+                refusals: &record.refusals,
+            }
+        })
+    }
+
+    /// A neighbour can be reached, or the way to it has changed.
+    pub fn handle_hop_up(&mut self, now: Instant, node: NodeId, hop: HopInfo) {
+        self.advance(now);
+        let hop = HopInfo { link_name: cut(&hop.link_name), ..hop };
+        let before = self.hops.get(&node);
+        let fresh = before.is_none();
+        if node == self.me || fresh && self.hops.len() >= NEIGHBOURS_MAX {
+            self.rejected += 1;
+            return;
+        }
+        if before != Some(&hop) {
+            self.hops.insert(node, hop.clone());
+            // A new neighbour gets the whole record when its digest shows what it lacks.
+            self.announce(Change::HopUp(node, hop), fresh.then_some(node));
+        }
+        self.greet(node);
+    }
+
+    /// A neighbour can't be reached any more. What was not sent to it yet is dropped.
+    pub fn handle_hop_down(&mut self, now: Instant, node: NodeId) {
+        self.advance(now);
+        if self.hops.remove(&node).is_some() {
+            self.sends.retain(|(hop, _)| *hop != node);
+            self.flood.handle_hop_down(node);
+            self.announce(Change::HopDown(node), None);
+        }
+    }
+
+    /// A message of a neighbour; one of anybody else is ignored.
+    ///
+    /// # Errors
+    /// [`WireError`] if it is malformed or goes over a bound: nothing has changed then, and it was
+    /// counted in [`Self::rejected`].
+    pub fn handle_message(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        message: Bytes,
+    ) -> Result<(), WireError> {
+        self.advance(now);
+        if !self.hops.contains_key(&from) {
+            return Ok(());
+        }
+        let result = self.receive(from, message);
+        self.rejected += u64::from(result.is_err());
+        result
+    }
+
+    /// It is [`Self::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.send_due_digests();
+        if self.registry.forget_at() <= self.now {
+            let tree = Tree::new(&self.registry, self.me);
+            self.registry.mark(self.now, &tree);
+            self.registry.forget(self.now);
+        }
+        self.dirty |= self.admission.wake_at() <= self.now;
+    }
+
+    /// A publisher on this node. The answer names it; over [`PUBLISHERS_MAX`] it is known to nobody
+    /// and counted in [`Self::rejected`].
+    pub fn publish(&mut self, now: Instant, spec: PublisherSpec) -> PublisherId {
+        self.advance(now);
+        let index = self.next_publisher;
+        self.next_publisher += 1;
+        self.announce(Change::Publish(index, Arc::new(spec)), None);
+        PublisherId { node: self.me, index }
+    }
+
+    /// A publisher of this node declares something else. An unknown one is left alone.
+    pub fn update_publisher(&mut self, now: Instant, id: PublisherId, spec: PublisherSpec) {
+        self.advance(now);
+        let record = self.registry.record(self.me);
+        let before = record.and_then(|record| record.publishers.get(&id));
+        if before.is_some_and(|before| **before != spec) {
+            self.announce(Change::Publish(id.index, Arc::new(spec)), None);
+        }
+    }
+
+    /// A publisher of this node is gone.
+    pub fn unpublish(&mut self, now: Instant, id: PublisherId) {
+        self.advance(now);
+        let record = self.registry.record(self.me);
+        if record.is_some_and(|record| record.publishers.contains_key(&id)) {
+            self.announce(Change::Unpublish(id.index), None);
+        }
+    }
+
+    /// A subscription on this node. The answer names it; over [`SUBSCRIPTIONS_MAX`] it is known to
+    /// nobody and counted in [`Self::rejected`].
+    pub fn subscribe(&mut self, now: Instant, spec: SubscriptionSpec) -> SubscriptionId {
+        self.advance(now);
+        let index = self.next_subscription;
+        self.next_subscription += 1;
+        self.announce(Change::Subscribe(index, spec), None);
+        SubscriptionId { node: self.me, index }
+    }
+
+    /// A subscription of this node asks for something else. An unknown one is left alone.
+    pub fn update_subscription(
+        &mut self,
+        now: Instant,
+        id: SubscriptionId,
+        spec: SubscriptionSpec,
+    ) {
+        self.advance(now);
+        let record = self.registry.record(self.me);
+        let before = record.and_then(|record| record.subscriptions.get(&id));
+        if before.is_some_and(|before| *before != spec) {
+            self.announce(Change::Subscribe(id.index, spec), None);
+        }
+    }
+
+    /// A subscription of this node is gone.
+    pub fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
+        self.advance(now);
+        let record = self.registry.record(self.me);
+        if record.is_some_and(|record| record.subscriptions.contains_key(&id)) {
+            self.announce(Change::Unsubscribe(id.index), None);
+        }
+    }
+
+    /// The next thing to do. To be called until `None` after each batch of inputs.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        if self.dirty {
+            self.recompute();
+        }
+        self.outputs.pop_front().or_else(|| {
+            self.sends.pop_front().map(|(hop, message)| Output::Send { hop, message })
+        })
+    }
+
+    /// When [`Self::handle_timeout`] is to be called; [`Instant::FAR`] for never.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        self.flood.digest_at().min(self.registry.forget_at()).min(self.admission.wake_at())
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+}

@@ -1,0 +1,252 @@
+//! The bytes of what publishers declare, subscriptions ask for and nodes refuse.
+
+pub(super) mod record;
+
+use super::refusal::{Refusal, RefusalReason};
+use super::registry::NAME_BYTES_MAX;
+use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::form::{Form, Proxy, Rate, Size};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::sample::{Encoding, Kind};
+use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
+use crate::wire::{Reader, WireError, Writer};
+use core::num::NonZeroU32;
+use paceline_sched::{Capacity, Duration, Late, LossTolerance};
+
+const ENCODING_BYTES_MAX: usize = 255;
+
+// Which optional fields of a publisher follow, and its field of one bit.
+const HAS_PERIOD: u8 = 1;
+const HAS_SIZE: u8 = 1 << 1;
+const HAS_BYTES_MAX: u8 = 1 << 2;
+const LATE_SEND: u8 = 1 << 3;
+
+// The same of a subscription.
+const ASKS_RATE: u8 = 1;
+const ASKS_SIZE: u8 = 1 << 1;
+const ASKS_WITHIN: u8 = 1 << 2;
+const ASKS_LOSS: u8 = 1 << 3;
+const PROXY_SUBSCRIBER: u8 = 1 << 4;
+
+const fn bit(present: bool, flag: u8) -> u8 {
+    if present { flag } else { 0 }
+}
+
+/// Reads a byte of flags, none of which may be outside `known`.
+fn read_flags(reader: &mut Reader, known: u8, field: &'static str) -> Result<u8, WireError> {
+    let flags = reader.u8(field)?;
+    if flags & !known == 0 { Ok(flags) } else { Err(WireError::Invalid(field)) }
+}
+
+/// Reads a field if its flag says that it is there.
+fn optional<T>(
+    present: bool,
+    read: impl FnOnce() -> Result<T, WireError>,
+) -> Result<Option<T>, WireError> {
+    if present { read().map(Some) } else { Ok(None) }
+}
+
+fn read_duration(reader: &mut Reader, field: &'static str) -> Result<Duration, WireError> {
+    reader.varint(field).map(Duration::from_nanos)
+}
+
+fn nonzero(reader: &mut Reader, field: &'static str) -> Result<NonZeroU32, WireError> {
+    NonZeroU32::new(reader.varint32(field)?).ok_or(WireError::Invalid(field))
+}
+
+fn put_size(out: &mut Vec<u8>, size: Size) {
+    out.put_varint(u64::from(size.width));
+    out.put_varint(u64::from(size.height));
+}
+
+fn read_size(reader: &mut Reader) -> Result<Size, WireError> {
+    let width = nonzero(reader, "width")?.get();
+    Ok(Size { width, height: nonzero(reader, "height")?.get() })
+}
+
+fn put_rate(out: &mut Vec<u8>, rate: Rate) {
+    match rate {
+        Rate::All => {}
+        Rate::Every(n) => {
+            out.put_u8(0);
+            out.put_varint(u64::from(n.get()));
+        }
+        Rate::Max(millihertz) => {
+            out.put_u8(1);
+            out.put_varint(u64::from(millihertz.get()));
+        }
+    }
+}
+
+fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
+    match reader.u8("rate")? {
+        0 => nonzero(reader, "rate").map(Rate::Every),
+        1 => nonzero(reader, "rate").map(Rate::Max),
+        _ => Err(WireError::Invalid("rate")),
+    }
+}
+
+fn put_encoding(out: &mut Vec<u8>, encoding: &Encoding) {
+    match encoding {
+        Encoding::Bytes => out.put_u8(0),
+        Encoding::Text => out.put_u8(1),
+        Encoding::Json => out.put_u8(2),
+        Encoding::Jpeg => out.put_u8(3),
+        Encoding::Other(name) => {
+            out.put_u8(4);
+            out.put_text(Encoding::new(name).as_str());
+        }
+    }
+}
+
+fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
+    match reader.u8("encoding")? {
+        0 => Ok(Encoding::Bytes),
+        1 => Ok(Encoding::Text),
+        2 => Ok(Encoding::Json),
+        3 => Ok(Encoding::Jpeg),
+        4 => Ok(Encoding::Other(reader.text(ENCODING_BYTES_MAX, "encoding")?.into())),
+        _ => Err(WireError::Invalid("encoding")),
+    }
+}
+
+fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
+    match (reader.varint32("loss")?, reader.varint32("loss")?) {
+        (0, 0) => Ok(LossTolerance::EDF),
+        (x, y) => LossTolerance::new(x, y).map_err(|_| WireError::Invalid("loss")),
+    }
+}
+
+fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
+    out.put_u8(
+        bit(spec.period.is_some(), HAS_PERIOD)
+            | bit(spec.late == Late::Send, LATE_SEND)
+            | bit(spec.size.is_some(), HAS_SIZE)
+            | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX),
+    );
+    out.put_text(spec.tag.as_str());
+    out.put_u8(spec.kind.code());
+    put_encoding(out, &spec.encoding);
+    if let Some(period) = spec.period {
+        out.put_varint(period.as_nanos());
+    }
+    if let Some(size) = spec.size {
+        put_size(out, size);
+    }
+    if let Some(bytes) = spec.bytes_max {
+        out.put_varint(bytes);
+    }
+}
+
+fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
+    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX;
+    let flags = read_flags(reader, known, "publisher flags")?;
+    let tag = reader.text(TAG_BYTES_MAX, "tag")?;
+    Ok(PublisherSpec {
+        tag: Tag::new(&tag).map_err(|_| WireError::Invalid("tag"))?,
+        kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
+        encoding: read_encoding(reader)?,
+        period: optional(flags & HAS_PERIOD != 0, || read_duration(reader, "period"))?,
+        late: if flags & LATE_SEND != 0 { Late::Send } else { Late::Drop },
+        size: optional(flags & HAS_SIZE != 0, || read_size(reader))?,
+        bytes_max: optional(flags & HAS_BYTES_MAX != 0, || reader.varint("bytes"))?,
+    })
+}
+
+fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
+    out.put_u8(
+        bit(spec.form.rate != Rate::All, ASKS_RATE)
+            | bit(spec.within.is_some(), ASKS_WITHIN)
+            | bit(spec.form.size.is_some(), ASKS_SIZE)
+            | bit(spec.loss.is_some(), ASKS_LOSS)
+            | bit(spec.proxy == Proxy::Subscriber, PROXY_SUBSCRIBER),
+    );
+    out.put_text(spec.pattern.as_str());
+    put_rate(out, spec.form.rate);
+    if let Some(size) = spec.form.size {
+        put_size(out, size);
+    }
+    if let Some(within) = spec.within {
+        out.put_varint(within.as_nanos());
+    }
+    if let Some(loss) = spec.loss {
+        out.put_varint(u64::from(loss.x()));
+        out.put_varint(u64::from(loss.y()));
+    }
+}
+
+fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
+    let known = ASKS_RATE | ASKS_WITHIN | ASKS_SIZE | ASKS_LOSS | PROXY_SUBSCRIBER;
+    let flags = read_flags(reader, known, "subscription flags")?;
+    let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
+    let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
+    let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
+    Ok(SubscriptionSpec {
+        pattern: Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?,
+        form: Form { rate, size },
+        within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
+        loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,
+        proxy: if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher },
+    })
+}
+
+fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
+    out.put_text(&hop.link_name);
+    out.put_varint(hop.capacity.map_or(0, Capacity::bytes_per_s));
+}
+
+fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
+    Ok(HopInfo {
+        link_name: reader.text(NAME_BYTES_MAX, "link name")?,
+        capacity: Capacity::from_bytes_per_s(reader.varint("capacity")?).ok(),
+    })
+}
+
+fn put_pair(out: &mut Vec<u8>, subscription: SubscriptionId, publisher: PublisherId) {
+    out.put_u64(subscription.node.0);
+    out.put_varint(u64::from(subscription.index));
+    out.put_u64(publisher.node.0);
+    out.put_varint(u64::from(publisher.index));
+}
+
+fn read_pair(reader: &mut Reader) -> Result<(SubscriptionId, PublisherId), WireError> {
+    let node = NodeId(reader.u64("subscription")?);
+    let subscription = SubscriptionId { node, index: reader.varint32("subscription")? };
+    let node = NodeId(reader.u64("publisher")?);
+    Ok((subscription, PublisherId { node, index: reader.varint32("publisher")? }))
+}
+
+fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+    put_pair(out, refusal.subscription, refusal.publisher);
+    match refusal.reason {
+        RefusalReason::Capacity => out.put_u8(0),
+        RefusalReason::SizeAboveSource { asked, source } => {
+            out.put_u8(1);
+            put_size(out, asked);
+            put_size(out, source);
+        }
+    }
+    out.put_text(&refusal.link);
+    out.put_varint(refusal.needed_bytes_per_s);
+    out.put_varint(refusal.available_bytes_per_s);
+}
+
+fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
+    let (subscription, publisher) = read_pair(reader)?;
+    let reason = match reader.u8("refusal reason")? {
+        0 => RefusalReason::Capacity,
+        1 => {
+            let asked = read_size(reader)?;
+            RefusalReason::SizeAboveSource { asked, source: read_size(reader)? }
+        }
+        _ => return Err(WireError::Invalid("refusal reason")),
+    };
+    Ok(Refusal {
+        subscription,
+        publisher,
+        link: reader.text(NAME_BYTES_MAX, "link name")?,
+        needed_bytes_per_s: reader.varint("needed bytes")?,
+        available_bytes_per_s: reader.varint("available bytes")?,
+        reason,
+    })
+}

@@ -1,0 +1,156 @@
+//! The bytes of records and of their changes. Tables are in the order of their ids, without repeats,
+//! so that a record has one form only.
+
+use super::{
+    put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop, read_pair,
+    read_publisher, read_refusal, read_subscription,
+};
+use crate::control::message::VERSION_MAX;
+use crate::control::registry::{
+    Change, NAME_BYTES_MAX, NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, Record, SUBSCRIPTIONS_MAX,
+};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::wire::{Reader, WireError, Writer};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const PUBLISH: u8 = 0;
+const UNPUBLISH: u8 = 1;
+const SUBSCRIBE: u8 = 2;
+const UNSUBSCRIBE: u8 = 3;
+const HOP_UP: u8 = 4;
+const HOP_DOWN: u8 = 5;
+const REFUSE: u8 = 6;
+const RELEASE: u8 = 7;
+
+fn put_kind(out: &mut Vec<u8>, kind: u8, index: u32) {
+    out.put_u8(kind);
+    out.put_varint(u64::from(index));
+}
+
+pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
+    match change {
+        Change::Publish(index, spec) => {
+            put_kind(out, PUBLISH, *index);
+            put_publisher(out, spec);
+        }
+        Change::Unpublish(index) => put_kind(out, UNPUBLISH, *index),
+        Change::Subscribe(index, spec) => {
+            put_kind(out, SUBSCRIBE, *index);
+            put_subscription(out, spec);
+        }
+        Change::Unsubscribe(index) => put_kind(out, UNSUBSCRIBE, *index),
+        Change::HopUp(node, hop) => {
+            out.put_u8(HOP_UP);
+            out.put_u64(node.0);
+            put_hop(out, hop);
+        }
+        Change::HopDown(node) => {
+            out.put_u8(HOP_DOWN);
+            out.put_u64(node.0);
+        }
+        Change::Refuse(refusal) => {
+            out.put_u8(REFUSE);
+            put_refusal(out, refusal);
+        }
+        Change::Release(subscription, publisher) => {
+            out.put_u8(RELEASE);
+            put_pair(out, *subscription, *publisher);
+        }
+    }
+}
+
+pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, WireError> {
+    match reader.u8("change")? {
+        PUBLISH => {
+            let index = reader.varint32("publisher")?;
+            Ok(Change::Publish(index, Arc::new(read_publisher(reader)?)))
+        }
+        UNPUBLISH => reader.varint32("publisher").map(Change::Unpublish),
+        SUBSCRIBE => {
+            let index = reader.varint32("subscription")?;
+            Ok(Change::Subscribe(index, read_subscription(reader)?))
+        }
+        UNSUBSCRIBE => reader.varint32("subscription").map(Change::Unsubscribe),
+        HOP_UP => {
+            let node = NodeId(reader.u64("neighbour")?);
+            Ok(Change::HopUp(node, read_hop(reader)?))
+        }
+        HOP_DOWN => reader.u64("neighbour").map(|node| Change::HopDown(NodeId(node))),
+        REFUSE => read_refusal(reader).map(Change::Refuse),
+        RELEASE => {
+            let (subscription, publisher) = read_pair(reader)?;
+            Ok(Change::Release(subscription, publisher))
+        }
+        _ => Err(WireError::Invalid("change")),
+    }
+}
+
+pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
+    out.put_varint(record.version);
+    out.put_text(&record.name);
+    out.put_varint(record.publishers.len() as u64);
+    for (id, spec) in &record.publishers {
+        out.put_varint(u64::from(id.index));
+        put_publisher(out, spec);
+    }
+    out.put_varint(record.subscriptions.len() as u64);
+    for (id, spec) in &record.subscriptions {
+        out.put_varint(u64::from(id.index));
+        put_subscription(out, spec);
+    }
+    out.put_varint(record.neighbours.len() as u64);
+    for (node, hop) in &record.neighbours {
+        out.put_u64(node.0);
+        put_hop(out, hop);
+    }
+    out.put_varint(record.refusals.len() as u64);
+    for refusal in record.refusals.values() {
+        put_refusal(out, refusal);
+    }
+}
+
+/// Reads a table entry by entry: what is allocated never exceeds what the bytes hold.
+fn read_table<K: Ord + Copy, V>(
+    reader: &mut Reader,
+    max: usize,
+    field: &'static str,
+    read: impl Fn(&mut Reader) -> Result<(K, V), WireError>,
+) -> Result<BTreeMap<K, V>, WireError> {
+    let count = reader.len(max, field)?;
+    let mut table = BTreeMap::new();
+    for _ in 0..count {
+        let (key, value) = read(reader)?;
+        if table.last_key_value().is_some_and(|(last, _)| *last >= key) {
+            return Err(WireError::Invalid(field));
+        }
+        table.insert(key, value);
+    }
+    Ok(table)
+}
+
+pub(in crate::control) fn read_record(
+    reader: &mut Reader,
+    node: NodeId,
+) -> Result<Record, WireError> {
+    Ok(Record {
+        version: reader.varint_max(VERSION_MAX, "version")?,
+        name: reader.text(NAME_BYTES_MAX, "name")?,
+        publishers: read_table(reader, PUBLISHERS_MAX, "publishers", |reader| {
+            let index = reader.varint32("publisher")?;
+            Ok((PublisherId { node, index }, Arc::new(read_publisher(reader)?)))
+        })?,
+        subscriptions: read_table(reader, SUBSCRIPTIONS_MAX, "subscriptions", |reader| {
+            let index = reader.varint32("subscription")?;
+            Ok((SubscriptionId { node, index }, read_subscription(reader)?))
+        })?,
+        neighbours: read_table(reader, NEIGHBOURS_MAX, "neighbours", |reader| {
+            let neighbour = NodeId(reader.u64("neighbour")?);
+            Ok((neighbour, read_hop(reader)?))
+        })?,
+        refusals: read_table(reader, REFUSALS_MAX, "refusals", |reader| {
+            let refusal = read_refusal(reader)?;
+            Ok(((refusal.subscription, refusal.publisher), refusal))
+        })?,
+    })
+}

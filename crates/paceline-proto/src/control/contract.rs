@@ -1,0 +1,198 @@
+//! From what subscriptions ask for end to end to the contract of a stream on one link.
+
+use super::spec::{PublisherSpec, SubscriptionSpec};
+use crate::form::Form;
+use paceline_sched::{Contract, Duration, LossTolerance};
+
+/// The shortest period and deadline of a contract: below it arithmetic on a link means nothing.
+const SHORTEST: Duration = Duration::from_micros(1);
+/// The period of a stream of which nobody knows one.
+const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
+/// What each hop keeps of its share for what its scheduler can't see: threads, the way to the wire.
+const MARGIN_MAX: Duration = Duration::from_micros(1_500);
+/// Payload bytes of a segment, and what its headers cost on the wire.
+const SEGMENT_BYTES: u64 = 1_090;
+const SEGMENT_OVERHEAD: u64 = 110;
+
+/// What one subscription with a contract asks for, seen from the link of one hop of its path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    within: Option<Duration>,
+    loss: LossTolerance,
+    /// Which hop of the path, from 1 on.
+    hop: u64,
+    /// How many hops the path has.
+    hops: u64,
+}
+
+impl Ask {
+    /// What `spec` asks for from the link of hop `hop` of `hops`; `None` for best effort.
+    pub(crate) fn new(spec: &SubscriptionSpec, hop: usize, hops: usize) -> Option<Self> {
+        let loss = tolerance(spec)?;
+        Some(Self { within: spec.within, loss, hop: hop as u64, hops: hops.max(1) as u64 })
+    }
+}
+
+/// The loss tolerance of a subscription with a contract; `None` for best effort. A delay bound alone
+/// allows no loss, and the tolerance of another subscription must not weaken that.
+pub(crate) fn tolerance(spec: &SubscriptionSpec) -> Option<LossTolerance> {
+    spec.loss.or_else(|| spec.within.map(|_| LossTolerance::NONE))
+}
+
+/// A contract, and the part of the delay bound that earlier hops may use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Promise {
+    pub(crate) contract: Contract,
+    pub(crate) upstream: Duration,
+}
+
+/// The contract of a stream in `form` that keeps what all of `asks` ask for; `None` if there are none.
+pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Promise> {
+    let loss = asks.iter().map(|ask| ask.loss).reduce(LossTolerance::strictest)?;
+    let shortest = asks.iter().filter_map(|ask| ask.within).min();
+    // 1/20 shorter than the source's, so that one that had a hiccup can catch up.
+    let known = form.rate.period(spec.period).map(|period| period.mul_div(19, 20));
+    let period = known.or(shortest).unwrap_or(PERIOD_UNKNOWN).max(SHORTEST);
+    let shares = asks.iter().map(|ask| share(ask, period));
+    let (upstream, deadline) =
+        shares.min_by_key(|&(upstream, deadline)| upstream.saturating_add(deadline))?;
+    let contract = Contract {
+        period,
+        deadline: deadline.max(SHORTEST),
+        loss,
+        late: spec.late,
+        jitter: period.mul_div(1, 2),
+    };
+    Some(Promise { contract, upstream })
+}
+
+/// What of a delay bound is gone before this hop, and what this hop may use.
+fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
+    let before = ask.hop.saturating_sub(1);
+    let Some(within) = ask.within else {
+        // Only a loss tolerance: each hop may take a period.
+        return (period.mul_div(before, 1), period);
+    };
+    let mine = within.mul_div(1, ask.hops);
+    let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
+    (within.mul_div(before, ask.hops), mine.saturating_sub(margin))
+}
+
+/// What a stream in `form` with tolerance `loss` puts on a link, in bytes per second with headers;
+/// `None` if the publisher's spec does not tell.
+pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<u64> {
+    let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
+    let full = u128::from(spec.bytes_max?);
+    let payload = match (form.size, spec.size) {
+        (Some(scaled), Some(source)) => (full * u128::from(scaled.pixels()))
+            .div_ceil(u128::from(source.pixels().max(1))),
+        (None, _) | (_, None) => full,
+    };
+    let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
+    let wire = payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD));
+    // 0/0 asks for deadlines alone: nothing of it may be left out.
+    let (kept, window) = match loss.y() {
+        0 => (1, 1),
+        y => (u128::from(y - loss.x()), u128::from(y)),
+    };
+    let per_second = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos()));
+    Some(u64::try_from(per_second.saturating_mul(kept).div_ceil(window)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::{Rate, Size};
+    use crate::sample::{Encoding, Kind};
+    use crate::tag::Tag;
+    use core::num::NonZeroU32;
+    use paceline_sched::Late;
+
+    fn camera() -> PublisherSpec {
+        PublisherSpec {
+            tag: Tag::new("camera").unwrap(),
+            kind: Kind::Picture,
+            encoding: Encoding::Jpeg,
+            period: Some(Duration::from_millis(40)),
+            late: Late::Drop,
+            size: Some(Size { width: 640, height: 480 }),
+            bytes_max: Some(10_900),
+        }
+    }
+
+    fn within(millis: u64, hop: u64, hops: u64) -> Ask {
+        let within = Some(Duration::from_millis(millis));
+        Ask { within, loss: LossTolerance::NONE, hop, hops }
+    }
+
+    fn loss(x: u32, y: u32) -> LossTolerance {
+        LossTolerance::new(x, y).unwrap()
+    }
+
+    #[test]
+    fn a_delay_bound_is_shared_by_the_hops() {
+        let got = promise(&camera(), Form::FULL, &[within(60, 2, 3)]).unwrap();
+        assert_eq!(got.upstream, Duration::from_millis(20));
+        assert_eq!(got.contract.deadline, Duration::from_micros(18_500));
+        assert_eq!(got.contract.period, Duration::from_millis(38));
+        assert_eq!(got.contract.jitter, Duration::from_millis(19));
+        assert_eq!(got.contract.loss, LossTolerance::NONE);
+        let short = promise(&camera(), Form::FULL, &[within(6, 1, 1)]).unwrap();
+        assert_eq!(short.contract.deadline, Duration::from_micros(5_400));
+    }
+
+    #[test]
+    fn the_strictest_of_several_wins() {
+        let tolerant = Ask { loss: loss(1, 2), ..within(30, 1, 1) };
+        let stricter = Ask { loss: loss(1, 10), ..within(90, 2, 3) };
+        let got = promise(&camera(), Form::FULL, &[stricter, tolerant]).unwrap();
+        assert_eq!(got.upstream, Duration::ZERO);
+        assert_eq!(got.contract.deadline, Duration::from_micros(28_500));
+        assert_eq!(got.contract.loss, loss(1, 10));
+        let got = promise(&camera(), Form::FULL, &[tolerant, within(90, 2, 3)]).unwrap();
+        assert_eq!(got.contract.loss, LossTolerance::NONE);
+    }
+
+    #[test]
+    fn without_a_delay_bound_each_hop_may_take_a_period() {
+        let only_loss = Ask { within: None, ..Ask { loss: loss(1, 2), ..within(0, 2, 2) } };
+        let got = promise(&camera(), Form::FULL, &[only_loss]).unwrap();
+        assert_eq!(got.contract.deadline, Duration::from_millis(38));
+        assert_eq!(got.upstream, Duration::from_millis(38));
+        let unknown = PublisherSpec { period: None, ..camera() };
+        let got = promise(&unknown, Form::FULL, &[only_loss]).unwrap();
+        assert_eq!(got.contract.period, Duration::from_millis(100));
+        let got = promise(&unknown, Form::FULL, &[within(60, 1, 1)]).unwrap();
+        assert_eq!(got.contract.period, Duration::from_millis(60));
+    }
+
+    #[test]
+    fn best_effort_has_no_contract_and_zero_is_impossible() {
+        assert_eq!(promise(&camera(), Form::FULL, &[]), None);
+        let zero = PublisherSpec { period: Some(Duration::ZERO), ..camera() };
+        let got = promise(&zero, Form::FULL, &[within(0, 1, 1)]).unwrap().contract;
+        assert_eq!((got.period, got.deadline), (SHORTEST, SHORTEST));
+    }
+
+    #[test]
+    fn the_load_counts_headers_size_rate_and_tolerance() {
+        // 10 segments: 12,000 bytes on the wire, 25 times a second.
+        assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some(300_000));
+        assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some(300_000));
+        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some(270_000));
+        let quarter = Form {
+            rate: Rate::Every(NonZeroU32::new(5).unwrap()),
+            size: Some(Size { width: 320, height: 240 }),
+        };
+        // 2,725 bytes in 3 segments: 3,055 bytes, 5 times a second.
+        assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some(15_275));
+        let unknown = PublisherSpec { bytes_max: None, ..camera() };
+        assert_eq!(load(&unknown, Form::FULL, LossTolerance::NONE), None);
+        let huge = PublisherSpec {
+            bytes_max: Some(u64::MAX),
+            period: Some(Duration::from_nanos(1)),
+            ..camera()
+        };
+        assert_eq!(load(&huge, Form::FULL, LossTolerance::NONE), Some(u64::MAX));
+    }
+}

@@ -1,0 +1,163 @@
+//! Keeping the registry equal on all nodes: deltas, digests, snapshots.
+
+use super::Control;
+use super::graph::Tree;
+use super::message::{Message, snapshot};
+use super::registry::{Applied, Change, NODES_MAX};
+use crate::ids::NodeId;
+use crate::wire::WireError;
+use bytes::Bytes;
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// How often versions are compared with each neighbour, whatever happens: what a fault broke is
+/// mended after this time.
+const DIGEST_EVERY: Duration = Duration::from_secs(5);
+/// The least time between two digests to one neighbour, and between two requests for one record.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// When what was asked of whom.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    digests: BTreeMap<NodeId, Digests>,
+    /// When each record was asked for that misses changes.
+    asked: BTreeMap<NodeId, Instant>,
+}
+
+/// The digests to one neighbour.
+#[derive(Clone, Copy, Debug)]
+struct Digests {
+    last: Instant,
+    next: Instant,
+}
+
+impl State {
+    pub(super) fn digest_at(&self) -> Instant {
+        self.digests.values().map(|digests| digests.next).min().unwrap_or(Instant::FAR)
+    }
+
+    pub(super) fn handle_hop_down(&mut self, hop: NodeId) {
+        self.digests.remove(&hop);
+    }
+
+    fn sent(&mut self, now: Instant, hop: NodeId) {
+        self.digests.insert(hop, Digests { last: now, next: now + DIGEST_EVERY });
+    }
+
+    /// True if `node`'s record may be asked for now.
+    fn ask(&mut self, now: Instant, node: NodeId) -> bool {
+        if self.asked.get(&node).is_some_and(|&at| at + ASK_EVERY > now) {
+            return false;
+        }
+        if self.asked.len() >= NODES_MAX {
+            self.asked.clear();
+        }
+        self.asked.insert(node, now);
+        true
+    }
+}
+
+impl Control {
+    /// Makes a change of this node's record and floods it to all neighbours but `except`.
+    pub(super) fn announce(&mut self, change: Change, except: Option<NodeId>) {
+        let version = self.registry.version(self.me) + 1;
+        match self.registry.apply(self.me, version, change.clone()) {
+            Ok(_) => {
+                let delta = Message::Delta { node: self.me, version, change };
+                self.flood(&delta.encode(), except);
+            }
+            Err(_) => self.rejected += 1,
+        }
+    }
+
+    fn flood(&mut self, message: &Bytes, except: Option<NodeId>) {
+        let hops = self.hops.keys().filter(|&&hop| Some(hop) != except);
+        self.sends.extend(hops.map(|&hop| (hop, message.clone())));
+        self.dirty = true;
+    }
+
+    pub(super) fn send(&mut self, hop: NodeId, message: Bytes) {
+        self.sends.push_back((hop, message));
+    }
+
+    pub(super) fn receive(&mut self, from: NodeId, bytes: Bytes) -> Result<(), WireError> {
+        match Message::decode(bytes.clone())? {
+            Message::Digest(versions) => self.receive_digest(from, versions),
+            Message::Need(node) => {
+                if let Some(record) = self.registry.record(node) {
+                    let message = snapshot(node, record);
+                    self.send(from, message);
+                }
+            }
+            // Nobody knows better than this node what it says of itself.
+            Message::Delta { node, .. } | Message::Snapshot { node, .. } if node == self.me => {}
+            Message::Delta { node, version, change } => {
+                match self.registry.apply(node, version, change)? {
+                    Applied::New => self.flood(&bytes, Some(from)),
+                    Applied::Old => {}
+                    Applied::Gap => {
+                        if self.flood.ask(self.now, node) {
+                            self.send(from, Message::Need(node).encode());
+                        }
+                    }
+                }
+            }
+            Message::Snapshot { node, record } => {
+                if self.registry.replace(self.now, node, record)? == Applied::New {
+                    self.flood.asked.remove(&node);
+                    self.flood(&bytes, Some(from));
+                }
+            }
+            Message::StatusRequest(errand) => self.receive_status_request(errand),
+            Message::StatusReply(errand, rows) => self.receive_status_reply(errand, rows),
+        }
+        Ok(())
+    }
+
+    /// Sends what the neighbour lacks; if it has what is lacking here, shows it by a digest, unless
+    /// it has just got one.
+    ///
+    /// Only records of nodes that can be reached are sent: a dead node's would else pass from those
+    /// that still remember it to those that have forgotten it, for ever.
+    fn receive_digest(&mut self, from: NodeId, versions: Vec<(NodeId, u64)>) {
+        let theirs: BTreeMap<NodeId, u64> = versions.into_iter().collect();
+        let tree = Tree::new(&self.registry, self.me);
+        for (node, record) in self.registry.reached(&tree) {
+            if record.version > theirs.get(&node).copied().unwrap_or(0) {
+                self.sends.push_back((from, snapshot(node, record)));
+            }
+        }
+        let behind = |(&node, &version): (&NodeId, &u64)| {
+            node != self.me && version > self.registry.version(node)
+        };
+        if theirs.iter().any(behind)
+            && let Some(digests) = self.flood.digests.get_mut(&from)
+        {
+            digests.next = digests.next.min(digests.last + ASK_EVERY);
+            self.send_due_digests();
+        }
+    }
+
+    /// Shows a neighbour that has just come up all that is here, nodes that can't be reached
+    /// included: they may be behind it, and need not be sent again.
+    pub(super) fn greet(&mut self, hop: NodeId) {
+        let versions = self.registry.all().map(|(node, record)| (node, record.version)).collect();
+        self.send(hop, Message::Digest(versions).encode());
+        self.flood.sent(self.now, hop);
+    }
+
+    pub(super) fn send_due_digests(&mut self) {
+        let due = self.flood.digests.iter().filter(|(_, digests)| digests.next <= self.now);
+        let due: Vec<NodeId> = due.map(|(&hop, _)| hop).collect();
+        if due.is_empty() {
+            return;
+        }
+        let tree = Tree::new(&self.registry, self.me);
+        let versions = self.registry.reached(&tree).map(|(node, record)| (node, record.version));
+        let message = Message::Digest(versions.collect()).encode();
+        for hop in due {
+            self.send(hop, message.clone());
+            self.flood.sent(self.now, hop);
+        }
+    }
+}

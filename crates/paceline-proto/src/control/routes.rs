@@ -1,0 +1,207 @@
+//! Who gets what by which way: the pairs that this node acts for, and the streams that follow.
+
+use super::contract::{Ask, promise};
+use super::graph::Tree;
+use super::registry::{PairKey, Registry};
+use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+use crate::form::{Form, Proxy};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where this node stands on the path from a publisher to a subscription.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// How many hops are behind a sample that arrives here; 0 on the publisher's node.
+    index: usize,
+    /// How many hops the whole path has.
+    hops: usize,
+    /// The next node; none on the subscription's node.
+    next: Option<NodeId>,
+}
+
+/// A publisher and a subscription that matches it, with a path that leads through this node.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair<'a> {
+    pub(crate) publisher: PublisherId,
+    pub(crate) subscription: SubscriptionId,
+    pub(crate) spec: &'a Arc<PublisherSpec>,
+    pub(crate) request: &'a SubscriptionSpec,
+    /// The form asked for, as this publisher can give it.
+    pub(crate) asked: Form,
+    place: Place,
+}
+
+impl Pair<'_> {
+    pub(crate) fn key(&self) -> PairKey {
+        (self.subscription, self.publisher)
+    }
+
+    /// The form in which samples arrive here: scaled if a node before this one is the proxy.
+    pub(crate) fn source(&self) -> SourceKey {
+        let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
+        let form = if scaled { self.asked } else { Form::FULL };
+        SourceKey { publisher: self.publisher, form }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.place.next.map_or(Target::Local, Target::Hop)
+    }
+
+    /// The form that leaves: scaled if this node or one before it is the proxy.
+    pub(crate) fn leaving(&self) -> Form {
+        match self.request.proxy {
+            Proxy::Publisher => self.asked,
+            Proxy::Subscriber if self.place.next.is_none() => self.asked,
+            Proxy::Subscriber => Form::FULL,
+        }
+    }
+
+    fn ask(&self) -> Option<Ask> {
+        Ask::new(self.request, self.place.index + 1, self.place.hops)
+    }
+}
+
+fn place(tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
+    let path = tree.path(to)?;
+    let index = path.iter().position(|&node| node == me)?;
+    Some(Place { index, hops: path.len() - 1, next: path.get(index + 1).copied() })
+}
+
+/// Subscriptions by what they match: only those with wildcards need to be tried one by one.
+#[derive(Default)]
+struct Index<'a> {
+    by_tag: BTreeMap<&'a str, Vec<(SubscriptionId, &'a SubscriptionSpec)>>,
+    by_pattern: Vec<(SubscriptionId, &'a SubscriptionSpec)>,
+    nodes: BTreeSet<NodeId>,
+}
+
+impl<'a> Index<'a> {
+    fn new(registry: &'a Registry, reached: &'a Tree) -> Self {
+        let mut index = Self::default();
+        for (node, record) in registry.reached(reached) {
+            for (&id, spec) in &record.subscriptions {
+                index.nodes.insert(node);
+                if spec.pattern.is_tag() {
+                    index.by_tag.entry(spec.pattern.as_str()).or_default().push((id, spec));
+                } else {
+                    index.by_pattern.push((id, spec));
+                }
+            }
+        }
+        index
+    }
+
+    fn matching<'b>(
+        &'b self,
+        spec: &'b PublisherSpec,
+    ) -> impl Iterator<Item = (SubscriptionId, &'a SubscriptionSpec)> + use<'a, 'b> {
+        let exact = self.by_tag.get(spec.tag.as_str()).into_iter().flatten();
+        let wild = self.by_pattern.iter().filter(|(_, asked)| asked.pattern.matches(&spec.tag));
+        exact.chain(wild).copied()
+    }
+}
+
+/// Every pair that `me` acts for, in the order of their keys.
+pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -> Vec<Pair<'a>> {
+    let index = Index::new(registry, reached);
+    let mut pairs = Vec::new();
+    for (node, record) in registry.reached(reached) {
+        if record.publishers.is_empty() {
+            continue;
+        }
+        let tree = Tree::new(registry, node);
+        let mine = |&to: &NodeId| Some((to, place(&tree, to, me)?));
+        let places: BTreeMap<NodeId, Place> = index.nodes.iter().filter_map(mine).collect();
+        if places.is_empty() {
+            continue;
+        }
+        for (&publisher, spec) in &record.publishers {
+            for (subscription, request) in index.matching(spec) {
+                let Some(&place) = places.get(&subscription.node) else { continue };
+                let asked = spec.form_of(request.form);
+                pairs.push(Pair { publisher, subscription, spec, request, asked, place });
+            }
+        }
+    }
+    pairs.sort_unstable_by_key(Pair::key);
+    pairs
+}
+
+/// The complete set of streams that leave a source.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Installed {
+    pub(crate) publisher: Arc<PublisherSpec>,
+    pub(crate) outputs: Vec<OutputPlan>,
+}
+
+/// The streams for `pairs`, which come in the order of their keys. Those of `unpromised` get no
+/// contract, whatever they ask for.
+pub(crate) fn plan(
+    pairs: &[&Pair<'_>],
+    unpromised: &BTreeSet<PairKey>,
+) -> BTreeMap<SourceKey, Installed> {
+    let mut groups: BTreeMap<_, BTreeMap<_, Vec<&Pair<'_>>>> = BTreeMap::new();
+    for pair in pairs {
+        let streams = groups.entry(pair.source()).or_default();
+        streams.entry((pair.target(), pair.leaving())).or_default().push(pair);
+    }
+    let mut installed = BTreeMap::new();
+    for (source, streams) in groups {
+        let Some(first) = streams.values().flatten().next() else { continue };
+        let publisher = Arc::clone(first.spec);
+        let outputs = streams
+            .iter()
+            .map(|(&(target, form), behind)| {
+                let scale = if form == source.form { Form::FULL } else { form };
+                output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind, unpromised)
+            })
+            .collect();
+        installed.insert(source, Installed { publisher, outputs });
+    }
+    installed
+}
+
+const fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
+    OutputPlan {
+        target,
+        form,
+        scale: Form::FULL,
+        contract: None,
+        upstream: Duration::ZERO,
+        within: None,
+        late: publisher.late,
+        kind: publisher.kind,
+        subscriptions: Vec::new(),
+    }
+}
+
+/// Fills in what depends on the subscriptions behind an output.
+fn output(
+    mut plan: OutputPlan,
+    behind: &[&Pair<'_>],
+    unpromised: &BTreeSet<PairKey>,
+) -> OutputPlan {
+    plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
+    let strictest = behind.iter().filter(|pair| pair.request.within.is_some());
+    let strictest = strictest.min_by_key(|pair| pair.request.within);
+    plan.within = strictest.and_then(|pair| pair.request.within);
+    match plan.target {
+        Target::Local => {
+            // Behind the last hop all of the delay bound is used up, unless there was no hop.
+            let hops = strictest.map_or(0, |pair| pair.place.hops);
+            plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
+        }
+        Target::Hop(_) => {
+            let promised = behind.iter().filter(|pair| !unpromised.contains(&pair.key()));
+            let asks: Vec<Ask> = promised.filter_map(|pair| pair.ask()).collect();
+            let spec = behind.first().map(|pair| pair.spec);
+            if let Some(promise) = spec.and_then(|spec| promise(spec, plan.form, &asks)) {
+                plan.contract = Some(promise.contract);
+                plan.upstream = promise.upstream;
+            }
+        }
+    }
+    plan
+}

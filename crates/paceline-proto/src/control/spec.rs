@@ -1,0 +1,124 @@
+//! What publishers declare, what subscriptions ask for, and the plan that follows for one node.
+
+use crate::form::{Form, Proxy, Rate, Size};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::sample::{Encoding, Kind};
+use crate::tag::{Pattern, Tag};
+use paceline_sched::{Capacity, Contract, Duration, Late, LossTolerance};
+
+/// What a publisher declares of its samples.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PublisherSpec {
+    /// The tag it publishes on.
+    pub tag: Tag,
+    /// What its samples are.
+    pub kind: Kind,
+    /// The media type of its samples.
+    pub encoding: Encoding,
+    /// The time between two samples, if it is known.
+    pub period: Option<Duration>,
+    /// What becomes of a sample that can no longer arrive in time.
+    pub late: Late,
+    /// The size of its pictures, if it has any and it is known.
+    pub size: Option<Size>,
+    /// The largest sample's payload in bytes, declared or observed.
+    pub bytes_max: Option<u64>,
+}
+
+impl PublisherSpec {
+    /// The form in which a subscription that asks for `asked` gets this publisher's samples: what
+    /// would change nothing is left out, so that equal streams are shared.
+    ///
+    /// A size means nothing to samples that are no pictures: a pattern may match both.
+    #[must_use]
+    pub fn form_of(&self, asked: Form) -> Form {
+        let rate = match asked.rate {
+            Rate::Every(n) if n.get() == 1 => Rate::All,
+            rate @ (Rate::All | Rate::Every(_) | Rate::Max(_)) => rate,
+        };
+        let size = asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
+        Form { rate, size }
+    }
+
+    /// True if its samples are pictures, by any of the ways to say so.
+    fn has_pictures(&self) -> bool {
+        let encoding = self.encoding.as_str();
+        self.kind == Kind::Picture
+            || self.size.is_some()
+            || encoding.starts_with("image/")
+            || encoding.starts_with("video/")
+    }
+}
+
+/// What a subscription asks for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SubscriptionSpec {
+    /// The tags it wants.
+    pub pattern: Pattern,
+    /// The rate and size it wants them at.
+    pub form: Form,
+    /// The delay bound Δ, publish to delivery.
+    pub within: Option<Duration>,
+    /// How many samples of each window may miss the delay bound.
+    pub loss: Option<LossTolerance>,
+    /// Where the scaling is done.
+    pub proxy: Proxy,
+}
+
+impl SubscriptionSpec {
+    /// True if it asks for a promise; others are carried best effort.
+    #[must_use]
+    pub const fn wants_contract(&self) -> bool {
+        self.within.is_some() || self.loss.is_some()
+    }
+}
+
+/// The way to a neighbour.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HopInfo {
+    /// The name of the link that it leads over; hops with the same name share the link's capacity.
+    pub link_name: String,
+    /// What the link carries; a link without a capacity holds whatever comes.
+    pub capacity: Option<Capacity>,
+}
+
+/// Samples of one publisher in the form in which they arrive at this node.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct SourceKey {
+    /// Whose samples.
+    pub publisher: PublisherId,
+    /// What earlier nodes left of them; [`Form::FULL`] on the publisher's own node.
+    pub form: Form,
+}
+
+/// Where a stream goes.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Target {
+    /// Over the link to this neighbour.
+    Hop(NodeId),
+    /// To subscriptions on this node.
+    Local,
+}
+
+/// One stream that leaves a source: its form, its way and its contract.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OutputPlan {
+    /// Where it goes.
+    pub target: Target,
+    /// The form that leaves.
+    pub form: Form,
+    /// What this node must still do to the source for that; [`Form::FULL`] if nothing.
+    pub scale: Form,
+    /// Its contract on the link of [`Target::Hop`]; none for best effort and for local delivery.
+    pub contract: Option<Contract>,
+    /// The part of the delay bound that the hops before this one may use.
+    pub upstream: Duration,
+    /// The strictest delay bound of the subscriptions behind it, end to end.
+    pub within: Option<Duration>,
+    /// What becomes of a sample that can no longer arrive in time.
+    pub late: Late,
+    /// What the samples are.
+    pub kind: Kind,
+    /// The subscriptions behind it, in order.
+    pub subscriptions: Vec<SubscriptionId>,
+}

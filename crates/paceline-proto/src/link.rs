@@ -1,0 +1,410 @@
+//! The link: one directed way out of a node.
+//!
+//! It owns the queues of its streams, decides by its discipline which sample goes next, cuts it into
+//! segments, puts segments into frames, and lets no more frames go than the other ends have credited.
+//! Order and loss are decided here and nowhere below.
+//!
+//! The owner feeds it (`handle_*`), drains [`Link::poll_frame`] and [`Link::poll_event`] until both
+//! have nothing, and comes back at [`Link::poll_timeout`] at the latest. Stream indexes are the
+//! owner's: small, dense, used again only after [`Link::close_stream`].
+
+mod fill;
+mod hop;
+mod pacer;
+mod stream;
+
+pub use hop::{Hop, HopChange};
+pub use stream::StreamSpec;
+
+use crate::ids::NodeId;
+use crate::reason::{DropReason, StreamCounters};
+use crate::receive::Heard;
+use crate::sample::Sample;
+use bytes::Bytes;
+use pacer::Pacer;
+use paceline_sched::discipline::{Discipline, Eligibility, Head, StreamIndex};
+use paceline_sched::{Capacity, Duration, Instant, Policy};
+use std::collections::{BTreeMap, VecDeque};
+use stream::{Offer, Stream};
+
+/// Streams that a link carries at most.
+pub const STREAMS_MAX: u32 = 4_096;
+/// Frames never hold more: with every header below ours they still fit one transport batch.
+const FRAME_BYTES_MAX: u64 = 60_000;
+/// Frames on the thinnest link hold this much all the same.
+const FRAME_BYTES_MIN: u64 = 1_200;
+/// How long a frame may keep the link busy.
+const FRAME_TIME: Duration = Duration::from_millis(2);
+/// What the layers below add to a frame: Zenoh, TCP, IP, Ethernet.
+const WIRE_OVERHEAD: u64 = 80;
+/// In flight to a hop over a link without a capacity.
+const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
+/// The transport below has room for this many frames, so it never has to drop one.
+const WINDOW_FRAMES: usize = 12;
+/// A link without a capacity asks for an acknowledgement this often.
+const ASK_EVERY: u64 = WINDOW_BYTES / 8;
+/// Control that may wait for a hop; what is beyond is dropped and mended by the next digest.
+const CONTROL_WAITING_MAX: usize = 8_192;
+
+/// How a link is set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkSpec {
+    /// What it carries, on the wire; without one it takes whatever comes.
+    pub capacity: Option<Capacity>,
+    /// Its discipline.
+    pub policy: Policy,
+}
+
+/// What a link tells its owner beside frames.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LinkEvent {
+    /// Streams to this hop may be opened.
+    HopUp(NodeId),
+    /// The hop is gone, or has lost what it knew: its streams are closed, what waited was dropped.
+    HopDown(NodeId),
+}
+
+#[derive(Debug)]
+struct Neighbour {
+    hop: Hop,
+    control: VecDeque<Bytes>,
+    control_sent: usize,
+    /// Aborts and closes for the next frame.
+    notices: VecDeque<Notice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Notice {
+    Close(u32),
+    Abort(u32, u64),
+}
+
+/// One directed way out of a node, with its scheduler.
+#[derive(Debug)]
+pub struct Link {
+    spec: LinkSpec,
+    frame_bytes: u64,
+    pacer: Pacer,
+    discipline: Discipline,
+    streams: Vec<Option<Stream>>,
+    neighbours: BTreeMap<NodeId, Neighbour>,
+    events: VecDeque<LinkEvent>,
+    frames: u64,
+    wire_bytes: u64,
+    control_dropped: u64,
+}
+
+impl Link {
+    /// A link without hops.
+    #[must_use]
+    pub fn new(spec: LinkSpec) -> Self {
+        let frame_bytes = spec.capacity.map_or(FRAME_BYTES_MAX, |capacity| {
+            capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
+        });
+        Self {
+            spec,
+            frame_bytes,
+            pacer: Pacer::new(spec.capacity, frame_bytes),
+            discipline: Discipline::new(spec.policy, Eligibility::OncePerPeriod),
+            streams: Vec::new(),
+            neighbours: BTreeMap::new(),
+            events: VecDeque::new(),
+            frames: 0,
+            wire_bytes: 0,
+            control_dropped: 0,
+        }
+    }
+
+    /// A hop was found; it is greeted until both ends know each other ([`LinkEvent::HopUp`]).
+    /// `epoch` must be higher than in any earlier call for the same node.
+    pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
+        self.neighbours.entry(node).or_insert_with(|| Neighbour {
+            hop: Hop::new(now, epoch),
+            control: VecDeque::new(),
+            control_sent: 0,
+            notices: VecDeque::new(),
+        });
+    }
+
+    /// The transport says that a hop is gone for good.
+    pub fn remove_hop(&mut self, node: NodeId) {
+        if let Some(neighbour) = self.neighbours.remove(&node)
+            && neighbour.hop.is_up()
+        {
+            self.close_streams_to(node);
+            self.events.push_back(LinkEvent::HopDown(node));
+        }
+    }
+
+    /// Our epoch on a hop; 0 if there is none.
+    #[must_use]
+    pub fn epoch(&self, node: NodeId) -> u32 {
+        self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
+    }
+
+    /// Half the least round trip of a hop, once one was measured.
+    #[must_use]
+    pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
+        let trip = self.neighbours.get(&node)?.hop.least_round_trip()?;
+        Some(trip.mul_div(1, 2))
+    }
+
+    /// The hops, with their state.
+    pub fn hops(&self) -> impl Iterator<Item = (NodeId, &Hop)> {
+        self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
+    }
+
+    /// Opens a stream to a hop that is up; `false` if the index is out of range or in use, or the hop
+    /// is not up.
+    pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
+        let up = self.neighbours.get(&spec.hop).is_some_and(|n| n.hop.is_up());
+        let place = index.0 as usize;
+        if !up || index.0 >= STREAMS_MAX || self.stream(index).is_some() {
+            return false;
+        }
+        if self.streams.len() <= place {
+            self.streams.resize_with(place + 1, || None);
+        }
+        self.discipline.join(index, spec.contract);
+        if let Some(slot) = self.streams.get_mut(place) {
+            *slot = Some(Stream::new(spec));
+        }
+        true
+    }
+
+    /// Gives a stream another contract; what waits stays.
+    pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
+        let Some(stream) = self.stream_mut(index) else { return };
+        let contract = spec.contract;
+        stream.spec = spec;
+        self.discipline.leave(index);
+        self.discipline.join(index, contract);
+        if let Some(stream) = self.stream_mut(index) {
+            stream.suspended = false;
+        }
+        self.announce_head(now, index);
+    }
+
+    /// Closes a stream; what waits is dropped. Returns its final counters.
+    pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
+        let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
+        self.discipline.leave(index);
+        stream.drop_all(DropReason::NoRoute);
+        if stream.announced
+            && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
+        {
+            neighbour.notices.push_back(Notice::Close(index.0));
+        }
+        Some(stream.counters)
+    }
+
+    /// True if [`Self::handle_sample`] would take another sample; false for an unknown stream.
+    #[must_use]
+    pub fn has_room(&self, index: StreamIndex) -> bool {
+        self.stream(index).is_some_and(Stream::has_room)
+    }
+
+    /// A sample for a stream; `false` if it was not taken (counted as queue full).
+    pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+        let Some(stream) = self.stream_mut(index) else { return false };
+        match stream.offer(sample) {
+            Offer::Waits => {}
+            Offer::IsHead => self.announce_head(now, index),
+            Offer::ReplacedHead => {
+                self.discipline.remove_head(index);
+                self.announce_head(now, index);
+            }
+            Offer::Dropped => return false,
+        }
+        true
+    }
+
+    /// Counts a sample that never reached the queue, so that the sums agree.
+    pub fn handle_dropped(&mut self, index: StreamIndex, reason: DropReason, samples: u64) {
+        if let Some(stream) = self.stream_mut(index) {
+            stream.counters.offered += samples;
+            stream.counters.drops.add(reason, samples);
+        }
+    }
+
+    /// A control message for a hop, in order and ahead of all data within control's share.
+    pub fn handle_control(&mut self, node: NodeId, message: Bytes) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        if neighbour.control.len() >= CONTROL_WAITING_MAX {
+            self.control_dropped += 1;
+            return;
+        }
+        neighbour.control.push_back(message);
+    }
+
+    /// What was heard from a hop: its header, and what we owe it.
+    pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        let pacer = &self.pacer;
+        let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
+        if lost {
+            // What was lost may have been an announcement: say it all again.
+            self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
+                s.announced = false;
+            });
+        }
+        self.apply(node, change);
+        if heard.ack.is_some() {
+            self.resume(node);
+        }
+    }
+
+    fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
+        match change {
+            Some(HopChange::Up) => self.events.push_back(LinkEvent::HopUp(node)),
+            Some(HopChange::Down) => {
+                self.close_streams_to(node);
+                if let Some(neighbour) = self.neighbours.get_mut(&node) {
+                    neighbour.control.clear();
+                    neighbour.control_sent = 0;
+                    neighbour.notices.clear();
+                }
+                self.events.push_back(LinkEvent::HopDown(node));
+            }
+            None => {}
+        }
+    }
+
+    fn close_streams_to(&mut self, node: NodeId) {
+        for (place, slot) in self.streams.iter_mut().enumerate() {
+            if slot.as_ref().is_some_and(|stream| stream.spec.hop == node) {
+                *slot = None;
+                self.discipline.leave(index_of(place));
+            }
+        }
+    }
+
+    /// Streams that waited for this hop's credit compete again.
+    fn resume(&mut self, node: NodeId) {
+        for (place, stream) in self.streams.iter_mut().enumerate() {
+            if let Some(stream) = stream
+                && stream.suspended
+                && stream.spec.hop == node
+            {
+                stream.suspended = false;
+                self.discipline.resume(index_of(place));
+            }
+        }
+    }
+
+    /// What time has changed: hops that were silent for too long go down, and samples that can no
+    /// longer arrive in time are dropped. [`Self::poll_frame`] does the latter by itself.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let silent: Vec<_> = self
+            .neighbours
+            .iter_mut()
+            .filter_map(|(node, neighbour)| Some((*node, neighbour.hop.handle_timeout(now)?)))
+            .collect();
+        for (node, change) in silent {
+            self.apply(node, Some(change));
+        }
+        // One that never answers is forgotten; the transport will find it again.
+        self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
+        self.drop_missed(now);
+    }
+
+    /// The next event, if there is one.
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_frame`] next if nothing happens before.
+    /// Only meaningful after `poll_frame(now)` had nothing.
+    #[must_use]
+    pub fn poll_timeout(&self, now: Instant) -> Instant {
+        let paced = self.pacer.ready_at();
+        let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
+        if paced > now {
+            next = next.min(paced);
+        }
+        for neighbour in self.neighbours.values() {
+            next = next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
+            if neighbour.hop.is_up() && !neighbour.control.is_empty() {
+                next = next.min(self.pacer.control_ready_at().max(paced));
+            }
+        }
+        next
+    }
+
+    /// The counters of a stream.
+    #[must_use]
+    pub fn counters(&self, index: StreamIndex) -> Option<StreamCounters> {
+        self.stream(index).map(|stream| stream.counters)
+    }
+
+    /// Every stream with its specification, counters and number of waiting samples.
+    pub fn streams(
+        &self,
+    ) -> impl Iterator<Item = (StreamIndex, &StreamSpec, StreamCounters, usize)> {
+        self.streams.iter().enumerate().filter_map(|(place, stream)| {
+            let stream = stream.as_ref()?;
+            Some((index_of(place), &stream.spec, stream.counters, stream.waiting()))
+        })
+    }
+
+    /// Frames sent, and bytes sent as they count on the wire.
+    #[must_use]
+    pub const fn sent(&self) -> (u64, u64) {
+        (self.frames, self.wire_bytes)
+    }
+
+    /// How long a frame at full size keeps the link busy.
+    #[must_use]
+    pub fn frame_time(&self) -> Duration {
+        self.pacer.wire_time(self.frame_bytes + WIRE_OVERHEAD)
+    }
+
+    fn stream(&self, index: StreamIndex) -> Option<&Stream> {
+        self.streams.get(index.0 as usize)?.as_ref()
+    }
+
+    fn stream_mut(&mut self, index: StreamIndex) -> Option<&mut Stream> {
+        self.streams.get_mut(index.0 as usize)?.as_mut()
+    }
+
+    /// Time that the link needs for `bytes` of payload, cut into frames.
+    fn service(&self, bytes: usize) -> Duration {
+        let per_frame = self.frame_bytes - FRAME_HEADERS;
+        let frames = (bytes as u64).div_ceil(per_frame).max(1);
+        self.pacer.wire_time(bytes as u64 + frames * (FRAME_HEADERS + WIRE_OVERHEAD))
+    }
+
+    /// Tells the discipline of the stream's head, if it has one.
+    fn announce_head(&mut self, now: Instant, index: StreamIndex) {
+        let Some(stream) = self.stream(index) else { return };
+        let Some(arrived) = stream.head_arrived(now) else { return };
+        let service = self.service(stream.head_left());
+        self.discipline.handle_head(index, Head { arrived, service });
+    }
+
+    fn drop_missed(&mut self, now: Instant) {
+        while let Some(miss) = self.discipline.poll_missed(now) {
+            let Some(stream) = self.stream_mut(miss.stream) else { continue };
+            stream.counters.violations += u64::from(miss.violated);
+            if miss.dropped {
+                let begun = stream.drop_head(DropReason::DeadlineMissed);
+                let hop = stream.spec.hop;
+                if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
+                    neighbour.notices.push_back(Notice::Abort(miss.stream.0, number));
+                }
+                self.announce_head(now, miss.stream);
+            }
+        }
+    }
+}
+
+/// What our own headers take of a frame that holds one segment of a common sample.
+const FRAME_HEADERS: u64 = 60;
+
+fn index_of(place: usize) -> StreamIndex {
+    StreamIndex(u32::try_from(place).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+#[path = "link/tests.rs"]
+mod tests;

@@ -1,0 +1,243 @@
+//! Filling frames: whose segment goes next, and how much of it.
+
+use super::{ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD};
+use crate::ids::NodeId;
+use crate::wire::frame::{FrameBuf, FrameHeader};
+use crate::wire::segment::{
+    ControlHead, DataHead, OPEN_BYTES_MAX, SampleHead, write_abort, write_close, write_open,
+};
+use paceline_sched::Instant;
+
+/// A sample is not cut to put less than this into what is left of a frame.
+const PIECE_MIN: usize = 256;
+/// Frames of control that may be in flight beyond the window of data.
+const CONTROL_FRAMES: usize = 3;
+/// What a close or an abort takes at most.
+const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
+
+impl Link {
+    /// Puts the next frame together, if one may leave at `now`; the hop that it is for.
+    ///
+    /// The frame counts as sent: whoever polls it keeps it until the transport has taken it.
+    pub fn poll_frame(&mut self, now: Instant, out: &mut FrameBuf) -> Option<NodeId> {
+        out.clear();
+        self.drop_missed(now);
+        if now < self.pacer.ready_at() {
+            return None;
+        }
+        let next = self.next_control(now).or_else(|| self.next_data(now).map(|(node, _)| node));
+        // A bare frame is short: it goes first unless the next frame says the same.
+        if let Some(node) = self.wants_bare_frame(now, next) {
+            self.fill_bare(now, node, out);
+            return Some(node);
+        }
+        let node = next?;
+        self.fill(now, node, out);
+        Some(node)
+    }
+
+    fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
+        let wants = |(node, n): (&NodeId, &super::Neighbour)| {
+            (Some(*node) != next && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
+                .then_some(*node)
+        };
+        self.neighbours.iter().find_map(wants)
+    }
+
+    /// A hop that control waits for and may be sent to.
+    fn next_control(&self, now: Instant) -> Option<NodeId> {
+        if now < self.pacer.control_ready_at() {
+            return None;
+        }
+        let waits = |(node, n): (&NodeId, &super::Neighbour)| {
+            (n.hop.is_up() && !n.control.is_empty() && n.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES)
+                .then_some(*node)
+        };
+        self.neighbours.iter().find_map(waits)
+    }
+
+    /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
+    /// it gives some; the others do not wait for them.
+    fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
+        if self.spec.capacity.is_some() && self.is_window_full(now) {
+            return None;
+        }
+        loop {
+            let index = self.discipline.pick(now)?;
+            let node = self.stream(index)?.spec.hop;
+            if self.has_credit(now, node) {
+                return Some((node, index));
+            }
+            self.discipline.suspend(index);
+            if let Some(stream) = self.stream_mut(index) {
+                stream.suspended = true;
+            }
+        }
+    }
+
+    /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
+    /// and one frame more.
+    fn is_window_full(&self, now: Instant) -> bool {
+        let live = self.neighbours.values().filter(|n| !n.hop.is_stalled(now));
+        let (mut flight, mut allowed) = (0, 0);
+        for neighbour in live {
+            flight += neighbour.hop.flight_bytes();
+            let trip = neighbour.hop.least_round_trip().unwrap_or_default();
+            let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
+            allowed = allowed.max(holds);
+        }
+        flight > allowed
+    }
+
+    fn has_credit(&self, now: Instant, node: NodeId) -> bool {
+        self.neighbours.get(&node).is_some_and(|neighbour| {
+            let hop = &neighbour.hop;
+            hop.is_up()
+                && match self.spec.capacity {
+                    Some(_) => !hop.is_stalled(now),
+                    None => {
+                        hop.flight_bytes() + self.frame_bytes <= WINDOW_BYTES
+                            && hop.flight_frames() < WINDOW_FRAMES
+                    }
+                }
+        })
+    }
+
+    fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
+            self.fill(now, node, out);
+            return;
+        }
+        neighbour.hop.bare_header(now).write(&mut out.head);
+        self.count_sent(now, out.len() as u64);
+    }
+
+    fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
+        let Some(neighbour) = self.neighbours.get(&node) else { return };
+        FrameHeader { ack_now: false, ..neighbour.hop.header() }.write(&mut out.head);
+        self.put_notices(node, out);
+        let before = out.len();
+        if now >= self.pacer.control_ready_at() {
+            self.put_control(node, out);
+        }
+        let control = (out.len() - before) as u64;
+        if control > 0 {
+            self.pacer.handle_control(now, control + WIRE_OVERHEAD);
+        }
+        while let Some((hop, index)) = self.next_data(now) {
+            if hop != node || !self.put_segment(now, index, out) {
+                break;
+            }
+        }
+        let wire = out.len() as u64 + WIRE_OVERHEAD;
+        // With a capacity each frame may fill the window, so each asks for its answer.
+        let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
+        if let Some(neighbour) = self.neighbours.get_mut(&node)
+            && neighbour.hop.handle_sent(now, wire, ask_every)
+        {
+            FrameHeader::ask_now(&mut out.head);
+        }
+        self.count_sent(now, out.len() as u64);
+    }
+
+    fn count_sent(&mut self, now: Instant, bytes: u64) {
+        self.pacer.handle_sent(now, bytes + WIRE_OVERHEAD);
+        self.frames += 1;
+        self.wire_bytes += bytes + WIRE_OVERHEAD;
+    }
+
+    fn room(&self, out: &FrameBuf) -> usize {
+        usize::try_from(self.frame_bytes).unwrap_or(usize::MAX).saturating_sub(out.len())
+    }
+
+    fn put_notices(&mut self, node: NodeId, out: &mut FrameBuf) {
+        while self.room(out) > NOTICE_BYTES_MAX {
+            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+            match neighbour.notices.pop_front() {
+                Some(Notice::Close(stream)) => write_close(stream, &mut out.head),
+                Some(Notice::Abort(stream, number)) => write_abort(stream, number, &mut out.head),
+                None => return,
+            }
+        }
+    }
+
+    fn put_control(&mut self, node: NodeId, out: &mut FrameBuf) {
+        loop {
+            let room = self.room(out).saturating_sub(ControlHead::BYTES_MAX);
+            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+            let Some(message) = neighbour.control.front() else { return };
+            let left = message.len() - neighbour.control_sent;
+            if room == 0 || room < left && room < PIECE_MIN {
+                return;
+            }
+            let len = left.min(room);
+            let total = (neighbour.control_sent == 0).then_some(message.len());
+            let piece = message.slice(neighbour.control_sent..neighbour.control_sent + len);
+            ControlHead { total, last: len == left, len }.write(&mut out.head);
+            out.head.extend_from_slice(&piece);
+            neighbour.control_sent += len;
+            if len == left {
+                neighbour.control.pop_front();
+                neighbour.control_sent = 0;
+            }
+        }
+    }
+
+    /// Puts the next segment of a stream's head into the frame; false if it has no room for it.
+    fn put_segment(&mut self, now: Instant, index: StreamIndex, out: &mut FrameBuf) -> bool {
+        let room = self.room(out);
+        let sent = out.len() as u64 + WIRE_OVERHEAD;
+        let (capacity, service_left) = (self.spec.capacity, |link: &Self, left| link.service(left));
+        let Some(stream) = self.stream_mut(index) else { return false };
+        let Some(sample) = stream.head() else { return false };
+        let mut head = SampleHead {
+            total: sample.payload.len(),
+            seq: sample.seq,
+            captured: sample.captured,
+            kind: sample.kind,
+            encoding: sample.encoding.clone(),
+            age: sample.age(now),
+        };
+        let first = (!stream.head_begun).then_some(&head);
+        let (number, offset) = (stream.number, stream.head_sent);
+        let data = DataHead { stream: index.0, number, first, offset, last: false, len: 0 };
+        let announce = if stream.announced { 0 } else { OPEN_BYTES_MAX };
+        let space = room.saturating_sub(data.bytes_max() + announce);
+        let left = stream.head_left();
+        if space < left.min(PIECE_MIN) || space == 0 {
+            return false;
+        }
+        let begun = stream.head_begun;
+        let Some((piece, last)) = stream.cut(space) else { return false };
+        if !stream.announced {
+            stream.announced = true;
+            write_open(index.0, stream.spec.publisher, &stream.spec.form, &mut out.head);
+        }
+        // The age as of when the frame has left the wire, where its speed is known.
+        let wire = |bytes: u64| capacity.map(|c| c.time_for(bytes)).unwrap_or_default();
+        head.age = head.age.saturating_add(wire(sent + (announce + piece.len()) as u64 + 40));
+        let first = (!begun).then_some(&head);
+        let len = piece.len();
+        DataHead { stream: index.0, number, first, offset, last, len }.write(&mut out.head);
+        out.put_payload(piece);
+        if last {
+            self.finish(now, index, out);
+        } else {
+            let service = service_left(self, left - len);
+            self.discipline.handle_segment(index, service);
+        }
+        true
+    }
+
+    fn finish(&mut self, now: Instant, index: StreamIndex, out: &FrameBuf) {
+        let end = now + self.pacer.wire_time(out.len() as u64 + WIRE_OVERHEAD);
+        let service = self.discipline.handle_served(index, end);
+        if let Some(stream) = self.stream_mut(index) {
+            stream.finish_head();
+            stream.counters.late += u64::from(!service.on_time);
+            stream.counters.violations += u64::from(service.violated);
+        }
+        self.announce_head(now, index);
+    }
+}

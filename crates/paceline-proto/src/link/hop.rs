@@ -1,0 +1,294 @@
+//! A next hop: handshake, liveness, what is in flight to it.
+
+use crate::receive::Heard;
+use crate::wire::frame::{Ack, FrameHeader};
+use paceline_sched::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// How often a hop is probed when nothing else is sent to it.
+pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
+/// How often a hop is greeted until both ends know each other's epoch.
+pub(super) const GREET_EVERY: Duration = Duration::from_millis(100);
+/// A hop that was silent for this long is down.
+pub(super) const SILENCE_MAX: Duration = Duration::from_millis(1_800);
+/// A hop that is not up and was silent for this long is forgotten.
+pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+/// How long sent frames may wait for an acknowledgement before one is asked for again.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// A hop whose oldest frame waits for longer than this is stalled: it no longer counts against what
+/// the link may have in flight, and gets nothing until it answers.
+const STALLED_AFTER: Duration = Duration::from_millis(150);
+/// The least round trip is the least of this long.
+const ROUND_TRIP_WINDOW: Duration = Duration::from_secs(10);
+
+/// What a hop's state asks the link to do next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum HopChange {
+    /// Both ends know each other: streams may start.
+    Up,
+    /// The other end is silent, or has started anew: what it knew of our streams is lost.
+    Down,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    seq: u64,
+    bytes: u64,
+    sent: Instant,
+    /// Asked for an answer at once, so its round trip is worth measuring.
+    asked: bool,
+}
+
+/// One next hop of a link.
+#[derive(Debug)]
+pub struct Hop {
+    epoch: u32,
+    known: u32,
+    up: bool,
+    next_seq: u64,
+    flight: VecDeque<InFlight>,
+    flight_bytes: u64,
+    unasked_bytes: u64,
+    last_ask: Instant,
+    last_heard: Instant,
+    last_sent: Instant,
+    owed: Option<Ack>,
+    owe_now: bool,
+    round_trips: [(Instant, Duration); 2],
+    frames_lost: u64,
+}
+
+impl Hop {
+    /// A hop that was found at `now`; `epoch` must be higher than that of any earlier hop to the same
+    /// node.
+    #[must_use]
+    pub fn new(now: Instant, epoch: u32) -> Self {
+        Self {
+            epoch: epoch.max(1),
+            known: 0,
+            up: false,
+            next_seq: 0,
+            flight: VecDeque::new(),
+            flight_bytes: 0,
+            unasked_bytes: 0,
+            last_ask: Instant::ZERO,
+            last_heard: now,
+            last_sent: Instant::ZERO,
+            owed: None,
+            owe_now: false,
+            round_trips: [(Instant::ZERO, Duration::MAX); 2],
+            frames_lost: 0,
+        }
+    }
+
+    /// Our epoch: what the other end must know before its numbered frames count.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// True while both ends know each other.
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Bytes sent and not yet acknowledged.
+    #[must_use]
+    pub const fn flight_bytes(&self) -> u64 {
+        self.flight_bytes
+    }
+
+    /// Frames sent and not yet acknowledged.
+    #[must_use]
+    pub fn flight_frames(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// Frames that were sent and never arrived.
+    #[must_use]
+    pub const fn frames_lost(&self) -> u64 {
+        self.frames_lost
+    }
+
+    /// The least round trip of the last 10 to 20 seconds; `None` before the first.
+    #[must_use]
+    pub fn least_round_trip(&self) -> Option<Duration> {
+        let [(_, old), (_, new)] = self.round_trips;
+        let least = old.min(new);
+        (least != Duration::MAX).then_some(least)
+    }
+
+    /// True if the oldest frame in flight has waited too long for its acknowledgement.
+    #[must_use]
+    pub fn is_stalled(&self, now: Instant) -> bool {
+        self.flight.front().is_some_and(|oldest| {
+            let patience = self.least_round_trip().map_or(Duration::ZERO, |t| t.mul_div(4, 1));
+            now.since(oldest.sent) > patience.max(STALLED_AFTER)
+        })
+    }
+
+    /// Takes note of a frame's header from this hop. The link's transmission time of a frame is taken
+    /// off its round trip by `wire_time`.
+    pub fn handle_heard(
+        &mut self,
+        now: Instant,
+        heard: &Heard,
+        wire_time: impl Fn(u64) -> Duration,
+    ) -> (Option<HopChange>, bool) {
+        if heard.epoch < self.known {
+            return (None, false); // of an incarnation that is over
+        }
+        self.last_heard = self.last_heard.max(now);
+        let newer = heard.epoch > self.known;
+        if newer {
+            self.known = heard.epoch;
+            self.owed = None;
+        }
+        if newer && self.up {
+            self.restart(now);
+            return (Some(HopChange::Down), false);
+        }
+        if heard.known != self.epoch {
+            return (None, false); // it does not know us yet
+        }
+        let change = if self.up { None } else { Some(HopChange::Up) };
+        self.up = true;
+        if let Some(owed) = heard.owed {
+            self.owed = Some(owed);
+            self.owe_now |= heard.ack_now;
+        }
+        let lost = heard.ack.is_some_and(|ack| self.handle_ack(now, ack, wire_time));
+        (change, lost)
+    }
+
+    /// True if a frame turned out to be lost.
+    fn handle_ack(
+        &mut self,
+        now: Instant,
+        ack: Ack,
+        wire_time: impl Fn(u64) -> Duration,
+    ) -> bool {
+        let end = ack.end();
+        let mut lost = false;
+        // The transport keeps order: a frame before one that arrived will not come any more.
+        while let Some(oldest) = self.flight.front().copied() {
+            if oldest.seq >= end {
+                break;
+            }
+            self.flight.pop_front();
+            self.flight_bytes -= oldest.bytes;
+            if !ack.covers(oldest.seq) {
+                lost = true;
+                self.frames_lost += 1;
+            } else if oldest.asked && oldest.seq + 1 == end {
+                let trip = now.since(oldest.sent).saturating_sub(wire_time(oldest.bytes));
+                self.note_round_trip(now, trip);
+            }
+        }
+        lost
+    }
+
+    fn note_round_trip(&mut self, now: Instant, trip: Duration) {
+        let [_, (since, least)] = self.round_trips;
+        if now.since(since) > ROUND_TRIP_WINDOW {
+            self.round_trips = [(since, least), (now, trip)];
+        } else {
+            self.round_trips[1] = (since, least.min(trip));
+        }
+    }
+
+    /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
+    pub fn restart(&mut self, now: Instant) {
+        let known = self.known;
+        *self = Self { last_heard: now, known, ..Self::new(now, self.epoch + 1) };
+    }
+
+    /// What time has changed at `now`: a hop that was silent too long goes down.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<HopChange> {
+        if self.up && now.since(self.last_heard) >= SILENCE_MAX {
+            self.restart(now);
+            return Some(HopChange::Down);
+        }
+        None
+    }
+
+    /// True for a hop that is not up and has said nothing for long: it is gone.
+    #[must_use]
+    pub fn is_forgotten(&self, now: Instant) -> bool {
+        !self.up && now.since(self.last_heard) > FORGOTTEN_AFTER
+    }
+
+    /// True if a frame should leave for this hop although no segment waits for it: a greeting, a
+    /// probe, an acknowledgement that is wanted at once, or the question what has arrived.
+    #[must_use]
+    pub fn wants_frame(&self, now: Instant) -> bool {
+        self.owe_now || now >= self.next_frame()
+    }
+
+    /// When [`Self::wants_frame`] will be true if nothing happens.
+    #[must_use]
+    pub fn next_frame(&self) -> Instant {
+        if !self.up {
+            return self.last_sent + GREET_EVERY;
+        }
+        let probe = self.last_ask + PROBE_EVERY;
+        if self.flight.is_empty() { probe } else { probe.min(self.last_ask + ASK_AGAIN) }
+    }
+
+    /// When [`Self::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn next_timeout(&self) -> Instant {
+        self.last_heard + if self.up { SILENCE_MAX } else { FORGOTTEN_AFTER }
+    }
+
+    /// The header of a frame without segments: it pays what is owed and asks if that is due.
+    pub fn bare_header(&mut self, now: Instant) -> FrameHeader {
+        let asks = self.up && now >= self.next_frame();
+        let seq = asks.then_some(self.next_seq);
+        if asks {
+            self.note_sent(now, 0, true);
+        }
+        self.last_sent = now;
+        let ack = self.pay();
+        FrameHeader { epoch: self.epoch, known: self.known, seq, ack, ack_now: asks }
+    }
+
+    /// The header that the next frame with segments will have; it is longest in this form.
+    #[must_use]
+    pub const fn header(&self) -> FrameHeader {
+        FrameHeader {
+            epoch: self.epoch,
+            known: self.known,
+            seq: Some(self.next_seq),
+            ack: self.owed,
+            ack_now: true,
+        }
+    }
+
+    /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because
+    /// `ask_every` bytes went out since it last asked.
+    pub fn handle_sent(&mut self, now: Instant, bytes: u64, ask_every: u64) -> bool {
+        self.unasked_bytes += bytes;
+        let asks = self.unasked_bytes >= ask_every || now >= self.last_ask + PROBE_EVERY;
+        self.note_sent(now, bytes, asks);
+        self.pay();
+        asks
+    }
+
+    fn note_sent(&mut self, now: Instant, bytes: u64, asked: bool) {
+        self.flight.push_back(InFlight { seq: self.next_seq, bytes, sent: now, asked });
+        self.flight_bytes += bytes;
+        self.next_seq += 1;
+        self.last_sent = now;
+        if asked {
+            self.last_ask = now;
+            self.unasked_bytes = 0;
+        }
+    }
+
+    const fn pay(&mut self) -> Option<Ack> {
+        self.owe_now = false;
+        self.owed
+    }
+}

@@ -1,0 +1,103 @@
+//! Keeping a link's promise to the wire: never faster than its capacity.
+
+use paceline_sched::{Capacity, Duration, Instant};
+
+/// How far the link may catch up after a late wake-up.
+const CATCH_UP: Duration = Duration::from_millis(1);
+/// Control may use one part in this many of the capacity …
+const CONTROL_SHARE: u64 = 20;
+/// … and at least one frame in this time.
+const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
+
+/// Spaces frames by the time that each keeps the wire busy, and holds control to its share.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    capacity: Option<Capacity>,
+    busy_until: Instant,
+    control_free_at: Instant,
+    frame_bytes: u64,
+}
+
+impl Pacer {
+    /// A pacer for frames of at most `frame_bytes`; without a capacity it never waits.
+    #[must_use]
+    pub(super) const fn new(capacity: Option<Capacity>, frame_bytes: u64) -> Self {
+        let (busy_until, control_free_at) = (Instant::ZERO, Instant::ZERO);
+        Self { capacity, busy_until, control_free_at, frame_bytes }
+    }
+
+    /// When the next frame may leave.
+    #[must_use]
+    pub(super) const fn ready_at(&self) -> Instant {
+        self.busy_until
+    }
+
+    /// When the next control segment may leave.
+    #[must_use]
+    pub(super) const fn control_ready_at(&self) -> Instant {
+        self.control_free_at
+    }
+
+    /// How long `bytes` keep the wire busy; no time at all without a capacity.
+    #[must_use]
+    pub(super) fn wire_time(&self, bytes: u64) -> Duration {
+        self.capacity.map_or(Duration::ZERO, |capacity| capacity.time_for(bytes))
+    }
+
+    /// Counts a frame of `bytes` on the wire as sent.
+    pub(super) fn handle_sent(&mut self, now: Instant, bytes: u64) {
+        let start = self.busy_until.max(now - CATCH_UP);
+        self.busy_until = start + self.wire_time(bytes);
+    }
+
+    /// Counts `bytes` of control as sent: they are paid for at the control share's rate.
+    pub(super) fn handle_control(&mut self, now: Instant, bytes: u64) {
+        let by_share = self.wire_time(bytes).mul_div(CONTROL_SHARE, 1);
+        let by_frame = CONTROL_FRAME_EVERY.mul_div(bytes, self.frame_bytes.max(1));
+        let cost = by_share.min(by_frame);
+        if self.capacity.is_some() {
+            self.control_free_at = self.control_free_at.max(now) + cost;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_leave_no_faster_than_the_capacity() {
+        let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+        let mut pacer = Pacer::new(Some(thin), 1_200);
+        let mut now = Instant::from_millis(1_000);
+        for _ in 0..1_000 {
+            now = now.max(pacer.ready_at());
+            pacer.handle_sent(now, 1_250);
+        }
+        let took = pacer.ready_at().since(Instant::from_millis(1_000));
+        assert_eq!(took, Duration::from_millis(5_000 - 1), "the catch-up is granted once");
+    }
+
+    #[test]
+    fn a_late_wake_up_is_caught_up_but_a_pause_is_not() {
+        let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+        let mut pacer = Pacer::new(Some(thin), 1_200);
+        pacer.handle_sent(Instant::from_millis(1_000), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_004));
+        pacer.handle_sent(Instant::from_millis(1_004) + Duration::from_micros(500), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_009));
+        pacer.handle_sent(Instant::from_millis(2_000), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(2_004));
+    }
+
+    #[test]
+    fn control_keeps_to_its_share() {
+        let fast = Capacity::from_bits_per_s(100_000_000).unwrap();
+        let mut pacer = Pacer::new(Some(fast), 25_000);
+        pacer.handle_control(Instant::ZERO, 25_000);
+        assert_eq!(pacer.control_ready_at(), Instant::from_millis(20), "a frame in 20 ms");
+        let mut free = Pacer::new(None, 60_000);
+        free.handle_control(Instant::ZERO, 25_000);
+        assert_eq!(free.control_ready_at(), Instant::ZERO);
+    }
+}

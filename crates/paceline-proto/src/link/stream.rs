@@ -1,0 +1,183 @@
+//! A stream's queue on a link.
+
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId};
+use crate::reason::{DropReason, StreamCounters};
+use crate::sample::{Kind, Sample};
+use bytes::Bytes;
+use paceline_sched::{Contract, Duration, Instant};
+use std::collections::VecDeque;
+
+/// Samples that a best-effort stream of data may have waiting.
+const WAITING_MAX: usize = 64;
+/// Bytes that any stream may have waiting, unless a single sample is larger.
+const WAITING_BYTES_MAX: usize = crate::wire::SAMPLE_BYTES_MAX;
+
+/// What a stream is when it is opened on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamSpec {
+    /// The next hop.
+    pub hop: NodeId,
+    /// Whose samples.
+    pub publisher: PublisherId,
+    /// In which form they leave.
+    pub form: Form,
+    /// What they are: a picture or state replaces an older one that still waits.
+    pub kind: Kind,
+    /// What was promised; `None` for best effort.
+    pub contract: Option<Contract>,
+    /// The part of the delay bound that belongs to what lies before this link.
+    pub upstream: Duration,
+}
+
+/// The state of one stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) spec: StreamSpec,
+    queue: VecDeque<Sample>,
+    queue_bytes: usize,
+    limit: usize,
+    /// Bytes of the head that were sent, and whether anything was (a sample may be empty).
+    pub(super) head_sent: usize,
+    pub(super) head_begun: bool,
+    /// The number of the head on this stream, if it has begun, else of the next to begin.
+    pub(super) number: u64,
+    pub(super) announced: bool,
+    pub(super) suspended: bool,
+    pub(super) counters: StreamCounters,
+}
+
+/// What a stream did with an offered sample.
+pub(super) enum Offer {
+    /// It waits behind others.
+    Waits,
+    /// It is the head now.
+    IsHead,
+    /// It replaced the head.
+    ReplacedHead,
+    /// It was dropped.
+    Dropped,
+}
+
+impl Stream {
+    pub(super) fn new(spec: StreamSpec) -> Self {
+        let limit = spec.contract.map_or(WAITING_MAX, |contract| {
+            let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
+            usize::try_from(periods).unwrap_or(WAITING_MAX).clamp(2, WAITING_MAX - 2) + 2
+        });
+        Self {
+            queue: VecDeque::with_capacity(limit),
+            queue_bytes: 0,
+            limit,
+            head_sent: 0,
+            head_begun: false,
+            number: 0,
+            announced: false,
+            suspended: false,
+            counters: StreamCounters::default(),
+            spec,
+        }
+    }
+
+    /// A newer sample takes the place of those that still wait.
+    const fn newest_only(&self) -> bool {
+        self.spec.contract.is_none() && !matches!(self.spec.kind, Kind::Data)
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.newest_only()
+            || self.queue.len() < self.limit && self.queue_bytes < WAITING_BYTES_MAX
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn offer(&mut self, sample: Sample) -> Offer {
+        self.counters.offered += 1;
+        let mut replaced = false;
+        if self.newest_only() {
+            let begun = usize::from(self.head_begun);
+            while self.queue.len() > begun {
+                replaced |= self.queue.len() == 1;
+                self.drop_last(DropReason::Superseded);
+            }
+        } else if !self.has_room() {
+            self.counters.drops.add(DropReason::QueueFull, 1);
+            return Offer::Dropped;
+        }
+        self.queue_bytes += sample.payload.len();
+        self.queue.push_back(sample);
+        match (self.queue.len(), replaced) {
+            (1, true) => Offer::ReplacedHead,
+            (1, false) => Offer::IsHead,
+            _ => Offer::Waits,
+        }
+    }
+
+    fn drop_last(&mut self, reason: DropReason) {
+        if let Some(sample) = self.queue.pop_back() {
+            self.queue_bytes -= sample.payload.len();
+            self.counters.drops.add(reason, 1);
+        }
+    }
+
+    pub(super) fn head(&self) -> Option<&Sample> {
+        self.queue.front()
+    }
+
+    /// Bytes of the head that are still to be sent.
+    pub(super) fn head_left(&self) -> usize {
+        self.head().map_or(0, |sample| sample.payload.len() - self.head_sent)
+    }
+
+    /// When the head counts as arrived: no later than the part of its delay bound that belongs to what
+    /// lies before this link, so that time lost there (scaling, an earlier hop) is not granted again.
+    pub(super) fn head_arrived(&self, now: Instant) -> Option<Instant> {
+        let nominal = |sample: &Sample| (sample.born + self.spec.upstream).min(now);
+        self.head().map(nominal)
+    }
+
+    /// Cuts the next piece of at most `len` bytes off the head; true if it was the last.
+    pub(super) fn cut(&mut self, len: usize) -> Option<(Bytes, bool)> {
+        let sample = self.queue.front()?;
+        let end = (self.head_sent + len).min(sample.payload.len());
+        let piece = sample.payload.slice(self.head_sent..end);
+        let last = end == sample.payload.len();
+        self.head_sent = end;
+        self.head_begun = true;
+        self.counters.bytes += piece.len() as u64;
+        Some((piece, last))
+    }
+
+    /// The head was sent to its end.
+    pub(super) fn finish_head(&mut self) {
+        self.pop_head();
+        self.counters.sent += 1;
+    }
+
+    /// The head is given up; its number if its sending had begun.
+    pub(super) fn drop_head(&mut self, reason: DropReason) -> Option<u64> {
+        let begun = self.head_begun.then_some(self.number);
+        if self.pop_head() {
+            self.counters.drops.add(reason, 1);
+        }
+        begun
+    }
+
+    fn pop_head(&mut self) -> bool {
+        let Some(sample) = self.queue.pop_front() else { return false };
+        self.queue_bytes -= sample.payload.len();
+        self.number += u64::from(self.head_begun);
+        self.head_sent = 0;
+        self.head_begun = false;
+        true
+    }
+
+    /// Everything that waits is given up.
+    pub(super) fn drop_all(&mut self, reason: DropReason) {
+        while !self.queue.is_empty() {
+            self.drop_head(reason);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Why a sample was not delivered, and the counters that make the sums agree.
+
+use core::fmt;
+
+/// Why a sample left the system without being delivered: each lost sample has exactly one reason.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum DropReason {
+    /// It could no longer arrive within its deadline.
+    DeadlineMissed,
+    /// The stream's queue was full: samples come faster than the link takes them.
+    QueueFull,
+    /// A newer picture or state took its place before its first byte was sent.
+    Superseded,
+    /// The link, or the node behind it, went away.
+    LinkDown,
+    /// A piece of it was lost on the link.
+    LinkLoss,
+    /// No subscription behind this node wants the stream any more.
+    NoRoute,
+    /// The subscriber did not read fast enough and its queue was full.
+    SubscriberFull,
+    /// It could not be scaled: a corrupt picture, or one smaller than the size asked for.
+    CannotScale,
+    /// The scaler was still busy with an earlier picture.
+    ScalerBusy,
+    /// It had been delivered before.
+    Duplicate,
+    /// It is larger than a node accepts.
+    TooLarge,
+}
+
+impl DropReason {
+    /// Every reason, in the order of the counters.
+    pub const ALL: [Self; 11] = [
+        Self::DeadlineMissed,
+        Self::QueueFull,
+        Self::Superseded,
+        Self::LinkDown,
+        Self::LinkLoss,
+        Self::NoRoute,
+        Self::SubscriberFull,
+        Self::CannotScale,
+        Self::ScalerBusy,
+        Self::Duplicate,
+        Self::TooLarge,
+    ];
+
+    /// Its place in [`Self::ALL`], which is also its byte on the wire.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The reason at a place of [`Self::ALL`].
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        Self::ALL.get(index).copied()
+    }
+
+    /// Its name in JSON and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DeadlineMissed => "deadline_missed",
+            Self::QueueFull => "queue_full",
+            Self::Superseded => "superseded",
+            Self::LinkDown => "link_down",
+            Self::LinkLoss => "link_loss",
+            Self::NoRoute => "no_route",
+            Self::SubscriberFull => "subscriber_full",
+            Self::CannotScale => "cannot_scale",
+            Self::ScalerBusy => "scaler_busy",
+            Self::Duplicate => "duplicate",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Dropped samples by reason.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Drops([u64; DropReason::ALL.len()]);
+
+impl Drops {
+    /// Counts `samples` more dropped for `reason`.
+    pub fn add(&mut self, reason: DropReason, samples: u64) {
+        if let Some(count) = self.0.get_mut(reason.index()) {
+            *count += samples;
+        }
+    }
+
+    /// How many were dropped for `reason`.
+    #[must_use]
+    pub fn of(&self, reason: DropReason) -> u64 {
+        self.0.get(reason.index()).copied().unwrap_or_default()
+    }
+
+    /// How many were dropped in all.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|&reason| (reason, self.of(reason))).filter(|(_, n)| *n > 0)
+    }
+
+    /// Adds another count to this one.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// What became of the samples of one stream on one link.
+///
+/// `offered = sent + drops.total() + waiting`, where waiting is what its queue still holds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StreamCounters {
+    /// Samples handed to the link.
+    pub offered: u64,
+    /// Samples whose last segment was sent.
+    pub sent: u64,
+    /// Payload bytes sent, whole samples and aborted ones alike.
+    pub bytes: u64,
+    /// Samples sent after their deadline.
+    pub late: u64,
+    /// Windows in which more samples missed than the loss tolerance allows.
+    pub violations: u64,
+    /// Samples dropped, by reason.
+    pub drops: Drops,
+}

@@ -1,0 +1,319 @@
+//! The receiving end of a link: frames in, whole samples and control messages out.
+
+use crate::form::Form;
+use crate::ids::PublisherId;
+use crate::reason::DropReason;
+use crate::sample::Sample;
+use crate::wire::codec::{Reader, WireError};
+use crate::wire::frame::{Ack, FrameHeader};
+use crate::wire::segment::{Place, SampleHead, Segment};
+use bytes::{Bytes, BytesMut};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Streams that one neighbour may open.
+const STREAMS_MAX: usize = crate::link::STREAMS_MAX as usize;
+/// No more than this is set aside on the word of a header; the rest as it comes.
+const TRUSTED_BYTES: usize = 1 << 20;
+/// Bytes of unfinished samples that one neighbour may leave with us.
+const UNFINISHED_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
+
+/// What a frame's header says to the link that leads back to its sender.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Heard {
+    /// The sender's epoch.
+    pub epoch: u32,
+    /// Our epoch as the sender knows it.
+    pub known: u32,
+    /// What the sender has received of us.
+    pub ack: Option<Ack>,
+    /// What we have received of the sender and owe it to say.
+    pub owed: Option<Ack>,
+    /// We owe it at once.
+    pub ack_now: bool,
+}
+
+/// What a frame brought.
+#[derive(Debug)]
+pub enum Received {
+    /// A whole sample of a stream.
+    Sample {
+        /// Whose sample.
+        publisher: PublisherId,
+        /// The form in which the stream carries it.
+        form: Form,
+        /// The sample, with its age on our clock.
+        sample: Sample,
+    },
+    /// A whole control message.
+    Control(Bytes),
+    /// Samples of a stream that will not arrive whole.
+    Lost {
+        /// Whose samples.
+        publisher: PublisherId,
+        /// The form in which the stream carries them.
+        form: Form,
+        /// How many.
+        samples: u64,
+        /// Why.
+        reason: DropReason,
+    },
+}
+
+#[derive(Debug)]
+struct Unfinished {
+    head: SampleHead,
+    /// The instant at which its age was zero.
+    born: Instant,
+    bytes: BytesMut,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    publisher: PublisherId,
+    form: Form,
+    /// The number of the next sample to begin, once one was seen.
+    next_number: Option<u64>,
+    unfinished: Option<Unfinished>,
+}
+
+/// One neighbour's frames, put together again.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    epoch: u32,
+    ack: Ack,
+    streams: BTreeMap<u32, Incoming>,
+    control: Option<(usize, BytesMut)>,
+    unfinished_bytes: usize,
+    half_round_trip: Duration,
+    unknown_stream: u64,
+}
+
+impl Receiver {
+    /// A receiver that has heard nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Half the least round trip of the link: what a frame's age grows by on its way.
+    pub const fn set_half_round_trip(&mut self, half: Duration) {
+        self.half_round_trip = half;
+    }
+
+    /// Segments that came for a stream nobody opened: it was closed, or its opening was lost.
+    #[must_use]
+    pub const fn unknown_stream(&self) -> u64 {
+        self.unknown_stream
+    }
+
+    /// Takes a frame apart. `our_epoch` is our link's on the hop back to the sender: numbered frames
+    /// count only if their sender knows it. `found` gets what the frame brought, in order.
+    ///
+    /// # Errors
+    /// [`WireError`] if the frame is not understood. What came before the error has been handed over
+    /// and the frame counts as arrived; the rest of it is ignored.
+    pub fn handle_frame(
+        &mut self,
+        now: Instant,
+        our_epoch: u32,
+        frame: Bytes,
+        mut found: impl FnMut(Received),
+    ) -> Result<Heard, (Option<Heard>, WireError)> {
+        let mut reader = Reader::new(frame);
+        let header = FrameHeader::read(&mut reader).map_err(|error| (None, error))?;
+        let mut heard = Heard {
+            epoch: header.epoch,
+            known: header.known,
+            ack: header.ack,
+            owed: None,
+            ack_now: header.ack_now,
+        };
+        if header.epoch < self.epoch {
+            return Ok(heard);
+        }
+        if header.epoch > self.epoch {
+            self.forget(&mut found);
+            self.epoch = header.epoch;
+        }
+        if let Some(seq) = header.seq
+            && header.known == our_epoch
+        {
+            let seen = self.ack.covers(seq);
+            self.ack.note(seq);
+            heard.owed = Some(self.ack);
+            while !reader.is_empty() && !seen {
+                match Segment::read(&mut reader) {
+                    Ok(segment) => self.handle_segment(now, segment, &mut found),
+                    Err(error) => return Err((Some(heard), error)),
+                }
+            }
+        }
+        Ok(heard)
+    }
+
+    /// The sender starts anew: nothing unfinished will be finished.
+    fn forget(&mut self, found: &mut impl FnMut(Received)) {
+        for incoming in core::mem::take(&mut self.streams).into_values() {
+            if incoming.unfinished.is_some() {
+                let (publisher, form) = (incoming.publisher, incoming.form);
+                found(Received::Lost { publisher, form, samples: 1, reason: DropReason::LinkDown });
+            }
+        }
+        self.ack = Ack::default();
+        self.control = None;
+        self.unfinished_bytes = 0;
+    }
+
+    fn handle_segment(
+        &mut self,
+        now: Instant,
+        segment: Segment,
+        found: &mut impl FnMut(Received),
+    ) {
+        match segment {
+            Segment::Data { stream, number, place, last, payload } => {
+                let data = Piece { number, last, payload };
+                match place {
+                    Place::First(head) => self.handle_first(now, stream, head, data, found),
+                    Place::At(offset) => self.handle_next(stream, offset, &data, found),
+                }
+            }
+            Segment::Control { total, last, payload } => {
+                if let Some(message) = self.join_control(total, last, payload) {
+                    found(Received::Control(message));
+                }
+            }
+            Segment::Open { stream, publisher, form } => {
+                self.give_up(stream, DropReason::LinkLoss, found);
+                let same = |old: &Incoming| old.publisher == publisher && old.form == form;
+                let known = self.streams.get(&stream).is_some_and(same);
+                if !known && self.streams.len() < STREAMS_MAX {
+                    let incoming = Incoming { publisher, form, next_number: None, unfinished: None };
+                    self.streams.insert(stream, incoming);
+                }
+            }
+            Segment::Close { stream } => {
+                self.give_up(stream, DropReason::NoRoute, found);
+                self.streams.remove(&stream);
+            }
+            Segment::Abort { stream, number } => {
+                let begun = self.streams.get(&stream).and_then(|incoming| incoming.next_number);
+                if begun == number.checked_add(1) {
+                    self.give_up(stream, DropReason::DeadlineMissed, found);
+                }
+            }
+        }
+    }
+
+    fn handle_first(
+        &mut self,
+        now: Instant,
+        stream: u32,
+        head: SampleHead,
+        piece: Piece,
+        found: &mut impl FnMut(Received),
+    ) {
+        self.give_up(stream, DropReason::LinkLoss, found);
+        let half = self.half_round_trip;
+        let spare = UNFINISHED_BYTES_MAX.saturating_sub(self.unfinished_bytes);
+        let Some(incoming) = self.streams.get_mut(&stream) else {
+            self.unknown_stream += 1;
+            return;
+        };
+        let (publisher, form) = (incoming.publisher, incoming.form);
+        let missing = incoming.next_number.map_or(0, |next| piece.number.saturating_sub(next));
+        if missing > 0 {
+            let reason = DropReason::LinkLoss;
+            found(Received::Lost { publisher, form, samples: missing, reason });
+        }
+        incoming.next_number = Some(piece.number.saturating_add(1));
+        let born = now - head.age.saturating_add(half);
+        if piece.last {
+            found(Received::Sample { publisher, form, sample: sample(head, born, piece.payload) });
+        } else if head.total > spare || piece.payload.len() >= head.total {
+            let reason = DropReason::TooLarge;
+            found(Received::Lost { publisher, form, samples: 1, reason });
+        } else {
+            self.unfinished_bytes += head.total;
+            let mut bytes = BytesMut::with_capacity(head.total.min(TRUSTED_BYTES));
+            bytes.extend_from_slice(&piece.payload);
+            incoming.unfinished = Some(Unfinished { head, born, bytes });
+        }
+    }
+
+    fn handle_next(
+        &mut self,
+        stream: u32,
+        offset: usize,
+        piece: &Piece,
+        found: &mut impl FnMut(Received),
+    ) {
+        let Some(incoming) = self.streams.get_mut(&stream) else {
+            self.unknown_stream += 1;
+            return;
+        };
+        let current = incoming.next_number == piece.number.checked_add(1);
+        let Some(unfinished) = incoming.unfinished.as_mut().filter(|_| current) else { return };
+        let end = offset.saturating_add(piece.payload.len());
+        let fits = unfinished.bytes.len() == offset
+            && (end == unfinished.head.total) == piece.last
+            && end <= unfinished.head.total;
+        if !fits {
+            self.give_up(stream, DropReason::LinkLoss, found);
+            return;
+        }
+        unfinished.bytes.extend_from_slice(&piece.payload);
+        if piece.last
+            && let Some(whole) = incoming.unfinished.take()
+        {
+            self.unfinished_bytes -= whole.head.total;
+            let (publisher, form) = (incoming.publisher, incoming.form);
+            let sample = sample(whole.head, whole.born, whole.bytes.freeze());
+            found(Received::Sample { publisher, form, sample });
+        }
+    }
+
+    /// Whatever is unfinished on the stream will not be finished.
+    fn give_up(&mut self, stream: u32, reason: DropReason, found: &mut impl FnMut(Received)) {
+        if let Some(incoming) = self.streams.get_mut(&stream)
+            && let Some(unfinished) = incoming.unfinished.take()
+        {
+            self.unfinished_bytes -= unfinished.head.total;
+            let (publisher, form) = (incoming.publisher, incoming.form);
+            found(Received::Lost { publisher, form, samples: 1, reason });
+        }
+    }
+
+    fn join_control(&mut self, total: Option<usize>, last: bool, piece: Bytes) -> Option<Bytes> {
+        if let Some(total) = total {
+            self.control = None;
+            if last {
+                return (piece.len() == total).then_some(piece);
+            }
+            self.control = Some((total, BytesMut::with_capacity(total.min(TRUSTED_BYTES))));
+        }
+        let (total, bytes) = self.control.as_mut()?;
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > *total {
+            self.control = None;
+            return None;
+        }
+        if !last {
+            return None;
+        }
+        let (total, bytes) = self.control.take()?;
+        (bytes.len() == total).then(|| bytes.freeze())
+    }
+}
+
+struct Piece {
+    number: u64,
+    last: bool,
+    payload: Bytes,
+}
+
+fn sample(head: SampleHead, born: Instant, payload: Bytes) -> Sample {
+    let SampleHead { seq, captured, kind, encoding, .. } = head;
+    Sample { seq, captured, born, kind, encoding, payload }
+}

@@ -1,0 +1,145 @@
+//! Samples: one message each, with what travels beside the payload.
+
+use bytes::Bytes;
+use core::fmt;
+use paceline_sched::{Duration, Instant};
+use std::sync::Arc;
+
+/// A UTC time stamp with a bound on its error.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Timestamp {
+    /// Nanoseconds since 1970-01-01T00:00:00 UTC, leap seconds not counted.
+    pub nanos: u64,
+    /// The clock is at most 2^error microseconds off; 255 if nothing is known.
+    pub error: u8,
+}
+
+impl Timestamp {
+    /// The error byte of a clock that nobody has compared with another one.
+    pub const UNKNOWN_ERROR: u8 = 255;
+}
+
+/// What a sample is to the scheduler and to whoever must shed load.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Kind {
+    /// A message of its own: a command, a measurement, a piece of a file. None replaces another.
+    #[default]
+    Data,
+    /// The newest value of something: a newer one replaces it.
+    State,
+    /// A picture that can be shown by itself (JPEG, raw, an I picture): a newer one replaces it.
+    Picture,
+}
+
+impl Kind {
+    /// The byte on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Data => 0,
+            Self::State => 1,
+            Self::Picture => 2,
+        }
+    }
+
+    /// The kind of a byte on the wire; `None` if no kind has it.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Data),
+            1 => Some(Self::State),
+            2 => Some(Self::Picture),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Data => "data",
+            Self::State => "state",
+            Self::Picture => "picture",
+        })
+    }
+}
+
+/// The media type of a payload. Common ones cost one byte on the wire.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Encoding {
+    /// application/octet-stream
+    #[default]
+    Bytes,
+    /// text/plain
+    Text,
+    /// application/json
+    Json,
+    /// image/jpeg
+    Jpeg,
+    /// Any other, at most 255 bytes long.
+    Other(Arc<str>),
+}
+
+impl Encoding {
+    /// The encoding with this name; names over 255 bytes are cut.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        match name {
+            "application/octet-stream" | "" => Self::Bytes,
+            "text/plain" => Self::Text,
+            "application/json" => Self::Json,
+            "image/jpeg" => Self::Jpeg,
+            other => {
+                let mut end = other.len().min(255);
+                while !other.is_char_boundary(end) {
+                    end -= 1;
+                }
+                Self::Other(other.get(..end).unwrap_or_default().into())
+            }
+        }
+    }
+
+    /// The media type.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Bytes => "application/octet-stream",
+            Self::Text => "text/plain",
+            Self::Json => "application/json",
+            Self::Jpeg => "image/jpeg",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One message on its way: a descriptor of fixed size plus shared bytes that are never copied again.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// The publisher's sequence number, from 0, one up per sample.
+    pub seq: u64,
+    /// When it was captured, by the publisher's clock.
+    pub captured: Timestamp,
+    /// The instant of *this* node's clock at which the sample's age was zero. Carried over a link as
+    /// an age, so no two clocks need to agree.
+    pub born: Instant,
+    /// What the sample is.
+    pub kind: Kind,
+    /// The media type of the payload.
+    pub encoding: Encoding,
+    /// The message.
+    pub payload: Bytes,
+}
+
+impl Sample {
+    /// How old the sample is: publish to `now`.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
+        now.since(self.born)
+    }
+}

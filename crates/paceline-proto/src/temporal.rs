@@ -1,0 +1,133 @@
+//! Temporal scaling: which of a source's samples a stream carries.
+
+use crate::form::Rate;
+use paceline_sched::Duration;
+
+/// Picks samples so that the asked rate comes out exactly and evenly spread, whatever jitter the
+/// source has up to 7/16 of its interval.
+///
+/// One in n counts sequence numbers. A maximum rate walks along ideal instants, one asked interval
+/// apart, and takes the first sample that is no more than 7/16 of a source interval before the next
+/// one: 30 → 20 Hz gives two of three, 30 → 10 Hz one in three, 30 → 29 Hz leaves out one a second.
+/// Where the publisher declared its period the sample's time is sequence number × period, so jitter
+/// cannot matter at all; otherwise it is the capture time.
+///
+/// Paper: seed 000 §2.2 (frequency of a push proxy), made exact.
+#[derive(Clone, Debug)]
+pub struct TemporalScaler {
+    rate: Rate,
+    declared: Option<Duration>,
+    /// Next sequence number (one in n) or next ideal instant in nanoseconds (maximum rate).
+    due: Option<u64>,
+    last: Option<(u64, u64)>,
+    interval: u64,
+}
+
+impl TemporalScaler {
+    /// A scaler for a source whose publisher declared `period`, if it did.
+    #[must_use]
+    pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
+        Self { rate, declared: period, due: None, last: None, interval: 0 }
+    }
+
+    /// True if the sample `seq`, captured at `captured_ns`, belongs to the scaled stream.
+    ///
+    /// To be called once for each sample of the source, in order; missing ones do not harm.
+    pub fn take(&mut self, seq: u64, captured_ns: u64) -> bool {
+        match self.rate {
+            Rate::All => true,
+            Rate::Every(n) => self.take_at(seq, u64::from(n.get()), 0),
+            Rate::Max(millihertz) => {
+                let asked = 1_000_000_000_000 / u64::from(millihertz.get());
+                let at = self.source_time(seq, captured_ns);
+                self.take_at(at, asked, self.interval / 16 * 7)
+            }
+        }
+    }
+
+    /// Takes what comes no more than `slack` before the next of a series of points `step` apart.
+    fn take_at(&mut self, at: u64, step: u64, slack: u64) -> bool {
+        let Some(due) = self.due else {
+            self.due = Some(at.saturating_add(step));
+            return true;
+        };
+        if at.saturating_add(slack) < due {
+            return false;
+        }
+        let next = due.saturating_add(step);
+        // More than a step behind: the source paused or is slower than asked; start a new series.
+        let behind = next.saturating_add(slack) <= at;
+        self.due = Some(if behind { at.saturating_add(step) } else { next });
+        true
+    }
+
+    /// The sample's time on the source's own scale; keeps the interval estimate up to date.
+    fn source_time(&mut self, seq: u64, captured_ns: u64) -> u64 {
+        if let Some(period) = self.declared {
+            self.interval = period.as_nanos();
+            return seq.saturating_mul(period.as_nanos());
+        }
+        if let Some((last_seq, last_at)) = self.last
+            && seq > last_seq
+        {
+            let gap = captured_ns.saturating_sub(last_at) / (seq - last_seq);
+            self.interval =
+                if self.interval == 0 { gap } else { self.interval / 8 * 7 + gap / 8 };
+        }
+        self.last = Some((seq, captured_ns));
+        captured_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::num::NonZeroU32;
+    use proptest::prelude::*;
+
+    fn max_hz(hertz: u32) -> Rate {
+        Rate::Max(NonZeroU32::new(hertz * 1_000).unwrap())
+    }
+
+    fn taken(rate: Rate, period: Option<Duration>, times: impl Iterator<Item = u64>) -> Vec<u64> {
+        let mut scaler = TemporalScaler::new(rate, period);
+        (0..).zip(times).filter(|&(seq, at)| scaler.take(seq, at)).map(|(seq, _)| seq).collect()
+    }
+
+    fn at_30_hz() -> impl Iterator<Item = u64> {
+        (0..300u64).map(|k| 1_700_000_000_000_000_000 + k * 1_000_000_000 / 30)
+    }
+
+    #[test]
+    fn thirty_to_ten_is_one_in_three_and_to_twenty_two_in_three() {
+        let period = Some(Duration::from_nanos(33_333_333));
+        for declared in [period, None] {
+            let ten = taken(max_hz(10), declared, at_30_hz());
+            assert_eq!(ten, (0..100).map(|k| k * 3).collect::<Vec<_>>());
+            let twenty = taken(max_hz(20), declared, at_30_hz());
+            assert_eq!(twenty.len(), 200);
+            assert!(twenty.windows(2).all(|pair| pair[1] - pair[0] <= 2));
+            assert_eq!(taken(max_hz(30), declared, at_30_hz()).len(), 300);
+            assert_eq!(taken(max_hz(60), declared, at_30_hz()).len(), 300);
+            assert_eq!(taken(max_hz(29), declared, at_30_hz()).len(), 290);
+        }
+    }
+
+    #[test]
+    fn one_in_n_keeps_its_phase_over_losses() {
+        let mut scaler = TemporalScaler::new(Rate::Every(NonZeroU32::new(3).unwrap()), None);
+        let seen = [5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17].into_iter().filter(|&s| scaler.take(s, 0));
+        assert_eq!(seen.collect::<Vec<_>>(), [5, 8, 12, 14, 17]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_rate_is_exact_under_jitter(asked in 1u32..=40, jitter in prop::collection::vec(0u64..14_000_000, 600)) {
+            let base = 1_700_000_000_000_000_000u64;
+            let times = jitter.iter().enumerate().map(|(k, j)| base + k as u64 * 33_333_333 + j);
+            let got = taken(max_hz(asked), None, times).len() as i64;
+            let want = i64::from(asked.min(30)) * 20;
+            prop_assert!((got - want).abs() <= 2, "{} Hz gave {} of {}", asked, got, want);
+        }
+    }
+}

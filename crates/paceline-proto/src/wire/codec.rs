@@ -1,0 +1,268 @@
+//! Reading and writing the fields of the wire format: little-endian, LEB128 for counts.
+
+use bytes::Bytes;
+
+/// Why bytes from a link were not understood.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The bytes end inside a field.
+    #[error("truncated inside {0}")]
+    Truncated(&'static str),
+    /// The frame is of another version.
+    #[error("wire format version {0}: this node speaks version {version}", version = super::VERSION)]
+    Version(u8),
+    /// A field has a value that its type does not allow.
+    #[error("invalid {0}")]
+    Invalid(&'static str),
+    /// A length or count is above its bound.
+    #[error("{field} is {value}: at most {max}")]
+    TooLarge {
+        /// The field.
+        field: &'static str,
+        /// What it said.
+        value: u64,
+        /// What it may say.
+        max: u64,
+    },
+    /// Bytes are left over behind the last field.
+    #[error("{0} bytes left over")]
+    Trailing(usize),
+}
+
+/// Reads fields off the front of shared bytes; byte strings are slices of them, not copies.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    rest: Bytes,
+}
+
+impl Reader {
+    /// A reader at the start of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: Bytes) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// True when everything was read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// How many bytes are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// [`WireError::Trailing`] if bytes are left.
+    pub fn finish(self) -> Result<(), WireError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(WireError::Trailing(self.rest.len())) }
+    }
+
+    /// The next `len` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there are fewer.
+    pub fn bytes(&mut self, len: usize, field: &'static str) -> Result<Bytes, WireError> {
+        if len > self.rest.len() {
+            return Err(WireError::Truncated(field));
+        }
+        Ok(self.rest.split_to(len))
+    }
+
+    /// One byte.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] at the end.
+    pub fn u8(&mut self, field: &'static str) -> Result<u8, WireError> {
+        let byte = self.rest.first().copied().ok_or(WireError::Truncated(field))?;
+        bytes::Buf::advance(&mut self.rest, 1);
+        Ok(byte)
+    }
+
+    /// Four bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there are fewer.
+    pub fn u32(&mut self, field: &'static str) -> Result<u32, WireError> {
+        let bytes = self.rest.first_chunk::<4>().copied().ok_or(WireError::Truncated(field))?;
+        bytes::Buf::advance(&mut self.rest, 4);
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Eight bytes, little-endian.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there are fewer.
+    pub fn u64(&mut self, field: &'static str) -> Result<u64, WireError> {
+        let bytes = self.rest.first_chunk::<8>().copied().ok_or(WireError::Truncated(field))?;
+        bytes::Buf::advance(&mut self.rest, 8);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// An unsigned LEB128 number of at most 64 bits, in its shortest form.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] at the end, [`WireError::Invalid`] if it is longer than it need be.
+    pub fn varint(&mut self, field: &'static str) -> Result<u64, WireError> {
+        let mut value = 0u64;
+        for (place, &byte) in self.rest.iter().take(10).enumerate() {
+            let bits = u64::from(byte & 0x7f);
+            let shift = 7 * place;
+            if place == 9 && bits > 1 || place > 0 && byte == 0 {
+                return Err(WireError::Invalid(field));
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                bytes::Buf::advance(&mut self.rest, place + 1);
+                return Ok(value);
+            }
+        }
+        let err = if self.rest.len() < 10 { WireError::Truncated } else { WireError::Invalid };
+        Err(err(field))
+    }
+
+    /// A LEB128 number that must not be above `max`.
+    ///
+    /// # Errors
+    /// As [`Self::varint`], and [`WireError::TooLarge`].
+    pub fn varint_max(&mut self, max: u64, field: &'static str) -> Result<u64, WireError> {
+        let value = self.varint(field)?;
+        if value > max {
+            return Err(WireError::TooLarge { field, value, max });
+        }
+        Ok(value)
+    }
+
+    /// A LEB128 number of at most 32 bits.
+    ///
+    /// # Errors
+    /// As [`Self::varint_max`].
+    pub fn varint32(&mut self, field: &'static str) -> Result<u32, WireError> {
+        let value = self.varint_max(u64::from(u32::MAX), field)?;
+        u32::try_from(value).map_err(|_| WireError::Invalid(field))
+    }
+
+    /// A count or length that must not be above `max`.
+    ///
+    /// # Errors
+    /// As [`Self::varint_max`].
+    pub fn len(&mut self, max: usize, field: &'static str) -> Result<usize, WireError> {
+        let value = self.varint_max(max as u64, field)?;
+        usize::try_from(value).map_err(|_| WireError::Invalid(field))
+    }
+
+    /// A length (at most `max`) and as many bytes of UTF-8.
+    ///
+    /// # Errors
+    /// As [`Self::len`] and [`Self::bytes`]; [`WireError::Invalid`] if it is not UTF-8.
+    pub fn text(&mut self, max: usize, field: &'static str) -> Result<String, WireError> {
+        let len = self.len(max, field)?;
+        let bytes = self.bytes(len, field)?;
+        core::str::from_utf8(&bytes).map(str::to_owned).map_err(|_| WireError::Invalid(field))
+    }
+
+    /// A flag byte, 0 or 1.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] at the end, [`WireError::Invalid`] for any other byte.
+    pub fn flag(&mut self, field: &'static str) -> Result<bool, WireError> {
+        match self.u8(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(WireError::Invalid(field)),
+        }
+    }
+}
+
+/// Appends fields to a buffer.
+pub trait Writer {
+    /// Appends one byte.
+    fn put_u8(&mut self, value: u8);
+    /// Appends bytes as they are.
+    fn put_bytes(&mut self, bytes: &[u8]);
+
+    /// Appends four bytes, little-endian.
+    fn put_u32(&mut self, value: u32) {
+        self.put_bytes(&value.to_le_bytes());
+    }
+
+    /// Appends eight bytes, little-endian.
+    fn put_u64(&mut self, value: u64) {
+        self.put_bytes(&value.to_le_bytes());
+    }
+
+    /// Appends an unsigned LEB128 number.
+    fn put_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.put_u8((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "below 0x80")]
+        self.put_u8(value as u8);
+    }
+
+    /// Appends a length and the text's bytes.
+    fn put_text(&mut self, text: &str) {
+        self.put_varint(text.len() as u64);
+        self.put_bytes(text.as_bytes());
+    }
+
+    /// Appends a flag byte.
+    fn put_flag(&mut self, flag: bool) {
+        self.put_u8(u8::from(flag));
+    }
+}
+
+impl Writer for Vec<u8> {
+    fn put_u8(&mut self, value: u8) {
+        self.push(value);
+    }
+
+    fn put_bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// How many bytes [`Writer::put_varint`] takes for `value`.
+#[must_use]
+pub const fn varint_len(value: u64) -> usize {
+    (70 - (value | 1).leading_zeros() as usize) / 7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(values in prop::collection::vec(any::<u64>(), 0..20), shift in 0u32..64) {
+            let mut out = Vec::new();
+            for value in &values {
+                let before = out.len();
+                out.put_varint(value >> shift);
+                prop_assert_eq!(out.len() - before, varint_len(value >> shift));
+            }
+            let mut reader = Reader::new(out.into());
+            for value in &values {
+                prop_assert_eq!(reader.varint("n"), Ok(value >> shift));
+            }
+            prop_assert_eq!(reader.finish(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_the_shortest_form_is_a_number() {
+        let read = |bytes: &'static [u8]| Reader::new(Bytes::from_static(bytes)).varint("n");
+        assert_eq!(read(&[0x80, 0x00]), Err(WireError::Invalid("n")));
+        assert_eq!(read(&[0x80]), Err(WireError::Truncated("n")));
+        assert_eq!(read(&[]), Err(WireError::Truncated("n")));
+        assert_eq!(read(&[0xff; 10]), Err(WireError::Invalid("n")));
+        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]), Ok(u64::MAX));
+    }
+}

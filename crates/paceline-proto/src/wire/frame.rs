@@ -1,0 +1,302 @@
+//! Frames: what goes over a link at once.
+
+use super::codec::{Reader, WireError, Writer, varint_len};
+use super::VERSION;
+use bytes::Bytes;
+
+const ACK: u8 = 0x01;
+const ACK_NOW: u8 = 0x02;
+const NUMBERED: u8 = 0x04;
+const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED;
+
+/// Which frames of an epoch have arrived: all before `next`, and those after it that have a bit.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Ack {
+    /// Every frame with a lower sequence number has arrived.
+    pub next: u64,
+    /// Bit i stands for frame `next + 1 + i`.
+    pub selective: u64,
+}
+
+impl Ack {
+    /// True if the frame `seq` has arrived.
+    #[must_use]
+    pub const fn covers(&self, seq: u64) -> bool {
+        if seq < self.next {
+            return true;
+        }
+        let ahead = seq - self.next;
+        ahead >= 1 && ahead <= 64 && self.selective >> (ahead - 1) & 1 == 1
+    }
+
+    /// The highest frame that has arrived, plus one; equals `next` if nothing is missing.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.next + (64 - self.selective.leading_zeros()) as u64
+            + if self.selective == 0 { 0 } else { 1 }
+    }
+
+    /// Notes the arrival of frame `seq`; frames more than 64 ahead move `next` along, since whatever
+    /// is missing before them will not come any more.
+    pub const fn note(&mut self, seq: u64) {
+        if seq < self.next {
+            return;
+        }
+        if seq > self.next + 64 {
+            let skip = seq - self.next - 64;
+            let arrived = skip <= 64 && self.selective >> (skip - 1) & 1 == 1;
+            self.next += skip;
+            self.selective = if skip >= 64 { 0 } else { self.selective >> skip };
+            if arrived {
+                self.advance();
+            }
+        }
+        if seq == self.next {
+            self.advance();
+        } else if seq > self.next {
+            self.selective |= 1 << (seq - self.next - 1);
+        }
+    }
+
+    /// Moves on over `next`, which has arrived, and over what has arrived right behind it.
+    const fn advance(&mut self) {
+        let run = self.selective.trailing_ones();
+        self.next += 1 + run as u64;
+        // One place for `next` itself, one for each frame in the run.
+        self.selective = if run >= 63 { 0 } else { self.selective >> (run + 1) };
+    }
+}
+
+/// The fixed part at the front of each frame.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct FrameHeader {
+    /// The sender's epoch on this hop: one up whenever it starts the hop anew.
+    pub epoch: u32,
+    /// The receiver's epoch as the sender knows it; 0 as long as it has heard nothing.
+    pub known: u32,
+    /// The frame's sequence number in the epoch; frames that carry only an acknowledgement or a
+    /// handshake have none and are not acknowledged themselves.
+    pub seq: Option<u64>,
+    /// What the sender has received from the receiver.
+    pub ack: Option<Ack>,
+    /// The sender waits for an acknowledgement: answer at once.
+    pub ack_now: bool,
+}
+
+impl FrameHeader {
+    /// The most bytes that a header takes.
+    pub const BYTES_MAX: usize = 10 + 10 + 10 + 8;
+
+    /// How many bytes [`Self::write`] appends.
+    #[must_use]
+    pub fn wire_len(&self) -> usize {
+        10 + self.seq.map_or(0, varint_len) + self.ack.map_or(0, |ack| varint_len(ack.next) + 8)
+    }
+
+    /// Appends the header to `out`.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.put_u8(VERSION);
+        let mut flags = 0;
+        flags |= if self.ack.is_some() { ACK } else { 0 };
+        flags |= if self.ack_now { ACK_NOW } else { 0 };
+        flags |= if self.seq.is_some() { NUMBERED } else { 0 };
+        out.put_u8(flags);
+        out.put_u32(self.epoch);
+        out.put_u32(self.known);
+        if let Some(seq) = self.seq {
+            out.put_varint(seq);
+        }
+        if let Some(ack) = self.ack {
+            out.put_varint(ack.next);
+            out.put_u64(ack.selective);
+        }
+    }
+
+    /// Sets the request for an answer in a header that was written to the front of `frame`.
+    pub fn ask_now(frame: &mut [u8]) {
+        if let Some(flags) = frame.get_mut(1) {
+            *flags |= ACK_NOW;
+        }
+    }
+
+    /// Reads the header off the front of a frame; what is left in the reader are its segments.
+    ///
+    /// # Errors
+    /// [`WireError::Version`] for another version's frame, else what was wrong with it.
+    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let version = reader.u8("version")?;
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        let flags = reader.u8("flags")?;
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(WireError::Invalid("flags"));
+        }
+        let epoch = reader.u32("epoch")?;
+        if epoch == 0 {
+            return Err(WireError::Invalid("epoch"));
+        }
+        let known = reader.u32("known epoch")?;
+        let seq = if flags & NUMBERED != 0 { Some(reader.varint("frame seq")?) } else { None };
+        // Leaves room to add 64 without overflow wherever an acknowledgement is computed.
+        if seq.is_some_and(|seq| seq > u64::MAX / 2) {
+            return Err(WireError::Invalid("frame seq"));
+        }
+        let ack = if flags & ACK != 0 {
+            let next = reader.varint_max(u64::MAX / 2, "ack")?;
+            Some(Ack { next, selective: reader.u64("selective ack")? })
+        } else {
+            None
+        };
+        Ok(Self { epoch, known, seq, ack, ack_now: flags & ACK_NOW != 0 })
+    }
+}
+
+/// A frame being put together: headers and small payloads in one buffer, large payloads shared.
+#[derive(Debug, Default)]
+pub struct FrameBuf {
+    /// Headers and copied payloads.
+    pub head: Vec<u8>,
+    /// Payloads too large to copy, each with its place in `head`.
+    pub shared: Vec<(usize, Bytes)>,
+    shared_bytes: usize,
+}
+
+/// Payloads from this size on are shared, not copied into the frame.
+const SHARE_FROM: usize = 2_048;
+
+impl FrameBuf {
+    /// Forgets everything, keeps the buffers.
+    pub fn clear(&mut self) {
+        self.head.clear();
+        self.shared.clear();
+        self.shared_bytes = 0;
+    }
+
+    /// Bytes of the frame so far.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.head.len() + self.shared_bytes
+    }
+
+    /// True if nothing was put in.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends a payload, shared if that is cheaper than a copy.
+    pub fn put_payload(&mut self, payload: Bytes) {
+        if payload.len() < SHARE_FROM {
+            self.head.extend_from_slice(&payload);
+        } else {
+            self.shared_bytes += payload.len();
+            self.shared.push((self.head.len(), payload));
+        }
+    }
+
+    /// The pieces in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + '_ {
+        let mut at = 0;
+        let tail = self.shared.last().map_or(0, |(place, _)| *place);
+        self.shared
+            .iter()
+            .flat_map(move |(place, payload)| {
+                let before = self.head.get(at..*place).unwrap_or_default();
+                at = *place;
+                [Piece::Copied(before), Piece::Shared(payload)]
+            })
+            .chain([Piece::Copied(self.head.get(tail..).unwrap_or_default())])
+    }
+
+    /// The whole frame in one buffer.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        let mut out = Vec::with_capacity(self.len());
+        for piece in self.pieces() {
+            match piece {
+                Piece::Copied(bytes) => out.extend_from_slice(bytes),
+                Piece::Shared(bytes) => out.extend_from_slice(bytes),
+            }
+        }
+        out.into()
+    }
+}
+
+/// One piece of a [`FrameBuf`].
+#[derive(Clone, Copy, Debug)]
+pub enum Piece<'a> {
+    /// Bytes of the frame's own buffer; may be empty.
+    Copied(&'a [u8]),
+    /// A payload that is shared with its sample.
+    Shared(&'a Bytes),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn an_ack_says_what_arrived(frames in prop::collection::vec(0u64..150, 0..200)) {
+            let mut ack = Ack::default();
+            let mut arrived = BTreeSet::new();
+            for seq in frames {
+                ack.note(seq);
+                arrived.insert(seq);
+                prop_assert!(!arrived.contains(&ack.next));
+                prop_assert_eq!(ack.end(), (*arrived.last().unwrap() + 1).max(ack.next));
+                for seq in 0..250 {
+                    // Frames more than 64 behind the newest are given up, so they count as covered.
+                    let given_up = seq + 64 < *arrived.last().unwrap() + 1;
+                    if !given_up {
+                        prop_assert_eq!(ack.covers(seq), arrived.contains(&seq), "{} {:?}", seq, ack);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn headers_come_back(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
+                             next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool) {
+            let ack = with_ack.then_some(Ack { next, selective });
+            let header = FrameHeader { epoch, known, seq, ack, ack_now };
+            let mut out = Vec::new();
+            header.write(&mut out);
+            prop_assert_eq!(out.len(), header.wire_len());
+            prop_assert!(out.len() <= FrameHeader::BYTES_MAX);
+            let mut reader = Reader::new(out.into());
+            prop_assert_eq!(FrameHeader::read(&mut reader), Ok(header));
+            prop_assert!(reader.is_empty());
+        }
+
+        #[test]
+        fn garbage_is_an_error_or_a_header(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = FrameHeader::read(&mut Reader::new(bytes.into()));
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let mut reader = Reader::new(Bytes::from_static(&[2, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+        let err = FrameHeader::read(&mut reader).unwrap_err();
+        assert_eq!(err, WireError::Version(2));
+        assert_eq!(err.to_string(), "wire format version 2: this node speaks version 1");
+    }
+
+    #[test]
+    fn large_payloads_are_shared_and_in_place() {
+        let mut frame = FrameBuf::default();
+        frame.head.extend_from_slice(b"ab");
+        frame.put_payload(Bytes::from(vec![b'x'; 3_000]));
+        frame.head.extend_from_slice(b"cd");
+        frame.put_payload(Bytes::from_static(b"small"));
+        assert_eq!(frame.len(), 3_009);
+        let flat = frame.to_bytes();
+        assert_eq!(flat.len(), 3_009);
+        assert_eq!(&flat[..3], b"abx");
+        assert_eq!(&flat[3_001..], b"xcdsmall");
+    }
+}

@@ -1,0 +1,348 @@
+//! Segments: samples, and pieces of samples, inside a frame.
+
+use super::SAMPLE_BYTES_MAX;
+use super::codec::{Reader, WireError, Writer, varint_len};
+use crate::form::{Form, Rate, Size};
+use crate::ids::{NodeId, PublisherId};
+use crate::sample::{Encoding, Kind, Timestamp};
+use bytes::Bytes;
+use core::num::NonZeroU32;
+use paceline_sched::Duration;
+
+const DATA: u8 = 1;
+const CONTROL: u8 = 2;
+const OPEN: u8 = 3;
+const CLOSE: u8 = 4;
+const ABORT: u8 = 5;
+const KIND: u8 = 0x0f;
+const FIRST: u8 = 0x10;
+const LAST: u8 = 0x20;
+
+/// What the first segment of a sample says about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleHead {
+    /// Bytes of the whole payload.
+    pub total: usize,
+    /// The publisher's sequence number.
+    pub seq: u64,
+    /// When it was captured.
+    pub captured: Timestamp,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its media type.
+    pub encoding: Encoding,
+    /// How old it is when this frame has left the link.
+    pub age: Duration,
+}
+
+/// Where in its sample a segment belongs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// At the front, with the sample's head.
+    First(SampleHead),
+    /// This many bytes in.
+    At(usize),
+}
+
+/// One segment, as parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Segment {
+    /// A piece of a sample.
+    Data {
+        /// The stream's number on this hop.
+        stream: u32,
+        /// The sample's number on this stream: one up for each sample whose sending began.
+        number: u64,
+        /// Where the piece belongs.
+        place: Place,
+        /// True for the last piece.
+        last: bool,
+        /// The piece.
+        payload: Bytes,
+    },
+    /// A piece of a control message; they follow each other in order.
+    Control {
+        /// Bytes of the whole message at its first piece, else `None`.
+        total: Option<usize>,
+        /// True for the last piece.
+        last: bool,
+        /// The piece.
+        payload: Bytes,
+    },
+    /// From now on `stream` carries this publisher's samples in this form.
+    Open {
+        /// The stream's number on this hop.
+        stream: u32,
+        /// Whose samples.
+        publisher: PublisherId,
+        /// In which form.
+        form: Form,
+    },
+    /// `stream` carries nothing any more.
+    Close {
+        /// The stream's number on this hop.
+        stream: u32,
+    },
+    /// The rest of a sample that has begun will not come: it could not arrive in time.
+    Abort {
+        /// The stream's number on this hop.
+        stream: u32,
+        /// The sample's number on this stream.
+        number: u64,
+    },
+}
+
+/// The longest control message.
+pub const CONTROL_BYTES_MAX: usize = 4 << 20;
+
+impl Segment {
+    /// Reads the next segment of a frame.
+    ///
+    /// # Errors
+    /// [`WireError`] for what is wrong; the rest of the frame cannot be read then.
+    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let first_byte = reader.u8("segment type")?;
+        let flags = first_byte & !KIND;
+        let kind = first_byte & KIND;
+        if flags & !(FIRST | LAST) != 0 || flags != 0 && kind != DATA && kind != CONTROL {
+            return Err(WireError::Invalid("segment flags"));
+        }
+        let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
+        match kind {
+            DATA => read_data(reader, first, last),
+            CONTROL => {
+                let total =
+                    if first { Some(reader.len(CONTROL_BYTES_MAX, "message length")?) } else { None };
+                let len = reader.len(CONTROL_BYTES_MAX, "segment length")?;
+                Ok(Self::Control { total, last, payload: reader.bytes(len, "message")? })
+            }
+            OPEN => Ok(Self::Open {
+                stream: reader.varint32("stream")?,
+                publisher: PublisherId {
+                    node: NodeId(reader.u64("node")?),
+                    index: reader.varint32("publisher")?,
+                },
+                form: read_form(reader)?,
+            }),
+            CLOSE => Ok(Self::Close { stream: reader.varint32("stream")? }),
+            ABORT => Ok(Self::Abort {
+                stream: reader.varint32("stream")?,
+                number: reader.varint("sample number")?,
+            }),
+            _ => Err(WireError::Invalid("segment type")),
+        }
+    }
+}
+
+fn read_data(reader: &mut Reader, first: bool, last: bool) -> Result<Segment, WireError> {
+    let stream = reader.varint32("stream")?;
+    let number = reader.varint("sample number")?;
+    let head = if first { Some(read_head(reader, last)?) } else { None };
+    let offset = if first { 0 } else { reader.len(SAMPLE_BYTES_MAX, "offset")? };
+    let len = reader.len(SAMPLE_BYTES_MAX, "segment length")?;
+    let payload = reader.bytes(len, "payload")?;
+    let place = match head {
+        Some(mut head) => {
+            head.total = if last { len } else { head.total };
+            Place::First(head)
+        }
+        None => Place::At(offset),
+    };
+    Ok(Segment::Data { stream, number, place, last, payload })
+}
+
+fn read_head(reader: &mut Reader, last: bool) -> Result<SampleHead, WireError> {
+    Ok(SampleHead {
+        // A sample in one piece says its length once, as that piece's.
+        total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
+        seq: reader.varint("sample seq")?,
+        captured: Timestamp { nanos: reader.u64("captured")?, error: reader.u8("clock error")? },
+        kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
+        encoding: read_encoding(reader)?,
+        age: Duration::from_micros(reader.varint_max(u64::MAX / 1_000, "age")?),
+    })
+}
+
+/// The head of a data segment, to be written in front of its payload.
+#[derive(Clone, Debug)]
+pub struct DataHead<'a> {
+    /// The stream's number on this hop.
+    pub stream: u32,
+    /// The sample's number on this stream.
+    pub number: u64,
+    /// The sample's head, for its first piece.
+    pub first: Option<&'a SampleHead>,
+    /// Bytes of the sample before this piece.
+    pub offset: usize,
+    /// True for the last piece.
+    pub last: bool,
+    /// Bytes of this piece.
+    pub len: usize,
+}
+
+impl DataHead<'_> {
+    /// Appends the head to `out`; the payload follows.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let first = if self.first.is_some() { FIRST } else { 0 };
+        out.put_u8(DATA | first | if self.last { LAST } else { 0 });
+        out.put_varint(u64::from(self.stream));
+        out.put_varint(self.number);
+        match self.first {
+            Some(head) => {
+                if !self.last {
+                    out.put_varint(head.total as u64);
+                }
+                out.put_varint(head.seq);
+                out.put_u64(head.captured.nanos);
+                out.put_u8(head.captured.error);
+                out.put_u8(head.kind.code());
+                write_encoding(&head.encoding, out);
+                out.put_varint(head.age.as_micros());
+            }
+            None => out.put_varint(self.offset as u64),
+        }
+        out.put_varint(self.len as u64);
+    }
+
+    /// The most bytes that [`Self::write`] appends for a sample of this encoding.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        let ids = 1 + varint_len(u64::from(self.stream)) + varint_len(self.number) + 5;
+        match self.first {
+            Some(head) => ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10,
+            None => ids + 5,
+        }
+    }
+}
+
+fn other_len(encoding: &Encoding) -> usize {
+    if let Encoding::Other(name) = encoding { name.len() + 1 } else { 0 }
+}
+
+/// The head of a control segment.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlHead {
+    /// Bytes of the whole message, for its first piece.
+    pub total: Option<usize>,
+    /// True for the last piece.
+    pub last: bool,
+    /// Bytes of this piece.
+    pub len: usize,
+}
+
+impl ControlHead {
+    /// The most bytes that [`Self::write`] appends.
+    pub const BYTES_MAX: usize = 1 + 4 + 4;
+
+    /// Appends the head to `out`; the piece follows.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let first = if self.total.is_some() { FIRST } else { 0 };
+        out.put_u8(CONTROL | first | if self.last { LAST } else { 0 });
+        if let Some(total) = self.total {
+            out.put_varint(total as u64);
+        }
+        out.put_varint(self.len as u64);
+    }
+}
+
+/// Appends an [`Segment::Open`].
+pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Vec<u8>) {
+    out.put_u8(OPEN);
+    out.put_varint(u64::from(stream));
+    out.put_u64(publisher.node.0);
+    out.put_varint(u64::from(publisher.index));
+    write_form(form, out);
+}
+
+/// The most bytes that [`write_open`] appends.
+pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + 11;
+
+/// Appends a [`Segment::Close`].
+pub fn write_close(stream: u32, out: &mut Vec<u8>) {
+    out.put_u8(CLOSE);
+    out.put_varint(u64::from(stream));
+}
+
+/// Appends a [`Segment::Abort`].
+pub fn write_abort(stream: u32, number: u64, out: &mut Vec<u8>) {
+    out.put_u8(ABORT);
+    out.put_varint(u64::from(stream));
+    out.put_varint(number);
+}
+
+/// Appends a form.
+pub fn write_form(form: &Form, out: &mut Vec<u8>) {
+    match form.rate {
+        Rate::All => out.put_u8(0),
+        Rate::Every(n) => {
+            out.put_u8(1);
+            out.put_varint(u64::from(n.get()));
+        }
+        Rate::Max(millihertz) => {
+            out.put_u8(2);
+            out.put_varint(u64::from(millihertz.get()));
+        }
+    }
+    out.put_flag(form.size.is_some());
+    if let Some(size) = form.size {
+        out.put_varint(u64::from(size.width));
+        out.put_varint(u64::from(size.height));
+    }
+}
+
+/// Reads a form.
+///
+/// # Errors
+/// [`WireError`] for what is wrong with it; no rate and no side of a size is zero.
+pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
+    let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
+    let rate = match reader.u8("rate")? {
+        0 => Rate::All,
+        1 => Rate::Every(non_zero(reader.varint32("rate")?)?),
+        2 => Rate::Max(non_zero(reader.varint32("rate")?)?),
+        _ => return Err(WireError::Invalid("rate")),
+    };
+    let size = if reader.flag("size")? {
+        let size = Size { width: reader.varint32("width")?, height: reader.varint32("height")? };
+        if size.pixels() == 0 {
+            return Err(WireError::Invalid("size"));
+        }
+        Some(size)
+    } else {
+        None
+    };
+    Ok(Form { rate, size })
+}
+
+/// Appends an encoding: a code, or 255 and the name.
+pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
+    match encoding {
+        Encoding::Bytes => out.put_u8(0),
+        Encoding::Text => out.put_u8(1),
+        Encoding::Json => out.put_u8(2),
+        Encoding::Jpeg => out.put_u8(3),
+        Encoding::Other(name) => {
+            out.put_u8(255);
+            out.put_text(name);
+        }
+    }
+}
+
+/// Reads an encoding.
+///
+/// # Errors
+/// [`WireError`] for an unknown code or a name that is no text of at most 255 bytes.
+pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
+    Ok(match reader.u8("encoding")? {
+        0 => Encoding::Bytes,
+        1 => Encoding::Text,
+        2 => Encoding::Json,
+        3 => Encoding::Jpeg,
+        255 => Encoding::new(&reader.text(255, "encoding")?),
+        _ => return Err(WireError::Invalid("encoding")),
+    })
+}
+
+#[cfg(test)]
+#[path = "segment/tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+use super::*;
+use proptest::prelude::*;
+
+fn forms() -> impl Strategy<Value = Form> {
+    let number = || any::<u32>().prop_filter_map("zero", NonZeroU32::new);
+    let rate =
+        prop_oneof![Just(Rate::All), number().prop_map(Rate::Every), number().prop_map(Rate::Max)];
+    let size = prop::option::of((1u32.., 1u32..).prop_map(|(width, height)| Size { width, height }));
+    (rate, size).prop_map(|(rate, size)| Form { rate, size })
+}
+
+fn encodings() -> impl Strategy<Value = Encoding> {
+    prop_oneof![
+        Just(Encoding::Bytes),
+        Just(Encoding::Jpeg),
+        "[a-z/;=0-9]{0,60}".prop_map(|name| Encoding::new(&name)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn data_segments_come_back(stream: u32, number: u64, seq: u64, nanos: u64, error: u8, last: bool,
+                               micros in 0..u64::MAX / 1_000, encoding in encodings(),
+                               first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
+        let total = if last { body.len() } else { body.len() + 7 };
+        let captured = Timestamp { nanos, error };
+        let age = Duration::from_micros(micros);
+        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age };
+        let first = first.then_some(&head);
+        let offset = if first.is_some() { 0 } else { 77 };
+        let data = DataHead { stream, number, first, offset, last, len: body.len() };
+        let mut out = Vec::new();
+        data.write(&mut out);
+        prop_assert!(out.len() <= data.bytes_max());
+        out.extend_from_slice(&body);
+        let place = first.map_or(Place::At(offset), |head| Place::First(head.clone()));
+        let mut reader = Reader::new(out.into());
+        let want = Segment::Data { stream, number, place, last, payload: body.into() };
+        prop_assert_eq!(Segment::read(&mut reader), Ok(want));
+        prop_assert!(reader.is_empty());
+    }
+
+    #[test]
+    fn opens_come_back(stream: u32, node: u64, index: u32, form in forms()) {
+        let publisher = PublisherId { node: NodeId(node), index };
+        let mut out = Vec::new();
+        write_open(stream, publisher, &form, &mut out);
+        prop_assert!(out.len() <= OPEN_BYTES_MAX);
+        let mut reader = Reader::new(out.into());
+        prop_assert_eq!(Segment::read(&mut reader), Ok(Segment::Open { stream, publisher, form }));
+    }
+
+    #[test]
+    fn garbage_ends_in_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut reader = Reader::new(bytes.into());
+        while !reader.is_empty() && Segment::read(&mut reader).is_ok() {}
+    }
+}
+
+#[test]
+fn lengths_are_not_believed() {
+    let mut out = vec![DATA | LAST, 1, 0, 0];
+    out.put_varint(SAMPLE_BYTES_MAX as u64);
+    let truncated = Segment::read(&mut Reader::new(out.into()));
+    assert_eq!(truncated, Err(WireError::Truncated("payload")));
+    let mut out = vec![DATA, 1, 0];
+    out.put_varint(u64::MAX);
+    let err = Segment::read(&mut Reader::new(out.into())).unwrap_err();
+    assert!(matches!(err, WireError::TooLarge { field: "offset", .. }), "{err}");
+    let flags = Segment::read(&mut Reader::new(Bytes::from_static(&[OPEN | FIRST, 1])));
+    assert_eq!(flags, Err(WireError::Invalid("segment flags")));
+}

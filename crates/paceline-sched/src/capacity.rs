@@ -1,0 +1,123 @@
+//! What a link can carry.
+
+use crate::time::Duration;
+use core::fmt;
+
+/// The capacity of a link in bytes per second on the wire, headers counted; never zero.
+///
+/// It is configured or measured, never assumed.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Capacity(u64);
+
+/// Why a capacity was not accepted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ZeroCapacity;
+
+impl fmt::Display for ZeroCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "capacity is 0 bit/s: a link needs at least 8 bit/s, or no capacity at all for one \
+             that takes whatever comes",
+        )
+    }
+}
+
+impl core::error::Error for ZeroCapacity {}
+
+impl Capacity {
+    /// A capacity of `bytes` bytes per second.
+    ///
+    /// # Errors
+    /// [`ZeroCapacity`] if `bytes` is 0.
+    pub const fn from_bytes_per_s(bytes: u64) -> Result<Self, ZeroCapacity> {
+        if bytes == 0 { Err(ZeroCapacity) } else { Ok(Self(bytes)) }
+    }
+
+    /// A capacity of `bits` bits per second, rounded down to whole bytes.
+    ///
+    /// # Errors
+    /// [`ZeroCapacity`] if that is less than one byte per second.
+    pub const fn from_bits_per_s(bits: u64) -> Result<Self, ZeroCapacity> {
+        Self::from_bytes_per_s(bits / 8)
+    }
+
+    /// Bytes per second.
+    #[must_use]
+    pub const fn bytes_per_s(self) -> u64 {
+        self.0
+    }
+
+    /// Bits per second.
+    #[must_use]
+    pub const fn bits_per_s(self) -> u64 {
+        self.0.saturating_mul(8)
+    }
+
+    /// How long `bytes` bytes keep the link busy, rounded up.
+    #[must_use]
+    pub const fn time_for(self, bytes: u64) -> Duration {
+        let nanos = (bytes as u128 * 1_000_000_000).div_ceil(self.0 as u128);
+        if nanos > u64::MAX as u128 {
+            return Duration::MAX;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "compared with u64::MAX above")]
+        Duration::from_nanos(nanos as u64)
+    }
+
+    /// How many whole bytes the link carries in `time`, rounded down.
+    #[must_use]
+    pub const fn bytes_in(self, time: Duration) -> u64 {
+        let bytes = self.0 as u128 * time.as_nanos() as u128 / 1_000_000_000;
+        if bytes > u64::MAX as u128 {
+            return u64::MAX;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "compared with u64::MAX above")]
+        {
+            bytes as u64
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.bits_per_s();
+        let (unit, name) = match bits {
+            0..=999 => return write!(f, "{bits} bit/s"),
+            1_000..=999_999 => (1_000, "kbit/s"),
+            1_000_000..=999_999_999 => (1_000_000, "Mbit/s"),
+            _ => (1_000_000_000, "Gbit/s"),
+        };
+        match bits % unit * 100 / unit {
+            0 => write!(f, "{} {name}", bits / unit),
+            cents => write!(f, "{}.{cents:02} {name}", bits / unit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn time_rounds_up_and_bytes_round_down() {
+        let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+        assert_eq!(thin.time_for(1_250), Duration::from_millis(5));
+        assert_eq!(thin.time_for(1), Duration::from_nanos(4_000));
+        assert_eq!(thin.bytes_in(Duration::from_millis(2)), 500);
+        let odd = Capacity::from_bytes_per_s(3).unwrap();
+        assert_eq!(odd.time_for(1), Duration::from_nanos(333_333_334));
+        assert_eq!(odd.bytes_in(Duration::from_nanos(333_333_333)), 0);
+        assert_eq!(odd.time_for(u64::MAX), Duration::MAX);
+        assert_eq!(odd.bytes_in(Duration::MAX), 55_340_232_221);
+    }
+
+    #[test]
+    fn nothing_is_not_a_capacity() {
+        assert_eq!(Capacity::from_bytes_per_s(0), Err(ZeroCapacity));
+        assert_eq!(Capacity::from_bits_per_s(7), Err(ZeroCapacity));
+        assert!(ZeroCapacity.to_string().contains("at least 8 bit/s"));
+        assert_eq!(Capacity::from_bits_per_s(2_000_000).unwrap().to_string(), "2 Mbit/s");
+        assert_eq!(Capacity::from_bits_per_s(1_544_000).unwrap().to_string(), "1.54 Mbit/s");
+    }
+}

@@ -1,0 +1,282 @@
+use super::*;
+use crate::contract::{Late, LossTolerance};
+use std::string::ToString;
+use std::vec::Vec;
+
+const A: StreamIndex = StreamIndex(0);
+const B: StreamIndex = StreamIndex(1);
+const C: StreamIndex = StreamIndex(2);
+const POLICIES: [Policy; 3] = [Policy::Fifo, Policy::Dwcs, Policy::Vds];
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// Just after `millis`.
+fn past(millis: u64) -> Instant {
+    at(millis) + Duration::from_nanos(1)
+}
+
+fn every(period: u64) -> Contract {
+    Contract::every(ms(period)).unwrap()
+}
+
+fn loss(x: u32, y: u32) -> LossTolerance {
+    LossTolerance::new(x, y).unwrap()
+}
+
+fn head(arrived: u64, service: u64) -> Head {
+    Head { arrived: at(arrived), service: ms(service) }
+}
+
+fn link(policy: Policy, contracts: &[Option<Contract>]) -> Discipline {
+    let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
+    for (stream, &contract) in (0..).zip(contracts) {
+        link.join(StreamIndex(stream), contract);
+    }
+    link
+}
+
+/// Who sends the next `count` segments, none of them its sample's last.
+fn segments(link: &mut Discipline, now: Instant, count: usize) -> Vec<StreamIndex> {
+    let mut next = || {
+        let stream = link.pick(now)?;
+        link.handle_segment(stream, ms(1));
+        Some(stream)
+    };
+    (0..count).filter_map(|_| next()).collect()
+}
+
+#[test]
+fn policies_have_names() {
+    for policy in POLICIES {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+        assert_eq!(link(policy, &[]).policy(), policy);
+    }
+    assert_eq!("edf".parse::<Policy>(), Err(UnknownPolicy));
+    assert!(UnknownPolicy.to_string().contains("dwcs"));
+    assert_eq!(Policy::default(), Policy::Vds);
+}
+
+#[test]
+fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
+    for policy in [Policy::Dwcs, Policy::Vds] {
+        let mut link = link(policy, &[None, None, Some(every(10))]);
+        link.handle_head(A, head(0, 9));
+        link.handle_head(B, head(0, 9));
+        assert_eq!(segments(&mut link, at(0), 5), [A, B, A, B, A]);
+        link.handle_head(C, head(0, 9));
+        assert_eq!(segments(&mut link, at(0), 3), [C, C, C]);
+        assert_eq!(link.handle_served(C, at(9)), Service { on_time: true, violated: false });
+        assert_eq!(segments(&mut link, at(9), 3), [B, A, B]);
+        // Ahead of its period C takes its turn at the tail, and comes first when the period does.
+        link.handle_head(C, head(9, 9));
+        assert_eq!(link.deadline(C), Some(at(20)));
+        assert_eq!(link.next_change(at(9)), Some(at(10)));
+        // A release that has come and was not picked yet hides no later change.
+        assert_eq!(link.next_change(at(10)), Some(past(11)));
+        assert_eq!(segments(&mut link, at(9), 5), [A, B, C, A, B]);
+        assert_eq!(segments(&mut link, at(10), 2), [C, C]);
+    }
+}
+
+#[test]
+fn a_work_conserving_link_does_not_wait_for_periods() {
+    let mut link = Discipline::new(Policy::Dwcs, Eligibility::WorkConserving);
+    link.join(A, Some(every(10)));
+    link.join(B, None);
+    link.handle_head(B, head(0, 1));
+    link.handle_head(A, head(0, 1));
+    link.handle_served(A, at(1));
+    link.handle_head(A, head(0, 1));
+    assert_eq!((link.pick(at(1)), link.deadline(A)), (Some(A), Some(at(20))));
+}
+
+#[test]
+fn vds_serves_who_is_owed_nothing_after_all_others_but_before_best_effort() {
+    let contract = every(10).with_loss(loss(1, 2));
+    let mut link = link(Policy::Vds, &[Some(contract), Some(every(30)), None]);
+    link.handle_head(A, head(0, 1));
+    link.handle_served(A, at(1));
+    assert_eq!(link.window(A), Some(WindowState { x: 1, y: 1, tagged: false }));
+    for stream in [A, B, C] {
+        link.handle_head(stream, head(10, 1));
+    }
+    let mut order = Vec::new();
+    while let Some(stream) = link.pick(at(10)) {
+        link.handle_served(stream, at(11));
+        order.push(stream);
+    }
+    assert_eq!(order, [B, A, C]);
+}
+
+#[test]
+fn fifo_serves_whole_samples_in_order_of_arrival() {
+    let mut link = link(Policy::Fifo, &[None, Some(every(10)), None]);
+    link.handle_head(C, head(1, 5));
+    link.handle_head(B, head(1, 5));
+    link.handle_head(A, head(0, 5));
+    assert_eq!(segments(&mut link, at(1), 3), [A, A, A]);
+    link.handle_served(A, at(5));
+    // Equal arrivals: C was announced first.
+    assert_eq!(segments(&mut link, at(5), 2), [C, C]);
+    link.handle_served(C, at(6));
+    assert_eq!(link.poll_missed(at(6)), None);
+    let miss = Miss { stream: B, dropped: true, violated: true };
+    assert_eq!((link.poll_missed(past(6)), link.pick(past(6))), (Some(miss), None));
+}
+
+#[test]
+fn periods_follow_each_other_and_begin_anew_after_a_pause() {
+    let mut link = link(Policy::Dwcs, &[Some(every(10).with_jitter(ms(2)))]);
+    let mut deadline = |arrived| {
+        link.handle_head(A, head(arrived, 1));
+        let deadline = link.deadline(A);
+        link.handle_served(A, at(arrived));
+        deadline
+    };
+    assert_eq!(deadline(0), Some(at(10)));
+    // Within the jitter: released at once, but the turn after it does not come sooner.
+    assert_eq!(deadline(8), Some(at(18)));
+    assert_eq!(deadline(17), Some(at(28)));
+    assert_eq!(deadline(100), Some(at(110)));
+}
+
+#[test]
+fn a_head_is_missed_just_after_its_latest_start() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10)), Some(every(5).with_loss(loss(1, 2)))]);
+        link.handle_head(A, head(0, 7));
+        link.handle_head(B, head(0, 4));
+        assert_eq!(link.next_change(at(0)), Some(past(1)));
+        assert_eq!(link.poll_missed(at(1)), None);
+        let missed = |stream, violated| Some(Miss { stream, dropped: true, violated });
+        assert_eq!(link.poll_missed(past(3)), missed(B, false));
+        assert_eq!(link.poll_missed(past(3)), missed(A, true));
+        assert_eq!(link.poll_missed(past(3)), None);
+        assert_eq!((link.pick(past(3)), link.next_change(past(3))), (None, None));
+        link.handle_head(B, head(3, 4));
+        assert_eq!(link.deadline(B), Some(at(10)));
+        // Nobody polled: served too late all the same, and the second of two misses violates.
+        assert_eq!(link.handle_served(B, at(11)), Service { on_time: false, violated: true });
+    }
+}
+
+#[test]
+fn a_late_sample_that_is_sent_is_judged_once() {
+    let contract = every(10).with_loss(loss(1, 2)).with_late(Late::Send);
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(contract)]);
+        link.handle_head(A, head(0, 3));
+        let miss = Miss { stream: A, dropped: false, violated: false };
+        assert_eq!(link.poll_missed(past(7)), Some(miss));
+        assert_eq!(link.deadline(A), Some(at(20)));
+        assert_eq!(link.poll_missed(past(17)), None);
+        assert_eq!((link.deadline(A), link.pick(past(17))), (Some(at(30)), Some(A)));
+        // In time for the deadline it was moved to, not for its own.
+        assert_eq!(link.handle_served(A, at(21)), Service { on_time: false, violated: false });
+        // It took the periods of 10 and 20; and only one sample of the window of two is judged.
+        link.handle_head(A, head(10, 3));
+        assert_eq!(link.deadline(A), Some(at(40)));
+        assert!(link.remove_head(A));
+        assert!(!link.remove_head(A));
+    }
+}
+
+#[test]
+fn a_day_of_stall_costs_one_step() {
+    let contract = every(1).with_late(Late::Send).with_loss(loss(2, 3));
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(contract)]);
+        link.handle_head(A, head(0, 1));
+        let now = Instant::ZERO + Duration::from_secs(86_400);
+        assert!(link.poll_missed(now).is_some_and(|miss| !miss.violated));
+        assert_eq!(link.poll_missed(now), None);
+        assert_eq!(link.deadline(A), Some(now + ms(1)));
+        if policy == Policy::Dwcs {
+            // Two of them spend x', the others raise y' from 1.
+            let y = 86_400_000 - 2 + 1;
+            assert_eq!(link.window(A), Some(WindowState { x: 0, y, tagged: true }));
+        } else {
+            assert_eq!(link.window(A), Some(WindowState { x: 1, y: 2, tagged: false }));
+        }
+    }
+}
+
+#[test]
+fn a_withdrawn_sample_counts_as_missed_once() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10).with_late(Late::Send)), None]);
+        link.handle_head(A, head(0, 1));
+        assert!(link.remove_head(A));
+        link.handle_head(A, head(10, 1));
+        assert!(link.poll_missed(at(20)).is_some_and(|miss| miss.violated));
+        assert!(!link.remove_head(A));
+        link.handle_head(B, head(0, 1));
+        assert!(!link.remove_head(B));
+        assert_eq!((link.pick(at(20)), link.next_change(at(20))), (None, None));
+    }
+}
+
+#[test]
+fn calls_that_make_no_sense_change_nothing() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10)), None]);
+        let unknown = StreamIndex(u32::MAX);
+        link.leave(unknown);
+        link.handle_head(unknown, head(0, 1));
+        link.handle_segment(unknown, ms(1));
+        link.handle_segment(A, ms(1));
+        let nothing = Service { on_time: true, violated: false };
+        assert_eq!(link.handle_served(unknown, at(99)), nothing);
+        assert_eq!(link.handle_served(A, at(99)), nothing);
+        assert!(!link.remove_head(unknown));
+        assert_eq!((link.window(unknown), link.window(B)), (None, None));
+        assert_eq!((link.deadline(unknown), link.deadline(A)), (None, None));
+        assert_eq!((link.pick(at(0)), link.next_change(at(0))), (None, None));
+        link.handle_head(A, head(0, 1));
+        link.handle_head(A, head(5, 1));
+        assert_eq!(link.deadline(A), Some(at(10)));
+    }
+}
+
+#[test]
+fn whoever_leaves_is_forgotten_and_joins_afresh() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10)), None]);
+        link.handle_head(A, head(0, 1));
+        link.handle_head(B, head(0, 1));
+        link.handle_served(A, at(1));
+        link.handle_head(A, head(1, 1));
+        link.leave(A);
+        link.leave(A);
+        assert_eq!((link.pick(at(1)), link.next_change(at(1))), (Some(B), None));
+        link.join(A, Some(every(10)));
+        link.handle_head(A, head(2, 1));
+        assert_eq!(link.deadline(A), Some(at(12)));
+        link.join(A, None);
+        assert_eq!((link.deadline(A), link.pick(at(2))), (None, Some(B)));
+        link.join(B, None);
+        assert_eq!(link.pick(at(2)), None);
+    }
+}
+
+#[test]
+fn the_end_of_time_is_no_trap() {
+    for policy in POLICIES {
+        let far = Contract { period: Duration::MAX, late: Late::Send, ..every(1) };
+        let none = Contract { period: Duration::ZERO, late: Late::Send, ..every(1) };
+        let mut link = link(policy, &[Some(far), Some(none)]);
+        link.handle_head(A, Head { arrived: at(1), service: Duration::MAX });
+        link.handle_head(B, Head { arrived: at(1), service: Duration::MAX });
+        for now in [at(2), Instant::FAR] {
+            while link.poll_missed(now).is_some() {}
+            assert!(link.pick(now).is_some());
+            assert_eq!(link.next_change(now), None);
+        }
+    }
+}

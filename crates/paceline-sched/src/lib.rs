@@ -1,0 +1,25 @@
+//! Real-time packet scheduling in pure arithmetic on `now`.
+//!
+//! Nothing here reads a clock, allocates a thread or opens a file: every input takes the instant at
+//! which it happens, and every answer says when to ask again. Integers only, so the same inputs give
+//! the same outputs, byte for byte.
+//!
+//! * [`time`]: instants and durations in nanoseconds.
+//! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
+//! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
+//! * [`discipline`]: which stream leaves next: FIFO, DWCS, VDS behind one enum.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod capacity;
+pub mod contract;
+pub mod discipline;
+pub mod time;
+
+pub use capacity::Capacity;
+pub use contract::{Contract, ContractError, Late, LossTolerance};
+pub use discipline::{Discipline, Policy};
+pub use time::{Duration, Instant};

@@ -1,0 +1,217 @@
+//! Instants and durations: unsigned nanoseconds, saturating, printable, constant in tests.
+
+use core::fmt;
+use core::ops::{Add, AddAssign, Sub};
+
+/// A point on a monotonic clock, in nanoseconds since an origin that the caller chose.
+///
+/// Time is a value here, never a capability: it is always an argument. Arithmetic saturates, so an
+/// instant near the end of the range stays comparable instead of wrapping.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin of the clock.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that happens: "never".
+    pub const FAR: Self = Self(u64::MAX);
+
+    /// The instant `nanos` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The instant `millis` milliseconds after the origin.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to `self`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by.0))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, by: Duration) {
+        *self = *self + by;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+    fn sub(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(by.0))
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Duration(self.0).fmt(f)
+    }
+}
+
+/// A length of time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Duration(u64);
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// The longest length.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `nanos` nanoseconds.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// `micros` microseconds.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// `millis` milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// `secs` seconds.
+    #[must_use]
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(secs.saturating_mul(1_000_000_000))
+    }
+
+    /// The length in nanoseconds.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The length in whole microseconds, rounded down.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// `self + other`, at most [`Duration::MAX`].
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// `self - other`, at least zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `self × num ÷ den`, rounded down, at most [`Duration::MAX`]; [`Duration::MAX`] if `den` is 0.
+    #[must_use]
+    pub const fn mul_div(self, num: u64, den: u64) -> Self {
+        if den == 0 {
+            return Self::MAX;
+        }
+        let wide = self.0 as u128 * num as u128 / den as u128;
+        if wide > u64::MAX as u128 {
+            return Self::MAX;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "compared with u64::MAX above")]
+        Self(wide as u64)
+    }
+
+    /// The smaller of two lengths.
+    #[must_use]
+    pub const fn min(self, other: Self) -> Self {
+        if self.0 < other.0 { self } else { other }
+    }
+
+    /// The larger of two lengths.
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        if self.0 > other.0 { self } else { other }
+    }
+
+    /// True for [`Duration::ZERO`].
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl From<core::time::Duration> for Duration {
+    /// Saturates at [`Duration::MAX`] (584 years).
+    fn from(value: core::time::Duration) -> Self {
+        Self(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Duration> for core::time::Duration {
+    fn from(value: Duration) -> Self {
+        Self::from_nanos(value.0)
+    }
+}
+
+impl fmt::Display for Duration {
+    /// Whole nanoseconds, or microseconds, milliseconds, seconds with up to three decimals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            0..=999 => return write!(f, "{} ns", self.0),
+            1_000..=999_999 => (1_000, "µs"),
+            1_000_000..=999_999_999 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        let (whole, milli) = (self.0 / unit, self.0 % unit * 1_000 / unit);
+        match milli {
+            0 => write!(f, "{whole} {name}"),
+            _ if milli % 100 == 0 => write!(f, "{whole}.{} {name}", milli / 100),
+            _ if milli % 10 == 0 => write!(f, "{whole}.{:02} {name}", milli / 10),
+            _ => write!(f, "{whole}.{milli:03} {name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn arithmetic_saturates_instead_of_wrapping() {
+        assert_eq!(Instant::ZERO - Duration::from_nanos(1), Instant::ZERO);
+        assert_eq!(Instant::FAR + Duration::from_secs(1), Instant::FAR);
+        assert_eq!(Instant::ZERO.since(Instant::from_millis(5)), Duration::ZERO);
+        assert_eq!(Duration::from_secs(u64::MAX), Duration::MAX);
+        assert_eq!(Duration::from_nanos(7).mul_div(3, 2), Duration::from_nanos(10));
+        assert_eq!(Duration::from_nanos(7).mul_div(3, 0), Duration::MAX);
+        assert_eq!(Duration::MAX.mul_div(2, 1), Duration::MAX);
+    }
+
+    #[test]
+    fn lengths_print_in_the_unit_a_reader_expects() {
+        assert_eq!(Duration::from_nanos(999).to_string(), "999 ns");
+        assert_eq!(Duration::from_nanos(1_500).to_string(), "1.5 µs");
+        assert_eq!(Duration::from_millis(200).to_string(), "200 ms");
+        assert_eq!(Duration::from_nanos(33_333_333).to_string(), "33.333 ms");
+        assert_eq!(Duration::from_millis(1_250).to_string(), "1.25 s");
+    }
+}

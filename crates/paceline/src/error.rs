@@ -1,0 +1,115 @@
+//! What can go wrong, one type per operation.
+
+use paceline_proto::TagError;
+use paceline_sched::ContractError;
+
+/// Why a node could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The folder for this host's socket cannot be used.
+    #[error("runtime folder {path}: {source}; set PACELINE_RUNTIME_DIR to a folder you own")]
+    RuntimeDir {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A link's configuration is wrong.
+    #[error("link '{link}': {what}")]
+    Link {
+        /// The link's name.
+        link: String,
+        /// What is wrong, and the mend.
+        what: String,
+    },
+    /// Zenoh could not open the link: the port is in use, the address is not ours.
+    #[error("link '{link}': cannot open {endpoints}: {what}")]
+    Transport {
+        /// The link's name.
+        link: String,
+        /// What it was to listen on and connect to.
+        endpoints: String,
+        /// What the transport said.
+        what: String,
+    },
+    /// More links than a node takes.
+    #[error("{0} links: a node takes at most 2 beside the host's own")]
+    TooManyLinks(usize),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Why a publisher could not be declared or a sample not be published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// The tag is not one.
+    #[error(transparent)]
+    Tag(#[from] TagError),
+    /// The contract contradicts itself.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// A rate that is not above 0 and at most 1,000,000 Hz.
+    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    Rate(f64),
+    /// The sample is larger than a node accepts.
+    #[error("sample of {bytes} bytes: at most {max}; send it in pieces")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}
+
+/// Why a subscription could not be declared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubscribeError {
+    /// The pattern is not one.
+    #[error(transparent)]
+    Pattern(#[from] TagError),
+    /// The contract contradicts itself.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// A rate that is not above 0 and at most 1,000,000 Hz.
+    #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
+    Rate(f64),
+    /// "One in zero" samples.
+    #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
+    EveryZero,
+    /// A picture size with a zero side, or one above 16384.
+    #[error("size {width}x{height}: each side must be from 1 to 16384 pixels")]
+    Size {
+        /// The width asked for.
+        width: u32,
+        /// The height asked for.
+        height: u32,
+    },
+    /// A delay bound of zero.
+    #[error("within 0: give the longest time from publish to delivery, above 0")]
+    ZeroWithin,
+    /// A queue that cannot hold a sample.
+    #[error("queue of {0} samples: it must hold from 1 to 65536")]
+    Queue(usize),
+    /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}
+
+/// Why no sample came.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecvError {
+    /// The time given to wait is over.
+    #[error("no sample within the time given")]
+    Timeout,
+    /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}

@@ -1,0 +1,41 @@
+//! Paceline: publish/subscribe in which every subscriber gets each stream at the rate, size and
+//! deadline that it asked for.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = paceline::Node::open()?; // joins this host's node, or becomes it
+//! let mut camera = node.publisher("robot/camera")?.hz(30.0)?.declare()?;
+//! let mut pictures =
+//!     node.subscriber("robot/**")?.max_hz(10.0)?.within(Duration::from_millis(200)).declare()?;
+//! camera.put(vec![0; 1_000])?;
+//! let sample = pictures.recv()?;
+//! println!("{} {} {:?}", sample.tag, sample.seq, sample.age);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Node`] is one engine: embedded in a process, or a daemon. [`Publisher`]s know nothing of who
+//! listens; each [`Subscriber`] states its own rate, size, delay bound and loss tolerance, and the
+//! links between schedule by them.
+
+mod config;
+mod error;
+mod node;
+mod publisher;
+mod status;
+mod subscriber;
+
+pub use config::{LinkConfig, NodeBuilder};
+pub use error::{OpenError, PublishError, RecvError, SubscribeError};
+pub use node::Node;
+pub use paceline_proto::control::{Refusal, RefusalReason};
+pub use paceline_proto::{
+    DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size,
+    StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
+};
+pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
+pub use publisher::{Publisher, PublisherBuilder, Put};
+pub use status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
+pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};

@@ -1,0 +1,23 @@
+//! The shell around the pure parts: threads, rings, sockets, clocks.
+//!
+//! ```text
+//! Publisher::put ── Ingress ─┬─ ring ──► egress thread (one a link): Link ──► transport
+//! transport ── Receiver ── Ingress ─┤
+//!                                   ├─ scaling pool ── ring / sink
+//!                                   └─ sink: a subscriber's queue or callback
+//! engine thread (one a node): Control, which installs all of the above
+//! ```
+
+pub(crate) mod clock;
+pub(crate) mod egress;
+pub(crate) mod engine;
+pub(crate) mod host;
+pub(crate) mod mailbox;
+pub(crate) mod port;
+pub(crate) mod report;
+pub(crate) mod rx;
+pub(crate) mod scaling;
+pub(crate) mod sink;
+pub(crate) mod source;
+pub(crate) mod transport;
+pub(crate) mod wake;

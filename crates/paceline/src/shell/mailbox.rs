@@ -1,0 +1,41 @@
+//! Handing changes to a data-path thread: it pays one load per look while there are none.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Changes for one reader, in order.
+#[derive(Debug)]
+pub(crate) struct Mailbox<T> {
+    posted: AtomicU64,
+    waiting: Mutex<VecDeque<T>>,
+}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Self {
+        Self { posted: AtomicU64::new(0), waiting: Mutex::new(VecDeque::new()) }
+    }
+}
+
+impl<T> Mailbox<T> {
+    /// Leaves a change for the reader.
+    pub(crate) fn post(&self, change: T) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push_back(change);
+        self.posted.fetch_add(1, Ordering::Release);
+    }
+
+    /// Applies what was posted since `seen`, which is the reader's own count.
+    pub(crate) fn collect(&self, seen: &mut u64, mut apply: impl FnMut(T)) {
+        if self.posted.load(Ordering::Acquire) == *seen {
+            return;
+        }
+        loop {
+            // Applied outside the lock: a change may be large, and whoever posts must not wait.
+            let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(change) = next else { return };
+            *seen += 1;
+            apply(change);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The receiving side of a node: frames come in on the transport's threads and leave as samples for
+//! outputs, control messages for the engine, and acknowledgements for the egress threads.
+
+use super::clock;
+use super::engine::{Command, Commands};
+use super::mailbox::Mailbox;
+use super::port::Port;
+use super::sink::AtomicDrops;
+use super::source::Installation;
+use super::transport::Inbound;
+use super::wake::Waker;
+use bytes::Bytes;
+use crossbeam_queue::ArrayQueue;
+use paceline_proto::control::SourceKey;
+use paceline_proto::ingress::Ingress;
+use paceline_proto::receive::{Heard, Received, Receiver};
+use paceline_proto::{DropReason, NodeId};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the egress thread and the receiving side of one hop tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct HopShared {
+    /// Our epoch on the hop; 0 while there is none.
+    pub(crate) epoch: AtomicU32,
+    /// Half the least round trip, in nanoseconds.
+    pub(crate) half_round_trip: AtomicU64,
+}
+
+struct Neighbour {
+    shared: Arc<HopShared>,
+    receiver: Mutex<(Receiver, Vec<Received>)>,
+}
+
+/// A change to what arriving streams are handed to.
+pub(crate) struct RxChange {
+    pub(crate) source: SourceKey,
+    /// `None` if nobody wants the stream any more.
+    pub(crate) installation: Option<Installation>,
+}
+
+#[derive(Default)]
+struct Sources {
+    seen: u64,
+    sources: BTreeMap<SourceKey, Ingress<Port>>,
+}
+
+/// What arriving streams are handed to; one for all links of a node.
+///
+/// One lock, taken once a frame and hardly ever contended: it makes the node's receiving threads the
+/// single producer that the rings behind it ask for.
+#[derive(Default)]
+pub(crate) struct RxSources {
+    pub(crate) changes: Mailbox<RxChange>,
+    sources: Mutex<Sources>,
+    /// Samples that arrived and found nobody to go to.
+    pub(crate) drops: AtomicDrops,
+}
+
+impl RxSources {
+    fn hand_over(&self, now: Instant, received: impl Iterator<Item = Received>) {
+        let mut guard = lock(&self.sources);
+        let Sources { seen, sources } = &mut *guard;
+        self.changes.collect(seen, |change| match change.installation {
+            Some(installation) => {
+                let period = installation.period;
+                let source = sources.entry(change.source);
+                installation.apply(source.or_insert_with(|| Ingress::new(period)));
+            }
+            None => {
+                sources.remove(&change.source);
+            }
+        });
+        for item in received {
+            match item {
+                Received::Sample { publisher, form, sample } => {
+                    match sources.get_mut(&SourceKey { publisher, form }) {
+                        Some(ingress) => ingress.offer(&sample, |output| {
+                            output.port.push(now, &sample);
+                        }),
+                        None => self.drops.add(DropReason::NoRoute, 1),
+                    }
+                }
+                Received::Lost { publisher, form, samples, reason } => {
+                    match sources.get(&SourceKey { publisher, form }) {
+                        Some(ingress) => {
+                            ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
+                        }
+                        None => self.drops.add(reason, samples),
+                    }
+                }
+                Received::Control(_) => {}
+            }
+        }
+    }
+}
+
+/// The receiving side of one link.
+pub(crate) struct LinkRx {
+    link: usize,
+    neighbours: RwLock<BTreeMap<NodeId, Arc<Neighbour>>>,
+    sources: Arc<RxSources>,
+    /// For the egress thread: what each frame's header said.
+    pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
+    waker: Arc<Waker>,
+    commands: Commands,
+    /// Frames that were not understood.
+    pub(crate) malformed: AtomicU64,
+}
+
+impl LinkRx {
+    pub(crate) fn new(
+        link: usize,
+        sources: Arc<RxSources>,
+        waker: Arc<Waker>,
+        commands: Commands,
+    ) -> Self {
+        Self {
+            link,
+            neighbours: RwLock::default(),
+            sources,
+            heard: ArrayQueue::new(1_024),
+            waker,
+            commands,
+            malformed: AtomicU64::new(0),
+        }
+    }
+
+    /// What is shared about a hop; made if it is new.
+    pub(crate) fn hop(&self, node: NodeId) -> Arc<HopShared> {
+        let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
+        let neighbour = neighbours.entry(node).or_insert_with(|| {
+            let receiver = Mutex::new((Receiver::new(), Vec::new()));
+            Arc::new(Neighbour { shared: Arc::default(), receiver })
+        });
+        neighbour.shared.clone()
+    }
+
+    /// Forgets a hop.
+    pub(crate) fn remove_hop(&self, node: NodeId) {
+        self.neighbours.write().unwrap_or_else(PoisonError::into_inner).remove(&node);
+    }
+
+    fn neighbour(&self, node: NodeId) -> Option<Arc<Neighbour>> {
+        self.neighbours.read().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
+    }
+
+    fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {
+        if self.malformed.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
+            tracing::warn!("frame from {from} not understood: {what}");
+        }
+    }
+}
+
+impl Inbound for LinkRx {
+    fn frame(&self, from: NodeId, frame: Bytes) {
+        let Some(neighbour) = self.neighbour(from) else {
+            self.found(from);
+            return;
+        };
+        let now = clock::now();
+        let mut guard = lock(&neighbour.receiver);
+        let (receiver, batch) = &mut *guard;
+        let half = neighbour.shared.half_round_trip.load(Ordering::Relaxed);
+        receiver.set_half_round_trip(Duration::from_nanos(half));
+        let epoch = neighbour.shared.epoch.load(Ordering::Acquire);
+        let heard = match receiver.handle_frame(now, epoch, frame, |item| batch.push(item)) {
+            Ok(heard) => Some(heard),
+            Err((heard, error)) => {
+                self.reject(from, &error);
+                heard
+            }
+        };
+        for item in batch.iter() {
+            if let Received::Control(message) = item {
+                self.commands.offer(Command::Message { from, message: message.clone() });
+            }
+        }
+        if batch.iter().any(|item| !matches!(item, Received::Control(_))) {
+            self.sources.hand_over(now, batch.drain(..));
+        }
+        batch.clear();
+        if let Some(heard) = heard {
+            // Lost when full: the next header says it again.
+            let _ = self.heard.push((from, heard));
+            self.waker.wake();
+        }
+    }
+
+    fn found(&self, node: NodeId) {
+        self.commands.offer(Command::Found { link: self.link, node });
+    }
+}

@@ -1,0 +1,201 @@
+//! Where a subscription's samples end: a bounded queue or a callback, and the counts of both.
+
+use crate::subscriber::{Delivery, SubscriberEvent};
+use crossbeam_queue::ArrayQueue;
+use event_listener::Event;
+use paceline_proto::control::SubscriptionSpec;
+use paceline_proto::{DropReason, Drops, PublisherId, Sample, Tag};
+use paceline_sched::{Instant, Late};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Payload bytes that may wait in a subscriber's queue.
+const WAITING_BYTES_MAX: usize = 128 << 20;
+/// Events that wait for a subscriber that does not look; older ones are forgotten.
+const EVENTS_MAX: usize = 64;
+
+/// What a callback subscriber gave us.
+pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
+
+enum Output {
+    Queue(ArrayQueue<Delivery>),
+    Callback(Mutex<Callback>),
+}
+
+/// Drop counts that several threads add to.
+#[derive(Debug, Default)]
+pub(crate) struct AtomicDrops([AtomicU64; DropReason::ALL.len()]);
+
+impl AtomicDrops {
+    pub(crate) fn add(&self, reason: DropReason, samples: u64) {
+        if let Some(count) = self.0.get(reason.index()) {
+            count.fetch_add(samples, Ordering::Relaxed);
+        }
+    }
+
+    /// The counts so far.
+    pub(crate) fn load(&self) -> Drops {
+        self.read(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// The counts since this was last called.
+    pub(crate) fn take(&self) -> Drops {
+        self.read(|count| count.swap(0, Ordering::Relaxed))
+    }
+
+    fn read(&self, read: impl Fn(&AtomicU64) -> u64) -> Drops {
+        let mut drops = Drops::default();
+        for (reason, count) in DropReason::ALL.into_iter().zip(&self.0) {
+            drops.add(reason, read(count));
+        }
+        drops
+    }
+}
+
+/// What a subscription has got so far.
+#[derive(Debug, Default)]
+pub(crate) struct SinkCounts {
+    pub(crate) delivered: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) late: AtomicU64,
+    /// Longest age since it was last taken, in nanoseconds.
+    pub(crate) age_max: AtomicU64,
+    pub(crate) drops: AtomicDrops,
+}
+
+/// The end of a subscription.
+pub(crate) struct Sink {
+    spec: SubscriptionSpec,
+    output: Output,
+    waiting_bytes: AtomicUsize,
+    events: Mutex<VecDeque<SubscriberEvent>>,
+    closed: AtomicBool,
+    /// Told of each sample and event, and of the end.
+    pub(crate) arrival: Event,
+    pub(crate) counts: SinkCounts,
+}
+
+impl Sink {
+    pub(crate) fn with_queue(spec: SubscriptionSpec, samples: usize) -> Self {
+        Self::new(spec, Output::Queue(ArrayQueue::new(samples.max(1))))
+    }
+
+    pub(crate) fn with_callback(spec: SubscriptionSpec, callback: Callback) -> Self {
+        Self::new(spec, Output::Callback(Mutex::new(callback)))
+    }
+
+    fn new(spec: SubscriptionSpec, output: Output) -> Self {
+        Self {
+            spec,
+            output,
+            waiting_bytes: AtomicUsize::new(0),
+            events: Mutex::new(VecDeque::new()),
+            closed: AtomicBool::new(false),
+            arrival: Event::new(),
+            counts: SinkCounts::default(),
+        }
+    }
+
+    /// What was asked for.
+    pub(crate) const fn spec(&self) -> &SubscriptionSpec {
+        &self.spec
+    }
+
+    /// Delivers a sample, or drops it with a reason; true if it was delivered.
+    pub(crate) fn deliver(
+        &self,
+        now: Instant,
+        tag: &Tag,
+        publisher: PublisherId,
+        late_rule: Late,
+        sample: &Sample,
+    ) -> bool {
+        if self.closed.load(Ordering::Relaxed) {
+            return false;
+        }
+        let age = sample.age(now);
+        let late = self.spec.within.is_some_and(|within| age > within);
+        let counts = &self.counts;
+        counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
+        if late && late_rule == Late::Drop {
+            counts.drops.add(DropReason::DeadlineMissed, 1);
+            return false;
+        }
+        counts.delivered.fetch_add(1, Ordering::Relaxed);
+        counts.bytes.fetch_add(sample.payload.len() as u64, Ordering::Relaxed);
+        counts.age_max.fetch_max(age.as_nanos(), Ordering::Relaxed);
+        self.hand_over(Delivery {
+            tag: tag.clone(),
+            publisher,
+            seq: sample.seq,
+            captured: sample.captured,
+            age: age.into(),
+            late,
+            kind: sample.kind,
+            encoding: sample.encoding.clone(),
+            payload: sample.payload.clone(),
+        });
+        true
+    }
+
+    fn hand_over(&self, delivery: Delivery) {
+        match &self.output {
+            Output::Callback(callback) => {
+                (callback.lock().unwrap_or_else(PoisonError::into_inner))(delivery);
+            }
+            Output::Queue(queue) => {
+                self.waiting_bytes.fetch_add(delivery.payload.len(), Ordering::Relaxed);
+                if let Some(oldest) = queue.force_push(delivery) {
+                    self.drop_unread(&oldest);
+                }
+                while self.waiting_bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX
+                    && queue.len() > 1
+                    && let Some(oldest) = queue.pop()
+                {
+                    self.drop_unread(&oldest);
+                }
+                self.arrival.notify(1);
+            }
+        }
+    }
+
+    fn drop_unread(&self, delivery: &Delivery) {
+        self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
+        // It was counted as delivered when it entered the queue; it never reached the reader.
+        self.counts.delivered.fetch_sub(1, Ordering::Relaxed);
+        self.counts.drops.add(DropReason::SubscriberFull, 1);
+    }
+
+    /// The next sample that waits.
+    pub(crate) fn pop(&self) -> Option<Delivery> {
+        let Output::Queue(queue) = &self.output else { return None };
+        let delivery = queue.pop()?;
+        self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
+        Some(delivery)
+    }
+
+    /// Tells the subscriber something beside samples.
+    pub(crate) fn tell(&self, event: SubscriberEvent) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.len() >= EVENTS_MAX {
+            events.pop_front();
+        }
+        events.push_back(event);
+        drop(events);
+        self.arrival.notify(usize::MAX);
+    }
+
+    pub(crate) fn pop_event(&self) -> Option<SubscriberEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.arrival.notify(usize::MAX);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,215 @@
+//! One link's transport over Zenoh. Zenoh's types stop in this file.
+//!
+//! Zenoh carries frames over one hop and nothing else: a session a link, peers that forward nothing,
+//! a key expression of its own for each direction of each hop, and a complete explicit configuration.
+//! Its queues stay nearly empty, because the link lets no more frames go than the other end credits.
+
+use crate::config::LinkConfig;
+use bytes::Bytes;
+use paceline_proto::NodeId;
+use paceline_proto::wire::VERSION;
+use paceline_proto::wire::frame::{FrameBuf, Piece};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU8, Ordering};
+use zenoh::bytes::ZBytes;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::{Config, Session, Wait};
+
+/// What became of a frame handed to the transport.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sent {
+    /// The transport has it.
+    Taken,
+    /// The hop is gone.
+    Down,
+}
+
+/// What comes from the transport, on its own threads.
+pub(crate) trait Inbound: Send + Sync + 'static {
+    /// A frame from a neighbour.
+    fn frame(&self, from: NodeId, frame: Bytes);
+    /// A neighbour has said that it is there.
+    fn found(&self, node: NodeId);
+}
+
+/// The open transport of one link.
+pub(crate) struct Transport {
+    me: NodeId,
+    session: Session,
+    beacon: Publisher<'static>,
+    hops: BTreeMap<NodeId, Publisher<'static>>,
+}
+
+impl Transport {
+    /// Opens the link's session and listens for frames and neighbours.
+    pub(crate) fn open(
+        me: NodeId,
+        link: &LinkConfig,
+        inbound: std::sync::Arc<dyn Inbound>,
+    ) -> zenoh::Result<Self> {
+        let session = zenoh::open(config(link)?).wait()?;
+        let frames = inbound.clone();
+        session
+            .declare_subscriber(format!("p/{me}/*"))
+            .callback(move |sample| {
+                let key = sample.key_expr().as_str();
+                let from = key.rsplit('/').next().and_then(parse_node);
+                if let Some(from) = from {
+                    frames.frame(from, shared_bytes(sample.payload()));
+                }
+            })
+            .background()
+            .wait()?;
+        let other_version = AtomicU8::new(0);
+        session
+            .declare_subscriber("p/hi")
+            .callback(move |sample| match *sample.payload().to_bytes() {
+                [VERSION, ref id @ ..] if id.len() == 8 => {
+                    let node = NodeId(id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte)));
+                    if node != me {
+                        inbound.found(node);
+                    }
+                }
+                [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
+                    tracing::warn!(
+                        "a neighbour speaks wire format version {version}, this node {VERSION}: \
+                         update the older one"
+                    );
+                }
+                _ => {}
+            })
+            .background()
+            .wait()?;
+        let beacon = declare(&session, "p/hi".to_owned(), false)?;
+        Ok(Self { me, session, beacon, hops: BTreeMap::new() })
+    }
+
+    /// Tells whoever is at the other end that this node is there.
+    pub(crate) fn greet(&self) {
+        let mut hi = vec![VERSION];
+        hi.extend_from_slice(&self.me.0.to_be_bytes());
+        let _ = self.beacon.put(hi).wait();
+    }
+
+    /// Makes the way to a neighbour; `express` where a frame must not wait to be batched.
+    pub(crate) fn add_hop(&mut self, node: NodeId, express: bool) -> zenoh::Result<()> {
+        if !self.hops.contains_key(&node) {
+            let publisher = declare(&self.session, format!("p/{node}/{}", self.me), express)?;
+            self.hops.insert(node, publisher);
+        }
+        Ok(())
+    }
+
+    /// Forgets the way to a neighbour.
+    pub(crate) fn remove_hop(&mut self, node: NodeId) {
+        self.hops.remove(&node);
+    }
+
+    /// Hands a frame over; never waits. The caller's window keeps what is in flight below what
+    /// Zenoh's queue holds, so there is room whenever the hop is alive.
+    pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
+        let Some(publisher) = self.hops.get(&node) else { return Sent::Down };
+        match publisher.put(to_zbytes(frame)).wait() {
+            Ok(()) => Sent::Taken,
+            Err(_) => Sent::Down,
+        }
+    }
+
+    /// Closes the session; waits for at most as long as Zenoh does.
+    pub(crate) fn close(self) {
+        drop(self.hops);
+        drop(self.beacon);
+        if let Err(error) = self.session.close().wait() {
+            tracing::debug!("closing a link: {error}");
+        }
+    }
+}
+
+fn declare(session: &Session, key: String, express: bool) -> zenoh::Result<Publisher<'static>> {
+    session
+        .declare_publisher(key)
+        .congestion_control(CongestionControl::Drop)
+        .priority(Priority::Data)
+        .express(express)
+        .wait()
+}
+
+fn parse_node(text: &str) -> Option<NodeId> {
+    u64::from_str_radix(text, 16).ok().map(NodeId)
+}
+
+fn to_zbytes(frame: &mut FrameBuf) -> ZBytes {
+    if frame.shared.is_empty() {
+        return ZBytes::from(std::mem::take(&mut frame.head));
+    }
+    let mut writer = ZBytes::writer();
+    for piece in frame.pieces() {
+        match piece {
+            Piece::Copied([]) => {}
+            Piece::Copied(bytes) => writer.append(ZBytes::from(bytes)),
+            Piece::Shared(bytes) => writer.append(ZBytes::from(bytes.clone())),
+        }
+    }
+    writer.finish()
+}
+
+/// The payload without a copy where Zenoh has it in one piece, as it has unless a frame was cut.
+fn shared_bytes(payload: &ZBytes) -> Bytes {
+    struct Whole(ZBytes);
+    impl AsRef<[u8]> for Whole {
+        fn as_ref(&self) -> &[u8] {
+            self.0.slices().next().unwrap_or_default()
+        }
+    }
+    let mut slices = payload.slices();
+    match (slices.next(), slices.next()) {
+        (Some(_), None) => Bytes::from_owner(Whole(payload.clone())),
+        (None, _) => Bytes::new(),
+        (Some(_), Some(_)) => Bytes::from(payload.to_bytes().into_owned()),
+    }
+}
+
+/// Everything that we rely on, said explicitly: defaults have changed inside 1.x.
+fn config(link: &LinkConfig) -> zenoh::Result<Config> {
+    let list = |endpoints: &[String]| {
+        let mut text = String::from("[");
+        for endpoint in endpoints {
+            let _ = write!(text, "{endpoint:?},");
+        }
+        text + "]"
+    };
+    let retry = "{period_init_ms: 200, period_max_ms: 400, period_increase_factor: 2}";
+    let mut config = Config::default();
+    for (key, value) in [
+        ("mode", "\"peer\"".to_owned()),
+        ("listen/endpoints", list(&link.listen)),
+        ("listen/timeout_ms", "0".to_owned()),
+        ("listen/exit_on_failure", "true".to_owned()),
+        ("connect/endpoints", list(&link.connect)),
+        ("connect/timeout_ms", "-1".to_owned()),
+        ("connect/exit_on_failure", "false".to_owned()),
+        ("connect/retry", retry.to_owned()),
+        ("open/return_conditions/connect_scouted", "false".to_owned()),
+        ("open/return_conditions/declares", "false".to_owned()),
+        ("scouting/multicast/enabled", "false".to_owned()),
+        ("scouting/gossip/enabled", "false".to_owned()),
+        ("timestamping/enabled", "false".to_owned()),
+        ("adminspace/enabled", "false".to_owned()),
+        ("transport/unicast/open_timeout", "1000".to_owned()),
+        ("transport/unicast/accept_timeout", "1000".to_owned()),
+        ("transport/link/tx/lease", "1500".to_owned()),
+        ("transport/link/tx/queue/size/data", "16".to_owned()),
+        ("transport/link/tx/queue/congestion_control/drop/wait_before_drop", "0".to_owned()),
+        (
+            "transport/link/tx/queue/congestion_control/drop/max_wait_before_drop_fragments",
+            "0".to_owned(),
+        ),
+        ("transport/link/rx/max_message_size", (64 << 20).to_string()),
+    ] {
+        config.insert_json5(key, &value)?;
+    }
+    Ok(config)
+}
+

@@ -1,0 +1,49 @@
+//! Waking a thread that sleeps until a given instant, at the cost of one load when it does not.
+
+use paceline_sched::Instant;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::thread::Thread;
+
+/// Wakes one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Waker {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Waker {
+    /// The calling thread is the one to be woken from now on.
+    pub(crate) fn adopt(&self) {
+        let _ = self.thread.set(std::thread::current());
+    }
+
+    /// Wakes the thread if it sleeps. What it must see was written before.
+    pub(crate) fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.asleep.load(Ordering::Relaxed)
+            && self.asleep.swap(false, Ordering::AcqRel)
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Sleeps until `until` or a wake, unless `busy` says that there is something to do already.
+    pub(crate) fn sleep(&self, now: Instant, until: Instant, busy: impl FnOnce() -> bool) {
+        self.asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if until > now && !busy() {
+            std::thread::park_timeout(until.since(now).into());
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Lets this thread's timers be exact instead of late by up to 50 µs.
+pub(crate) fn exact_timers() {
+    let nanosecond = std::num::NonZeroU64::new(1);
+    if let Err(error) = rustix::thread::set_current_timer_slack(nanosecond) {
+        tracing::debug!("timers stay 50 µs late: {error}");
+    }
+}

@@ -1,0 +1,111 @@
+//! What a node says of itself: the rows of `paceline ls`.
+
+use paceline_proto::{
+    Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
+};
+use std::time::Duration;
+
+/// One node's view of itself, at most a second old.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeStatus {
+    /// The node.
+    pub id: NodeId,
+    /// Its name.
+    pub name: String,
+    /// What it publishes.
+    pub publishers: Vec<PublisherStatus>,
+    /// What it subscribes to.
+    pub subscriptions: Vec<SubscriptionStatus>,
+    /// Its links.
+    pub links: Vec<LinkStatus>,
+}
+
+/// A publisher, as its node counts it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublisherStatus {
+    /// The publisher.
+    pub id: PublisherId,
+    /// Its tag.
+    pub tag: Tag,
+    /// Its samples' kind.
+    pub kind: Kind,
+    /// Its samples' media type.
+    pub encoding: String,
+    /// The period that it declared.
+    pub period: Option<Duration>,
+    /// Samples published.
+    pub published: u64,
+    /// Published per second over the last second or more, in millihertz.
+    pub rate_millihertz: u64,
+    /// True if anybody wants it.
+    pub matching: bool,
+    /// Samples that never reached a link or subscriber, by reason.
+    pub drops: Drops,
+}
+
+/// A subscription, as its node counts it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubscriptionStatus {
+    /// The subscription.
+    pub id: SubscriptionId,
+    /// The pattern.
+    pub pattern: String,
+    /// The rate and size asked for.
+    pub form: Form,
+    /// The delay bound asked for.
+    pub within: Option<Duration>,
+    /// The loss tolerance asked for, as x/y.
+    pub loss: Option<(u32, u32)>,
+    /// Where the scaling is done.
+    pub proxy: Proxy,
+    /// Publishers heard now.
+    pub publishers: Vec<PublisherId>,
+    /// Why a publisher cannot be heard.
+    pub refusals: Vec<String>,
+    /// Samples delivered.
+    pub delivered: u64,
+    /// Payload bytes delivered.
+    pub bytes: u64,
+    /// Delivered per second over the last second or more, in millihertz.
+    pub rate_millihertz: u64,
+    /// Samples delivered later than the delay bound.
+    pub late: u64,
+    /// Longest age at delivery in the last second or more.
+    pub age_max: Duration,
+    /// Samples dropped at this node, by reason.
+    pub drops: Drops,
+}
+
+/// A link of a node, with the streams that leave over it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkStatus {
+    /// Its name.
+    pub name: String,
+    /// Its capacity in bits per second, if it has one.
+    pub capacity_bits_per_s: Option<u64>,
+    /// Nodes at its other end.
+    pub hops: Vec<NodeId>,
+    /// Bytes sent, as counted on the wire: headers of all layers included by estimate.
+    pub wire_bytes: u64,
+    /// Frames sent.
+    pub frames: u64,
+    /// Least round trip seen, zero if none was measured.
+    pub least_round_trip: Duration,
+    /// Its streams.
+    pub streams: Vec<StreamStatus>,
+}
+
+/// A stream on a link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamStatus {
+    /// Whose samples.
+    pub publisher: PublisherId,
+    /// In which form.
+    pub form: Form,
+    /// The next hop.
+    pub hop: NodeId,
+    /// True if it has a contract; false for best effort.
+    pub contracted: bool,
+    /// What became of its samples here.
+    pub counters: StreamCounters,
+}

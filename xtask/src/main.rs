@@ -1,0 +1,62 @@
+//! The project's own commands, for people and for continuous integration alike.
+//!
+//! They build, set up and call; what the product does is in its crates.
+
+mod commands;
+mod demo;
+mod setup;
+mod steps;
+mod test;
+mod tidy;
+
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test            sets up what the tests need, runs everything, prints one table
+  demo [ARGS...]  builds paceline and runs `paceline demo` (default: --seconds 20)
+  tidy            checks sizes, crate dependencies, markers and links
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let result = match command.as_deref() {
+        Some("test") if rest.is_empty() => test::run(&root()),
+        Some("demo") => demo::run(&root(), &rest),
+        Some("tidy") if rest.is_empty() => tidy::run(&root()),
+        Some("test" | "tidy") => usage(&format!("argument '{}' is one too many", rest.join(" "))),
+        Some("help" | "--help" | "-h") => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(other) => usage(&format!("there is no command '{other}'")),
+        None => usage("a command is missing"),
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn usage(problem: &str) -> Result<ExitCode> {
+    eprint!("xtask: {problem}\n\n{USAGE}");
+    Ok(ExitCode::from(2))
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// The cargo that runs this, in the workspace's folder.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}

@@ -1,0 +1,175 @@
+//! Which crate may depend on what: the layers of ARCHITECTURE.md, held by a machine.
+
+use super::Findings;
+use std::fs;
+use std::path::Path;
+
+/// A crate and what it may use. Whoever widens this changes the architecture and says so there.
+struct Layer {
+    folder: &'static str,
+    uses: &'static [&'static str],
+}
+
+const LAYERS: &[Layer] = &[
+    Layer { folder: "crates/paceline-sched", uses: &[] },
+    Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
+    Layer {
+        folder: "crates/paceline-media",
+        uses: &["fast_image_resize", "jpeg-encoder", "thiserror", "zune-jpeg"],
+    },
+    Layer {
+        folder: "crates/paceline",
+        uses: &[
+            "paceline-media",
+            "paceline-proto",
+            "paceline-sched",
+            "bytes",
+            "crossbeam-queue",
+            "event-listener",
+            "getrandom",
+            "rtrb",
+            "rustix",
+            "thiserror",
+            "tracing",
+            "zenoh",
+        ],
+    },
+    Layer {
+        folder: "crates/paceline-cli",
+        uses: &[
+            "paceline",
+            "paceline-media",
+            "anyhow",
+            "bytes",
+            "clap",
+            "rustix",
+            "serde",
+            "serde_json",
+            "signal-hook",
+            "tracing",
+            "tracing-subscriber",
+            "zenoh",
+        ],
+    },
+    Layer { folder: "xtask", uses: &["anyhow"] },
+];
+
+/// What tests may use beside their crate's own dependencies.
+const TESTS: &[&str] = &["proptest", "serde_json"];
+
+pub(super) fn check(root: &Path, findings: &mut Findings) {
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+    let members = members(&workspace);
+    for member in &members {
+        match LAYERS.iter().find(|layer| layer.folder == member) {
+            Some(layer) => check_crate(root, layer, findings),
+            None => {
+                findings.error(format!("{member}: not a layer yet: add it to xtask's graph.rs"))
+            }
+        }
+    }
+    for layer in LAYERS.iter().filter(|layer| !members.iter().any(|m| m == layer.folder)) {
+        findings.error(format!("{}: a layer in graph.rs, but no member", layer.folder));
+    }
+}
+
+fn check_crate(root: &Path, layer: &Layer, findings: &mut Findings) {
+    let folder = layer.folder;
+    let manifest = match fs::read_to_string(root.join(folder).join("Cargo.toml")) {
+        Ok(manifest) => manifest,
+        Err(error) => return findings.error(format!("{folder}/Cargo.toml: {error}")),
+    };
+    for dependency in dependencies(&manifest) {
+        let Dependency { name, for_tests } = &dependency;
+        let test_only = *for_tests && TESTS.contains(&name.as_str());
+        if !layer.uses.contains(&name.as_str()) && !test_only {
+            findings.error(format!(
+                "{folder} depends on {name}: not allowed by its layer (xtask's graph.rs)"
+            ));
+        }
+    }
+    let inherits = manifest
+        .split("[lints]")
+        .nth(1)
+        .is_some_and(|after| after.trim_start().starts_with("workspace = true"));
+    if !inherits {
+        findings.error(format!("{folder}/Cargo.toml: add [lints] workspace = true"));
+    }
+}
+
+/// The quoted names in `members = [ … ]`.
+fn members(manifest: &str) -> Vec<String> {
+    let list = manifest.split_once("\nmembers = [").map_or("", |(_, after)| after);
+    let list = list.split(']').next().unwrap_or_default();
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[derive(Debug, Eq, PartialEq)]
+struct Dependency {
+    name: String,
+    for_tests: bool,
+}
+
+/// The dependencies of a manifest, in every table that can hold some.
+fn dependencies(manifest: &str) -> Vec<Dependency> {
+    let mut found = Vec::new();
+    let mut inside = None;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_end_matches(']');
+            let for_tests = header.contains("dev-dependencies");
+            inside = header.ends_with("dependencies").then_some(for_tests);
+            if let Some((_, name)) = header.rsplit_once("dependencies.") {
+                found.push(Dependency { name: name.to_owned(), for_tests });
+            }
+        } else if let Some(for_tests) = inside
+            && let Some((key, _)) = line.split_once('=')
+            && !line.starts_with('#')
+        {
+            let name = key.trim().trim_end_matches(".workspace").trim_matches('"');
+            found.push(Dependency { name: name.to_owned(), for_tests });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_are_read_from_every_table() {
+        let manifest = "[package]\nname = \"a\"\n\n[dependencies]\nbytes.workspace = true\n\
+            # zenoh = \"1\"\nserde = { version = \"1\" }\n[lints]\nworkspace = true\n\
+            [dev-dependencies]\nproptest.workspace = true\n[dependencies.anyhow]\nversion = \"1\"\n\
+            [target.'cfg(unix)'.dependencies]\nrustix = \"1\"\n";
+        let read = dependencies(manifest);
+        let names: Vec<_> = read.iter().map(|d| (d.name.as_str(), d.for_tests)).collect();
+        let expected = [
+            ("bytes", false),
+            ("serde", false),
+            ("proptest", true),
+            ("anyhow", false),
+            ("rustix", false),
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn members_are_read_without_the_default_members() {
+        let manifest = "[workspace]\nmembers = [\n  \"crates/a\",\n  \"xtask\",\n]\n\
+            default-members = [\"crates/b\"]\n";
+        assert_eq!(members(manifest), ["crates/a", "xtask"]);
+    }
+
+    #[test]
+    fn no_layer_uses_a_later_one() {
+        let place =
+            |name: &str| LAYERS.iter().position(|l| l.folder.ends_with(&format!("/{name}")));
+        for (at, layer) in LAYERS.iter().enumerate() {
+            for used in layer.uses.iter().filter_map(|name| place(name)) {
+                assert!(used < at, "{} uses a later layer", layer.folder);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Rust source taken apart: code without comments and texts, and the comments alone.
+
+/// A source file in two layers, both with the line breaks of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Layers {
+    /// The code; what stands inside quotes is replaced by `_`.
+    pub(crate) code: String,
+    /// The comments.
+    pub(crate) comments: String,
+}
+
+/// A function and how many lines it takes, from `fn` to its closing brace.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) lines: usize,
+}
+
+/// Separates code from comments.
+pub(crate) fn layers(source: &str) -> Layers {
+    let mut layers = Layers::default();
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let before = layers.code.chars().next_back();
+        let (length, kind) = token(rest, first, before);
+        let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+        match kind {
+            Token::Code => layers.code.push_str(text),
+            Token::Comment => {
+                layers.comments.push_str(text);
+                layers.code.extend(text.chars().filter(|&c| c == '\n'));
+            }
+            Token::Text => layers.code.extend(text.chars().map(|c| match c {
+                '\n' => '\n',
+                _ => '_',
+            })),
+        }
+        if kind != Token::Comment {
+            layers.comments.extend(text.chars().filter(|&c| c == '\n'));
+        }
+        rest = after;
+    }
+    layers
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Token {
+    Code,
+    Comment,
+    Text,
+}
+
+/// The length in bytes of what `rest` begins with, and what it is.
+fn token(rest: &str, first: char, before: Option<char>) -> (usize, Token) {
+    let to_end = |found: Option<usize>| found.unwrap_or(rest.len());
+    if rest.starts_with("//") {
+        return (to_end(rest.find('\n')), Token::Comment);
+    }
+    if rest.starts_with("/*") {
+        return (block_comment(rest), Token::Comment);
+    }
+    let inside_word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    if matches!(first, 'r' | 'b') && !inside_word {
+        let prefix = rest.trim_start_matches('b').trim_start_matches('r');
+        let hashes = prefix.len() - prefix.trim_start_matches('#').len();
+        let quoted = prefix.trim_start_matches('#').starts_with('"');
+        let start = rest.len() - prefix.len() + hashes + 1;
+        let raw = rest.starts_with('r') || rest.starts_with("br");
+        if quoted && raw {
+            let close = format!("\"{}", "#".repeat(hashes));
+            let body = rest.get(start..).unwrap_or_default();
+            return (to_end(body.find(&close).map(|at| start + at + close.len())), Token::Text);
+        }
+    }
+    match first {
+        '"' => (quoted(rest, '"'), Token::Text),
+        '\'' if is_char(rest) => (quoted(rest, '\''), Token::Text),
+        c => (c.len_utf8(), Token::Code),
+    }
+}
+
+/// True for `'a'` and `'\n'`, false for the lifetime `'a`.
+fn is_char(rest: &str) -> bool {
+    let mut chars = rest.chars().skip(1);
+    matches!((chars.next(), chars.next()), (Some('\\'), _) | (Some(_), Some('\'')))
+}
+
+fn quoted(rest: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => return at + c.len_utf8(),
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+fn block_comment(rest: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(here) = rest.get(at..).filter(|here| !here.is_empty()) {
+        if here.starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if here.starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                break;
+            }
+        } else {
+            at += here.chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    at
+}
+
+/// The code without its `#[cfg(test)]` modules.
+pub(crate) fn without_tests(code: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = code;
+    while let Some(at) = rest.find("#[cfg(test)]") {
+        let (before, from) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        kept.push_str(before);
+        rest = from.get(item_length(from)..).unwrap_or_default();
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// The length of the item that `code` begins with: to its closing brace, or to its semicolon.
+fn item_length(code: &str) -> usize {
+    let mut depth = 0_usize;
+    for (at, c) in code.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth <= 1 => return at + 1,
+            '}' => depth -= 1,
+            ';' if depth == 0 => return at + 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// Lines that hold code.
+pub(crate) fn code_lines(code: &str) -> usize {
+    code.lines().filter(|line| !line.trim().is_empty()).count()
+}
+
+/// Every function with a body.
+pub(crate) fn functions(code: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        let (before, from) = code.split_at_checked(at).unwrap_or((code, ""));
+        let part_of_word = before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let name: String = from.chars().skip(3).take_while(|c| is_name(*c)).collect();
+        if part_of_word || name.is_empty() {
+            continue;
+        }
+        let item = from.get(..function_length(from)).unwrap_or(from);
+        if item.ends_with('}') {
+            let line = before.matches('\n').count() + 1;
+            found.push(Function { name, line, lines: item.matches('\n').count() + 1 });
+        }
+    }
+    found
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// As [`item_length`], past the semicolons of array types in a signature.
+fn function_length(code: &str) -> usize {
+    let (mut braces, mut others) = (0_usize, 0_usize);
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' => others += 1,
+            ')' | ']' => others = others.saturating_sub(1),
+            '{' => braces += 1,
+            '}' if braces <= 1 => return at + 1,
+            '}' => braces -= 1,
+            ';' if braces == 0 && others == 0 => return at + 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+#[cfg(test)]
+mod tests;
