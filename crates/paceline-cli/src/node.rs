@@ -51,7 +51,11 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
             })
             .collect(),
     };
-    if args.json { show::json(&line)? } else { show::line(&told(&line))? }
+    if args.json {
+        show::json(&line)?
+    } else {
+        show::line(&told(&line))?
+    }
     while !stop.wait_until(Instant::now() + Duration::from_secs(3_600)) {}
     node.close();
     Ok(ExitCode::SUCCESS)

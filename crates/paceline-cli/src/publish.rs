@@ -7,13 +7,14 @@ mod pieces;
 mod source;
 
 pub(crate) use args::PubArgs;
+pub(crate) use pace::Pacer;
+pub(crate) use source::unix_micros;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};
 use crate::stats::round3;
 use crate::stop::Stop;
 use anyhow::Context as _;
-use pace::Pacer;
 use paceline::{Node, PublishError, Publisher};
 use serde::Serialize;
 use source::{Next, Origin, Source};

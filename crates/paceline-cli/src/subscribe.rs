@@ -66,7 +66,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let mut builder = node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue);
+    let mut builder =
+        node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue)?;
     if let Some(n) = args.every {
         builder = builder.every(n)?;
     }
@@ -77,7 +78,7 @@ fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
         builder = builder.size(size.width, size.height)?;
     }
     if let Some(bound) = args.within {
-        builder = builder.within(bound);
+        builder = builder.within(bound)?;
     }
     if let Some(loss) = args.loss {
         builder = builder.loss(loss.x(), loss.y())?;
@@ -244,7 +245,11 @@ impl<'a> Session<'a> {
             total.late,
             show::drops(&dropped),
         );
-        if self.args.to_stdout() { show::note(&text) } else { show::line(&text)? }
+        if self.args.to_stdout() {
+            show::note(&text)
+        } else {
+            show::line(&text)?
+        }
         Ok(())
     }
 
@@ -259,7 +264,8 @@ impl<'a> Session<'a> {
             }
             End::Timeout | End::Stopped => {}
         }
-        let asked = wanted.map_or_else(|| "no sample".to_owned(), |n| format!("{delivered} of {n} samples"));
+        let asked = wanted
+            .map_or_else(|| "no sample".to_owned(), |n| format!("{delivered} of {n} samples"));
         let waited = self.args.timeout.map_or_else(
             || "before the end".to_owned(),
             |timeout| format!("within --timeout {} s", timeout.as_secs_f64()),

@@ -8,7 +8,7 @@
 //! let node = paceline::Node::open()?; // joins this host's node, or becomes it
 //! let mut camera = node.publisher("robot/camera")?.hz(30.0)?.declare()?;
 //! let mut pictures =
-//!     node.subscriber("robot/**")?.max_hz(10.0)?.within(Duration::from_millis(200)).declare()?;
+//!     node.subscriber("robot/**")?.max_hz(10.0)?.within(Duration::from_millis(200))?.declare()?;
 //! camera.put(vec![0; 1_000])?;
 //! let sample = pictures.recv()?;
 //! println!("{} {} {:?}", sample.tag, sample.seq, sample.age);
@@ -24,6 +24,7 @@ mod config;
 mod error;
 mod node;
 mod publisher;
+mod shell;
 mod status;
 mod subscriber;
 

@@ -1,44 +1,264 @@
 //! The node.
 
-use crate::config::NodeBuilder;
+use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::{OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
+use crate::shell::egress;
+use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink};
+use crate::shell::host::{Host, default_dir};
+use crate::shell::port::Announcements;
+use crate::shell::rx::{LinkRx, RxSources};
+use crate::shell::scaling::ScalePool;
+use crate::shell::transport::Transport;
+use crate::shell::wake::Waker;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberBuilder;
-use paceline_proto::NodeId;
+use crossbeam_queue::ArrayQueue;
+use event_listener::Event;
+use paceline_proto::control::Control;
+use paceline_proto::link::{LinkSpec, STREAMS_MAX};
+use paceline_proto::{NodeId, Pattern, Tag};
+use paceline_sched::Instant;
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// Links that a node takes beside the host's own.
+const LINKS_MAX: usize = 2;
+/// The name of the link that joins the processes of a host.
+const HOST_LINK: &str = "host";
 
 /// One Paceline engine. Clones are handles of the same node; the last one to go closes it.
 #[derive(Clone)]
-pub struct Node { _p: () }
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: NodeId,
+    name: String,
+    commands: Commands,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
 
 impl Node {
     /// Opens an embedded node: it joins the node of this host, or becomes it.
     ///
     /// # Errors
     /// [`OpenError`] names what is wrong and the mend.
-    pub fn open() -> Result<Self, OpenError> { todo!() }
+    pub fn open() -> Result<Self, OpenError> {
+        Self::builder().open()
+    }
+
     /// Opens a node with a name, links or a folder of its own.
-    pub fn builder() -> NodeBuilder { todo!() }
-    pub(crate) fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> { todo!() }
+    #[must_use]
+    pub fn builder() -> NodeBuilder {
+        NodeBuilder::default()
+    }
+
+    pub(crate) fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
+        if builder.links.len() > LINKS_MAX {
+            return Err(OpenError::TooManyLinks(builder.links.len()));
+        }
+        builder.links.iter().try_for_each(check_link)?;
+        let id = NodeId(random());
+        let name = builder.name.clone().unwrap_or_else(default_name);
+        let (sender, inbox) = sync_channel(COMMANDS_MAX);
+        let commands = Commands::new(sender);
+        let sources = Arc::new(RxSources::default());
+        let mut configs = Vec::new();
+        let mut host = None;
+        if !builder.isolated {
+            let place = Host::join(builder.runtime_dir.clone().unwrap_or_else(default_dir))?;
+            let link = LinkConfig::new(HOST_LINK);
+            let endpoint = place.endpoint();
+            let link =
+                if place.listens() { link.listen(&endpoint) } else { link.connect(&endpoint) };
+            configs.push(link);
+            host = Some((place, 0));
+        }
+        configs.extend(builder.links);
+        let mut threads = Vec::new();
+        let mut links = Vec::new();
+        for config in configs {
+            let (link, thread) = open_link(id, links.len(), config, &sources, &commands)?;
+            links.push(link);
+            threads.push(thread);
+        }
+        let engine = Engine {
+            control: Control::new(id, &name),
+            name: name.clone(),
+            inbox,
+            links,
+            host,
+            sources,
+            pool: Arc::new(ScalePool::default()),
+            hops: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            sinks: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            pending: Vec::new(),
+            rates: Default::default(),
+            next_tick: Instant::ZERO,
+        };
+        let named = std::thread::Builder::new().name("paceline-engine".to_owned());
+        threads.push(named.spawn(move || engine.run()).map_err(OpenError::Thread)?);
+        let threads = Mutex::new(threads);
+        Ok(Self { inner: Arc::new(Inner { id, name, commands, threads }) })
+    }
+
     /// Who it is.
-    pub fn id(&self) -> NodeId { todo!() }
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.inner.id
+    }
+
     /// What people call it.
-    pub fn name(&self) -> &str { todo!() }
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
     /// A publisher on `tag`, to be declared.
     ///
     /// # Errors
     /// [`PublishError::Tag`].
-    pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> { todo!() }
+    pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> {
+        Ok(PublisherBuilder::new(self, Tag::new(tag)?))
+    }
+
     /// A subscriber to `pattern`, to be declared.
     ///
     /// # Errors
     /// [`SubscribeError::Pattern`].
-    pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> { todo!() }
-    /// What every reachable node says of itself; nodes that do not answer within `timeout` are left out.
-    pub fn status(&self, timeout: Duration) -> Vec<NodeStatus> { todo!() }
+    pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> {
+        Ok(SubscriberBuilder::new(self, Pattern::new(pattern)?))
+    }
+
+    /// What every reachable node says of itself; nodes that do not answer within `timeout` are left
+    /// out.
+    #[must_use]
+    pub fn status(&self, timeout: Duration) -> Vec<NodeStatus> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Status(timeout, reply)) {
+            return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
     /// The reachable nodes, by name, without asking them.
-    pub fn nodes(&self) -> Vec<(NodeId, String)> { todo!() }
-    /// Closes the node now; what is still queued is sent for at most 200 ms.
-    pub fn close(self) { todo!() }
+    #[must_use]
+    pub fn nodes(&self) -> Vec<(NodeId, String)> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Nodes(reply)) {
+            return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
+    /// Closes the node now, whoever else holds a handle of it.
+    pub fn close(self) {
+        self.inner.close();
+    }
+
+    pub(crate) fn commands(&self) -> &Commands {
+        &self.inner.commands
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.commands.send(Command::Close);
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        // The engine ends first and tells the others.
+        while let Some(thread) = threads.pop() {
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn open_link(
+    me: NodeId,
+    index: usize,
+    config: LinkConfig,
+    sources: &Arc<RxSources>,
+    commands: &Commands,
+) -> Result<(EngineLink, JoinHandle<()>), OpenError> {
+    let waker = Arc::new(Waker::default());
+    let announcements = Arc::new(Announcements {
+        ready: ArrayQueue::new(STREAMS_MAX as usize),
+        waker: waker.clone(),
+        room: Event::new(),
+    });
+    let rx = Arc::new(LinkRx::new(index, sources.clone(), waker, commands.clone()));
+    let transport = Transport::open(me, &config, rx.clone()).map_err(|error| {
+        let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
+        OpenError::Transport {
+            link: config.name.clone(),
+            endpoints: endpoints.join(", "),
+            what: error.to_string(),
+        }
+    })?;
+    let spec = LinkSpec { capacity: config.capacity, policy: config.policy };
+    let (handle, thread) = egress::start(
+        index,
+        &config.name,
+        spec,
+        transport,
+        rx.clone(),
+        announcements,
+        commands.clone(),
+    )
+    .map_err(OpenError::Thread)?;
+    Ok((EngineLink { config, handle, rx, slots: Default::default() }, thread))
+}
+
+/// An endpoint that only this host can reach, or one that is encrypted.
+fn is_safe(endpoint: &str) -> bool {
+    let Some((protocol, address)) = endpoint.split_once('/') else { return false };
+    let local = ["127.", "[::1]", "localhost"].iter().any(|host| address.starts_with(host));
+    local || matches!(protocol, "unixsock-stream" | "tls" | "quic")
+}
+
+fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
+    let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
+    if link.listen.is_empty() && link.connect.is_empty() {
+        return refuse("it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into());
+    }
+    if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
+        && !link.insecure
+    {
+        return refuse(format!(
+            "listening on {open} lets anybody in: use tls/…, an address of this host, or say \
+             insecure"
+        ));
+    }
+    Ok(())
+}
+
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    if getrandom::fill(&mut bytes).is_err() {
+        // No entropy source at all: the clock and the process still tell nodes of a host apart.
+        let now = crate::shell::clock::now().as_nanos();
+        return now ^ u64::from(std::process::id()) << 40;
+    }
+    u64::from_le_bytes(bytes)
+}
+
+fn default_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "node" } else { host.trim() };
+    format!("{host}-{}", std::process::id())
 }

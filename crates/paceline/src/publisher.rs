@@ -1,40 +1,122 @@
 //! Publishers: samples in, one call each.
 
 use crate::error::PublishError;
+use crate::node::Node;
+use crate::shell::clock;
+use crate::shell::engine::{Command, Commands};
+use crate::shell::port::Port;
+use crate::shell::source::PublisherShared;
 use bytes::Bytes;
-use paceline_proto::{Encoding, Kind, PublisherId, Size, Tag};
-use paceline_sched::Late;
-use std::time::Duration;
+use event_listener::{EventListener, Listener};
+use paceline_media::Format;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::ingress::{Ingress, Stamper};
+use paceline_proto::wire::SAMPLE_BYTES_MAX;
+use paceline_proto::{Encoding, Kind, PublisherId, Sample, Size, Tag};
+use paceline_sched::{ContractError, Late};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// The highest rate that can be declared or asked for, in hertz.
+pub(crate) const HERTZ_MAX: f64 = 1_000_000.0;
 
 /// Declares a [`Publisher`].
-pub struct PublisherBuilder<'a> { _p: core::marker::PhantomData<&'a ()> }
+#[must_use = "nothing is published before declare()"]
+pub struct PublisherBuilder<'a> {
+    node: &'a Node,
+    spec: PublisherSpec,
+    kind: Option<Kind>,
+}
 
-impl PublisherBuilder<'_> {
+impl<'a> PublisherBuilder<'a> {
+    pub(crate) const fn new(node: &'a Node, tag: Tag) -> Self {
+        let spec = PublisherSpec {
+            tag,
+            kind: Kind::Data,
+            encoding: Encoding::Bytes,
+            period: None,
+            late: Late::Drop,
+            size: None,
+            bytes_max: None,
+        };
+        Self { node, spec, kind: None }
+    }
+
     /// Declares that a sample comes every `period`: the base of its deadlines.
     ///
     /// # Errors
     /// [`PublishError::Contract`] if it is zero.
-    pub fn period(self, period: Duration) -> Result<Self, PublishError> { todo!() }
+    pub fn period(mut self, period: Duration) -> Result<Self, PublishError> {
+        if period.is_zero() {
+            return Err(ContractError::ZeroPeriod.into());
+        }
+        self.spec.period = Some(period.into());
+        Ok(self)
+    }
+
     /// Declares `hertz` samples per second.
     ///
     /// # Errors
-    /// [`PublishError::Rate`] if it is not above 0.
-    pub fn hz(self, hertz: f64) -> Result<Self, PublishError> { todo!() }
+    /// [`PublishError::Rate`] if it is not above 0 and at most 1,000,000.
+    pub fn hz(self, hertz: f64) -> Result<Self, PublishError> {
+        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
+            return Err(PublishError::Rate(hertz));
+        }
+        self.period(Duration::from_secs_f64(1.0 / hertz))
+    }
+
     /// What the samples are; [`Kind::Data`] if not said, [`Kind::Picture`] for a picture encoding.
-    pub fn kind(self, kind: Kind) -> Self { todo!() }
+    pub const fn kind(mut self, kind: Kind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
     /// Their media type; application/octet-stream if not said.
-    pub fn encoding(self, encoding: Encoding) -> Self { todo!() }
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.spec.encoding = encoding;
+        self
+    }
+
     /// What becomes of late ones; [`Late::Drop`] if not said.
-    pub fn late(self, late: Late) -> Self { todo!() }
+    pub const fn late(mut self, late: Late) -> Self {
+        self.spec.late = late;
+        self
+    }
+
     /// The size of its pictures; read from the first one if not said.
-    pub fn picture_size(self, size: Size) -> Self { todo!() }
-    /// The size of its largest sample; the largest seen so far if not said.
-    pub fn bytes_max(self, bytes: u64) -> Self { todo!() }
+    pub const fn picture_size(mut self, size: Size) -> Self {
+        self.spec.size = Some(size);
+        self
+    }
+
+    /// The size of its largest sample in bytes; the largest seen so far if not said.
+    pub const fn bytes_max(mut self, bytes: u64) -> Self {
+        self.spec.bytes_max = Some(bytes);
+        self
+    }
+
     /// Announces the publisher; every node knows it within a second.
     ///
     /// # Errors
     /// [`PublishError::Closed`] if the node was closed.
-    pub fn declare(self) -> Result<Publisher, PublishError> { todo!() }
+    pub fn declare(mut self) -> Result<Publisher, PublishError> {
+        let format: Option<Format> = self.spec.encoding.as_str().parse().ok();
+        let default = if format.is_some() { Kind::Picture } else { Kind::Data };
+        self.spec.kind = self.kind.unwrap_or(default);
+        let shared = Arc::new(PublisherShared::default());
+        let commands = self.node.commands().clone();
+        let (reply, answer) = std::sync::mpsc::channel();
+        commands.send(Command::Publish(self.spec.clone(), shared.clone(), reply));
+        let id = answer.recv().map_err(|_| PublishError::Closed)?;
+        let ingress = Ingress::new(self.spec.period);
+        let bytes_declared = self.spec.bytes_max.is_some();
+        let stamper = Stamper::default();
+        let spec = self.spec;
+        Ok(Publisher {
+            id, spec, format, bytes_declared, shared, commands, ingress, stamper, seen: 0,
+        })
+    }
 }
 
 /// What became of one published sample on this node.
@@ -42,37 +124,162 @@ impl PublisherBuilder<'_> {
 pub struct Put {
     /// Its sequence number.
     pub seq: u64,
-    /// Streams and local subscriptions that took it.
+    /// Outputs that took it: streams, and the subscribers here that share a form.
     pub taken: u32,
     /// Those that had no room for it; counted there by reason.
     pub dropped: u32,
 }
 
 /// Publishes samples on one tag. Dropping it tells everybody that it is gone.
-pub struct Publisher { _p: () }
+pub struct Publisher {
+    id: PublisherId,
+    spec: PublisherSpec,
+    format: Option<Format>,
+    bytes_declared: bool,
+    shared: Arc<PublisherShared>,
+    commands: Commands,
+    ingress: Ingress<Port>,
+    stamper: Stamper,
+    /// Installations applied so far.
+    seen: u64,
+}
 
 impl Publisher {
     /// Who it is.
-    pub fn id(&self) -> PublisherId { todo!() }
+    #[must_use]
+    pub const fn id(&self) -> PublisherId {
+        self.id
+    }
+
     /// Its tag.
-    pub fn tag(&self) -> &Tag { todo!() }
+    #[must_use]
+    pub const fn tag(&self) -> &Tag {
+        &self.spec.tag
+    }
+
     /// Publishes a sample captured now. Never waits: a stream without room drops it, counted.
     ///
     /// # Errors
     /// [`PublishError::TooLarge`], [`PublishError::Closed`].
-    pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> { todo!() }
+    pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+        let payload = payload.into();
+        if self.shared.closed.load(Ordering::Relaxed) {
+            return Err(PublishError::Closed);
+        }
+        if payload.len() > SAMPLE_BYTES_MAX {
+            return Err(PublishError::TooLarge { bytes: payload.len(), max: SAMPLE_BYTES_MAX });
+        }
+        self.observe(&payload);
+        self.install();
+        let now = clock::now();
+        let (kind, encoding) = (self.spec.kind, self.spec.encoding.clone());
+        let sample = self.stamper.stamp(now, clock::utc(), kind, encoding, payload);
+        let mut put = Put { seq: sample.seq, ..Put::default() };
+        self.ingress.offer(&sample, |output| match output.port.push(now, &sample) {
+            true => put.taken += 1,
+            false => put.dropped += 1,
+        });
+        self.shared.published.fetch_add(1, Ordering::Relaxed);
+        Ok(put)
+    }
+
     /// As [`Self::put`], but waits first until every stream has room.
     ///
     /// # Errors
     /// [`PublishError::TooLarge`], [`PublishError::Closed`].
-    pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> { todo!() }
+    pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+        while let Some(room) = self.wait_for_room() {
+            // A stream that goes away gives no room: look again from time to time.
+            room.wait_timeout(Duration::from_millis(100));
+        }
+        self.put(payload)
+    }
+
     /// As [`Self::put_blocking`], for asynchronous code on any runtime.
     ///
     /// # Errors
     /// [`PublishError::TooLarge`], [`PublishError::Closed`].
-    pub async fn put_async(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> { todo!() }
+    pub async fn put_async(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+        while let Some(room) = self.wait_for_room() {
+            room.await;
+        }
+        self.put(payload)
+    }
+
     /// True if anybody, anywhere, wants this tag now.
-    pub fn matching(&self) -> bool { todo!() }
+    #[must_use]
+    pub fn matching(&self) -> bool {
+        self.shared.matching.load(Ordering::Acquire)
+    }
+
     /// Waits until anybody wants the tag; false when `timeout` is over first.
-    pub fn wait_matching(&self, timeout: Duration) -> bool { todo!() }
+    #[must_use]
+    pub fn wait_matching(&self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        loop {
+            let change = self.shared.change.listen();
+            if self.matching() {
+                return true;
+            }
+            if self.shared.closed.load(Ordering::Acquire) || change.wait_deadline(until).is_none() {
+                return self.matching();
+            }
+        }
+    }
+
+    fn install(&mut self) {
+        let ingress = &mut self.ingress;
+        self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
+    }
+
+    /// A stream without room, to be waited for.
+    fn wait_for_room(&mut self) -> Option<EventListener> {
+        self.install();
+        let full = |ingress: &Ingress<Port>| {
+            ingress.outputs().iter().find_map(|output| output.port.full().cloned())
+        };
+        let link = full(&self.ingress)?;
+        let listener = link.room.listen();
+        // It may have been drained before we listened.
+        full(&self.ingress).map(|_| listener)
+    }
+
+    /// Keeps what is announced of the samples true: their picture size and largest length are what
+    /// refusals are computed from.
+    fn observe(&mut self, payload: &Bytes) {
+        let bytes = payload.len() as u64;
+        let larger = !self.bytes_declared && self.spec.bytes_max.is_none_or(|max| bytes > max);
+        let size = match self.format {
+            Some(format) if self.spec.size.is_none() || larger => {
+                let size = format.picture_size(payload).ok();
+                size.map(|size| Size { width: size.width, height: size.height })
+            }
+            _ => None,
+        };
+        let new_size = size.is_some() && size != self.spec.size;
+        if !larger && !new_size {
+            return;
+        }
+        if larger {
+            // With a margin, so that a slowly growing picture is not announced each time.
+            self.spec.bytes_max = Some(bytes + bytes / 4);
+        }
+        if new_size {
+            self.spec.size = size;
+        }
+        self.commands.offer(Command::UpdatePublisher(self.id, self.spec.clone()));
+    }
 }
+
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        self.commands.send(Command::Unpublish(self.id));
+    }
+}
+
+/// A publisher may be moved to another thread, never shared between two.
+const _: fn() = || {
+    const fn is_send<T: Send>() {}
+    is_send::<Publisher>();
+    is_send::<Sample>();
+};

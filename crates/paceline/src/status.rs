@@ -18,6 +18,8 @@ pub struct NodeStatus {
     pub subscriptions: Vec<SubscriptionStatus>,
     /// Its links.
     pub links: Vec<LinkStatus>,
+    /// Samples that arrived here and found nobody to go to, by reason.
+    pub drops: Drops,
 }
 
 /// A publisher, as its node counts it.

@@ -1,52 +1,143 @@
 //! Subscribers: each states its own rate, size, delay bound and loss tolerance.
 
 use crate::error::{RecvError, SubscribeError};
+use crate::node::Node;
+use crate::publisher::HERTZ_MAX;
+use crate::shell::engine::{Command, Commands};
+use crate::shell::sink::Sink;
 use bytes::Bytes;
-use paceline_proto::control::Refusal;
-use paceline_proto::{Drops, Encoding, Kind, Proxy, PublisherId, SubscriptionId, Tag, Timestamp};
-use std::time::Duration;
+use event_listener::Listener;
+use paceline_proto::control::{Refusal, SubscriptionSpec};
+use paceline_proto::{
+    Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
+    Timestamp,
+};
+use paceline_sched::LossTolerance;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Samples that a queue holds if its size is not said.
+const QUEUE_SAMPLES: usize = 64;
+const QUEUE_SAMPLES_MAX: usize = 65_536;
+/// The longest side of a picture that can be asked for.
+const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
 
 /// Declares a [`Subscriber`].
-pub struct SubscriberBuilder<'a> { _p: core::marker::PhantomData<&'a ()> }
+#[must_use = "nothing is subscribed to before declare() or callback()"]
+pub struct SubscriberBuilder<'a> {
+    node: &'a Node,
+    spec: SubscriptionSpec,
+    queue: usize,
+}
 
-impl SubscriberBuilder<'_> {
+impl<'a> SubscriberBuilder<'a> {
+    pub(crate) const fn new(node: &'a Node, pattern: Pattern) -> Self {
+        let spec = SubscriptionSpec {
+            pattern,
+            form: Form::FULL,
+            within: None,
+            loss: None,
+            proxy: Proxy::Publisher,
+        };
+        Self { node, spec, queue: QUEUE_SAMPLES }
+    }
+
     /// One sample in `n`.
     ///
     /// # Errors
     /// [`SubscribeError::EveryZero`].
-    pub fn every(self, n: u32) -> Result<Self, SubscribeError> { todo!() }
+    pub fn every(mut self, n: u32) -> Result<Self, SubscribeError> {
+        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
+        Ok(self)
+    }
+
     /// At most `hertz` samples per second, evenly spread.
     ///
     /// # Errors
-    /// [`SubscribeError::Rate`].
-    pub fn max_hz(self, hertz: f64) -> Result<Self, SubscribeError> { todo!() }
+    /// [`SubscribeError::Rate`] below 0.001 Hz and above 1,000,000 Hz.
+    pub fn max_hz(mut self, hertz: f64) -> Result<Self, SubscribeError> {
+        let refuse = SubscribeError::Rate(hertz);
+        if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
+            return Err(refuse);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+        let millihertz = (hertz * 1_000.0).round() as u32;
+        self.spec.form.rate = Rate::Max(NonZeroU32::new(millihertz).ok_or(refuse)?);
+        Ok(self)
+    }
+
     /// Pictures of this size.
     ///
     /// # Errors
     /// [`SubscribeError::Size`].
-    pub fn size(self, width: u32, height: u32) -> Result<Self, SubscribeError> { todo!() }
+    pub fn size(mut self, width: u32, height: u32) -> Result<Self, SubscribeError> {
+        if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+            return Err(SubscribeError::Size { width, height });
+        }
+        self.spec.form.size = Some(Size { width, height });
+        Ok(self)
+    }
+
     /// The delay bound, publish to delivery.
-    pub fn within(self, bound: Duration) -> Self { todo!() }
+    ///
+    /// # Errors
+    /// [`SubscribeError::ZeroWithin`].
+    pub fn within(mut self, bound: Duration) -> Result<Self, SubscribeError> {
+        if bound.is_zero() {
+            return Err(SubscribeError::ZeroWithin);
+        }
+        self.spec.within = Some(bound.into());
+        Ok(self)
+    }
+
     /// Of each window of `y` samples at most `x` may miss.
     ///
     /// # Errors
     /// [`SubscribeError::Contract`].
-    pub fn loss(self, x: u32, y: u32) -> Result<Self, SubscribeError> { todo!() }
+    pub fn loss(mut self, x: u32, y: u32) -> Result<Self, SubscribeError> {
+        self.spec.loss = Some(LossTolerance::new(x, y)?);
+        Ok(self)
+    }
+
     /// Where the scaling is done; at the publisher if not said.
-    pub fn proxy(self, proxy: Proxy) -> Self { todo!() }
+    pub const fn proxy(mut self, proxy: Proxy) -> Self {
+        self.spec.proxy = proxy;
+        self
+    }
+
     /// How many samples wait for a slow reader before the oldest is dropped; 64 if not said.
-    pub fn queue(self, samples: usize) -> Self { todo!() }
+    ///
+    /// # Errors
+    /// [`SubscribeError::Queue`].
+    pub fn queue(mut self, samples: usize) -> Result<Self, SubscribeError> {
+        if samples == 0 || samples > QUEUE_SAMPLES_MAX {
+            return Err(SubscribeError::Queue(samples));
+        }
+        self.queue = samples;
+        Ok(self)
+    }
+
     /// Announces the subscription.
     ///
     /// # Errors
-    /// [`SubscribeError`] for what is wrong with it.
-    pub fn declare(self) -> Result<Subscriber, SubscribeError> { todo!() }
+    /// [`SubscribeError::Closed`] if the node was closed.
+    pub fn declare(self) -> Result<Subscriber, SubscribeError> {
+        let sink = Sink::with_queue(self.spec, self.queue);
+        Ok(Subscriber { subscription: Subscription::declare(self.node, sink)? })
+    }
+
     /// Announces the subscription; `deliver` is called with each sample on the receiving thread and
     /// must not block.
     ///
     /// # Errors
-    /// [`SubscribeError`] for what is wrong with it.
-    pub fn callback(self, deliver: impl FnMut(Delivery) + Send + 'static) -> Result<Subscription, SubscribeError> { todo!() }
+    /// [`SubscribeError::Closed`] if the node was closed.
+    pub fn callback(
+        self,
+        deliver: impl FnMut(Delivery) + Send + 'static,
+    ) -> Result<Subscription, SubscribeError> {
+        Subscription::declare(self.node, Sink::with_callback(self.spec, Box::new(deliver)))
+    }
 }
 
 /// A sample as the subscriber gets it.
@@ -82,42 +173,133 @@ pub enum SubscriberEvent {
 }
 
 /// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it.
-pub struct Subscription { _p: () }
+pub struct Subscription {
+    id: SubscriptionId,
+    sink: Arc<Sink>,
+    commands: Commands,
+}
 
 impl Subscription {
+    fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
+        let sink = Arc::new(sink);
+        let commands = node.commands().clone();
+        let (reply, answer) = std::sync::mpsc::channel();
+        commands.send(Command::Subscribe(sink.spec().clone(), sink.clone(), reply));
+        let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
+        Ok(Self { id, sink, commands })
+    }
+
     /// Who it is.
-    pub fn id(&self) -> SubscriptionId { todo!() }
+    #[must_use]
+    pub const fn id(&self) -> SubscriptionId {
+        self.id
+    }
+
     /// Samples dropped here, by reason.
-    pub fn drops(&self) -> Drops { todo!() }
+    #[must_use]
+    pub fn drops(&self) -> Drops {
+        self.sink.counts.drops.load()
+    }
+
     /// The next event, if there is one.
-    pub fn try_event(&self) -> Option<SubscriberEvent> { todo!() }
+    #[must_use]
+    pub fn try_event(&self) -> Option<SubscriberEvent> {
+        self.sink.pop_event()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.sink.close();
+        self.commands.send(Command::Unsubscribe(self.id));
+    }
 }
 
 /// Receives samples through a bounded queue. Dropping it ends the subscription.
-pub struct Subscriber { _p: () }
+pub struct Subscriber {
+    subscription: Subscription,
+}
 
 impl Subscriber {
     /// Who it is.
-    pub fn id(&self) -> SubscriptionId { todo!() }
+    #[must_use]
+    pub const fn id(&self) -> SubscriptionId {
+        self.subscription.id()
+    }
+
     /// Waits for the next sample.
     ///
     /// # Errors
     /// [`RecvError::Closed`].
-    pub fn recv(&mut self) -> Result<Delivery, RecvError> { todo!() }
+    pub fn recv(&mut self) -> Result<Delivery, RecvError> {
+        self.wait(None)
+    }
+
     /// Waits at most `timeout` for the next sample.
     ///
     /// # Errors
     /// [`RecvError::Timeout`], [`RecvError::Closed`].
-    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery, RecvError> { todo!() }
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery, RecvError> {
+        self.wait(Some(Instant::now() + timeout))
+    }
+
+    fn wait(&self, until: Option<Instant>) -> Result<Delivery, RecvError> {
+        let sink = &self.subscription.sink;
+        loop {
+            if let Some(delivery) = sink.pop() {
+                return Ok(delivery);
+            }
+            let arrival = sink.arrival.listen();
+            if let Some(delivery) = sink.pop() {
+                return Ok(delivery);
+            }
+            if sink.is_closed() {
+                return Err(RecvError::Closed);
+            }
+            match until {
+                None => arrival.wait(),
+                Some(until) if arrival.wait_deadline(until).is_some() => {}
+                Some(_) => return sink.pop().ok_or(RecvError::Timeout),
+            }
+        }
+    }
+
     /// The next sample if one waits.
-    pub fn try_recv(&mut self) -> Option<Delivery> { todo!() }
+    #[must_use]
+    pub fn try_recv(&mut self) -> Option<Delivery> {
+        self.subscription.sink.pop()
+    }
+
     /// The next sample, for asynchronous code on any runtime.
     ///
     /// # Errors
     /// [`RecvError::Closed`].
-    pub async fn recv_async(&mut self) -> Result<Delivery, RecvError> { todo!() }
+    pub async fn recv_async(&mut self) -> Result<Delivery, RecvError> {
+        let sink = &self.subscription.sink;
+        loop {
+            if let Some(delivery) = sink.pop() {
+                return Ok(delivery);
+            }
+            let arrival = sink.arrival.listen();
+            if let Some(delivery) = sink.pop() {
+                return Ok(delivery);
+            }
+            if sink.is_closed() {
+                return Err(RecvError::Closed);
+            }
+            arrival.await;
+        }
+    }
+
     /// Samples dropped here, by reason.
-    pub fn drops(&self) -> Drops { todo!() }
+    #[must_use]
+    pub fn drops(&self) -> Drops {
+        self.subscription.drops()
+    }
+
     /// The next event, if there is one.
-    pub fn try_event(&self) -> Option<SubscriberEvent> { todo!() }
+    #[must_use]
+    pub fn try_event(&self) -> Option<SubscriberEvent> {
+        self.subscription.try_event()
+    }
 }

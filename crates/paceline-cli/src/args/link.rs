@@ -79,7 +79,8 @@ impl LinkSpec {
             "connect" => self.connect.push(endpoint(key, value)?),
             "capacity" => self.capacity = Some(capacity(value)?),
             "policy" => {
-                self.policy = value.parse().map_err(|error| format!("policy '{value}': {error}"))?;
+                self.policy =
+                    value.parse().map_err(|error| format!("policy '{value}': {error}"))?;
             }
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         }
@@ -99,8 +100,9 @@ impl FromStr for LinkSpec {
             }
         }
         if link.listen.is_empty() && link.connect.is_empty() {
-            return Err("no endpoint: give listen=tcp/127.0.0.1:7600 or connect=tcp/HOST:7600"
-                .to_owned());
+            return Err(
+                "no endpoint: give listen=tcp/127.0.0.1:7600 or connect=tcp/HOST:7600".to_owned()
+            );
         }
         Ok(link)
     }

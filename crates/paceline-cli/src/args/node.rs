@@ -55,12 +55,15 @@ impl NodeArgs {
         for (number, link) in (1..).zip(&self.link) {
             builder = builder.link(link.config(number));
         }
-        builder.open().map_err(|error| {
-            if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
-                exit::usage(format!("--link: {error}"))
-            } else {
-                anyhow::Error::from(error)
-            }
-        }).context("cannot open the node")
+        builder
+            .open()
+            .map_err(|error| {
+                if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
+                    exit::usage(format!("--link: {error}"))
+                } else {
+                    anyhow::Error::from(error)
+                }
+            })
+            .context("cannot open the node")
     }
 }

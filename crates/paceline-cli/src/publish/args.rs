@@ -23,7 +23,7 @@ Loss tolerance and delay bounds belong to subscribers: each states its own (pace
 )]
 pub(crate) struct PubArgs {
     /// The tag to publish on, such as robot/camera
-    #[arg(value_parser = |text: &str| Tag::new(text))]
+    #[arg(value_parser = Tag::new)]
     pub(crate) tag: Tag,
     /// Publishes standard input
     #[arg(value_name = "-", value_parser = dash)]
@@ -96,9 +96,9 @@ fn dash(text: &str) -> Result<Dash, String> {
 fn encoding(text: &str) -> Result<String, String> {
     match text.len() {
         1..=255 => Ok(text.to_owned()),
-        bytes => Err(format!(
-            "has {bytes} bytes, must have from 1 to 255; application/json is one"
-        )),
+        bytes => {
+            Err(format!("has {bytes} bytes, must have from 1 to 255; application/json is one"))
+        }
     }
 }
 

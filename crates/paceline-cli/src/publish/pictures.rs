@@ -103,7 +103,8 @@ fn opened(
 ) -> Opened {
     let encoding = args.encoding.as_deref().map_or_else(|| format.to_string(), str::to_owned);
     let at = size.map(|size| format!(" of {size}")).unwrap_or_default();
-    let what = format!("{}, {} pictures{at} at {hz} Hz, {encoding}", file.display(), pictures.len());
+    let what =
+        format!("{}, {} pictures{at} at {hz} Hz, {encoding}", file.display(), pictures.len());
     Opened {
         origin: Origin {
             encoding: Encoding::new(&encoding),

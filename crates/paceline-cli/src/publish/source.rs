@@ -115,8 +115,8 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
 }
 
 fn card(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
-    let mut card =
-        TestCard::new(spec.size).map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
+    let mut card = TestCard::new(spec.size)
+        .map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
     card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
     let CardSpec { size, hz } = spec;
     Ok(Opened {

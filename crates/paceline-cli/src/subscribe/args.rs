@@ -16,7 +16,7 @@ makes a Y4M file. Text and JSON samples end with a line break each.";
 #[command(after_help = AFTER)]
 pub(crate) struct SubArgs {
     /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
-    #[arg(value_parser = |text: &str| Pattern::new(text))]
+    #[arg(value_parser = Pattern::new)]
     pub(crate) pattern: Pattern,
     /// One sample in N
     #[arg(long, value_name = "N", value_parser = args::every)]

@@ -143,7 +143,8 @@ impl Output {
         let here = || format!("--out {}: sample {}", self.path.display(), delivery.seq);
         match delivery.encoding.as_str().parse() {
             Ok(Format::Jpeg) => {
-                let picture = jpeg::decode(&delivery.payload, PixelFormat::I420).with_context(here)?;
+                let picture =
+                    jpeg::decode(&delivery.payload, PixelFormat::I420).with_context(here)?;
                 writer.append_frame(&picture.as_picture(), &mut self.buffer)
             }
             Ok(Format::I420(size)) => {

@@ -141,3 +141,5 @@ impl Message {
     }
 }
 
+#[cfg(test)]
+mod tests;

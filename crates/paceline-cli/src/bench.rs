@@ -1,0 +1,55 @@
+//! `paceline bench`: the promises, measured on real links beside plain Zenoh.
+
+mod child;
+mod clock;
+mod hop;
+mod interrupt;
+mod machine;
+mod main_job;
+mod netns;
+mod report;
+mod role;
+mod stats;
+
+use anyhow::Result;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measures Paceline beside plain Zenoh.
+#[derive(clap::Args, Debug)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Command {
+    /// One camera to three subscribers and steering commands over a 2 Mbit/s link (needs root)
+    MainJob(main_job::Args),
+    /// What one hop over a unix socket costs: round trip and throughput
+    Hop(hop::Args),
+    /// One process of a benchmark
+    #[command(hide = true)]
+    Role(role::Args),
+}
+
+/// How the result is told.
+#[derive(clap::Args, Clone, Debug)]
+struct OutputArgs {
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Write the result as a Markdown page too
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Runs a benchmark. The exit code is 0 if everything that must hold holds, 1 if not, 2 if it
+/// cannot be run here.
+pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
+    match args.command {
+        Command::MainJob(args) => main_job::run(&args),
+        Command::Hop(args) => hop::run(&args),
+        Command::Role(args) => role::run(&args),
+    }
+}

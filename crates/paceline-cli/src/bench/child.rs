@@ -1,0 +1,127 @@
+//! A role's process, as its parent sees it.
+
+use super::interrupt;
+use super::role::{Message, Role};
+use anyhow::{Context as _, Result, bail};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// A running role; ended when this goes.
+pub(super) struct Child {
+    name: String,
+    process: std::process::Child,
+    messages: Receiver<Message>,
+}
+
+impl Child {
+    /// Starts this executable in a role, inside a network namespace if one is named.
+    ///
+    /// `runtime_dir` stands for the host that the process belongs to: socket files are seen across
+    /// network namespaces, so each host needs a folder of its own.
+    pub(super) fn start(
+        name: &str,
+        role: &Role,
+        namespace: Option<&str>,
+        runtime_dir: &Path,
+    ) -> Result<Self> {
+        let executable = std::env::current_exe().context("path of this executable")?;
+        std::fs::create_dir_all(runtime_dir)
+            .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
+        let mut command = match namespace {
+            None => Command::new(executable),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(executable);
+                command
+            }
+        };
+        command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
+        command.env("PACELINE_RUNTIME_DIR", runtime_dir);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().with_context(|| format!("{name} does not start"))?;
+        let stdout = process.stdout.take().context("output of a role")?;
+        Ok(Self { name: name.to_owned(), process, messages: read_messages(stdout) })
+    }
+
+    pub(super) fn go(&mut self) -> Result<()> {
+        self.say("go")
+    }
+
+    pub(super) fn stop(&mut self) -> Result<()> {
+        self.say("stop")
+    }
+
+    fn say(&mut self, word: &str) -> Result<()> {
+        let stdin = self.process.stdin.as_mut().context("input of a role")?;
+        writeln!(stdin, "{word}").with_context(|| format!("{} has ended early", self.name))
+    }
+
+    /// Waits for a message that `pick` takes; others are passed over.
+    pub(super) fn expect<T>(
+        &mut self,
+        what: &str,
+        timeout: Duration,
+        mut pick: impl FnMut(Message) -> Option<T>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            interrupt::check()?;
+            match self.messages.recv_timeout(Duration::from_millis(50)) {
+                Ok(message) => {
+                    if let Some(found) = pick(message) {
+                        return Ok(found);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("{}: no {what} within {} s", self.name, timeout.as_secs())
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.process.wait().context("role")?;
+                    interrupt::check()?;
+                    bail!("{}: ended ({status}) before {what}", self.name)
+                }
+            }
+        }
+    }
+
+    pub(super) fn expect_ready(&mut self) -> Result<()> {
+        self.expect("connection", Duration::from_secs(20), |message| {
+            matches!(message, Message::Ready).then_some(())
+        })
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // A closed input ends it in order; one that hangs is killed.
+        drop(self.process.stdin.take());
+        for _ in 0..100 {
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn read_messages(stdout: ChildStdout) -> Receiver<Message> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let Ok(message) = serde_json::from_str(&line) else {
+                eprintln!("{line}");
+                continue;
+            };
+            if sender.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,76 @@
+//! How busy the whole machine was meanwhile: on few cores it decides the tail of every delay.
+
+use super::stats::float;
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::fs;
+
+/// The machine as one line.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Machine {
+    pub(super) cores: usize,
+    pub(super) kernel: String,
+}
+
+impl Machine {
+    pub(super) fn read() -> Self {
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { cores, kernel: kernel.trim().to_owned() }
+    }
+}
+
+/// Time of all processors so far, in ticks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Ticks {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+/// The share of an interval that processors were busy or stolen, in percent of the whole machine.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Load {
+    pub(super) busy_percent: f64,
+    pub(super) steal_percent: f64,
+}
+
+impl Ticks {
+    pub(super) fn read() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;
+        Self::parse(&text).context("/proc/stat has no line that begins with 'cpu '")
+    }
+
+    /// Reads the line `cpu user nice system idle iowait irq softirq steal guest guest_nice`.
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let fields: Vec<u64> = line.split_whitespace().flat_map(str::parse).take(8).collect();
+        let at = |index: usize| fields.get(index).copied().unwrap_or(0);
+        Some(Self { total: fields.iter().sum(), idle: at(3) + at(4), steal: at(7) })
+    }
+
+    /// The load since `earlier`. Stolen time counts as busy: it was not ours to use.
+    pub(super) fn since(self, earlier: Self) -> Load {
+        let total = float((self.total - earlier.total).max(1));
+        let percent = |ticks: u64| 100.0 * float(ticks) / total;
+        let idle = self.idle.saturating_sub(earlier.idle);
+        let steal = self.steal.saturating_sub(earlier.steal);
+        Load { busy_percent: 100.0 - percent(idle), steal_percent: percent(steal) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_busy_time_and_waiting_for_disks_is_not() {
+        let read = |text| Ticks::parse(text).expect("a cpu line");
+        let before = read("cpu  100 0 100 700 50 0 0 50 9 9\ncpu0 1 2 3\n");
+        let after = read("cpu  120 0 110 750 60 0 0 60 9 9\n");
+        let load = after.since(before);
+        assert!((load.busy_percent - 40.0).abs() < 1e-9, "{load:?}");
+        assert!((load.steal_percent - 10.0).abs() < 1e-9, "{load:?}");
+        assert_eq!(Ticks::parse("intr 5"), None);
+    }
+}

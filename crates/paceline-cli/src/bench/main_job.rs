@@ -1,0 +1,99 @@
+//! `paceline bench main-job`: what the product promises, on a real thin link, beside plain Zenoh.
+
+mod idle;
+mod scaling;
+mod scratch;
+mod stage;
+mod steering;
+
+use super::netns::Rig;
+use super::report::Report;
+use super::{OutputArgs, interrupt};
+use anyhow::Result;
+use stage::Stage;
+use std::process::ExitCode;
+
+pub(super) use scratch::Scratch;
+
+/// One camera to three subscribers and steering commands over a 2 Mbit/s link.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Steering commands per configuration and run, 100 a second
+    #[arg(long, value_name = "N", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    commands: u32,
+    /// Runs of each configuration with Paceline; the median is told. Plain Zenoh runs once
+    #[arg(long, value_name = "R", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=99))]
+    runs: u32,
+    /// 1,000 commands and one run: a look, not a measurement
+    #[arg(long, conflicts_with_all = ["commands", "runs"])]
+    quick: bool,
+    /// Only these parts
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    /// The link with nothing but commands
+    Idle,
+    /// One camera to three subscribers
+    Scaling,
+    /// Commands beside a camera
+    Steering,
+}
+
+impl Args {
+    fn commands(&self) -> u32 {
+        if self.quick { 1_000 } else { self.commands }
+    }
+
+    fn runs(&self) -> u32 {
+        if self.quick { 1 } else { self.runs }
+    }
+
+    /// The command that makes the same measurement again.
+    fn command(&self) -> String {
+        let (commands, runs) = (self.commands(), self.runs());
+        let short = "paceline bench main-job";
+        match (self.quick, commands, runs) {
+            (true, ..) => format!("{short} --quick"),
+            (false, 10_000, 3) => short.to_owned(),
+            (false, ..) => format!("{short} --commands {commands} --runs {runs}"),
+        }
+    }
+
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!(
+            "paceline bench main-job builds network namespaces and a shaped link, which needs root: \
+             run it with sudo, or see `paceline demo`, which needs nothing"
+        );
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let rig = Rig::new()?;
+    let scratch = Scratch::new("main-job")?;
+    let stage = Stage::new(&rig, &scratch);
+    let mut report = Report::new("The main job on a thin link", &args.command());
+    if args.wants(Part::Idle) {
+        report.add(idle::measure(&stage, args.commands())?, &args.output);
+    }
+    if args.wants(Part::Scaling) {
+        report.add(scaling::measure(&stage, args.commands())?, &args.output);
+    }
+    if args.wants(Part::Steering) {
+        steering::measure(&stage, args.commands(), args.runs(), |section| {
+            report.add(section, &args.output);
+        })?;
+    }
+    report.finish(&args.output)
+}

@@ -1,0 +1,264 @@
+//! One measured interval: a robot that publishes, listeners on either side of the link.
+
+use super::Scratch;
+use crate::bench::child::Child;
+use crate::bench::machine::{Load, Ticks};
+use crate::bench::netns::{BITS_PER_S, ROBOT_ADDRESS, Rig, Side, WireBytes};
+use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
+use crate::bench::stats::{Samples, count, float};
+use crate::bench::{clock, interrupt};
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+const SECOND: u64 = 1_000_000_000;
+/// From the first sample of every listener to the interval.
+const WARM_UP: u64 = 2 * SECOND;
+/// How long after the interval a sample may still arrive: what comes later counts as lost.
+const COOL_DOWN: u64 = 4 * SECOND;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where measurements are made.
+pub(super) struct Stage<'a> {
+    rig: &'a Rig,
+    scratch: &'a Scratch,
+}
+
+/// A process that subscribes.
+#[derive(Clone, Debug)]
+pub(super) struct Listener {
+    pub(super) name: &'static str,
+    pub(super) side: Side,
+    pub(super) want: Vec<Want>,
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) engine: Engine,
+    pub(super) sources: Vec<Source>,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) seconds: f64,
+}
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    from: u64,
+    to: u64,
+    /// By source and sequence number.
+    sent: Vec<Vec<u64>>,
+    /// By listener and subscription.
+    arrivals: Vec<Vec<Vec<Arrival>>>,
+    pub(super) wire_to_operator: f64,
+    pub(super) wire_to_robot: f64,
+    pub(super) load: Option<Load>,
+    /// Windows violated, as the robot's node counts them.
+    pub(super) violations: u64,
+    /// Whatever should not have happened, in words.
+    pub(super) remarks: Vec<String>,
+}
+
+/// One source's samples at one subscription.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    /// Samples published in the interval.
+    pub(super) sent: usize,
+    /// Those of them that arrived, by sequence number, with their delay.
+    pub(super) delays: BTreeMap<u64, u64>,
+    /// What arrived in the interval, whenever it was published.
+    pub(super) arrived: Vec<Arrival>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(rig: &'a Rig, scratch: &'a Scratch) -> Self {
+        Self { rig, scratch }
+    }
+
+    /// Runs a plan in processes of its own.
+    pub(super) fn measure(&self, plan: &Plan) -> Result<Measured> {
+        let hosts = [self.scratch.host(), self.scratch.host()];
+        let [robot_dir, operator_dir] = &hosts;
+        let place = place_of(plan.engine, Side::Robot, "robot", true);
+        let publish = Role::Publish { place, sources: plan.sources.clone() };
+        let mut robot = self.start("robot", Side::Robot, &publish, robot_dir)?;
+        let mut listeners = Vec::new();
+        for Listener { name, side, want } in &plan.listeners {
+            let place = place_of(plan.engine, *side, name, false);
+            let role = Role::Subscribe { place, wants: want.clone() };
+            let dir = if *side == Side::Robot { robot_dir } else { operator_dir };
+            listeners.push(self.start(name, *side, &role, dir)?);
+        }
+        for child in listeners.iter_mut().chain([&mut robot]) {
+            child.go()?;
+        }
+        for (child, listener) in listeners.iter_mut().zip(&plan.listeners) {
+            wait_for_first(child, listener)?;
+        }
+        interrupt::sleep_until(clock::now() + WARM_UP)?;
+        let mut measured = self.watch(plan.seconds)?;
+        interrupt::sleep_until(clock::now() + COOL_DOWN)?;
+        measured.collect(&mut robot, &mut listeners)?;
+        Ok(measured)
+    }
+
+    fn start(&self, name: &str, side: Side, role: &Role, dir: &Path) -> Result<Child> {
+        let mut child = Child::start(name, role, Some(&self.rig.namespace(side)), dir)?;
+        child.expect_ready()?;
+        Ok(child)
+    }
+
+    /// Lets the interval pass and notes what the kernel counted meanwhile.
+    fn watch(&self, seconds: f64) -> Result<Measured> {
+        let before = (Ticks::read()?, self.rig.wire_bytes()?);
+        let from = clock::now();
+        interrupt::sleep_until(from + u64::try_from(Duration::from_secs_f64(seconds).as_nanos())?)?;
+        let to = clock::now();
+        let (ticks, wire): (Ticks, WireBytes) = (Ticks::read()?, self.rig.wire_bytes()?);
+        Ok(Measured {
+            from,
+            to,
+            wire_to_operator: float(wire.to_operator - before.1.to_operator),
+            wire_to_robot: float(wire.to_robot - before.1.to_robot),
+            load: Some(ticks.since(before.0)),
+            ..Measured::default()
+        })
+    }
+}
+
+/// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
+/// host. Paceline's processes there find it by themselves.
+fn place_of(engine: Engine, side: Side, name: &str, listens: bool) -> Place {
+    let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
+    let attaches = engine == Engine::Paceline && side == Side::Robot && !listens;
+    Place {
+        engine,
+        name: name.to_owned(),
+        listen: listens.then(|| endpoint.clone()),
+        connect: (!listens && !attaches).then_some(endpoint),
+        capacity: Some(BITS_PER_S),
+    }
+}
+
+fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
+    let mut missing: Vec<usize> = (0..listener.want.len()).collect();
+    child
+        .expect("first sample", PATIENCE, |message| {
+            if let Message::First { want } = message {
+                missing.retain(|index| *index != want);
+            }
+            missing.is_empty().then_some(())
+        })
+        .with_context(|| {
+            let tags: Vec<_> = listener.want.iter().map(|want| want.tag.as_str()).collect();
+            format!("subscriptions to {}", tags.join(", "))
+        })
+}
+
+impl Measured {
+    /// Stops everybody and takes what they noted.
+    fn collect(&mut self, robot: &mut Child, listeners: &mut [Child]) -> Result<()> {
+        robot.stop()?;
+        let (sent, violations, drops) =
+            robot.expect("result", PATIENCE, |message| match message {
+                Message::Published { sent, violations, drops } => Some((sent, violations, drops)),
+                _ => None,
+            })?;
+        (self.sent, self.violations) = (sent, violations);
+        if !drops.is_empty() {
+            self.remarks.push(format!("dropped on the robot's links over the whole run: {drops}"));
+        }
+        for listener in listeners {
+            listener.stop()?;
+            let (arrivals, wrong, refusals) =
+                listener.expect("result", PATIENCE, |message| match message {
+                    Message::Received { arrivals, wrong, refusals } => {
+                        Some((arrivals, wrong, refusals))
+                    }
+                    _ => None,
+                })?;
+            self.arrivals.push(arrivals);
+            if wrong > 0 {
+                self.remarks.push(format!("{wrong} samples arrived with wrong content"));
+            }
+            self.remarks.extend(refusals.into_iter().map(|why| format!("refused: {why}")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        float(self.to - self.from) / 1e9
+    }
+
+    /// Wire bytes towards the operator in percent of what the link carries.
+    pub(super) fn fill_percent(&self) -> f64 {
+        800.0 * self.wire_to_operator / self.seconds() / float(BITS_PER_S)
+    }
+
+    /// The samples of `source` at a listener's subscription. Of those published in the interval at
+    /// most `limit` count, the first ones.
+    pub(super) fn flow(&self, source: usize, at: (usize, usize), limit: usize) -> Flow {
+        let sent = self.sent.get(source).map(Vec::as_slice).unwrap_or_default();
+        let arrivals = self.arrivals.get(at.0).and_then(|listener| listener.get(at.1));
+        let arrivals = arrivals.map(Vec::as_slice).unwrap_or_default();
+        let inside = |instant: u64| (self.from..self.to).contains(&instant);
+        let first = sent.partition_point(|instant| *instant < self.from);
+        let published = sent.iter().skip(first).take_while(|instant| inside(**instant));
+        let published = published.take(limit).count();
+        let mut delays = BTreeMap::new();
+        for arrival in arrivals {
+            let Ok(index) = usize::try_from(arrival.seq) else { continue };
+            if let Some(instant) = sent.get(index).filter(|_| index < first + published)
+                && index >= first
+            {
+                delays.entry(arrival.seq).or_insert(arrival.at.saturating_sub(*instant));
+            }
+        }
+        let arrived = arrivals.iter().filter(|arrival| inside(arrival.at)).copied().collect();
+        Flow { sent: published, delays, arrived }
+    }
+}
+
+impl Flow {
+    pub(super) fn delays(&self) -> Samples {
+        Samples::new(self.delays.values().copied().collect())
+    }
+
+    pub(super) fn lost(&self) -> usize {
+        self.sent - self.delays.len()
+    }
+
+    /// Arrivals per second, from the first to the last of the interval.
+    pub(super) fn hertz(&self) -> f64 {
+        match (self.arrived.first(), self.arrived.last()) {
+            (Some(first), Some(last)) if last.at > first.at => {
+                count(self.arrived.len() - 1) * 1e9 / float(last.at - first.at)
+            }
+            _ => 0.0,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> f64 {
+        float(self.arrived.iter().map(|arrival| arrival.bytes).sum())
+    }
+
+    /// Misses beyond x in each y consecutive samples of a stream that takes one in `step`: samples
+    /// that did not come, and those later than `bound`.
+    pub(super) fn misses_beyond(&self, step: u64, bound: u64, (x, y): (usize, usize)) -> usize {
+        let mut missed = Vec::new();
+        let mut before = None;
+        for (&seq, &delay) in &self.delays {
+            let gap = before.map_or(step, |before| seq - before);
+            let absent = (gap + step / 2) / step.max(1);
+            missed.extend((1..absent).map(|_| true));
+            missed.push(delay > bound);
+            before = Some(seq);
+        }
+        let misses = |window: &[bool]| window.iter().filter(|missed| **missed).count();
+        missed.chunks(y.max(1)).map(|window| misses(window).saturating_sub(x)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Results: rows with a value, what it must be, and whether it is.
+
+mod render;
+
+use super::OutputArgs;
+use super::machine::{Load, Machine};
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// What a value counts.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Unit {
+    Hertz,
+    Millis,
+    Micros,
+    Count,
+    PerSecond,
+    Percent,
+    Ratio,
+}
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+    /// At most the second number away from the first.
+    Near(f64, f64),
+}
+
+impl Bound {
+    /// A value that does not exist holds no bound.
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(most) => value <= most,
+            Self::AtLeast(least) => value >= least,
+            Self::Near(middle, off) => (value - middle).abs() <= off + 1e-9,
+        }
+    }
+}
+
+/// One line of a result.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    name: String,
+    unit: Unit,
+    value: Option<f64>,
+    plain_zenoh: Option<f64>,
+    must_be: Option<Bound>,
+    holds: Option<bool>,
+}
+
+/// Rows that belong together, and how busy the machine was meanwhile.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Section {
+    title: String,
+    rows: Vec<Row>,
+    notes: Vec<String>,
+    load: Option<Load>,
+    load_plain_zenoh: Option<Load>,
+}
+
+/// The whole result of a benchmark.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    title: String,
+    command: String,
+    machine: Machine,
+    sections: Vec<Section>,
+    holds: bool,
+}
+
+/// Above this load the tail of a delay is the machine's and not the link's.
+const BUSY_PERCENT_MAX: f64 = 70.0;
+
+impl Section {
+    pub(super) fn new(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            load: None,
+            load_plain_zenoh: None,
+        }
+    }
+
+    /// A value that must hold a bound.
+    pub(super) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
+        let holds = Some(bound.holds(value));
+        self.push(name, unit, value, plain, Some(bound), holds);
+    }
+
+    /// A value that is only told.
+    pub(super) fn tell(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
+        self.push(name, unit, value, plain, None, None);
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        unit: Unit,
+        value: f64,
+        plain: f64,
+        must_be: Option<Bound>,
+        holds: Option<bool>,
+    ) {
+        let exists = |value: f64| value.is_finite().then_some(value);
+        let (value, plain_zenoh) = (exists(value), exists(plain));
+        self.rows.push(Row { name: name.to_owned(), unit, value, plain_zenoh, must_be, holds });
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.notes.push(text.into());
+    }
+
+    /// How busy the machine was, for Paceline and for plain Zenoh; the busiest run of several.
+    pub(super) fn load(&mut self, load: Option<Load>, plain: Option<Load>) {
+        self.load = load;
+        self.load_plain_zenoh = plain;
+        let busiest = [load, plain].into_iter().flatten().map(|load| load.busy_percent);
+        if busiest.fold(0.0, f64::max) >= BUSY_PERCENT_MAX {
+            self.note("WARNING: the machine was 70 % busy or more; its delays are in the figures");
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(title: &str, command: &str) -> Self {
+        Self {
+            title: title.to_owned(),
+            command: command.to_owned(),
+            machine: Machine::read(),
+            sections: Vec::new(),
+            holds: true,
+        }
+    }
+
+    /// Adds a section and shows it at once to whoever watches.
+    pub(super) fn add(&mut self, section: Section, output: &OutputArgs) {
+        self.holds &= section.rows.iter().all(|row| row.holds != Some(false));
+        if !output.json {
+            print!("{}", render::text(&section));
+        }
+        self.sections.push(section);
+    }
+
+    /// Writes what was asked for. Success if every row that must hold holds.
+    pub(super) fn finish(&self, output: &OutputArgs) -> Result<ExitCode> {
+        if output.json {
+            println!("{}", serde_json::to_string_pretty(self)?);
+        } else {
+            println!("\n{}", render::machine(self));
+            println!("{}", render::verdict(self));
+        }
+        if let Some(path) = &output.markdown {
+            std::fs::write(path, render::markdown(self))
+                .with_context(|| format!("--markdown {}", path.display()))?;
+        }
+        Ok(if self.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_include_their_ends_and_exclude_what_does_not_exist() {
+        assert!(Bound::AtMost(11.5).holds(11.5) && !Bound::AtMost(11.5).holds(11.51));
+        assert!(Bound::AtLeast(7.0).holds(7.0) && !Bound::AtLeast(7.0).holds(6.99));
+        assert!(Bound::Near(30.0, 0.2).holds(29.8) && !Bound::Near(30.0, 0.2).holds(30.3));
+        let all = [Bound::AtMost(1.0), Bound::AtLeast(1.0), Bound::Near(1.0, 1.0)];
+        assert!(all.iter().all(|bound| !bound.holds(f64::NAN)));
+    }
+}

@@ -1,0 +1,106 @@
+//! Results as text for a terminal and as a Markdown page.
+
+use super::{Bound, Load, Report, Row, Section, Unit};
+use std::fmt::Write as _;
+
+const HEADINGS: [&str; 5] = ["", "Paceline", "plain Zenoh", "must be", "holds"];
+
+/// A section for a terminal, columns aligned.
+pub(super) fn text(section: &Section) -> String {
+    let mut out = format!("\n{}\n", section.title);
+    let table: Vec<_> = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows(section)).collect();
+    let width = |column: usize| {
+        let cells = table.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths = [0, 1, 2, 3, 4].map(width);
+    for row in &table {
+        let [name, value, plain, bound, holds] = row;
+        let [w0, w1, w2, w3, _] = widths;
+        let line = format!("  {name:<w0$}  {value:>w1$}  {plain:>w2$}  {bound:>w3$}  {holds}");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    for note in &section.notes {
+        let _ = writeln!(out, "  {note}");
+    }
+    out
+}
+
+/// The whole report as a page.
+pub(super) fn markdown(report: &Report) -> String {
+    let mut out = format!("# {}\n\nMeasured by `{}`.\n", report.title, report.command);
+    let _ = writeln!(out, "{}\n\n{}", machine(report), verdict(report));
+    for section in &report.sections {
+        let _ = writeln!(out, "\n## {}\n\n| {} |", section.title, HEADINGS.join(" | "));
+        let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
+        for row in rows(section) {
+            let _ = writeln!(out, "| {} |", row.join(" | "));
+        }
+        for (index, note) in section.notes.iter().enumerate() {
+            let _ = writeln!(out, "{}{note}", if index == 0 { "\n- " } else { "- " });
+        }
+    }
+    out
+}
+
+pub(super) fn machine(report: &Report) -> String {
+    let (cores, kernel) = (report.machine.cores, &report.machine.kernel);
+    format!("Machine: {cores} cores, Linux {kernel}. Zenoh 1.10.2 below and beside.")
+}
+
+pub(super) fn verdict(report: &Report) -> String {
+    let all = report.sections.iter().flat_map(|section| &section.rows);
+    let judged: Vec<_> = all.filter_map(|row| row.holds).collect();
+    let held = judged.iter().filter(|&&holds| holds).count();
+    format!("{held} of {} rows that must hold do.", judged.len())
+}
+
+fn rows(section: &Section) -> Vec<[String; 5]> {
+    let mut rows: Vec<_> = section.rows.iter().map(cells).collect();
+    let shares: [(&str, fn(&Load) -> f64); 2] = [
+        ("whole machine busy", |load| load.busy_percent),
+        ("of it stolen by the host", |load| load.steal_percent),
+    ];
+    for (name, share) in shares {
+        let of = |load: &Option<Load>| {
+            load.as_ref().map(|load| value(Unit::Percent, share(load))).unwrap_or_default()
+        };
+        if section.load.is_some() || section.load_plain_zenoh.is_some() {
+            let (ours, plain) = (of(&section.load), of(&section.load_plain_zenoh));
+            rows.push([name.to_owned(), ours, plain, String::new(), String::new()]);
+        }
+    }
+    rows
+}
+
+fn cells(row: &Row) -> [String; 5] {
+    let show = |number: Option<f64>, missing: &str| {
+        number.map_or_else(|| missing.to_owned(), |number| value(row.unit, number))
+    };
+    let bound = row.must_be.map(|bound| match bound {
+        Bound::AtMost(most) => format!("≤ {}", value(row.unit, most)),
+        Bound::AtLeast(least) => format!("≥ {}", value(row.unit, least)),
+        Bound::Near(middle, off) => format!("{middle:.1} ± {}", value(row.unit, off)),
+    });
+    let holds = row.holds.map(|holds| if holds { "yes" } else { "NO" });
+    [
+        row.name.clone(),
+        show(row.value, "–"),
+        show(row.plain_zenoh, ""),
+        bound.unwrap_or_default(),
+        holds.unwrap_or_default().to_owned(),
+    ]
+}
+
+fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Hertz => format!("{value:.2} Hz"),
+        Unit::Millis if value >= 1_000.0 => format!("{value:.0} ms"),
+        Unit::Millis => format!("{value:.2} ms"),
+        Unit::Micros => format!("{value:.1} µs"),
+        Unit::Count => format!("{value:.0}"),
+        Unit::PerSecond => format!("{value:.0} /s"),
+        Unit::Percent => format!("{value:.1} %"),
+        Unit::Ratio => format!("{value:.2}"),
+    }
+}

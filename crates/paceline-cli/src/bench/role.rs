@@ -1,0 +1,167 @@
+//! One process of a benchmark: what it is told, and what it tells.
+//!
+//! The parent gives a [`Role`] as an argument. The role prints one [`Message`] per line, waits on its
+//! input for `go`, and ends at `stop` or when its input is closed, so that none outlives its parent.
+
+mod engine;
+mod flood;
+mod ping;
+mod publish;
+mod subscribe;
+
+use anyhow::{Context as _, Result, bail};
+use serde::{Deserialize, Serialize};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Which system carries the samples.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) enum Engine {
+    Paceline,
+    Plain,
+}
+
+/// Where a process stands in the network.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Place {
+    pub(super) engine: Engine,
+    pub(super) name: String,
+    pub(super) listen: Option<String>,
+    pub(super) connect: Option<String>,
+    /// The link's capacity in bits per second, for the engine that uses it.
+    pub(super) capacity: Option<u64>,
+}
+
+/// What the samples of a source hold.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) enum Content {
+    /// This many bytes that nobody can compress.
+    Noise(usize),
+    /// JPEG pictures of the test card.
+    Card { width: u32, height: u32 },
+}
+
+/// A publisher with a fixed rate.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Source {
+    pub(super) tag: String,
+    pub(super) hz: f64,
+    pub(super) content: Content,
+    /// Commands: never dropped for being late, and the highest priority where there are some.
+    pub(super) urgent: bool,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Want {
+    pub(super) tag: String,
+    pub(super) max_hz: Option<f64>,
+    pub(super) size: Option<(u32, u32)>,
+    pub(super) within_ms: Option<u64>,
+    pub(super) loss: Option<(u32, u32)>,
+}
+
+/// What a process does.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) enum Role {
+    Publish {
+        place: Place,
+        sources: Vec<Source>,
+    },
+    Subscribe {
+        place: Place,
+        wants: Vec<Want>,
+    },
+    /// Publishes and waits for each sample to come back.
+    Ping {
+        place: Place,
+        warm_up: u32,
+        count: u32,
+    },
+    /// Publishes every sample that comes.
+    Pong {
+        place: Place,
+    },
+    /// Publishes samples of this size as fast as they are taken.
+    Flood {
+        place: Place,
+        bytes: usize,
+    },
+    /// Counts samples from `go` to `stop`.
+    Sink {
+        place: Place,
+    },
+}
+
+/// A sample as it arrived.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Arrival {
+    pub(super) seq: u64,
+    pub(super) at: u64,
+    pub(super) bytes: u64,
+    /// Width and height, of a picture.
+    pub(super) size: Option<(u32, u32)>,
+}
+
+/// What a role tells its parent.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(super) enum Message {
+    /// It is connected, or trying to, and waits for `go`.
+    Ready,
+    /// It has begun.
+    Started,
+    /// The first sample of one of its subscriptions arrived.
+    First { want: usize },
+    /// When each sample was published, by source and sequence number.
+    Published { sent: Vec<Vec<u64>>, violations: u64, drops: String },
+    /// What arrived, by subscription.
+    Received { arrivals: Vec<Vec<Arrival>>, wrong: u64, refusals: Vec<String> },
+    /// Round trips in nanoseconds.
+    RoundTrips { nanos: Vec<u64> },
+    /// Samples counted in a time.
+    Counted { samples: u64, nanos: u64 },
+}
+
+/// The hidden command.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The role, as JSON
+    role: String,
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let role: Role = serde_json::from_str(&args.role).context("role")?;
+    match role {
+        Role::Publish { place, sources } => publish::run(&place, &sources)?,
+        Role::Subscribe { place, wants } => subscribe::run(&place, &wants)?,
+        Role::Ping { place, warm_up, count } => ping::ping(&place, warm_up, count)?,
+        Role::Pong { place } => ping::pong(&place)?,
+        Role::Flood { place, bytes } => flood::flood(&place, bytes)?,
+        Role::Sink { place } => flood::sink(&place)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells the parent; a parent that is gone ends the role by closing its input.
+fn tell(message: &Message) {
+    if let Ok(line) = serde_json::to_string(message) {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+}
+
+/// Waits for the parent's `go`.
+fn wait_for_go() -> Result<()> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).context("input of the role")?;
+    if line.trim() != "go" {
+        bail!("the benchmark ended before it began");
+    }
+    Ok(())
+}
+
+/// Waits until the parent says `stop` or is gone.
+fn wait_for_stop() {
+    let _ = std::io::stdin().read_line(&mut String::new());
+}

@@ -1,0 +1,71 @@
+//! Subscriptions that note when each sample arrives.
+
+use super::engine::{Sample, Session};
+use super::publish::TRAILER;
+use super::{Arrival, Message, Place, Want, tell, wait_for_go, wait_for_stop};
+use crate::bench::clock;
+use anyhow::Result;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What one subscription has seen.
+#[derive(Default)]
+struct Log {
+    arrivals: Vec<Arrival>,
+    /// Samples whose content is not what was published.
+    wrong: u64,
+}
+
+pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
+    let session = Session::open(place)?;
+    let mut logs = Vec::new();
+    let mut subscriptions = Vec::new();
+    for (index, want) in wants.iter().enumerate() {
+        let log = Arc::new(Mutex::new(Log::default()));
+        logs.push(Arc::clone(&log));
+        let deliver = move |sample: Sample| {
+            let at = clock::now();
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            if log.arrivals.is_empty() {
+                tell(&Message::First { want: index });
+            }
+            log.note(at, &sample);
+        };
+        subscriptions.push(session.subscribe(want, deliver)?);
+    }
+    tell(&Message::Ready);
+    wait_for_go()?;
+    wait_for_stop();
+    let refusals = subscriptions.iter().flat_map(|held| held.refusals()).collect();
+    drop(subscriptions);
+    let (mut arrivals, mut wrong) = (Vec::new(), 0);
+    for log in logs {
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        arrivals.push(std::mem::take(&mut log.arrivals));
+        wrong += log.wrong;
+    }
+    tell(&Message::Received { arrivals, wrong, refusals });
+    session.close();
+    Ok(())
+}
+
+impl Log {
+    fn note(&mut self, at: u64, sample: &Sample) {
+        let payload = sample.payload();
+        let trailer = payload.last_chunk::<TRAILER>().map(|bytes| u64::from_le_bytes(*bytes));
+        let picture = payload.starts_with(&[0xFF, 0xD8]);
+        let size = match picture {
+            true => paceline_media::jpeg::dimensions(&payload).ok(),
+            false => None,
+        };
+        // A scaled picture was encoded anew: it has its own last bytes.
+        let wrong = match picture {
+            true => size.is_none(),
+            false => sample.seq().is_some_and(|seq| trailer != Some(seq)),
+        };
+        self.wrong += u64::from(wrong);
+        let Some(seq) = sample.seq().or(trailer) else { return };
+        let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+        let size = size.map(|size| (size.width, size.height));
+        self.arrivals.push(Arrival { seq, at, bytes, size });
+    }
+}

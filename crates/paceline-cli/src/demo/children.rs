@@ -1,0 +1,132 @@
+//! The processes of the demo: started, heard, and always reaped.
+
+use super::line::Line;
+use super::scenario::Role;
+use anyhow::Context as _;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// What comes from a child.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A report.
+    Line(Line),
+    /// Its output ended.
+    Ended(Role),
+}
+
+/// All children. Dropping it ends them.
+pub(crate) struct Children {
+    running: Vec<Running>,
+    events: Receiver<Event>,
+    _folder: Folder,
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself: then there is nothing to end, only to reap.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A temporary folder that goes when it is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Children {
+    /// Starts the three nodes, each with a folder of its own, as on three hosts.
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let folder =
+            Folder(std::env::temp_dir().join(format!("paceline-demo-{}", std::process::id())));
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let (thin, lan) = free_ports()?;
+        let (to, events) = sync_channel(256);
+        let mut running = Vec::new();
+        for role in Role::ALL {
+            let runtime = folder.0.join(role.name());
+            std::fs::create_dir_all(&runtime)
+                .with_context(|| format!("cannot create {}", runtime.display()))?;
+            let mut child = Command::new(&program)
+                .args(["demo-role", role.name()])
+                .args(["--thin", &thin.to_string(), "--lan", &lan.to_string()])
+                .env("PACELINE_RUNTIME_DIR", &runtime)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                // Ctrl-C is for the demo, which ends its children in order.
+                .process_group(0)
+                .spawn()
+                .with_context(|| format!("cannot start the {role}"))?;
+            let output = child.stdout.take();
+            running.push(Running(child));
+            if let Some(output) = output {
+                let to = to.clone();
+                std::thread::spawn(move || listen(role, BufReader::new(output), &to));
+            }
+        }
+        Ok(Self { running, events, _folder: folder })
+    }
+
+    /// The next event, if one comes in time.
+    pub(crate) fn next(&self, wait: Duration) -> Option<Event> {
+        match self.events.recv_timeout(wait) {
+            Ok(event) => Some(event),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// Lets the children end by themselves, hears their last reports, and reaps them.
+    pub(crate) fn end(mut self, patience: Duration, mut take: impl FnMut(Event)) {
+        for Running(child) in &mut self.running {
+            drop(child.stdin.take());
+        }
+        let until = Instant::now() + patience;
+        let mut left = self.running.len();
+        while left > 0 {
+            match self.next(until.saturating_duration_since(Instant::now())) {
+                Some(Event::Ended(_)) => left -= 1,
+                Some(event) => take(event),
+                None => return,
+            }
+        }
+        for Running(child) in &mut self.running {
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+}
+
+fn listen(role: Role, output: impl BufRead, to: &SyncSender<Event>) {
+    for line in output.lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(line) => {
+                if to.send(Event::Line(line)).is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::warn!(%role, %error, "a report cannot be read"),
+        }
+    }
+    // Nobody listens any more: nobody needs to know.
+    let _ = to.send(Event::Ended(role));
+}
+
+/// Two ports of loopback that nobody uses now.
+fn free_ports() -> anyhow::Result<(u16, u16)> {
+    let bind = || TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1");
+    let (first, second) = (bind()?, bind()?);
+    Ok((first.local_addr()?.port(), second.local_addr()?.port()))
+}

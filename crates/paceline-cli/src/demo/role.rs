@@ -1,0 +1,319 @@
+//! The nodes of the demo, each a process of its own. They end when their standard input closes.
+
+use super::line::{Line, LinkLine, Measured, PublisherLine, RobotLine, RowLine, StreamLine};
+use super::scenario::{self, ROWS, Role, Row, WARM_UP};
+use super::windows::Windows;
+use crate::ls::{Link, Reader, Stream};
+use crate::show;
+use crate::stats::{Tally, round3};
+use crate::stop::{STOP_SLICE, Stop};
+use crate::subscribe::picture_size;
+use anyhow::Context as _;
+use paceline::{
+    Capacity, Delivery, Drops, Encoding, Late, LinkConfig, Node, RecvError, Subscriber,
+    SubscriberEvent,
+};
+use paceline_media::{Size, TestCard};
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// `paceline demo-role`, hidden.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RoleArgs {
+    #[arg(value_enum)]
+    role: Role,
+    /// The port of the thin link
+    #[arg(long)]
+    thin: u16,
+    /// The port of the link to the console
+    #[arg(long)]
+    lan: u16,
+}
+
+/// Plays one role until standard input closes.
+pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::default();
+    let watch = stop.clone();
+    std::thread::spawn(move || {
+        // Ends at the end of the input, however it ends.
+        let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+        watch.request();
+    });
+    let node = open(args)?;
+    let done = match args.role {
+        Role::Robot => robot(&node, &stop),
+        Role::Console | Role::Operator => subscribers(args.role, &node, &stop),
+    };
+    stop.request();
+    node.close();
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+fn open(args: &RoleArgs) -> anyhow::Result<Node> {
+    let (thin, lan) =
+        (format!("tcp/127.0.0.1:{}", args.thin), format!("tcp/127.0.0.1:{}", args.lan));
+    let thin_link = LinkConfig::new(scenario::THIN).capacity(
+        Capacity::from_bits_per_s(scenario::THIN_BITS_PER_S)
+            .map_err(|error| anyhow::anyhow!("{error}"))?,
+    );
+    let lan_link = LinkConfig::new(scenario::LAN);
+    let builder = Node::builder().name(args.role.name());
+    let builder = match args.role {
+        Role::Robot => builder.link(lan_link.listen(&lan)).link(thin_link.listen(&thin)),
+        Role::Console => builder.link(lan_link.connect(&lan)),
+        Role::Operator => builder.link(thin_link.connect(&thin)),
+    };
+    builder.open().with_context(|| format!("cannot open the {}", args.role))
+}
+
+/// Publishes pictures and steering, and reports once a second.
+fn robot(node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let camera = scope.spawn(|| ended(camera(node, stop), stop));
+        let steering = scope.spawn(|| ended(steering(node, stop), stop));
+        let reports = ended(robot_reports(node, stop), stop);
+        for thread in [camera, steering] {
+            thread.join().map_err(|_| anyhow::anyhow!("a publisher panicked"))??;
+        }
+        reports
+    })
+}
+
+/// Whatever ends one part ends all.
+fn ended(done: anyhow::Result<()>, stop: &Stop) -> anyhow::Result<()> {
+    stop.request();
+    done
+}
+
+fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    let Size { width, height } =
+        Size { width: scenario::CAMERA_SIZE.width, height: scenario::CAMERA_SIZE.height };
+    let mut card = TestCard::new(Size { width, height })?;
+    let mut publisher = node
+        .publisher(scenario::CAMERA)?
+        .hz(f64::from(scenario::CAMERA_HZ))?
+        .encoding(Encoding::Jpeg)
+        .picture_size(scenario::CAMERA_SIZE)
+        .declare()?;
+    let mut pacer = crate::publish::Pacer::new(Instant::now(), f64::from(scenario::CAMERA_HZ));
+    let mut frame = 0;
+    while !stop.wait_until(pacer.due()) {
+        pacer.skip_missed(Instant::now());
+        pacer.advance();
+        let now = crate::publish::unix_micros();
+        publisher.put(card.draw_jpeg(frame, now, scenario::CAMERA_QUALITY)?)?;
+        frame += 1;
+    }
+    Ok(())
+}
+
+fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    let mut publisher = node
+        .publisher(scenario::STEER)?
+        .period(scenario::STEER_PERIOD)?
+        .late(Late::Send)
+        .bytes_max(scenario::STEER_BYTES as u64)
+        .declare()?;
+    let hz = 1.0 / scenario::STEER_PERIOD.as_secs_f64();
+    let mut pacer = crate::publish::Pacer::new(Instant::now(), hz);
+    while !stop.wait_until(pacer.due()) {
+        pacer.advance();
+        publisher.put(vec![0x5a; scenario::STEER_BYTES])?;
+    }
+    Ok(())
+}
+
+fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    let mut reader = Reader::new(Duration::from_millis(100));
+    let mut due = Instant::now() + TICK;
+    let mut last = false;
+    while !last {
+        last = stop.wait_until(due);
+        due += TICK;
+        let own = node.id().to_string();
+        let document = reader.read(node);
+        if let Some(robot) = document.nodes.iter().find(|found| found.id == own) {
+            let publishers = robot.publishers.iter().map(|publisher| PublisherLine {
+                tag: publisher.tag.clone(),
+                published: publisher.published,
+                rate_hz: publisher.rate_hz,
+            });
+            show::json(&Line::Robot(RobotLine {
+                publishers: publishers.collect(),
+                links: robot.links.iter().map(link_line).collect(),
+            }))?;
+        }
+    }
+    Ok(())
+}
+
+fn link_line(link: &Link) -> LinkLine {
+    LinkLine {
+        name: link.name.clone(),
+        capacity_bits_per_s: link.capacity_bits_per_s,
+        use_bits_per_s: link.use_bits_per_s,
+        round_trip_us: link.round_trip_us,
+        wire_bytes: link.wire_bytes,
+        streams: link.streams.iter().map(stream_line).collect(),
+    }
+}
+
+fn stream_line(stream: &Stream) -> StreamLine {
+    StreamLine {
+        tag: stream.tag.clone(),
+        form: stream.asked.form.clone(),
+        offered: stream.offered,
+        sent: stream.sent,
+        late: stream.late,
+        violations: stream.violations,
+        dropped: dropped(&stream.dropped),
+    }
+}
+
+fn dropped(drops: &Drops) -> super::line::Dropped {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}
+
+/// Subscribes for every row of this role.
+fn subscribers(role: Role, node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let rows = ROWS.iter().enumerate().filter(|(_, row)| row.role == role);
+        let threads: Vec<_> = rows
+            .map(|(index, row)| scope.spawn(move || ended(subscribe(index, row, node, stop), stop)))
+            .collect();
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a subscriber panicked"))??;
+        }
+        Ok(())
+    })
+}
+
+fn declare(row: &Row, node: &Node) -> anyhow::Result<Subscriber> {
+    let mut builder = node.subscriber(row.tag)?;
+    if row.limits {
+        builder = builder.max_hz(f64::from(row.hz))?;
+    }
+    if let Some(size) = row.scaled() {
+        builder = builder.size(size.width, size.height)?;
+    }
+    if let Some(within) = row.within {
+        builder = builder.within(within)?;
+    }
+    if let Some((x, y)) = row.loss {
+        builder = builder.loss(x, y)?;
+    }
+    Ok(builder.declare()?)
+}
+
+fn subscribe(index: usize, row: &Row, node: &Node, stop: &Stop) -> anyhow::Result<()> {
+    let mut subscriber = declare(row, node)?;
+    let mut gauge = Gauge::new(index, row);
+    let mut due = Instant::now() + TICK;
+    loop {
+        let now = Instant::now();
+        if now >= due || stop.requested() {
+            while due <= now {
+                due += TICK;
+            }
+            show::json(&Line::Row(gauge.line(&subscriber, now)))?;
+            if stop.requested() {
+                return Ok(());
+            }
+        }
+        match subscriber.recv_timeout(due.saturating_duration_since(now).min(STOP_SLICE)) {
+            Ok(delivery) => gauge.add(&delivery, Instant::now()),
+            Err(RecvError::Timeout) => {}
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(event) = subscriber.try_event() {
+            if let SubscriberEvent::Refused(_, refusal) = event {
+                gauge.refused.push(refusal.to_string());
+            }
+        }
+    }
+}
+
+/// Measures one subscriber: second by second, and from the end of the warm-up on.
+struct Gauge<'a> {
+    index: usize,
+    row: &'a Row,
+    delivered: u64,
+    size: Option<(u32, u32)>,
+    judged_from: Option<Instant>,
+    second: (Instant, Tally, Windows),
+    whole: (Tally, Windows),
+    refused: Vec<String>,
+}
+
+impl<'a> Gauge<'a> {
+    fn new(index: usize, row: &'a Row) -> Self {
+        let windows = Windows::new(row.loss, row.step);
+        Self {
+            index,
+            row,
+            delivered: 0,
+            size: None,
+            judged_from: None,
+            second: (Instant::now(), Tally::new(), windows.clone()),
+            whole: (Tally::new(), windows),
+            refused: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, delivery: &Delivery, now: Instant) {
+        self.delivered += 1;
+        self.refused.clear();
+        if self.row.size.is_some() {
+            self.size = picture_size(delivery).map(|size| (size.width, size.height));
+        }
+        let (_, tally, windows) = &mut self.second;
+        tally.add(delivery, now);
+        windows.add(delivery.seq, delivery.late);
+        if now >= *self.judged_from.get_or_insert(now + WARM_UP) {
+            let (tally, windows) = &mut self.whole;
+            tally.add(delivery, now);
+            windows.add(delivery.seq, delivery.late);
+        }
+    }
+
+    /// The report at `now`; the next second begins.
+    fn line(&mut self, subscriber: &Subscriber, now: Instant) -> RowLine {
+        let (begun, tally, windows) = &self.second;
+        let mut second = measured(tally, windows, (now - *begun).as_secs_f64());
+        second.rate_hz = tally.rate_hz();
+        let judged = self.judged_from.map(|from| now.saturating_duration_since(from));
+        let (whole_tally, whole_windows) = &self.whole;
+        let whole = measured(whole_tally, whole_windows, judged.unwrap_or_default().as_secs_f64());
+        self.second = (now, tally.next(), Windows::new(self.row.loss, self.row.step));
+        RowLine {
+            row: self.index,
+            delivered: self.delivered,
+            size: self.size,
+            second,
+            whole,
+            dropped: dropped(&subscriber.drops()),
+            refused: self.refused.clone(),
+        }
+    }
+}
+
+/// What `tally` and `windows` counted in `seconds`.
+fn measured(tally: &Tally, windows: &Windows, seconds: f64) -> Measured {
+    let ages = tally.ages();
+    let delivered = u32::try_from(tally.delivered).unwrap_or(u32::MAX);
+    let rate = if seconds > 0.0 { f64::from(delivered) / seconds } else { 0.0 };
+    Measured {
+        seconds: round3(seconds),
+        delivered: tally.delivered,
+        rate_hz: round3(rate),
+        p50_us: ages.p50,
+        p99_us: ages.p99,
+        max_us: ages.max,
+        late: tally.late,
+        lost: windows.lost,
+        beyond: windows.beyond,
+    }
+}

@@ -1,0 +1,72 @@
+//! `paceline ls`: what there is, what was asked, what is delivered, what is dropped and why.
+
+mod document;
+mod gather;
+mod view;
+
+pub(crate) use document::{Document, Link, Stream};
+pub(crate) use gather::Reader;
+
+use crate::args::{self, NodeArgs};
+use crate::show::{self, Block};
+use crate::stop::Stop;
+use anyhow::Context as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// `paceline ls`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LsArgs {
+    /// Prints one JSON document; with --watch one a second, each on a line of its own
+    #[arg(long)]
+    json: bool,
+    /// Shows it again every second until it is told to end
+    #[arg(long)]
+    watch: bool,
+    /// How long nodes may take to answer, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "1000")]
+    timeout: Duration,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// Lists once, or again and again.
+pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let node = args.node.open()?;
+    gather::settle(&node, args.timeout, &stop);
+    let mut reader = Reader::new(args.timeout);
+    let mut document = reader.read(&node);
+    let mut due = Instant::now() + EVERY;
+    let mut block = Block::on_stdout();
+    if !args.watch {
+        // The use of a link is what it carries from one reading to the next.
+        if document.has_links() && !stop.wait_until(due) {
+            document = reader.read(&node);
+        }
+        print(&document, args, &mut block)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
+        print(&document, args, &mut block)?;
+        if stop.wait_until(due) {
+            break;
+        }
+        due += EVERY;
+        document = reader.read(&node);
+    }
+    node.close();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(document: &Document, args: &LsArgs, block: &mut Block) -> anyhow::Result<()> {
+    match (args.json, args.watch) {
+        (true, true) => show::json(document),
+        (true, false) => {
+            show::line(&serde_json::to_string_pretty(document).context("cannot write JSON")?)
+        }
+        (false, _) => block.update(&view::tables(document)),
+    }
+}

@@ -1,0 +1,238 @@
+//! The document of `paceline ls --json`, described in docs/json.md.
+
+use crate::show::micros;
+use crate::stats::{drops_by_reason, round3};
+use paceline::{
+    Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamStatus, SubscriptionStatus,
+};
+use serde::Serialize;
+
+/// The version of the document: goes up when a field changes its meaning or goes away.
+const SCHEMA: u32 = 1;
+
+/// All nodes.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Document {
+    schema: u32,
+    /// By name, then by id.
+    pub(crate) nodes: Vec<Node>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Node {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) publishers: Vec<Publisher>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) links: Vec<Link>,
+}
+
+/// A publisher.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Publisher {
+    pub(crate) id: String,
+    pub(crate) tag: String,
+    pub(crate) kind: String,
+    pub(crate) encoding: String,
+    pub(crate) period_us: Option<u64>,
+    pub(crate) published: u64,
+    pub(crate) rate_hz: f64,
+    pub(crate) matching: bool,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
+}
+
+/// What was asked of the samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Asked {
+    /// In words.
+    pub(crate) form: String,
+    pub(crate) every: Option<u32>,
+    pub(crate) max_hz: Option<f64>,
+    pub(crate) width: Option<u32>,
+    pub(crate) height: Option<u32>,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Subscription {
+    pub(crate) id: String,
+    pub(crate) pattern: String,
+    pub(crate) asked: Asked,
+    pub(crate) within_us: Option<u64>,
+    pub(crate) loss: Option<String>,
+    pub(crate) proxy: String,
+    pub(crate) publishers: Vec<String>,
+    pub(crate) refusals: Vec<String>,
+    pub(crate) delivered: u64,
+    pub(crate) bytes: u64,
+    pub(crate) rate_hz: f64,
+    pub(crate) late: u64,
+    pub(crate) age_max_us: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
+}
+
+/// A link.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) capacity_bits_per_s: Option<u64>,
+    pub(crate) use_bits_per_s: Option<u64>,
+    pub(crate) round_trip_us: u64,
+    pub(crate) hops: Vec<String>,
+    pub(crate) wire_bytes: u64,
+    pub(crate) frames: u64,
+    pub(crate) streams: Vec<Stream>,
+}
+
+/// A stream.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Stream {
+    pub(crate) publisher: String,
+    pub(crate) tag: Option<String>,
+    pub(crate) asked: Asked,
+    pub(crate) hop: String,
+    pub(crate) contracted: bool,
+    pub(crate) offered: u64,
+    pub(crate) sent: u64,
+    pub(crate) bytes: u64,
+    pub(crate) late: u64,
+    pub(crate) violations: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
+}
+
+impl Document {
+    /// The document of what the nodes say; links have no use yet.
+    pub(crate) fn new(status: &[NodeStatus]) -> Self {
+        let mut nodes: Vec<Node> = status.iter().map(|node| Node::new(node, status)).collect();
+        nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+        Self { schema: SCHEMA, nodes }
+    }
+
+    /// True if any node has a link.
+    pub(crate) fn has_links(&self) -> bool {
+        self.nodes.iter().any(|node| !node.links.is_empty())
+    }
+}
+
+impl Node {
+    fn new(node: &NodeStatus, all: &[NodeStatus]) -> Self {
+        Self {
+            id: node.id.to_string(),
+            name: node.name.clone(),
+            publishers: node.publishers.iter().map(Publisher::new).collect(),
+            subscriptions: node.subscriptions.iter().map(Subscription::new).collect(),
+            links: node.links.iter().map(|link| Link::new(link, all)).collect(),
+        }
+    }
+}
+
+impl Publisher {
+    fn new(publisher: &PublisherStatus) -> Self {
+        Self {
+            id: publisher.id.to_string(),
+            tag: publisher.tag.to_string(),
+            kind: publisher.kind.to_string(),
+            encoding: publisher.encoding.clone(),
+            period_us: publisher.period.map(micros),
+            published: publisher.published,
+            rate_hz: hertz(publisher.rate_millihertz),
+            matching: publisher.matching,
+            dropped: publisher.drops,
+        }
+    }
+}
+
+impl Asked {
+    fn new(form: &Form) -> Self {
+        let (every, max_hz) = match form.rate {
+            Rate::All => (None, None),
+            Rate::Every(n) => (Some(n.get()), None),
+            Rate::Max(millihertz) => (None, Some(hertz(u64::from(millihertz.get())))),
+        };
+        Self {
+            form: form.to_string(),
+            every,
+            max_hz,
+            width: form.size.map(|size| size.width),
+            height: form.size.map(|size| size.height),
+        }
+    }
+}
+
+impl Subscription {
+    fn new(subscription: &SubscriptionStatus) -> Self {
+        Self {
+            id: subscription.id.to_string(),
+            pattern: subscription.pattern.clone(),
+            asked: Asked::new(&subscription.form),
+            within_us: subscription.within.map(micros),
+            loss: subscription.loss.map(|(x, y)| format!("{x}/{y}")),
+            proxy: subscription.proxy.to_string(),
+            publishers: subscription.publishers.iter().map(ToString::to_string).collect(),
+            refusals: subscription.refusals.clone(),
+            delivered: subscription.delivered,
+            bytes: subscription.bytes,
+            rate_hz: hertz(subscription.rate_millihertz),
+            late: subscription.late,
+            age_max_us: micros(subscription.age_max),
+            dropped: subscription.drops,
+        }
+    }
+}
+
+impl Link {
+    fn new(link: &LinkStatus, all: &[NodeStatus]) -> Self {
+        Self {
+            name: link.name.clone(),
+            capacity_bits_per_s: link.capacity_bits_per_s,
+            use_bits_per_s: None,
+            round_trip_us: micros(link.least_round_trip),
+            hops: link.hops.iter().map(ToString::to_string).collect(),
+            wire_bytes: link.wire_bytes,
+            frames: link.frames,
+            streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
+        }
+    }
+}
+
+impl Stream {
+    fn new(stream: &StreamStatus, all: &[NodeStatus]) -> Self {
+        let mut publishers = all.iter().flat_map(|node| &node.publishers);
+        let source = publishers.find(|publisher| publisher.id == stream.publisher);
+        let counters = &stream.counters;
+        Self {
+            publisher: stream.publisher.to_string(),
+            tag: source.map(|publisher| publisher.tag.to_string()),
+            asked: Asked::new(&stream.form),
+            hop: stream.hop.to_string(),
+            contracted: stream.contracted,
+            offered: counters.offered,
+            sent: counters.sent,
+            bytes: counters.bytes,
+            late: counters.late,
+            violations: counters.violations,
+            dropped: counters.drops,
+        }
+    }
+}
+
+/// Millihertz as hertz.
+fn hertz(millihertz: u64) -> f64 {
+    f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0
+}
+
+/// Bits per second from bytes over a time.
+pub(crate) fn bits_per_s(bytes: u64, seconds: f64) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let bits = round3(bytes as f64 * 8.0 / seconds.max(1e-6)).clamp(0.0, 1e18);
+    #[expect(clippy::cast_possible_truncation, reason = "in range by clamp")]
+    let whole = bits as u64;
+    whole
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

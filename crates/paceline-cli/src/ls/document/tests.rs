@@ -1,0 +1,160 @@
+use super::*;
+use paceline::{
+    DropReason, Kind, NodeId, Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
+};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// Two nodes with one of everything.
+pub(crate) fn status() -> Vec<NodeStatus> {
+    let (robot, operator) = (NodeId(0xb0b), NodeId(0x0b));
+    let publisher = PublisherId { node: robot, index: 1 };
+    let mut drops = Drops::default();
+    drops.add(DropReason::Superseded, 3);
+    let size = Some(Size { width: 160, height: 120 });
+    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size };
+    let camera = PublisherStatus {
+        id: publisher,
+        tag: Tag::new("robot/camera").unwrap(),
+        kind: Kind::Picture,
+        encoding: "image/jpeg".to_owned(),
+        period: Some(Duration::from_micros(33_333)),
+        published: 300,
+        rate_millihertz: 30_000,
+        matching: true,
+        drops: Drops::default(),
+    };
+    let stream = StreamStatus {
+        publisher,
+        form,
+        hop: operator,
+        contracted: true,
+        counters: StreamCounters {
+            offered: 50,
+            sent: 47,
+            bytes: 300_000,
+            late: 1,
+            violations: 0,
+            drops,
+        },
+    };
+    let thin = LinkStatus {
+        name: "thin".to_owned(),
+        capacity_bits_per_s: Some(2_000_000),
+        hops: vec![operator],
+        wire_bytes: 400_000,
+        frames: 1_000,
+        least_round_trip: Duration::from_micros(150),
+        streams: vec![stream],
+    };
+    let picture = SubscriptionStatus {
+        id: SubscriptionId { node: operator, index: 0 },
+        pattern: "robot/**".to_owned(),
+        form,
+        within: Some(Duration::from_millis(200)),
+        loss: Some((1, 10)),
+        proxy: Proxy::Publisher,
+        publishers: vec![publisher],
+        refusals: vec![],
+        delivered: 47,
+        bytes: 299_000,
+        rate_millihertz: 5_001,
+        late: 1,
+        age_max: Duration::from_micros(45_678),
+        drops: Drops::default(),
+    };
+    let node = |id, name: &str| NodeStatus {
+        id,
+        name: name.to_owned(),
+        publishers: vec![],
+        subscriptions: vec![],
+        links: vec![],
+    };
+    vec![
+        NodeStatus { publishers: vec![camera], links: vec![thin], ..node(robot, "robot") },
+        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
+    ]
+}
+
+#[test]
+fn the_schema_is_stable() {
+    let document = Document::new(&status());
+    let expected = serde_json::json!({
+        "schema": 1,
+        "nodes": [
+            {
+                "id": "000000000000000b",
+                "name": "operator",
+                "publishers": [],
+                "subscriptions": [{
+                    "id": "000000000000000b.0",
+                    "pattern": "robot/**",
+                    "asked": {
+                        "form": "5 Hz at 160x120",
+                        "every": null, "max_hz": 5.0, "width": 160, "height": 120,
+                    },
+                    "within_us": 200_000,
+                    "loss": "1/10",
+                    "proxy": "publisher",
+                    "publishers": ["0000000000000b0b.1"],
+                    "refusals": [],
+                    "delivered": 47,
+                    "bytes": 299_000,
+                    "rate_hz": 5.001,
+                    "late": 1,
+                    "age_max_us": 45_678,
+                    "dropped": {},
+                }],
+                "links": [],
+            },
+            {
+                "id": "0000000000000b0b",
+                "name": "robot",
+                "publishers": [{
+                    "id": "0000000000000b0b.1",
+                    "tag": "robot/camera",
+                    "kind": "picture",
+                    "encoding": "image/jpeg",
+                    "period_us": 33_333,
+                    "published": 300,
+                    "rate_hz": 30.0,
+                    "matching": true,
+                    "dropped": {},
+                }],
+                "subscriptions": [],
+                "links": [{
+                    "name": "thin",
+                    "capacity_bits_per_s": 2_000_000,
+                    "use_bits_per_s": null,
+                    "round_trip_us": 150,
+                    "hops": ["000000000000000b"],
+                    "wire_bytes": 400_000,
+                    "frames": 1_000,
+                    "streams": [{
+                        "publisher": "0000000000000b0b.1",
+                        "tag": "robot/camera",
+                        "asked": {
+                            "form": "5 Hz at 160x120",
+                            "every": null, "max_hz": 5.0, "width": 160, "height": 120,
+                        },
+                        "hop": "000000000000000b",
+                        "contracted": true,
+                        "offered": 50,
+                        "sent": 47,
+                        "bytes": 300_000,
+                        "late": 1,
+                        "violations": 0,
+                        "dropped": { "superseded": 3 },
+                    }],
+                }],
+            },
+        ],
+    });
+    assert_eq!(serde_json::to_value(&document).unwrap(), expected);
+}
+
+#[test]
+fn bits_per_second_from_bytes() {
+    assert_eq!(bits_per_s(125_000, 0.5), 2_000_000);
+    assert_eq!(bits_per_s(u64::MAX, 0.0), 1_000_000_000_000_000_000);
+}

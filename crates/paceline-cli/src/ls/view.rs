@@ -1,0 +1,251 @@
+//! The tables of `paceline ls`.
+
+use super::document::{Document, Link, Node};
+use crate::show;
+use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// All tables that have rows, each under its title.
+pub(crate) fn tables(document: &Document) -> String {
+    if document.nodes.is_empty() {
+        return "no other node answers: none runs on this host, and no --link leads to one\n"
+            .to_owned();
+    }
+    let parts = [
+        ("NODES", nodes(document)),
+        ("PUBLISHERS", publishers(document)),
+        ("SUBSCRIPTIONS", subscriptions(document)),
+        ("LINKS", links(document)),
+        ("STREAMS", streams(document)),
+    ];
+    let mut out = String::new();
+    for (title, table) in parts.iter().filter(|(_, table)| !table.is_empty()) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let _ = write!(out, "{title}\n{}", table.render(WIDTH));
+    }
+    for node in &document.nodes {
+        for subscription in &node.subscriptions {
+            for refusal in &subscription.refusals {
+                let _ = write!(out, "\n{} {}: refused: {refusal}", node.name, subscription.pattern);
+            }
+        }
+    }
+    out
+}
+
+fn nodes(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("node", Left),
+        ("id", Left),
+        ("publishers", Right),
+        ("subscriptions", Right),
+        ("links", Right),
+    ]);
+    for node in &document.nodes {
+        table.row(vec![
+            node.name.clone(),
+            node.id.clone(),
+            node.publishers.len().to_string(),
+            node.subscriptions.len().to_string(),
+            node.links.len().to_string(),
+        ]);
+    }
+    table
+}
+
+fn publishers(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("tag", Left),
+        ("node", Left),
+        ("kind", Left),
+        ("encoding", Left),
+        ("declared", Right),
+        ("Hz", Right),
+        ("published", Right),
+        ("wanted", Left),
+        ("dropped", Left),
+    ]);
+    for (node, publisher) in
+        document.nodes.iter().flat_map(|node| node.publishers.iter().map(move |p| (node, p)))
+    {
+        let period = publisher.period_us.map(|us| format!("{} ms", show::millis(us)));
+        table.row(vec![
+            publisher.tag.clone(),
+            node.name.clone(),
+            publisher.kind.clone(),
+            publisher.encoding.clone(),
+            period.unwrap_or_else(|| "-".to_owned()),
+            format!("{:.1}", publisher.rate_hz),
+            publisher.published.to_string(),
+            if publisher.matching { "yes" } else { "no" }.to_owned(),
+            show::drops(&publisher.dropped),
+        ]);
+    }
+    table
+}
+
+fn subscriptions(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("pattern", Left),
+        ("node", Left),
+        ("asked", Left),
+        ("within", Right),
+        ("loss", Right),
+        ("proxy", Left),
+        ("Hz", Right),
+        ("oldest", Right),
+        ("late", Right),
+        ("dropped", Left),
+    ]);
+    for (node, subscription) in
+        document.nodes.iter().flat_map(|node| node.subscriptions.iter().map(move |s| (node, s)))
+    {
+        let dropped = match subscription.refusals.len() {
+            0 => show::drops(&subscription.dropped),
+            _ => "refused".to_owned(),
+        };
+        let within = subscription.within_us.map(|us| format!("{} ms", show::millis(us)));
+        table.row(vec![
+            subscription.pattern.clone(),
+            node.name.clone(),
+            subscription.asked.form.clone(),
+            within.unwrap_or_else(|| "-".to_owned()),
+            subscription.loss.clone().unwrap_or_else(|| "-".to_owned()),
+            subscription.proxy.clone(),
+            format!("{:.1}", subscription.rate_hz),
+            format!("{} ms", show::millis(subscription.age_max_us)),
+            subscription.late.to_string(),
+            dropped,
+        ]);
+    }
+    table
+}
+
+/// Every link with its node.
+fn all_links(document: &Document) -> impl Iterator<Item = (&Node, &Link)> {
+    document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
+}
+
+fn links(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("node", Left),
+        ("link", Left),
+        ("to", Left),
+        ("capacity", Right),
+        ("use", Right),
+        ("round trip", Right),
+        ("wire bytes", Right),
+        ("streams", Right),
+    ]);
+    let names = names(document);
+    for (node, link) in all_links(document) {
+        let hops: Vec<&str> = link.hops.iter().map(|hop| named(&names, hop)).collect();
+        let or_dash = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), show::bits);
+        let round_trip = match link.round_trip_us {
+            0 => "-".to_owned(),
+            us => format!("{} ms", show::millis(us)),
+        };
+        table.row(vec![
+            node.name.clone(),
+            link.name.clone(),
+            hops.join(", "),
+            or_dash(link.capacity_bits_per_s),
+            or_dash(link.use_bits_per_s),
+            round_trip,
+            link.wire_bytes.to_string(),
+            link.streams.len().to_string(),
+        ]);
+    }
+    table
+}
+
+fn streams(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("link", Left),
+        ("to", Left),
+        ("tag", Left),
+        ("form", Left),
+        ("offered", Right),
+        ("sent", Right),
+        ("late", Right),
+        ("violated", Right),
+        ("dropped", Left),
+    ]);
+    let names = names(document);
+    for (node, link) in all_links(document) {
+        for stream in &link.streams {
+            table.row(vec![
+                format!("{}.{}", node.name, link.name),
+                named(&names, &stream.hop).to_owned(),
+                stream.tag.clone().unwrap_or_else(|| stream.publisher.clone()),
+                stream.asked.form.clone(),
+                stream.offered.to_string(),
+                stream.sent.to_string(),
+                of_contract(stream.contracted, stream.late),
+                of_contract(stream.contracted, stream.violations),
+                show::drops(&stream.dropped),
+            ]);
+        }
+    }
+    table
+}
+
+/// A count that only a stream with a contract has.
+fn of_contract(contracted: bool, count: u64) -> String {
+    if contracted { count.to_string() } else { "-".to_owned() }
+}
+
+fn names(document: &Document) -> BTreeMap<&str, &str> {
+    document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect()
+}
+
+fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
+    names.get(id).copied().unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ls::document::tests::status;
+
+    #[test]
+    fn tables_name_what_was_asked_and_what_became_of_it() {
+        let expected = "\
+NODES
+node      id                publishers  subscriptions  links
+operator  000000000000000b           0              1      0
+robot     0000000000000b0b           1              0      1
+
+PUBLISHERS
+tag           node   kind     encoding    declared    Hz  published  wanted  dropped
+robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes     0
+
+SUBSCRIPTIONS
+pattern   node      asked            within  loss  proxy       Hz   oldest  late  dropped
+robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms     1  0
+
+LINKS
+node   link  to        capacity  use  round trip  wire bytes  streams
+robot  thin  operator  2 Mbit/s    -     0.15 ms      400000        1
+
+STREAMS
+link        to        tag           form             offered  sent  late  violated  dropped
+robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1         0  3 superseded
+";
+        let text = tables(&Document::new(&status()));
+        assert_eq!(text, expected);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    }
+
+    #[test]
+    fn refusals_are_told_in_full_and_nothing_is_said_of_nothing() {
+        let mut status = status();
+        status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
+        let text = tables(&Document::new(&status));
+        assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
+        assert!(tables(&Document::new(&[])).starts_with("no other node answers"));
+    }
+}

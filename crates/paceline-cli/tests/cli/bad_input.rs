@@ -1,0 +1,106 @@
+//! What is wrong gets a message that names the field, the value, the range and the mend.
+
+use crate::host::{Host, arg};
+
+/// Arguments, exit code, and what standard error must say.
+type Case = (&'static [&'static str], i32, &'static [&'static str]);
+
+const CASES: &[Case] = &[
+    (&["sub", "a", "--loss", "3/2"], 2, &["--loss", "3/2", "x must be from 0 to y"]),
+    (&["sub", "a", "--loss", "1"], 2, &["--loss", "two whole numbers x/y, for example 1/10"]),
+    (&["sub", "a", "--max-hz", "0"], 2, &["'0'", "--max-hz", "from 0.001 to 1000000 (Hz)"]),
+    (&["sub", "a", "--every", "0"], 2, &["--every", "from 1 to 4294967295", "3 takes one in three"]),
+    (&["sub", "a", "--every", "2", "--max-hz", "2"], 2, &["cannot be used with"]),
+    (&["sub", "a", "--size", "0x10"], 2, &["--size", "width is 0", "from 1 to 16384"]),
+    (&["sub", "a", "--size", "60000x60000"], 2, &["--size", "width is 60000"]),
+    (&["sub", "a", "--within", "0"], 2, &["--within", "leave it out"]),
+    (&["sub", "a", "--queue", "0"], 2, &["--queue", "from 1 to 65536"]),
+    (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),
+    (&["sub", "a", "--count", "0"], 2, &["--count", "from 1"]),
+    (&["sub", "a", "--timeout", "0"], 2, &["--timeout", "0.001"]),
+    (&["sub", "a//b"], 2, &["a//b", "empty chunk", "robot/camera"]),
+    (&["sub", "a/b*"], 2, &["must be whole chunks", "robot/**"]),
+    (&["sub", "a", "--out", "-", "--json"], 2, &["--out -", "--json", "give --out a file"]),
+    (&["sub", "a", "--out", "/no/such/folder/x"], 1, &["/no/such/folder/x", "create the folder"]),
+    (&["pub", "a"], 2, &["--test-card", "--file"]),
+    (&["pub", "a/*", "-"], 2, &["has a wildcard", "needs a full name"]),
+    (&["pub", "a", "x.mjpeg"], 2, &["'x.mjpeg'", "write --file x.mjpeg"]),
+    (&["pub", "a", "-", "--file", "x"], 2, &["cannot be used with"]),
+    (&["pub", "a", "-", "--hz", "0"], 2, &["--hz", "from 0.001"]),
+    (&["pub", "a", "-", "--period", "0"], 2, &["--period", "(ms)"]),
+    (&["pub", "a", "-", "--loss", "1/10"], 2, &["each subscriber states its own", "paceline sub"]),
+    (&["pub", "a", "-", "--loop"], 2, &["--file"]),
+    (&["pub", "a", "--test-card", "320x240@0"], 2, &["--test-card", "rate '0'", "640x480@30"]),
+    (&["pub", "a", "--test-card", "8x8@30"], 2, &["--test-card", "size 8x8 is below 160x120"]),
+    (&["pub", "a", "--test-card", "320x240", "--quality", "0"], 2, &["--quality", "1 to 100"]),
+    (&["pub", "a", "--file", "no-such.mjpeg"], 1, &["cannot read no-such.mjpeg", "No such file"]),
+    (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),
+    (&["node", "--link", "colour=red"], 2, &["--link", "key 'colour' is not known", "capacity"]),
+    (&["node", "--link", "listen=tcp/[::1]:1,capacity=0mbit"], 2, &["capacity '0mbit'", "8 bit/s"]),
+    (&["node", "--link", "listen=tcp/[::1]:1,capacity=2"], 2, &["capacity '2'", "2mbit is one"]),
+    (&["node", "--link", "listen=here"], 2, &["listen 'here'", "tcp/127.0.0.1:7600"]),
+    (
+        &["node", "--link", "connect=tcp/[::1]:1", "--link", "connect=tcp/[::1]:2", "--link", "connect=tcp/[::1]:3"],
+        2,
+        &["3 links given, a node takes at most 2"],
+    ),
+    (
+        &["node", "--link", "name=a,connect=tcp/[::1]:1", "--link", "name=a,connect=tcp/[::1]:2"],
+        2,
+        &["two links are named 'a'"],
+    ),
+    (&["ls", "--timeout", "0"], 2, &["--timeout", "from 1 to 60000"]),
+    (&["demo", "--seconds", "0"], 2, &["--seconds", "0.001"]),
+];
+
+#[test]
+fn wrong_arguments_name_field_value_range_and_mend() {
+    let host = Host::new();
+    for (args, code, parts) in CASES {
+        let ended = host.run(args);
+        for part in *parts {
+            assert!(ended.stderr.contains(part), "{args:?}: '{part}' not in {}", ended.stderr);
+        }
+        assert_eq!(ended.code, Some(*code), "{args:?}: {ended:?}");
+        assert!(ended.stdout.is_empty(), "{args:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn a_tag_that_nobody_publishes_is_told_with_those_there_are() {
+    let host = Host::new();
+    let _camera = host.start(&["pub", "robot/camera", "--test-card", "160x120@10"]);
+    let sub = host.run(&["sub", "no/such", "--count", "1", "--timeout", "6"]);
+    sub.said(3, "no publisher on no/such yet; the tags there are: robot/camera");
+    assert!(sub.stderr.contains("no sample") || sub.stderr.contains("0 of 1 samples"), "{sub:?}");
+    assert!(sub.stderr.contains("check the tag or start a publisher"), "{}", sub.stderr);
+}
+
+#[test]
+fn pictures_are_not_made_larger() {
+    let host = Host::new();
+    let _camera = host.start(&["pub", "cam", "--test-card", "320x240@10"]);
+    let sub = host.run(&["sub", "cam", "--size", "640x480", "--count", "1", "--timeout", "6"]);
+    sub.said(3, "refused: publisher ");
+    sub.said(3, "size 640x480 is above the publisher's 320x240: ask for 320x240 or a smaller size");
+}
+
+#[test]
+fn a_full_disk_ends_one_subscriber_and_disturbs_no_other() {
+    let host = Host::new();
+    let _camera = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let other = host.start(&["sub", "cam", "--count", "40", "--timeout", "30", "--json"]);
+    let full = host.run(&["sub", "cam", "--out", "/dev/full", "--timeout", "20"]);
+    full.said(1, "--out /dev/full: cannot write: No space left on device");
+    assert!(full.stderr.contains("holds 0 whole samples, 0 bytes; free some space"), "{full:?}");
+    let other = other.ended();
+    assert_eq!(other.code, Some(0), "{other:?}");
+    assert_eq!(other.json()[40]["summary"]["dropped"], serde_json::json!({}));
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let host = Host::new();
+    let dir = host.path("");
+    host.run(&["sub", "a", "--out", arg(&dir)]).said(1, "give a file that can be written");
+}

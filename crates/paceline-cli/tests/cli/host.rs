@@ -1,0 +1,188 @@
+//! A host for one test: a runtime folder that no other test shares, and the commands started there.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// What no command here may exceed.
+pub(crate) const LIMIT: Duration = Duration::from_secs(40);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A folder of one test's own.
+pub(crate) struct Host {
+    dir: PathBuf,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+/// A command that runs; it is killed and reaped when dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Option<Receiver<Vec<u8>>>,
+    stderr: Option<Receiver<String>>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        // Short: the path of a socket has at most 107 bytes.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("plt-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a temporary folder");
+        Self { dir }
+    }
+
+    /// A path in this host's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_paceline"));
+        command
+            .args(args)
+            .env("PACELINE_RUNTIME_DIR", &self.dir)
+            .env_remove("PACELINE_LOG")
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts a command whose output is gathered until it ends.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        Running::gathered(self.command(args).spawn().expect("the command starts"))
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        self.start(args).ended()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Running {
+    /// Reads both outputs on threads of their own, so that no pipe fills.
+    pub(crate) fn gathered(mut child: Child) -> Self {
+        let (to_stdout, stdout) = channel();
+        let (to_stderr, stderr) = channel();
+        let mut out = child.stdout.take().expect("piped");
+        let mut err = child.stderr.take().expect("piped");
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = out.read_to_end(&mut bytes);
+            to_stdout.send(bytes)
+        });
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = err.read_to_string(&mut text);
+            to_stderr.send(text)
+        });
+        Self { child, stdout: Some(stdout), stderr: Some(stderr) }
+    }
+
+    /// Nobody reads its output.
+    pub(crate) fn unread(child: Child) -> Self {
+        Self { child, stdout: None, stderr: None }
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(id.expect("a process id"), signal).expect("it still runs");
+    }
+
+    /// Waits for its end; a command that does not end in time fails the test.
+    pub(crate) fn status(&mut self) -> ExitStatus {
+        let until = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                return status;
+            }
+            if Instant::now() >= until {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                let said = self.stderr.take().and_then(|stderr| stderr.recv().ok());
+                panic!("the command did not end within {LIMIT:?}: {said:?}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Its whole output, once it has ended.
+    pub(crate) fn ended(mut self) -> Ended {
+        let code = self.status().code();
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        Ended {
+            code,
+            stdout: stdout.and_then(|stdout| stdout.recv().ok()).unwrap_or_default(),
+            stderr: stderr.and_then(|stderr| stderr.recv().ok()).unwrap_or_default(),
+        }
+    }
+
+    /// Its first line of output; only for one whose output nobody gathers.
+    pub(crate) fn first_line(&mut self) -> String {
+        let stdout = self.child.stdout.take().expect("piped and not gathered");
+        let mut reader = BufReader::new(stdout);
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        line
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// Fails the test unless it ended with `code` and said `part` on standard error.
+    pub(crate) fn said(&self, code: i32, part: &str) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.stderr.contains(part), "'{part}' is not in: {}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Each line of output as JSON.
+    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+        let parse = |line: &str| serde_json::from_str(line).expect("each line is JSON");
+        self.text().lines().map(parse).collect()
+    }
+}
+
+/// A port of loopback that nobody uses now.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// A path as an argument.
+pub(crate) fn arg(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are text")
+}

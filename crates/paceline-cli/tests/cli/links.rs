@@ -1,0 +1,57 @@
+//! Two hosts joined by a link.
+
+use crate::host::{Host, free_port};
+use std::net::TcpListener;
+
+#[test]
+fn two_hosts_meet_over_a_thin_link() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
+    let connect = format!("name=thin,connect=tcp/127.0.0.1:{port},capacity=2mbit");
+    let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
+    let sub = operator.run(&[
+        "sub", "cam", "--link", &connect, "--max-hz", "5", "--size", "160x120", "--within", "300",
+        "--loss", "1/2", "--count", "10", "--timeout", "30", "--json",
+    ]);
+    assert_eq!(sub.code, Some(0), "{sub:?}");
+    assert_eq!(sub.json()[9]["width"], 160);
+    let ls = robot.run(&["ls", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
+    let links = document["nodes"].as_array().unwrap().iter().filter_map(|n| n["links"].as_array());
+    let thin = links.flatten().find(|link| link["capacity_bits_per_s"] == 2_000_000).unwrap();
+    assert_eq!(thin["name"], "thin");
+    assert!(thin["wire_bytes"].as_u64().unwrap() > 10_000, "{thin}");
+    assert!(thin["use_bits_per_s"].is_u64(), "{thin}");
+}
+
+#[test]
+fn a_contract_above_the_capacity_is_refused() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=100kbit");
+    let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
+    let _camera = robot.start(&["pub", "cam", "--test-card", "640x480@20", "--link", &listen]);
+    let sub = operator.run(&[
+        "sub", "cam", "--link", &connect, "--within", "200", "--count", "1", "--timeout", "8",
+    ]);
+    sub.said(3, "link 'thin' can't carry it: it needs");
+    assert!(sub.stderr.contains("ask for a lower rate"), "{}", sub.stderr);
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let host = Host::new();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let link = format!("name=radio,listen=tcp/127.0.0.1:{port}");
+    let node = host.run(&["node", "--link", &link]);
+    node.said(1, &format!("link 'radio': cannot open tcp/127.0.0.1:{port}"));
+}
+
+#[test]
+fn an_open_address_needs_a_word() {
+    let host = Host::new();
+    let link = format!("listen=tcp/0.0.0.0:{}", free_port());
+    host.run(&["node", "--link", &link]).said(2, "--link: link 'link1': ");
+}

@@ -1,0 +1,8 @@
+//! The built command, run as people run it: in processes of its own, on a host of its own.
+
+mod bad_input;
+mod files;
+mod host;
+mod links;
+mod meet;
+mod signals;

@@ -1,0 +1,245 @@
+use super::*;
+use crate::control::refusal::{Refusal, RefusalReason};
+use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
+use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use crate::form::{Form, Proxy, Rate, Size};
+use crate::ids::{PublisherId, SubscriptionId};
+use crate::sample::{Encoding, Kind};
+use crate::tag::{Pattern, Tag};
+use core::num::NonZeroU32;
+use paceline_sched::{Capacity, Duration, Late, LossTolerance};
+use proptest::option;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn nonzero() -> impl Strategy<Value = NonZeroU32> {
+    (1..=u32::MAX).prop_map(|n| NonZeroU32::new(n).unwrap())
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    (1..=u32::MAX, 1..=u32::MAX).prop_map(|(width, height)| Size { width, height })
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![Just(Rate::All), nonzero().prop_map(Rate::Every), nonzero().prop_map(Rate::Max)]
+}
+
+fn duration() -> impl Strategy<Value = Duration> {
+    any::<u64>().prop_map(Duration::from_nanos)
+}
+
+fn loss() -> impl Strategy<Value = LossTolerance> {
+    prop_oneof![
+        Just(LossTolerance::EDF),
+        (0u32..100, 100u32..=u32::MAX).prop_map(|(x, y)| LossTolerance::new(x, y).unwrap()),
+    ]
+}
+
+fn encoding() -> impl Strategy<Value = Encoding> {
+    prop_oneof![
+        Just(Encoding::Bytes),
+        Just(Encoding::Text),
+        Just(Encoding::Json),
+        Just(Encoding::Jpeg),
+        "[a-z]{1,20}/[a-z]{1,20}".prop_map(|name| Encoding::Other(name.into())),
+    ]
+}
+
+fn publisher() -> impl Strategy<Value = PublisherSpec> {
+    let tag = "[a-zö]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap());
+    let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
+    let late = prop::sample::select(vec![Late::Drop, Late::Send]);
+    let rest = (option::of(duration()), option::of(size()), option::of(any::<u64>()));
+    (tag, kind, encoding(), late, rest).prop_map(
+        |(tag, kind, encoding, late, (period, size, bytes_max))| PublisherSpec {
+            tag,
+            kind,
+            encoding,
+            period,
+            late,
+            size,
+            bytes_max,
+        },
+    )
+}
+
+fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
+    let pattern = "[a-z]{1,9}(/([a-z0-9]{1,9}|[*]|[*][*])){0,4}";
+    let pattern = pattern.prop_map(|pattern| Pattern::new(&pattern).unwrap());
+    let form = (rate(), option::of(size())).prop_map(|(rate, size)| Form { rate, size });
+    let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
+    (pattern, form, option::of(duration()), option::of(loss()), proxy).prop_map(
+        |(pattern, form, within, loss, proxy)| SubscriptionSpec {
+            pattern,
+            form,
+            within,
+            loss,
+            proxy,
+        },
+    )
+}
+
+fn hop() -> impl Strategy<Value = HopInfo> {
+    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX)).prop_map(|(link_name, bytes)| HopInfo {
+        link_name,
+        capacity: bytes.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap()),
+    })
+}
+
+fn publisher_id() -> impl Strategy<Value = PublisherId> {
+    any::<(u64, u32)>().prop_map(|(node, index)| PublisherId { node: NodeId(node), index })
+}
+
+fn subscription_id() -> impl Strategy<Value = SubscriptionId> {
+    any::<(u64, u32)>().prop_map(|(node, index)| SubscriptionId { node: NodeId(node), index })
+}
+
+fn refusal() -> impl Strategy<Value = Refusal> {
+    let reason = prop_oneof![
+        Just(RefusalReason::Capacity),
+        (size(), size())
+            .prop_map(|(asked, source)| RefusalReason::SizeAboveSource { asked, source }),
+    ];
+    (subscription_id(), publisher_id(), "[a-z]{0,9}", any::<(u64, u64)>(), reason).prop_map(
+        |(subscription, publisher, link, (needed, available), reason)| Refusal {
+            subscription,
+            publisher,
+            link,
+            needed_bytes_per_s: needed,
+            available_bytes_per_s: available,
+            reason,
+        },
+    )
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (any::<u32>(), publisher()).prop_map(|(n, spec)| Change::Publish(n, Arc::new(spec))),
+        any::<u32>().prop_map(Change::Unpublish),
+        (any::<u32>(), subscription()).prop_map(|(n, spec)| Change::Subscribe(n, spec)),
+        any::<u32>().prop_map(Change::Unsubscribe),
+        (any::<u64>(), hop()).prop_map(|(node, hop)| Change::HopUp(NodeId(node), hop)),
+        any::<u64>().prop_map(|node| Change::HopDown(NodeId(node))),
+        refusal().prop_map(Change::Refuse),
+        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Release(s, p)),
+    ]
+}
+
+/// A record is what changes make of an empty one.
+fn snapshot() -> impl Strategy<Value = Message> {
+    (any::<u64>(), "[a-zA-Zäöü ]{0,20}", prop::collection::vec(change(), 0..20)).prop_map(
+        |(node, name, changes)| {
+            let mut record = Record { version: 1, name, ..Record::default() };
+            for change in changes {
+                record.apply(NodeId(node), change).unwrap();
+            }
+            Message::Snapshot { node: NodeId(node), record }
+        },
+    )
+}
+
+fn errand() -> impl Strategy<Value = Errand> {
+    any::<(u64, u64, u64, u8)>().prop_map(|(request, from, to, ttl)| Errand {
+        request,
+        from: NodeId(from),
+        to: NodeId(to),
+        ttl,
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let versions = prop::collection::vec((any::<u64>(), 0..=VERSION_MAX), 0..20);
+    prop_oneof![
+        versions.prop_map(|all| {
+            Message::Digest(all.into_iter().map(|(node, version)| (NodeId(node), version)).collect())
+        }),
+        any::<u64>().prop_map(|node| Message::Need(NodeId(node))),
+        (any::<u64>(), 0..=VERSION_MAX, change()).prop_map(|(node, version, change)| {
+            Message::Delta { node: NodeId(node), version, change }
+        }),
+        snapshot(),
+        errand().prop_map(Message::StatusRequest),
+        (errand(), prop::collection::vec(any::<u8>(), 0..50))
+            .prop_map(|(errand, rows)| Message::StatusReply(errand, rows.into())),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn messages_come_back(message in message()) {
+        prop_assert_eq!(Message::decode(message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn no_prefix_is_a_message(message in message(), cut in any::<prop::sample::Index>()) {
+        let bytes = message.encode();
+        let cut = cut.index(bytes.len());
+        prop_assert!(Message::decode(bytes.slice(..cut)).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_a_message_or_an_error(mut bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0u8..8) {
+        if let Some(first) = bytes.first_mut() {
+            *first = kind;
+        }
+        let bytes = Bytes::from(bytes);
+        if let Ok(message) = Message::decode(bytes.clone()) {
+            prop_assert_eq!(message.encode(), bytes, "a message has one form only");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_another_message_or_an_error(message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = message.encode().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let bytes = Bytes::from(bytes);
+        if let Ok(message) = Message::decode(bytes.clone()) {
+            prop_assert_eq!(message.encode(), bytes);
+        }
+    }
+}
+
+#[test]
+fn lengths_over_a_bound_are_errors_before_anything_is_allocated() {
+    let mut digest = vec![DIGEST];
+    digest.put_varint(NODES_MAX as u64 + 1);
+    let got = Message::decode(digest.into());
+    assert!(matches!(got, Err(WireError::TooLarge { field: "digest nodes", .. })));
+
+    let mut snapshot = vec![SNAPSHOT];
+    snapshot.put_u64(1);
+    snapshot.put_varint(1);
+    snapshot.put_text("");
+    let mut many = snapshot.clone();
+    many.put_varint(PUBLISHERS_MAX as u64);
+    assert_eq!(Message::decode(many.into()), Err(WireError::Truncated("publisher")));
+    snapshot.put_varint(PUBLISHERS_MAX as u64 + 1);
+    let got = Message::decode(snapshot.into());
+    assert!(matches!(got, Err(WireError::TooLarge { field: "publishers", .. })));
+
+    let mut name = vec![SNAPSHOT];
+    name.put_u64(1);
+    name.put_varint(1);
+    name.put_text(&"x".repeat(NAME_BYTES_MAX + 1));
+    let got = Message::decode(name.into());
+    assert!(matches!(got, Err(WireError::TooLarge { field: "name", .. })));
+}
+
+#[test]
+fn a_message_costs_few_bytes() {
+    let spec = PublisherSpec {
+        tag: Tag::new("robot/camera").unwrap(),
+        kind: Kind::Picture,
+        encoding: Encoding::Jpeg,
+        period: Some(Duration::from_nanos(33_333_333)),
+        late: Late::Drop,
+        size: Some(Size { width: 1_920, height: 1_080 }),
+        bytes_max: Some(200_000),
+    };
+    let change = Change::Publish(3, Arc::new(spec));
+    let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };
+    assert_eq!(delta.encode().len(), 40);
+    let digest = Message::Digest((0..10).map(|node| (NodeId(node), 1_000)).collect());
+    assert_eq!(digest.encode().len(), 102);
+}

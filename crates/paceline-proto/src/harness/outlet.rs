@@ -1,0 +1,269 @@
+//! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
+
+use super::sink::Sink;
+use crate::control::SourceKey;
+use crate::form::Size;
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::ingress::OutputKey;
+use crate::link::{Link, LinkSpec};
+use crate::reason::{DropReason, Drops};
+use crate::receive::Receiver;
+use crate::sample::Sample;
+use core::ops::Bound;
+use paceline_sched::discipline::StreamIndex;
+use paceline_sched::{Duration, Instant, Late};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Samples that wait between a source and its link: what the shell's rings hold.
+const RING_MAX: usize = 256;
+
+/// A stream's queue before its link.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    pub(super) waiting: VecDeque<Sample>,
+    /// Samples that came, and those that found the ring full.
+    pub(super) pushed: u64,
+    pub(super) full: u64,
+    /// Samples counted as lost before they came here.
+    pub(super) lost: u64,
+}
+
+/// A link with what is around it.
+#[derive(Debug)]
+pub(super) struct LinkEnd {
+    pub(super) name: String,
+    pub(super) spec: LinkSpec,
+    pub(super) link: Link,
+    pub(super) hops: BTreeMap<NodeId, HopEnd>,
+    pub(super) rings: BTreeMap<StreamIndex, Ring>,
+}
+
+/// The receiving end of a hop, and the wire that leads to it.
+#[derive(Debug)]
+pub(super) struct HopEnd {
+    pub(super) wire: usize,
+    pub(super) receiver: Receiver,
+}
+
+impl LinkEnd {
+    /// The lowest index that no stream has.
+    pub(super) fn free_index(&self) -> StreamIndex {
+        let taken = |index: &u32| !self.rings.contains_key(&StreamIndex(*index));
+        StreamIndex((0..).find(taken).unwrap_or(u32::MAX))
+    }
+
+    /// Moves what waits before the link into it, as far as it has room; true if anything moved.
+    pub(super) fn drain(&mut self, now: Instant, index: StreamIndex) -> bool {
+        let Some(ring) = self.rings.get_mut(&index) else { return false };
+        let before = ring.waiting.len();
+        while !ring.waiting.is_empty() && self.link.has_room(index) {
+            if let Some(sample) = ring.waiting.pop_front() {
+                self.link.handle_sample(now, index, sample);
+            }
+        }
+        ring.waiting.len() < before
+    }
+
+    pub(super) fn drain_all(&mut self, now: Instant) -> bool {
+        let mut moved = false;
+        let mut at = Bound::Unbounded;
+        while let Some((&index, _)) = self.rings.range((at, Bound::Unbounded)).next() {
+            moved |= self.drain(now, index);
+            at = Bound::Excluded(index);
+        }
+        moved
+    }
+}
+
+/// A way out that needs no scaling any more.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// A stream of a link.
+    Stream(usize, StreamIndex),
+    /// Subscriptions of this node.
+    Local(LocalPort),
+}
+
+/// Subscriptions of this node that get samples in one form from one publisher.
+#[derive(Debug)]
+pub(super) struct LocalPort {
+    pub(super) publisher: PublisherId,
+    pub(super) late: Late,
+    pub(super) subscriptions: Vec<SubscriptionId>,
+    pub(super) next_seq: u64,
+}
+
+/// Where an output's samples go.
+#[derive(Debug)]
+pub(super) enum Port {
+    /// Out.
+    Way(Way),
+    /// To the scaler first; the way is kept there.
+    Scale(ScaleKey),
+}
+
+/// One scaling of one source's pictures.
+pub(super) type ScaleKey = (SourceKey, Size);
+
+/// Scales one picture at a time, for as long as it is told to take; the newest waits.
+#[derive(Debug, Default)]
+pub(super) struct Scaler {
+    pub(super) ways: BTreeMap<OutputKey, Way>,
+    pub(super) busy: Option<(Instant, Job)>,
+    pub(super) waiting: Option<Job>,
+}
+
+/// A picture and the outputs that want it.
+#[derive(Debug)]
+pub(super) struct Job {
+    sample: Sample,
+    keys: BTreeSet<OutputKey>,
+}
+
+/// All that an output may lead to.
+pub(super) struct Outlets<'a> {
+    pub(super) now: Instant,
+    pub(super) links: &'a mut [LinkEnd],
+    pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
+    pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
+    /// How long a picture takes to scale.
+    pub(super) service: Duration,
+}
+
+impl Outlets<'_> {
+    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: &Sample) {
+        match port {
+            Port::Way(way) => self.leave(way, sample),
+            Port::Scale(place) => self.submit(*place, key, sample),
+        }
+    }
+
+    /// Counts samples that were lost on their way to `port`.
+    pub(super) fn count(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
+        match port {
+            Port::Way(way) => self.count_on(way, reason, samples),
+            Port::Scale(place) => {
+                let Some(mut scaler) = self.scalers.remove(place) else { return };
+                if let Some(way) = scaler.ways.get_mut(&key) {
+                    self.count_on(way, reason, samples);
+                }
+                self.scalers.insert(*place, scaler);
+            }
+        }
+    }
+
+    fn count_on(&mut self, way: &Way, reason: DropReason, samples: u64) {
+        match way {
+            Way::Stream(link, index) => {
+                let Some(end) = self.links.get_mut(*link) else { return };
+                end.link.handle_dropped(*index, reason, samples);
+                if let Some(ring) = end.rings.get_mut(index) {
+                    ring.lost += samples;
+                }
+            }
+            Way::Local(local) => {
+                for subscription in &local.subscriptions {
+                    if let Some(sink) = self.sinks.get_mut(subscription) {
+                        sink.count(reason, samples);
+                    }
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, way: &mut Way, sample: &Sample) {
+        match way {
+            Way::Stream(link, index) => self.queue(*link, *index, sample),
+            Way::Local(local) => {
+                let duplicate = sample.seq < local.next_seq;
+                local.next_seq = local.next_seq.max(sample.seq + 1);
+                for subscription in &local.subscriptions {
+                    let Some(sink) = self.sinks.get_mut(subscription) else { continue };
+                    if duplicate {
+                        sink.count(DropReason::Duplicate, 1);
+                    } else {
+                        sink.deliver(self.now, local.publisher, local.late, sample);
+                    }
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, link: usize, index: StreamIndex, sample: &Sample) {
+        let Some(end) = self.links.get_mut(link) else { return };
+        let Some(ring) = end.rings.get_mut(&index) else { return };
+        ring.pushed += 1;
+        if ring.waiting.len() < RING_MAX {
+            ring.waiting.push_back(sample.clone());
+            end.drain(self.now, index);
+        } else {
+            ring.full += 1;
+            end.link.handle_dropped(index, DropReason::QueueFull, 1);
+        }
+    }
+
+    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: &Sample) {
+        let Some(mut scaler) = self.scalers.remove(&place) else { return };
+        match &mut scaler.waiting {
+            Some(job) if job.sample.seq == sample.seq => {
+                job.keys.insert(key);
+            }
+            waiting => {
+                let job = Job { sample: sample.clone(), keys: BTreeSet::from([key]) };
+                if let Some(older) = waiting.replace(job) {
+                    self.lose(&scaler, &older, DropReason::ScalerBusy);
+                }
+            }
+        }
+        self.scalers.insert(place, scaler);
+    }
+
+    fn lose(&mut self, scaler: &Scaler, job: &Job, reason: DropReason) {
+        for way in job.keys.iter().filter_map(|key| scaler.ways.get(key)) {
+            self.count_on(way, reason, 1);
+        }
+    }
+
+    /// Lets every scaler do what it has to do by now; true if one did anything.
+    pub(super) fn scale(&mut self) -> bool {
+        let mut moved = false;
+        let places: Vec<ScaleKey> = self.scalers.keys().copied().collect();
+        for place in places {
+            let Some(mut scaler) = self.scalers.remove(&place) else { continue };
+            if let Some((_, job)) = scaler.busy.take_if(|(until, _)| *until <= self.now) {
+                self.serve(&mut scaler, &job, place.1);
+                moved = true;
+            }
+            if scaler.busy.is_none()
+                && let Some(job) = scaler.waiting.take()
+            {
+                scaler.busy = Some((self.now + self.service, job));
+                moved = true;
+            }
+            self.scalers.insert(place, scaler);
+        }
+        moved
+    }
+
+    /// The toy: a picture of w×h is the first w·h bytes of a larger one.
+    fn serve(&mut self, scaler: &mut Scaler, job: &Job, size: Size) {
+        let bytes = usize::try_from(size.pixels()).unwrap_or(usize::MAX);
+        if job.sample.payload.len() < bytes {
+            self.lose(scaler, job, DropReason::CannotScale);
+            return;
+        }
+        let scaled = Sample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
+        for key in &job.keys {
+            if let Some(way) = scaler.ways.get_mut(key) {
+                self.leave(way, &scaled);
+            }
+        }
+    }
+}
+
+/// What arrived of one stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrived {
+    pub(super) whole: u64,
+    pub(super) lost: Drops,
+}

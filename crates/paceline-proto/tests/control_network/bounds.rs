@@ -1,0 +1,96 @@
+//! Nothing grows without bound.
+
+use crate::net::{Net, all, camera, id, link};
+use bytes::Bytes;
+use paceline_proto::control::{Control, NAME_BYTES_MAX, NODES_MAX, Output, PUBLISHERS_MAX};
+use paceline_proto::wire::WireError;
+use paceline_sched::Instant;
+use proptest::prelude::*;
+
+/// What a node that has just met `to` sends to show itself.
+fn introduction(node: usize, to: usize) -> Bytes {
+    let mut stranger = Control::new(id(node), "stranger");
+    let mut peer = Control::new(id(to), "peer");
+    stranger.handle_hop_up(Instant::ZERO, id(to), link("eth", None));
+    peer.handle_hop_up(Instant::ZERO, id(node), link("eth", None));
+    let digest = core::iter::from_fn(|| peer.poll_output()).find_map(|output| match output {
+        Output::Send { message, .. } => Some(message),
+        _ => None,
+    });
+    core::iter::from_fn(|| stranger.poll_output()).for_each(drop);
+    stranger.handle_message(Instant::ZERO, id(to), digest.unwrap()).unwrap();
+    let snapshot = core::iter::from_fn(|| stranger.poll_output()).find_map(|output| match output {
+        Output::Send { message, .. } => Some(message),
+        _ => None,
+    });
+    snapshot.unwrap()
+}
+
+#[test]
+fn a_full_registry_makes_room_only_at_the_cost_of_what_can_not_be_reached() {
+    let mut net = Net::chain(2);
+    for node in 2..NODES_MAX + 100 {
+        let snapshot = introduction(node, node + 1);
+        net.nodes[0].handle_message(net.now, id(1), snapshot).unwrap();
+    }
+    net.drain(0);
+    assert_eq!(net.names(0), ["node0", "node1"]);
+    assert_eq!(net.nodes[0].rejected(), 0);
+    net.settle();
+    net.assert_converged();
+}
+
+#[test]
+fn more_publishers_than_a_record_holds_are_rejected_and_counted() {
+    let mut node = Control::new(id(0), "node");
+    for _ in 0..PUBLISHERS_MAX {
+        node.publish(Instant::ZERO, camera("camera"));
+    }
+    assert_eq!(node.rejected(), 0);
+    node.publish(Instant::ZERO, camera("camera"));
+    assert_eq!(node.rejected(), 1);
+    let publishers: usize = node.nodes().map(|view| view.publishers.len()).sum();
+    assert_eq!(publishers, PUBLISHERS_MAX);
+}
+
+#[test]
+fn long_names_are_cut_at_a_letter() {
+    let node = Control::new(id(0), &"ö".repeat(NAME_BYTES_MAX));
+    assert_eq!(node.nodes().next().unwrap().name, "ö".repeat(NAME_BYTES_MAX / 2));
+}
+
+#[test]
+fn a_message_that_is_not_understood_changes_nothing() {
+    let mut net = Net::chain(2);
+    let before = net.listing(0);
+    let error = net.nodes[0].handle_message(net.now, id(1), Bytes::from_static(&[99]));
+    assert_eq!(error, Err(WireError::Invalid("control message")));
+    assert_eq!(net.nodes[0].rejected(), 1);
+    assert_eq!(net.nodes[0].poll_output(), None);
+    assert_eq!(net.listing(0), before);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_leave_a_node_that_works(
+        messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..20),
+        kinds in prop::collection::vec(1u8..7, 20),
+        known in any::<bool>(),
+    ) {
+        let mut net = Net::chain(2);
+        for (mut bytes, kind) in messages.into_iter().zip(kinds) {
+            bytes.insert(0, kind);
+            if known && bytes.len() > 9 {
+                bytes[1..9].copy_from_slice(&id(1).0.to_le_bytes());
+            }
+            let _ = net.nodes[0].handle_message(net.now, id(1), bytes.into());
+            while net.nodes[0].poll_output().is_some() {}
+        }
+        let user = net.nodes[0].subscribe(net.now, all("camera"));
+        let publisher = net.nodes[0].publish(net.now, camera("camera"));
+        let heard = core::iter::from_fn(|| net.nodes[0].poll_output()).any(|output| {
+            output == Output::Subscribed { subscription: user, publishers: vec![publisher] }
+        });
+        prop_assert!(heard);
+    }
+}

@@ -1,0 +1,168 @@
+//! All nodes come to know the same.
+
+use crate::net::{Net, all, camera, id};
+use paceline_proto::SubscriptionId;
+use paceline_sched::{Duration, Instant};
+
+#[test]
+fn chains_rings_and_stars_converge_without_any_time() {
+    for hops in [
+        vec![(0, 1), (1, 2), (2, 3)],
+        vec![(0, 1), (1, 2), (2, 3), (3, 0)],
+        vec![(0, 1), (0, 2), (0, 3)],
+        vec![(3, 2), (1, 0), (2, 1)],
+    ] {
+        let mut net = Net::joined(4, &hops);
+        net.assert_converged();
+        net.publish(3, camera("robot/camera"));
+        net.subscribe(1, all("robot/**"));
+        net.settle();
+        net.assert_converged();
+        net.assert_delivered();
+        assert_eq!(net.names(1), ["node0", "node1", "node2", "node3"]);
+    }
+}
+
+#[test]
+fn a_change_costs_one_small_message_per_hop_of_a_tree() {
+    let mut net = Net::chain(4);
+    net.messages = 0;
+    net.publish(0, camera("robot/camera"));
+    net.settle();
+    assert_eq!(net.messages, 3);
+}
+
+#[test]
+fn users_hear_of_each_other_coming_and_going() {
+    let mut net = Net::chain(3);
+    let subscription = net.subscribe(2, all("robot/*"));
+    let left = net.publish(0, camera("robot/left"));
+    net.settle();
+    assert_eq!(net.heard(subscription), [left]);
+    assert_eq!(net.seen[0].matching.get(&left), Some(&true));
+    let right = net.publish(1, camera("robot/right"));
+    net.settle();
+    assert_eq!(net.heard(subscription), [left, right]);
+    net.nodes[0].unpublish(net.now, left);
+    net.drain(0);
+    net.settle();
+    assert_eq!(net.heard(subscription), [right]);
+    net.unsubscribe(subscription);
+    net.settle();
+    assert_eq!(net.seen[1].matching.get(&right), Some(&false));
+    assert!(net.seen.iter().all(|seen| seen.installed.is_empty()));
+}
+
+#[test]
+fn a_node_that_is_cut_off_is_ignored_at_once_and_forgotten_later() {
+    let mut net = Net::chain(3);
+    let publisher = net.publish(2, camera("camera"));
+    let subscription = net.subscribe(0, all("camera"));
+    net.settle();
+    assert_eq!(net.heard(subscription), [publisher]);
+    net.part(1, 2);
+    net.settle();
+    assert_eq!(net.names(0), ["node0", "node1"]);
+    assert!(net.heard(subscription).is_empty());
+    net.assert_converged();
+    assert!(net.nodes[2].poll_timeout() <= net.now + Duration::from_secs(30));
+    net.run(Duration::from_secs(31));
+    // Alone and with nothing left to forget there is nothing to wake up for.
+    assert_eq!(net.nodes[2].poll_timeout(), Instant::FAR);
+    net.join(1, 2);
+    net.settle();
+    assert_eq!(net.heard(subscription), [publisher]);
+    net.assert_converged();
+}
+
+#[test]
+fn nothing_dead_lives_on_between_those_who_remember() {
+    let mut net = Net::joined(4, &[(0, 1), (1, 2), (2, 0), (2, 3)]);
+    net.part(2, 3);
+    net.settle();
+    for _ in 0..20 {
+        // Links that come and go while the dead node is remembered here and forgotten there.
+        net.run(Duration::from_secs(3));
+        net.part(0, 1);
+        net.run(Duration::from_secs(1));
+        net.join(0, 1);
+    }
+    net.run(Duration::from_secs(31));
+    net.part(0, 1);
+    net.part(0, 2);
+    net.run(Duration::from_secs(31));
+    assert_eq!(net.nodes[0].poll_timeout(), Instant::FAR, "node 0 remembers nobody");
+}
+
+#[test]
+fn what_was_lost_with_a_hop_comes_when_it_is_back() {
+    let mut net = Net::chain(3);
+    net.publish(0, camera("camera"));
+    net.subscribe(2, all("camera"));
+    // Both are on their way and get lost.
+    net.part(0, 1);
+    net.publish(0, camera("arm"));
+    net.join(0, 1);
+    net.settle();
+    net.assert_converged();
+    net.assert_delivered();
+}
+
+#[test]
+fn a_hop_that_only_one_side_saw_go_down_heals_within_a_second() {
+    let mut net = Net::chain(3);
+    net.run(Duration::from_secs(2));
+    net.queues.clear();
+    net.nodes[0].handle_hop_down(net.now, id(1));
+    net.up.remove(&(0, 1));
+    net.drain(0);
+    net.publish(0, camera("camera"));
+    net.subscribe(2, all("camera"));
+    net.settle();
+    net.up.insert((0, 1));
+    net.nodes[0].handle_hop_up(net.now, id(1), crate::net::link("eth", None));
+    net.drain(0);
+    net.run(Duration::from_secs(1));
+    net.assert_converged();
+    net.assert_delivered();
+}
+
+#[test]
+fn a_digest_mends_what_got_lost_on_the_way() {
+    let mut net = Net::chain(3);
+    net.publish(0, camera("camera"));
+    net.queues.clear();
+    net.run(Duration::from_secs(6));
+    net.assert_converged();
+}
+
+#[test]
+fn repeated_and_reordered_messages_do_no_harm() {
+    let mut net = Net::chain(2);
+    for n in 0..6 {
+        net.publish(0, camera(&format!("camera/{n}")));
+    }
+    let queue = net.queues.get_mut(&(0, 1)).unwrap();
+    let twice = queue.clone();
+    queue.make_contiguous().reverse();
+    queue.extend(twice);
+    net.settle();
+    net.assert_converged();
+}
+
+#[test]
+fn unknown_users_and_strangers_change_nothing() {
+    let mut net = Net::chain(2);
+    let before = net.listing(0);
+    let now = net.now;
+    let nobody = SubscriptionId { node: id(0), index: 7 };
+    net.nodes[0].unsubscribe(now, nobody);
+    net.nodes[0].update_subscription(now, nobody, all("camera"));
+    net.nodes[0].handle_hop_down(now, id(9));
+    let mut stranger = Net::chain(2);
+    stranger.publish(1, camera("camera"));
+    let message = stranger.queues[&(1, 0)][0].clone();
+    net.nodes[0].handle_message(now, id(9), message).unwrap();
+    net.drain(0);
+    assert_eq!(net.listing(0), before);
+}

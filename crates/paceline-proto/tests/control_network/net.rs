@@ -1,0 +1,251 @@
+//! A small network: the messages of each hop wait in a queue until they are delivered.
+
+use bytes::Bytes;
+use core::num::NonZeroU32;
+use paceline_proto::control::{
+    Control, HopInfo, Output, OutputPlan, PublisherSpec, Refusal, SourceKey, SubscriptionSpec,
+};
+use paceline_proto::{
+    Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
+};
+use paceline_sched::{Capacity, Duration, Instant, Late};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// What a node put out last, by what it is about.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) installed: BTreeMap<SourceKey, (Arc<PublisherSpec>, Vec<OutputPlan>)>,
+    pub(crate) installs: usize,
+    pub(crate) matching: BTreeMap<PublisherId, bool>,
+    pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    pub(crate) refused: Vec<Refusal>,
+    pub(crate) status_wanted: Vec<(u64, NodeId)>,
+    pub(crate) status: Vec<(u64, NodeId, Bytes)>,
+}
+
+pub(crate) struct Net {
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Control>,
+    pub(crate) seen: Vec<Seen>,
+    pub(crate) queues: BTreeMap<(usize, usize), VecDeque<Bytes>>,
+    pub(crate) up: BTreeSet<(usize, usize)>,
+    pub(crate) messages: usize,
+}
+
+pub(crate) fn id(node: usize) -> NodeId {
+    NodeId(node as u64 + 1)
+}
+
+pub(crate) fn index(node: NodeId) -> usize {
+    usize::try_from(node.0 - 1).unwrap()
+}
+
+pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
+    let capacity = bytes_per_s.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap());
+    HopInfo { link_name: name.into(), capacity }
+}
+
+impl Net {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self {
+            now: Instant::from_millis(1),
+            nodes: (0..nodes).map(|n| Control::new(id(n), &format!("node{n}"))).collect(),
+            seen: (0..nodes).map(|_| Seen::default()).collect(),
+            queues: BTreeMap::new(),
+            up: BTreeSet::new(),
+            messages: 0,
+        }
+    }
+
+    /// A network with these hops, settled.
+    pub(crate) fn joined(nodes: usize, hops: &[(usize, usize)]) -> Self {
+        let mut net = Self::new(nodes);
+        for &(one, other) in hops {
+            net.join(one, other);
+        }
+        net.settle();
+        net
+    }
+
+    pub(crate) fn chain(nodes: usize) -> Self {
+        let hops: Vec<_> = (1..nodes).map(|n| (n - 1, n)).collect();
+        Self::joined(nodes, &hops)
+    }
+
+    pub(crate) fn join(&mut self, one: usize, other: usize) {
+        self.join_over(one, other, link("eth", None), link("eth", None));
+    }
+
+    pub(crate) fn join_over(&mut self, one: usize, other: usize, out: HopInfo, back: HopInfo) {
+        for (from, to, hop) in [(one, other, out), (other, one, back)] {
+            self.up.insert((from, to));
+            self.nodes[from].handle_hop_up(self.now, id(to), hop);
+            self.drain(from);
+        }
+    }
+
+    /// Messages under way are lost.
+    pub(crate) fn part(&mut self, one: usize, other: usize) {
+        for (from, to) in [(one, other), (other, one)] {
+            self.up.remove(&(from, to));
+            self.queues.remove(&(from, to));
+            self.nodes[from].handle_hop_down(self.now, id(to));
+            self.drain(from);
+        }
+    }
+
+    pub(crate) fn drain(&mut self, node: usize) {
+        let mut sending = false;
+        while let Some(output) = self.nodes[node].poll_output() {
+            let seen = &mut self.seen[node];
+            assert!(!sending || matches!(output, Output::Send { .. }), "{output:?} after a send");
+            match output {
+                Output::Send { hop, message } => {
+                    sending = true;
+                    assert!(self.up.contains(&(node, index(hop))), "sent to a hop that is down");
+                    self.queues.entry((node, index(hop))).or_default().push_back(message);
+                }
+                Output::Install { source, publisher, outputs } => {
+                    seen.installs += 1;
+                    if outputs.is_empty() {
+                        assert!(seen.installed.remove(&source).is_some(), "removed nothing");
+                    } else {
+                        let now = (publisher, outputs);
+                        let before = seen.installed.insert(source, now.clone());
+                        assert_ne!(before, Some(now), "installed twice");
+                    }
+                }
+                Output::Matching { publisher, matching } => {
+                    assert_ne!(seen.matching.insert(publisher, matching).unwrap_or(false), matching);
+                }
+                Output::Subscribed { subscription, publishers } => {
+                    let before = seen.heard.insert(subscription, publishers.clone());
+                    assert_ne!(before.unwrap_or_default(), publishers);
+                }
+                Output::Refused { subscription, publisher, refusal } => {
+                    assert_eq!(
+                        (refusal.subscription, refusal.publisher),
+                        (subscription, publisher)
+                    );
+                    seen.refused.push(refusal);
+                }
+                Output::StatusWanted { request, from } => seen.status_wanted.push((request, from)),
+                Output::Status { request, node, rows } => seen.status.push((request, node, rows)),
+            }
+        }
+    }
+
+    /// Delivers the oldest message of a hop.
+    pub(crate) fn deliver(&mut self, from: usize, to: usize) -> bool {
+        let Some(message) = self.queues.get_mut(&(from, to)).and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        self.messages += 1;
+        self.nodes[to].handle_message(self.now, id(from), message).unwrap();
+        self.drain(to);
+        true
+    }
+
+    /// Delivers until no message is left, without time going by.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let ready = self.queues.iter().find(|(_, queue)| !queue.is_empty()).map(|(&hop, _)| hop);
+            let Some((from, to)) = ready else { return };
+            self.deliver(from, to);
+        }
+        panic!("the nodes never stop talking");
+    }
+
+    /// Lets time go by, with every message delivered at once.
+    pub(crate) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.settle();
+        loop {
+            let next = self.nodes.iter().map(Control::poll_timeout).min().unwrap();
+            if next > end {
+                break;
+            }
+            self.now = self.now.max(next);
+            for node in 0..self.nodes.len() {
+                if self.nodes[node].poll_timeout() <= self.now {
+                    self.nodes[node].handle_timeout(self.now);
+                    assert!(self.nodes[node].poll_timeout() >= self.now);
+                    self.drain(node);
+                    assert!(self.nodes[node].poll_timeout() > self.now, "asks for the same time");
+                }
+            }
+            self.settle();
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn publish(&mut self, node: usize, spec: PublisherSpec) -> PublisherId {
+        let id = self.nodes[node].publish(self.now, spec);
+        self.drain(node);
+        id
+    }
+
+    pub(crate) fn subscribe(&mut self, node: usize, spec: SubscriptionSpec) -> SubscriptionId {
+        let id = self.nodes[node].subscribe(self.now, spec);
+        self.drain(node);
+        id
+    }
+
+    pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {
+        let node = index(id.node);
+        self.nodes[node].unsubscribe(self.now, id);
+        self.drain(node);
+    }
+
+    /// What a node knows, to compare with what another knows.
+    pub(crate) fn listing(&self, node: usize) -> Vec<String> {
+        self.nodes[node].nodes().map(|view| format!("{view:?}")).collect()
+    }
+
+    pub(crate) fn names(&self, node: usize) -> Vec<String> {
+        self.nodes[node].nodes().map(|view| view.name.to_owned()).collect()
+    }
+
+    pub(crate) fn outputs(&self, node: usize, publisher: PublisherId, form: Form) -> &[OutputPlan] {
+        let installed = self.seen[node].installed.get(&SourceKey { publisher, form });
+        installed.map_or(&[], |(_, outputs)| outputs)
+    }
+
+    pub(crate) fn heard(&self, subscription: SubscriptionId) -> &[PublisherId] {
+        self.seen[index(subscription.node)].heard.get(&subscription).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// 25 pictures a second of 10,900 bytes: 300,000 bytes/s on the wire.
+pub(crate) fn camera(tag: &str) -> PublisherSpec {
+    PublisherSpec {
+        tag: Tag::new(tag).unwrap(),
+        kind: Kind::Picture,
+        encoding: Encoding::Jpeg,
+        period: Some(Duration::from_millis(40)),
+        late: Late::Drop,
+        size: Some(Size { width: 640, height: 480 }),
+        bytes_max: Some(10_900),
+    }
+}
+
+/// Everything of `pattern`, best effort.
+pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
+    SubscriptionSpec {
+        pattern: Pattern::new(pattern).unwrap(),
+        form: Form::FULL,
+        within: None,
+        loss: None,
+        proxy: Proxy::Publisher,
+    }
+}
+
+/// Everything of `pattern` within 90 ms.
+pub(crate) fn promised(pattern: &str) -> SubscriptionSpec {
+    SubscriptionSpec { within: Some(Duration::from_millis(90)), ..all(pattern) }
+}
+
+pub(crate) fn one_in(n: u32) -> Form {
+    Form { rate: Rate::Every(NonZeroU32::new(n).unwrap()), size: None }
+}

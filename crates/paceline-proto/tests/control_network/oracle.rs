@@ -1,0 +1,117 @@
+//! What must be true of a settled network, computed the plain way.
+
+use crate::net::{Net, id, index};
+use paceline_proto::control::{SourceKey, Target};
+use paceline_proto::{Form, PublisherId, SubscriptionId};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Net {
+    /// The nodes that `node` is joined to, over any number of hops.
+    fn component(&self, node: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::from([node]);
+        loop {
+            let further: BTreeSet<usize> =
+                self.up.iter().filter(|(from, _)| found.contains(from)).map(|&(_, to)| to).collect();
+            if further.is_subset(&found) {
+                return found;
+            }
+            found.extend(further);
+        }
+    }
+
+    /// Every node lists exactly the nodes it is joined to, each as that node lists itself.
+    pub(crate) fn assert_converged(&self) {
+        for node in 0..self.nodes.len() {
+            let component = self.component(node);
+            let listed: BTreeSet<usize> =
+                self.nodes[node].nodes().map(|view| index(view.id)).collect();
+            assert_eq!(listed, component, "what node {node} lists");
+            let first = component.first().copied().unwrap();
+            assert_eq!(self.listing(node), self.listing(first), "nodes {node} and {first}");
+            let own = self.nodes[node].nodes().find(|view| view.id == id(node)).unwrap();
+            let hops: BTreeSet<(usize, usize)> =
+                own.neighbours.keys().map(|&hop| (node, index(hop))).collect();
+            let up = self.up.iter().copied().filter(|(from, _)| *from == node).collect();
+            assert_eq!(hops, up);
+        }
+    }
+
+    /// Follows each publisher's samples through what is installed: each subscription that matches
+    /// and is not refused gets them once, in its form, and nothing goes over a hop twice.
+    pub(crate) fn assert_delivered(&self) {
+        for node in 0..self.nodes.len() {
+            let own = self.nodes[node].nodes().find(|view| view.id == id(node)).unwrap();
+            for &publisher in own.publishers.keys() {
+                let got = self.follow(publisher);
+                assert_eq!(got, self.wanted(publisher), "samples of {publisher}");
+                let matching = self.seen[node].matching.get(&publisher).copied();
+                assert_eq!(matching.unwrap_or(false), !got.is_empty());
+            }
+        }
+        self.assert_nothing_stale();
+    }
+
+    fn follow(&self, publisher: PublisherId) -> BTreeMap<SubscriptionId, Form> {
+        let mut got = BTreeMap::new();
+        let mut visited = BTreeSet::new();
+        let mut waiting = vec![(index(publisher.node), Form::FULL)];
+        while let Some((node, form)) = waiting.pop() {
+            assert!(visited.insert((node, form)), "{form} of {publisher} twice at {node}");
+            for output in self.outputs(node, publisher, form) {
+                let scaled = if output.scale == Form::FULL { form } else { output.scale };
+                assert_eq!(scaled, output.form, "the scaling gives the form that leaves");
+                match output.target {
+                    Target::Hop(hop) => waiting.push((index(hop), output.form)),
+                    Target::Local => {
+                        for &subscription in &output.subscriptions {
+                            assert_eq!(index(subscription.node), node);
+                            assert_eq!(got.insert(subscription, output.form), None);
+                        }
+                    }
+                }
+            }
+        }
+        got
+    }
+
+    fn wanted(&self, publisher: PublisherId) -> BTreeMap<SubscriptionId, Form> {
+        let mut wanted = BTreeMap::new();
+        let node = index(publisher.node);
+        let views: Vec<_> = self.nodes[node].nodes().collect();
+        let own = views.iter().find(|view| view.id == publisher.node).unwrap();
+        let spec = &own.publishers[&publisher];
+        for view in &views {
+            for (&subscription, request) in view.subscriptions {
+                let refused =
+                    views.iter().any(|view| view.refusals.contains_key(&(subscription, publisher)));
+                let hears = self.heard(subscription).contains(&publisher);
+                let wants = request.pattern.matches(&spec.tag) && !refused;
+                assert_eq!(hears, wants, "{subscription} hears {publisher}");
+                if wants {
+                    wanted.insert(subscription, spec.form_of(request.form));
+                }
+            }
+        }
+        wanted
+    }
+
+    /// Every installed source is one that samples arrive for.
+    fn assert_nothing_stale(&self) {
+        for (node, seen) in self.seen.iter().enumerate() {
+            for SourceKey { publisher, form } in seen.installed.keys() {
+                let from = |other: usize| {
+                    let installed = self.seen[other].installed.iter();
+                    installed.filter(|(source, _)| source.publisher == *publisher).any(
+                        |(_, (_, outputs))| {
+                            outputs.iter().any(|output| {
+                                output.target == Target::Hop(id(node)) && output.form == *form
+                            })
+                        },
+                    )
+                };
+                let here = index(publisher.node) == node && *form == Form::FULL;
+                assert!(here || (0..self.nodes.len()).any(from), "{form} of {publisher} at {node}");
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Random networks, random changes, random order of delivery.
+
+use crate::net::{Net, all, camera, link, one_in, promised};
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::{Form, Proxy, Size, SubscriptionId};
+use paceline_sched::Duration;
+use proptest::prelude::*;
+
+const NODES: usize = 6;
+const TAGS: [&str; 3] = ["robot/left", "robot/right", "arm"];
+const PATTERNS: [&str; 4] = ["robot/left", "robot/*", "**", "arm"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Join(usize, usize, Option<u64>),
+    Part(usize, usize),
+    Publish(usize, usize),
+    Subscribe(usize, SubscriptionSpec),
+    Unsubscribe(prop::sample::Index),
+    Update(prop::sample::Index, SubscriptionSpec),
+    /// Delivers up to this many messages of the hop at this place.
+    Deliver(prop::sample::Index, usize),
+    Repeat(prop::sample::Index),
+    Swap(prop::sample::Index),
+    Lose(prop::sample::Index),
+}
+
+fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
+    let form = prop_oneof![
+        Just(Form::FULL),
+        (1u32..4).prop_map(one_in),
+        Just(Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL }),
+        Just(Form { size: Some(Size { width: 640, height: 480 }), ..Form::FULL }),
+        Just(Form { size: Some(Size { width: 1_000, height: 10 }), ..Form::FULL }),
+    ];
+    let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
+    (0..PATTERNS.len(), form, proxy, any::<bool>()).prop_map(|(pattern, form, proxy, contract)| {
+        let pattern = PATTERNS[pattern];
+        let spec = if contract { promised(pattern) } else { all(pattern) };
+        SubscriptionSpec { form, proxy, ..spec }
+    })
+}
+
+fn step(chaos: bool) -> impl Strategy<Value = Step> {
+    let node = || 0..NODES;
+    let any = || any::<prop::sample::Index>();
+    let capacity = prop::option::of(prop::sample::select(vec![200_000u64, 400_000, 1_000_000]));
+    prop_oneof![
+        4 => (node(), node(), capacity).prop_map(|(a, b, capacity)| Step::Join(a, b, capacity)),
+        1 => (node(), node()).prop_map(|(a, b)| Step::Part(a, b)),
+        2 => (node(), 0..TAGS.len()).prop_map(|(node, tag)| Step::Publish(node, tag)),
+        3 => (node(), subscription()).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
+        1 => any().prop_map(Step::Unsubscribe),
+        1 => (any(), subscription()).prop_map(|(which, spec)| Step::Update(which, spec)),
+        8 => (any(), 1..6usize).prop_map(|(hop, count)| Step::Deliver(hop, count)),
+        i32::from(chaos).unsigned_abs() => any().prop_map(Step::Repeat),
+        i32::from(chaos).unsigned_abs() => any().prop_map(Step::Swap),
+        i32::from(chaos).unsigned_abs() => any().prop_map(Step::Lose),
+    ]
+}
+
+/// The hop at a place among those with messages under way.
+fn busy(net: &Net, at: prop::sample::Index) -> Option<(usize, usize)> {
+    let busy: Vec<_> = net.queues.iter().filter(|(_, queue)| !queue.is_empty()).collect();
+    (!busy.is_empty()).then(|| *busy[at.index(busy.len())].0)
+}
+
+fn make(net: &mut Net, users: &mut Vec<SubscriptionId>, step: Step) {
+    match step {
+        Step::Join(a, b, capacity) if a != b => {
+            net.join_over(a, b, link("radio", capacity), link(&format!("to{a}"), capacity));
+        }
+        Step::Part(a, b) if a != b => net.part(a, b),
+        Step::Join(..) | Step::Part(..) => {}
+        Step::Publish(node, tag) => {
+            let spec: PublisherSpec = camera(TAGS[tag]);
+            net.publish(node, spec);
+        }
+        Step::Subscribe(node, spec) => users.push(net.subscribe(node, spec)),
+        Step::Unsubscribe(which) if !users.is_empty() => {
+            net.unsubscribe(users.swap_remove(which.index(users.len())));
+        }
+        Step::Update(which, spec) if !users.is_empty() => {
+            let user = users[which.index(users.len())];
+            let node = crate::net::index(user.node);
+            net.nodes[node].update_subscription(net.now, user, spec);
+            net.drain(node);
+        }
+        Step::Unsubscribe(_) | Step::Update(..) => {}
+        Step::Deliver(hop, count) => {
+            if let Some((from, to)) = busy(net, hop) {
+                for _ in 0..count {
+                    net.deliver(from, to);
+                }
+            }
+        }
+        Step::Repeat(hop) => {
+            let queue = busy(net, hop).and_then(|hop| net.queues.get_mut(&hop));
+            if let Some((queue, first)) = queue.and_then(|q| q.front().cloned().map(|m| (q, m))) {
+                queue.push_back(first);
+            }
+        }
+        Step::Swap(hop) => {
+            if let Some(queue) = busy(net, hop).and_then(|hop| net.queues.get_mut(&hop)) {
+                let last = queue.len() - 1;
+                queue.swap(0, last);
+            }
+        }
+        Step::Lose(hop) => {
+            if let Some(queue) = busy(net, hop).and_then(|hop| net.queues.get_mut(&hop)) {
+                queue.pop_front();
+            }
+        }
+    }
+}
+
+fn after(steps: Vec<Step>) -> Net {
+    let mut net = Net::new(NODES);
+    let mut users = Vec::new();
+    for step in steps {
+        make(&mut net, &mut users, step);
+    }
+    net
+}
+
+/// What is promised on a link never exceeds it, and refusing comes to an end.
+fn assert_admitted(net: &mut Net) {
+    net.run(Duration::from_secs(120));
+    let quiet: Vec<usize> = net.seen.iter().map(|seen| seen.installs).collect();
+    let listing = net.listing(0);
+    net.run(Duration::from_secs(60));
+    assert_eq!(quiet, net.seen.iter().map(|seen| seen.installs).collect::<Vec<_>>());
+    assert_eq!(listing, net.listing(0));
+    net.assert_converged();
+    net.assert_delivered();
+    net.assert_within_capacity();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false), 1..80)) {
+        let mut net = after(steps);
+        net.run(Duration::from_secs(1));
+        net.assert_converged();
+        net.assert_delivered();
+        net.assert_within_capacity();
+        assert_admitted(&mut net);
+    }
+
+    #[test]
+    fn faults_are_mended_by_digests(steps in prop::collection::vec(step(true), 1..80)) {
+        let mut net = after(steps);
+        net.run(Duration::from_secs(11));
+        net.assert_converged();
+        net.assert_delivered();
+        assert_admitted(&mut net);
+    }
+}

@@ -1,0 +1,222 @@
+//! Links that are too thin: who is refused, and when the refusal ends.
+
+use crate::net::{Net, all, camera, link, one_in, promised};
+use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target};
+use paceline_proto::{Form, PublisherId, Size, SubscriptionId};
+use paceline_sched::{Duration, LossTolerance};
+use std::collections::BTreeMap;
+
+impl Net {
+    /// On each link the sum of what is promised, computed the plain way from what is installed,
+    /// stays within 95 % of its capacity.
+    pub(crate) fn assert_within_capacity(&self) {
+        for (node, seen) in self.seen.iter().enumerate() {
+            let own = self.nodes[node].nodes().find(|view| crate::net::index(view.id) == node);
+            let hops = own.unwrap().neighbours;
+            let mut loads: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+            for (spec, outputs) in seen.installed.values() {
+                for output in outputs {
+                    let (Target::Hop(hop), Some(contract)) = (output.target, output.contract) else {
+                        continue;
+                    };
+                    let info = &hops[&hop];
+                    let Some(capacity) = info.capacity else { continue };
+                    let pixels = output.form.size.map_or(640 * 480, Size::pixels) as f64;
+                    let bytes = spec.bytes_max.unwrap() as f64 * pixels / (640.0 * 480.0);
+                    let wire = bytes + 110.0 * (bytes / 1_090.0).ceil();
+                    let period = contract.period.as_nanos() as f64 * 20.0 / 19.0 / 1e9;
+                    let kept = 1.0 - f64::from(contract.loss.x()) / f64::from(contract.loss.y());
+                    let limit = capacity.bytes_per_s() as f64 * 0.95;
+                    let entry = loads.entry(&info.link_name).or_insert((0.0, limit));
+                    entry.0 += wire / period * kept;
+                    entry.1 = entry.1.min(limit);
+                }
+            }
+            for (link, (load, limit)) in loads {
+                assert!(load <= limit + 1.0, "link {link} of {node}: {load} above {limit}");
+            }
+        }
+    }
+}
+
+/// A – B – C, where the link from B to C carries `bytes_per_s`.
+fn thin(bytes_per_s: u64) -> Net {
+    let mut net = Net::chain(2);
+    net.nodes.push(paceline_proto::control::Control::new(crate::net::id(2), "node2"));
+    net.seen.push(crate::net::Seen::default());
+    net.join_over(1, 2, link("radio", Some(bytes_per_s)), link("eth", None));
+    net.settle();
+    net
+}
+
+fn two(net: &mut Net) -> ([PublisherId; 2], [SubscriptionId; 2]) {
+    let publishers = [net.publish(0, camera("left")), net.publish(0, camera("right"))];
+    let first = net.subscribe(2, promised("right"));
+    net.settle();
+    let second = net.subscribe(2, promised("left"));
+    net.settle();
+    (publishers, [first, second])
+}
+
+#[test]
+fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
+    let mut net = thin(400_000);
+    let ([left, right], [first, second]) = two(&mut net);
+    assert_eq!(net.heard(first), [right]);
+    assert!(net.heard(second).is_empty());
+    let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
+    assert_eq!((refusal.subscription, refusal.publisher), (second, left));
+    assert_eq!(refusal.reason, RefusalReason::Capacity);
+    assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
+    assert_eq!(
+        refusal.to_string(),
+        "link 'radio' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for a \
+         lower rate, a smaller size or a higher loss tolerance"
+    );
+    // Nobody on the way carries it.
+    assert!(net.outputs(0, left, Form::FULL).is_empty());
+    assert_eq!(net.seen[0].matching.get(&left).copied().unwrap_or(false), false);
+    net.assert_converged();
+    net.assert_delivered();
+    net.assert_within_capacity();
+}
+
+#[test]
+fn a_place_is_kept_whoever_comes_later_with_a_smaller_number() {
+    let mut net = thin(400_000);
+    net.publish(0, camera("left"));
+    net.publish(0, camera("right"));
+    // The one that comes first has the larger id.
+    let gone = net.subscribe(2, all("nothing"));
+    let early = net.subscribe(2, promised("left"));
+    net.settle();
+    let now = net.now;
+    net.nodes[2].update_subscription(now, gone, promised("right"));
+    net.drain(2);
+    net.settle();
+    assert_eq!(net.heard(early).len(), 1);
+    assert!(net.heard(gone).is_empty());
+    // Who asks for more than there is does not push others out either.
+    net.nodes[2].update_subscription(now, early, promised("*"));
+    net.drain(2);
+    net.run(Duration::from_secs(10));
+    assert_eq!(net.heard(early).len() + net.heard(gone).len(), 1);
+    net.assert_within_capacity();
+}
+
+#[test]
+fn a_refusal_ends_when_there_is_room() {
+    let mut net = thin(400_000);
+    let ([left, _], [first, second]) = two(&mut net);
+    net.run(Duration::from_secs(3));
+    net.unsubscribe(first);
+    net.settle();
+    assert_eq!(net.heard(second), [left], "at once, as the refusal is not fresh");
+    net.assert_delivered();
+}
+
+#[test]
+fn a_fresh_refusal_is_kept_for_a_while_before_room_ends_it() {
+    let mut net = thin(400_000);
+    let ([left, _], [first, second]) = two(&mut net);
+    net.unsubscribe(first);
+    net.settle();
+    assert!(net.heard(second).is_empty());
+    net.run(Duration::from_millis(2_500));
+    assert_eq!(net.heard(second), [left]);
+}
+
+#[test]
+fn asking_for_less_ends_a_refusal_at_once() {
+    for less in [
+        SubscriptionSpec { form: one_in(5), ..promised("left") },
+        SubscriptionSpec { loss: LossTolerance::new(3, 4).ok(), ..promised("left") },
+        SubscriptionSpec {
+            form: Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL },
+            ..promised("left")
+        },
+        all("left"),
+    ] {
+        let mut net = thin(400_000);
+        let ([left, _], [_, second]) = two(&mut net);
+        let now = net.now;
+        net.nodes[2].update_subscription(now, second, less);
+        net.drain(2);
+        net.settle();
+        assert_eq!(net.heard(second), [left]);
+        net.assert_delivered();
+        net.assert_within_capacity();
+    }
+}
+
+#[test]
+fn a_thicker_link_ends_a_refusal_and_a_thinner_one_begins_it() {
+    let mut net = thin(400_000);
+    let (_, [first, second]) = two(&mut net);
+    net.join_over(1, 2, link("radio", Some(700_000)), link("eth", None));
+    net.settle();
+    assert_eq!(net.heard(first).len() + net.heard(second).len(), 2);
+    net.join_over(1, 2, link("radio", Some(300_000)), link("eth", None));
+    net.settle();
+    assert_eq!(net.heard(first).len() + net.heard(second).len(), 0);
+    net.part(1, 2);
+    net.settle();
+    let refusals: usize = net.nodes[1].nodes().map(|view| view.refusals.len()).sum();
+    assert_eq!(refusals, 0, "no way, no refusal");
+}
+
+#[test]
+fn streams_without_a_contract_or_a_known_load_are_not_refused() {
+    let mut net = thin(1_000);
+    net.publish(0, camera("left"));
+    net.publish(0, PublisherSpec { bytes_max: None, ..camera("right") });
+    let best_effort = net.subscribe(2, all("left"));
+    let unknown = net.subscribe(2, promised("right"));
+    net.settle();
+    assert_eq!(net.heard(best_effort).len() + net.heard(unknown).len(), 2);
+}
+
+#[test]
+fn subscriptions_that_share_a_stream_need_its_room_once() {
+    let mut net = thin(400_000);
+    net.publish(0, camera("left"));
+    for _ in 0..5 {
+        net.subscribe(2, promised("left"));
+    }
+    net.settle();
+    assert!(net.seen[2].refused.is_empty());
+    net.assert_within_capacity();
+}
+
+#[test]
+fn hops_over_one_link_share_its_capacity() {
+    let mut net = Net::new(3);
+    for far in [1, 2] {
+        net.join_over(0, far, link("radio", Some(400_000)), link("eth", None));
+    }
+    net.publish(0, camera("left"));
+    let users = [net.subscribe(1, promised("left")), net.subscribe(2, promised("left"))];
+    net.settle();
+    assert_eq!(users.iter().filter(|user| !net.heard(**user).is_empty()).count(), 1);
+    net.assert_within_capacity();
+}
+
+#[test]
+fn a_picture_is_not_made_larger() {
+    let mut net = Net::chain(3);
+    let publisher = net.publish(0, camera("left"));
+    let asked = Size { width: 1_280, height: 100 };
+    let form = Form { size: Some(asked), ..Form::FULL };
+    let user = net.subscribe(2, SubscriptionSpec { form, ..all("left") });
+    net.settle();
+    assert!(net.heard(user).is_empty());
+    let source = Size { width: 640, height: 480 };
+    assert_eq!(net.seen[2].refused[0].reason, RefusalReason::SizeAboveSource { asked, source });
+    let now = net.now;
+    let larger = PublisherSpec { size: Some(Size { width: 1_920, height: 1_080 }), ..camera("left") };
+    net.nodes[0].update_publisher(now, publisher, larger);
+    net.drain(0);
+    net.settle();
+    assert_eq!(net.heard(user), [publisher]);
+    net.assert_delivered();
+}

@@ -1,0 +1,265 @@
+//! The engine thread: one owner of `Control` and of everything that it installs.
+
+mod install;
+mod status;
+
+use super::clock;
+use super::egress::{LinkCommand, LinkHandle};
+use super::host::Host;
+use super::rx::{LinkRx, RxSources};
+use super::scaling::ScalePool;
+use super::sink::Sink;
+use super::source::PublisherShared;
+use super::transport::{Inbound, Transport};
+use crate::config::LinkConfig;
+use crate::status::NodeStatus;
+use crate::subscriber::SubscriberEvent;
+use bytes::Bytes;
+use install::{Outgoing, Slots};
+use paceline_proto::control::{
+    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec,
+};
+use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::{Duration, Instant};
+use status::{PendingStatus, Rates};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+
+/// Commands that wait for the engine; what a link brings beyond that is dropped and mended by the
+/// next digest.
+pub(crate) const COMMANDS_MAX: usize = 8_192;
+/// How often rates are computed and the host's place is tried.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What the engine is asked to do.
+pub(crate) enum Command {
+    Publish(PublisherSpec, Arc<PublisherShared>, Sender<PublisherId>),
+    UpdatePublisher(PublisherId, PublisherSpec),
+    Unpublish(PublisherId),
+    Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
+    Unsubscribe(SubscriptionId),
+    Found { link: usize, node: NodeId },
+    Hop { link: usize, node: NodeId, up: bool },
+    Message { from: NodeId, message: Bytes },
+    Status(std::time::Duration, Sender<Vec<NodeStatus>>),
+    Nodes(Sender<Vec<(NodeId, String)>>),
+    Close,
+}
+
+/// The way to the engine.
+#[derive(Clone)]
+pub(crate) struct Commands(SyncSender<Command>);
+
+impl Commands {
+    pub(crate) const fn new(sender: SyncSender<Command>) -> Self {
+        Self(sender)
+    }
+
+    /// From application threads: waits for room; false if the node is closed.
+    pub(crate) fn send(&self, command: Command) -> bool {
+        self.0.send(command).is_ok()
+    }
+
+    /// From data-path threads: never waits. The engine hears of it again if this is lost.
+    pub(crate) fn offer(&self, command: Command) {
+        if let Err(TrySendError::Full(_)) = self.0.try_send(command) {
+            tracing::warn!("the engine is behind by {COMMANDS_MAX} commands; one was dropped");
+        }
+    }
+}
+
+/// A link as the engine knows it.
+pub(crate) struct EngineLink {
+    pub(crate) config: LinkConfig,
+    pub(crate) handle: LinkHandle,
+    pub(crate) rx: Arc<LinkRx>,
+    pub(crate) slots: Slots,
+}
+
+/// The engine's state.
+pub(crate) struct Engine {
+    pub(crate) control: Control,
+    pub(crate) name: String,
+    pub(crate) inbox: Receiver<Command>,
+    pub(crate) links: Vec<EngineLink>,
+    /// The host's place, and which link is the host's own.
+    pub(crate) host: Option<(Host, usize)>,
+    pub(crate) sources: Arc<RxSources>,
+    pub(crate) pool: Arc<ScalePool>,
+    pub(crate) hops: BTreeMap<NodeId, usize>,
+    pub(crate) publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
+    pub(crate) sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
+    pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
+    pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    pub(crate) pending: Vec<PendingStatus>,
+    pub(crate) rates: Rates,
+    pub(crate) next_tick: Instant,
+}
+
+impl Engine {
+    /// Runs until the node is closed.
+    pub(crate) fn run(mut self) {
+        loop {
+            let now = clock::now();
+            let until = self.control.poll_timeout().min(self.next_tick);
+            let command = self.inbox.recv_timeout(until.since(now).into());
+            let now = clock::now();
+            match command {
+                Ok(Command::Close) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(command) => self.handle(now, command),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            // Whatever waits too belongs to the same change.
+            for _ in 0..COMMANDS_MAX {
+                match self.inbox.try_recv() {
+                    Ok(Command::Close) => return self.close(),
+                    Ok(command) => self.handle(now, command),
+                    Err(_) => break,
+                }
+            }
+            self.control.handle_timeout(now);
+            self.drain(now);
+            if now >= self.next_tick {
+                self.next_tick = now + TICK;
+                self.tick(now);
+            }
+        }
+        self.close();
+    }
+
+    fn handle(&mut self, now: Instant, command: Command) {
+        match command {
+            Command::Publish(spec, shared, reply) => {
+                let id = self.control.publish(now, spec);
+                self.publishers.insert(id, shared);
+                let _ = reply.send(id);
+            }
+            Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
+            Command::Unpublish(id) => {
+                self.control.unpublish(now, id);
+                self.drain(now);
+                self.publishers.remove(&id);
+            }
+            Command::Subscribe(spec, sink, reply) => {
+                let id = self.control.subscribe(now, spec);
+                self.sinks.insert(id, sink);
+                let _ = reply.send(id);
+            }
+            Command::Unsubscribe(id) => {
+                self.control.unsubscribe(now, id);
+                self.drain(now);
+                self.sinks.remove(&id);
+                self.heard.remove(&id);
+            }
+            Command::Found { link, node } => {
+                if let Some(link) = self.links.get(link) {
+                    link.handle.send(LinkCommand::Found(node));
+                }
+            }
+            Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
+            Command::Message { from, message } => {
+                if let Err(error) = self.control.handle_message(now, from, message) {
+                    tracing::warn!("control message from {from} not understood: {error}");
+                }
+            }
+            Command::Status(timeout, reply) => self.ask_status(now, timeout, reply),
+            Command::Nodes(reply) => {
+                let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
+                let _ = reply.send(nodes.collect());
+            }
+            Command::Close => {}
+        }
+    }
+
+    /// A node may be reached over two links for a moment (a takeover): the newer one counts.
+    fn handle_hop(&mut self, now: Instant, link: usize, node: NodeId, up: bool) {
+        let current = self.hops.get(&node).copied();
+        if up {
+            if current.is_some() {
+                self.control.handle_hop_down(now, node);
+                self.drain(now);
+            }
+            self.hops.insert(node, link);
+            let config = self.links.get(link).map(|link| &link.config);
+            let link_name = config.map(|config| config.name.clone()).unwrap_or_default();
+            let capacity = config.and_then(|config| config.capacity);
+            self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
+        } else if current == Some(link) {
+            self.control.handle_hop_down(now, node);
+            self.drain(now);
+            self.hops.remove(&node);
+        }
+    }
+
+    /// Carries out what `Control` decided.
+    fn drain(&mut self, now: Instant) {
+        while let Some(output) = self.control.poll_output() {
+            match output {
+                Output::Send { hop, message } => {
+                    let link = self.hops.get(&hop).and_then(|link| self.links.get(*link));
+                    if let Some(link) = link {
+                        link.handle.send(LinkCommand::Control(hop, message));
+                    }
+                }
+                Output::Install { source, publisher, outputs } => {
+                    self.install(source, &publisher, outputs);
+                }
+                Output::Matching { publisher, matching } => {
+                    if let Some(shared) = self.publishers.get(&publisher) {
+                        shared.matching.store(matching, Ordering::Release);
+                        shared.change.notify(usize::MAX);
+                    }
+                }
+                Output::Subscribed { subscription, publishers } => {
+                    if let Some(sink) = self.sinks.get(&subscription) {
+                        sink.tell(SubscriberEvent::Publishers(publishers.clone()));
+                    }
+                    self.heard.insert(subscription, publishers);
+                }
+                Output::Refused { subscription, publisher, refusal } => {
+                    if let Some(sink) = self.sinks.get(&subscription) {
+                        sink.tell(SubscriberEvent::Refused(publisher, refusal));
+                    }
+                }
+                Output::StatusWanted { request, from } => {
+                    let rows = super::report::encode(&self.own_status());
+                    self.control.handle_status(now, request, from, rows.into());
+                }
+                Output::Status { request, node, rows } => self.take_status(request, node, rows),
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.update_rates(now);
+        self.finish_statuses(now);
+        let Some((host, index)) = &mut self.host else { return };
+        if host.listens() || !host.try_take_over() {
+            return;
+        }
+        let Some(link) = self.links.get_mut(*index) else { return };
+        tracing::info!("this process is the host's node now");
+        link.config = LinkConfig::new(&link.config.name).listen(&host.endpoint());
+        let inbound: Arc<dyn Inbound> = link.rx.clone();
+        match Transport::open(self.control.me(), &link.config, inbound) {
+            Ok(transport) => link.handle.send(LinkCommand::Reopen(Box::new(transport))),
+            Err(error) => tracing::error!("cannot take over the host's node: {error}"),
+        }
+    }
+
+    fn close(&mut self) {
+        for link in &self.links {
+            link.handle.send(LinkCommand::Stop);
+        }
+        for sink in self.sinks.values() {
+            sink.close();
+        }
+        for publisher in self.publishers.values() {
+            publisher.closed.store(true, Ordering::Release);
+            publisher.change.notify(usize::MAX);
+        }
+        self.pool.close();
+    }
+}

@@ -1,0 +1,191 @@
+//! What the node says of itself, and what it learns of others.
+
+use super::super::report;
+use super::Engine;
+use crate::status::{
+    LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+};
+use bytes::Bytes;
+use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+/// Rates are taken over at least this long.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
+
+/// A question to every node that waits for its answers.
+pub(crate) struct PendingStatus {
+    requests: BTreeMap<u64, NodeId>,
+    found: Vec<NodeStatus>,
+    until: Instant,
+    reply: Sender<Vec<NodeStatus>>,
+}
+
+/// Samples per second of what this node publishes and delivers.
+#[derive(Default)]
+pub(crate) struct Rates {
+    since: Instant,
+    published: BTreeMap<PublisherId, (u64, u64)>,
+    delivered: BTreeMap<SubscriptionId, Delivered>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Delivered {
+    samples: u64,
+    millihertz: u64,
+    age_max: u64,
+}
+
+fn millihertz(samples: u64, over: Duration) -> u64 {
+    let scaled = u128::from(samples) * 1_000_000_000_000 / u128::from(over.as_nanos().max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+impl Engine {
+    pub(super) fn update_rates(&mut self, now: Instant) {
+        let over = now.since(self.rates.since);
+        if over < RATE_WINDOW {
+            return;
+        }
+        self.rates.since = now;
+        let old = std::mem::take(&mut self.rates.published);
+        for (id, shared) in &self.publishers {
+            let samples = shared.published.load(Ordering::Relaxed);
+            let before = old.get(id).map_or(0, |(samples, _)| *samples);
+            let rate = millihertz(samples.saturating_sub(before), over);
+            self.rates.published.insert(*id, (samples, rate));
+        }
+        let old = std::mem::take(&mut self.rates.delivered);
+        for (id, sink) in &self.sinks {
+            let samples = sink.counts.delivered.load(Ordering::Relaxed);
+            let before = old.get(id).map_or(0, |delivered| delivered.samples);
+            let millihertz = millihertz(samples.saturating_sub(before), over);
+            let age_max = sink.counts.age_max.swap(0, Ordering::Relaxed);
+            self.rates.delivered.insert(*id, Delivered { samples, millihertz, age_max });
+        }
+    }
+
+    pub(super) fn own_status(&self) -> NodeStatus {
+        let me = self.control.me();
+        let view = self.control.nodes().find(|node| node.id == me);
+        let publishers = view.iter().flat_map(|view| view.publishers).map(|(id, spec)| {
+            let shared = self.publishers.get(id);
+            PublisherStatus {
+                id: *id,
+                tag: spec.tag.clone(),
+                kind: spec.kind,
+                encoding: spec.encoding.as_str().to_owned(),
+                period: spec.period.map(Into::into),
+                published: shared.map_or(0, |s| s.published.load(Ordering::Relaxed)),
+                rate_millihertz: self.rates.published.get(id).map_or(0, |(_, rate)| *rate),
+                matching: shared.is_some_and(|s| s.matching.load(Ordering::Relaxed)),
+                drops: shared.map(|s| s.drops.load()).unwrap_or_default(),
+            }
+        });
+        NodeStatus {
+            id: me,
+            name: self.name.clone(),
+            publishers: publishers.collect(),
+            subscriptions: self.subscription_rows(),
+            links: self.links.iter().map(link_status).collect(),
+            drops: self.sources.drops.load(),
+        }
+    }
+
+    fn subscription_rows(&self) -> Vec<SubscriptionStatus> {
+        let mut rows: Vec<_> = self.sinks.iter().map(|(id, sink)| {
+            let (spec, counts) = (sink.spec(), &sink.counts);
+            let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
+            SubscriptionStatus {
+                id: *id,
+                pattern: spec.pattern.as_str().to_owned(),
+                form: spec.form,
+                within: spec.within.map(Into::into),
+                loss: spec.loss.map(|loss| (loss.x(), loss.y())),
+                proxy: spec.proxy,
+                publishers: self.heard.get(id).cloned().unwrap_or_default(),
+                refusals: Vec::new(),
+                delivered: counts.delivered.load(Ordering::Relaxed),
+                bytes: counts.bytes.load(Ordering::Relaxed),
+                rate_millihertz: rate.millihertz,
+                late: counts.late.load(Ordering::Relaxed),
+                age_max: Duration::from_nanos(rate.age_max).into(),
+                drops: counts.drops.load(),
+            }
+        }).collect();
+        for node in self.control.nodes() {
+            for ((subscription, _), refusal) in node.refusals {
+                if let Some(row) = rows.iter_mut().find(|row| row.id == *subscription) {
+                    row.refusals.push(refusal.to_string());
+                }
+            }
+        }
+        rows
+    }
+
+    pub(super) fn ask_status(
+        &mut self,
+        now: Instant,
+        timeout: std::time::Duration,
+        reply: Sender<Vec<NodeStatus>>,
+    ) {
+        let nodes: Vec<NodeId> = self.control.nodes().map(|node| node.id).collect();
+        let requests = nodes.into_iter().map(|node| (self.control.request_status(now, node), node));
+        let pending = PendingStatus {
+            requests: requests.collect(),
+            found: Vec::new(),
+            until: now + timeout.into(),
+            reply,
+        };
+        self.next_tick = self.next_tick.min(pending.until);
+        self.pending.push(pending);
+    }
+
+    pub(super) fn take_status(&mut self, request: u64, node: NodeId, rows: Bytes) {
+        for pending in &mut self.pending {
+            if pending.requests.remove(&request).is_some() {
+                match report::decode(rows.clone()) {
+                    Ok(status) => pending.found.push(status),
+                    Err(error) => tracing::warn!("status of {node} not understood: {error}"),
+                }
+            }
+        }
+        self.finish_statuses(Instant::ZERO);
+    }
+
+    /// Answers the questions that are complete or out of time.
+    pub(super) fn finish_statuses(&mut self, now: Instant) {
+        self.pending.retain_mut(|pending| {
+            let waits = !pending.requests.is_empty() && now < pending.until;
+            if !waits {
+                let mut found = std::mem::take(&mut pending.found);
+                found.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+                let _ = pending.reply.send(found);
+            }
+            waits
+        });
+    }
+}
+
+fn link_status(link: &super::EngineLink) -> LinkStatus {
+    let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+    let streams = snapshot.streams.iter().map(|(spec, counters)| StreamStatus {
+        publisher: spec.publisher,
+        form: spec.form,
+        hop: spec.hop,
+        contracted: spec.contract.is_some(),
+        counters: *counters,
+    });
+    LinkStatus {
+        name: link.config.name.clone(),
+        capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
+        hops: snapshot.hops.iter().filter(|(_, up)| *up).map(|(node, _)| *node).collect(),
+        wire_bytes: snapshot.wire_bytes,
+        frames: snapshot.frames,
+        least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
+        streams: streams.collect(),
+    }
+}

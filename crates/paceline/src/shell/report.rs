@@ -1,0 +1,235 @@
+//! A node's status on the wire: the rows that answer a status request.
+
+use crate::status::{
+    LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+};
+use bytes::Bytes;
+use paceline_proto::wire::segment::{read_form, write_form};
+use paceline_proto::wire::{Reader, WireError, Writer};
+use paceline_proto::{
+    DropReason, Drops, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
+};
+use std::time::Duration;
+
+/// Rows of one kind in a status; what is beyond is left out.
+const ROWS_MAX: usize = 4_096;
+const TEXT_MAX: usize = 1_024;
+
+/// Writes a status.
+pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put_u64(status.id.0);
+    put_text(&status.name, &mut out);
+    put_rows(&status.publishers, put_publisher, &mut out);
+    put_rows(&status.subscriptions, put_subscription, &mut out);
+    put_rows(&status.links, put_link, &mut out);
+    put_drops(&status.drops, &mut out);
+    out
+}
+
+/// Reads a status.
+pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
+    let mut reader = Reader::new(bytes);
+    let r = &mut reader;
+    let status = NodeStatus {
+        id: NodeId(r.u64("node")?),
+        name: r.text(TEXT_MAX, "name")?,
+        publishers: read_rows(r, read_publisher)?,
+        subscriptions: read_rows(r, read_subscription)?,
+        links: read_rows(r, read_link)?,
+        drops: read_drops(r)?,
+    };
+    reader.finish()?;
+    Ok(status)
+}
+
+fn put_rows<T>(rows: &[T], put: impl Fn(&T, &mut Vec<u8>), out: &mut Vec<u8>) {
+    let rows = rows.get(..ROWS_MAX).unwrap_or(rows);
+    out.put_varint(rows.len() as u64);
+    rows.iter().for_each(|row| put(row, out));
+}
+
+fn read_rows<T>(
+    reader: &mut Reader,
+    read: impl Fn(&mut Reader) -> Result<T, WireError>,
+) -> Result<Vec<T>, WireError> {
+    let count = reader.len(ROWS_MAX, "rows")?;
+    (0..count).map(|_| read(reader)).collect()
+}
+
+fn put_text(text: &str, out: &mut Vec<u8>) {
+    let mut end = text.len().min(TEXT_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.put_text(text.get(..end).unwrap_or_default());
+}
+
+fn put_time(time: Duration, out: &mut Vec<u8>) {
+    out.put_varint(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+}
+
+fn read_time(reader: &mut Reader) -> Result<Duration, WireError> {
+    Ok(Duration::from_nanos(reader.varint("time")?))
+}
+
+fn put_option<T>(value: Option<T>, put: impl Fn(T, &mut Vec<u8>), out: &mut Vec<u8>) {
+    out.put_flag(value.is_some());
+    if let Some(value) = value {
+        put(value, out);
+    }
+}
+
+fn read_option<T>(
+    reader: &mut Reader,
+    read: impl Fn(&mut Reader) -> Result<T, WireError>,
+) -> Result<Option<T>, WireError> {
+    if reader.flag("option")? { read(reader).map(Some) } else { Ok(None) }
+}
+
+fn put_publisher_id(id: PublisherId, out: &mut Vec<u8>) {
+    out.put_u64(id.node.0);
+    out.put_varint(u64::from(id.index));
+}
+
+fn read_publisher_id(reader: &mut Reader) -> Result<PublisherId, WireError> {
+    Ok(PublisherId { node: NodeId(reader.u64("node")?), index: reader.varint32("publisher")? })
+}
+
+fn put_drops(drops: &Drops, out: &mut Vec<u8>) {
+    out.put_varint(drops.iter().count() as u64);
+    for (reason, samples) in drops.iter() {
+        out.put_varint(reason.index() as u64);
+        out.put_varint(samples);
+    }
+}
+
+fn read_drops(reader: &mut Reader) -> Result<Drops, WireError> {
+    let mut drops = Drops::default();
+    for _ in 0..reader.len(DropReason::ALL.len(), "drop reasons")? {
+        let index = reader.len(DropReason::ALL.len(), "drop reason")?;
+        let reason = DropReason::from_index(index).ok_or(WireError::Invalid("drop reason"))?;
+        drops.add(reason, reader.varint("drops")?);
+    }
+    Ok(drops)
+}
+
+fn put_publisher(row: &PublisherStatus, out: &mut Vec<u8>) {
+    put_publisher_id(row.id, out);
+    put_text(row.tag.as_str(), out);
+    out.put_u8(row.kind.code());
+    put_text(&row.encoding, out);
+    put_option(row.period, put_time, out);
+    out.put_varint(row.published);
+    out.put_varint(row.rate_millihertz);
+    out.put_flag(row.matching);
+    put_drops(&row.drops, out);
+}
+
+fn read_publisher(r: &mut Reader) -> Result<PublisherStatus, WireError> {
+    Ok(PublisherStatus {
+        id: read_publisher_id(r)?,
+        tag: Tag::new(&r.text(TEXT_MAX, "tag")?).map_err(|_| WireError::Invalid("tag"))?,
+        kind: Kind::from_code(r.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
+        encoding: r.text(TEXT_MAX, "encoding")?,
+        period: read_option(r, read_time)?,
+        published: r.varint("published")?,
+        rate_millihertz: r.varint("rate")?,
+        matching: r.flag("matching")?,
+        drops: read_drops(r)?,
+    })
+}
+
+fn put_subscription(row: &SubscriptionStatus, out: &mut Vec<u8>) {
+    out.put_u64(row.id.node.0);
+    out.put_varint(u64::from(row.id.index));
+    put_text(&row.pattern, out);
+    write_form(&row.form, out);
+    put_option(row.within, put_time, out);
+    put_option(row.loss, put_loss, out);
+    out.put_flag(row.proxy == Proxy::Subscriber);
+    put_rows(&row.publishers, |id, out| put_publisher_id(*id, out), out);
+    put_rows(&row.refusals, |text, out| put_text(text, out), out);
+    out.put_varint(row.delivered);
+    out.put_varint(row.bytes);
+    out.put_varint(row.rate_millihertz);
+    out.put_varint(row.late);
+    put_time(row.age_max, out);
+    put_drops(&row.drops, out);
+}
+
+fn put_loss((x, y): (u32, u32), out: &mut Vec<u8>) {
+    out.put_varint(u64::from(x));
+    out.put_varint(u64::from(y));
+}
+
+fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
+    Ok(SubscriptionStatus {
+        id: SubscriptionId {
+            node: NodeId(r.u64("node")?),
+            index: r.varint32("subscription")?,
+        },
+        pattern: r.text(TEXT_MAX, "pattern")?,
+        form: read_form(r)?,
+        within: read_option(r, read_time)?,
+        loss: read_option(r, |r| Ok((r.varint32("loss x")?, r.varint32("loss y")?)))?,
+        proxy: if r.flag("proxy")? { Proxy::Subscriber } else { Proxy::Publisher },
+        publishers: read_rows(r, read_publisher_id)?,
+        refusals: read_rows(r, |r| r.text(TEXT_MAX, "refusal"))?,
+        delivered: r.varint("delivered")?,
+        bytes: r.varint("bytes")?,
+        rate_millihertz: r.varint("rate")?,
+        late: r.varint("late")?,
+        age_max: read_time(r)?,
+        drops: read_drops(r)?,
+    })
+}
+
+fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
+    put_text(&row.name, out);
+    put_option(row.capacity_bits_per_s, |bits, out| out.put_varint(bits), out);
+    put_rows(&row.hops, |node, out| out.put_u64(node.0), out);
+    out.put_varint(row.wire_bytes);
+    out.put_varint(row.frames);
+    put_time(row.least_round_trip, out);
+    put_rows(&row.streams, put_stream, out);
+}
+
+fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
+    Ok(LinkStatus {
+        name: r.text(TEXT_MAX, "link")?,
+        capacity_bits_per_s: read_option(r, |r| r.varint("capacity"))?,
+        hops: read_rows(r, |r| r.u64("hop").map(NodeId))?,
+        wire_bytes: r.varint("wire bytes")?,
+        frames: r.varint("frames")?,
+        least_round_trip: read_time(r)?,
+        streams: read_rows(r, read_stream)?,
+    })
+}
+
+fn put_stream(row: &StreamStatus, out: &mut Vec<u8>) {
+    put_publisher_id(row.publisher, out);
+    write_form(&row.form, out);
+    out.put_u64(row.hop.0);
+    out.put_flag(row.contracted);
+    let StreamCounters { offered, sent, bytes, late, violations, drops } = row.counters;
+    [offered, sent, bytes, late, violations].into_iter().for_each(|n| out.put_varint(n));
+    put_drops(&drops, out);
+}
+
+fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
+    Ok(StreamStatus {
+        publisher: read_publisher_id(r)?,
+        form: read_form(r)?,
+        hop: NodeId(r.u64("hop")?),
+        contracted: r.flag("contracted")?,
+        counters: StreamCounters {
+            offered: r.varint("offered")?,
+            sent: r.varint("sent")?,
+            bytes: r.varint("bytes")?,
+            late: r.varint("late")?,
+            violations: r.varint("violations")?,
+            drops: read_drops(r)?,
+        },
+    })
+}
