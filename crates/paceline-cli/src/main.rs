@@ -14,9 +14,12 @@ mod subscribe;
 mod table;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
+/// Zenoh warns of what Paceline does on purpose: no gossip, a socket that another process has.
+const LOG: &str = "warn,zenoh=error";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 refused, or not delivered what was \
 required; 130 interrupted before it was done.
@@ -53,8 +56,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_env("PACELINE_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    log();
     let done = match cli.command {
         Command::Node(args) => node::run(&args),
         Command::Pub(args) => publish::run(&args),
@@ -65,6 +67,16 @@ fn main() -> ExitCode {
         Command::DemoRole(args) => demo::run_role(&args),
     };
     done.unwrap_or_else(|error| exit::report(&error))
+}
+
+/// Logs to standard error what `PACELINE_LOG` asks for.
+fn log() {
+    let filter = EnvFilter::try_from_env("PACELINE_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use paceline::{Delivery, Drops};
 use serde::{Serialize, Serializer};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Values below this have a slot each; above, each doubling has half as many.
 const EXACT: u64 = 128;
@@ -143,6 +143,17 @@ impl Tally {
         }
     }
 
+    /// As [`Self::rate_hz`], but a silence of more than two periods at the end counts.
+    pub(crate) fn rate_until_hz(&self, now: Instant, period: Duration) -> f64 {
+        match (self.from, self.last) {
+            (Some(from), Some(last)) if last > from => {
+                let whole = (now - from).saturating_sub(period * 2).max(last - from);
+                round3(f64::from(self.intervals) / whole.as_secs_f64())
+            }
+            _ => 0.0,
+        }
+    }
+
     /// The ages of its samples.
     pub(crate) fn ages(&self) -> Ages {
         Ages { p50: self.ages.permille(500), p99: self.ages.permille(990), max: self.ages.max() }
@@ -162,7 +173,6 @@ pub(crate) fn drops_by_reason<S: Serializer>(drops: &Drops, to: S) -> Result<S::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn slots_follow_each_other_without_gaps() {
@@ -201,6 +211,10 @@ mod tests {
             tally.arrive(start + Duration::from_millis(100) * k);
         }
         assert!((tally.rate_hz() - 10.0).abs() < 1e-9);
+        let period = Duration::from_millis(100);
+        let until = |ms| tally.rate_until_hz(start + Duration::from_millis(ms), period);
+        assert!((until(3_050) - 10.0).abs() < 1e-9, "nothing was due");
+        assert!((until(6_200) - 5.0).abs() < 1e-9, "silent since the middle");
         let mut second = tally.next();
         second.arrive(start + Duration::from_millis(3_200));
         assert!((second.rate_hz() - 5.0).abs() < 1e-9);

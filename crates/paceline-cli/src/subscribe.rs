@@ -6,7 +6,7 @@ mod sink;
 mod tags;
 
 pub(crate) use args::SubArgs;
-pub(crate) use sample::{picture_size, read_card};
+pub(crate) use sample::picture_size;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};

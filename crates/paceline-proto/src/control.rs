@@ -7,7 +7,7 @@
 //!
 //! The registry is a link-state database: each node originates one record of itself; each change
 //! raises its version by one and is flooded as a delta; who finds a gap asks for the whole record;
-//! who meets compares versions ([digests](message)). From equal registries all nodes compute equal
+//! who meets compares versions (digests). From equal registries all nodes compute equal
 //! paths, so nothing is negotiated: each node installs its part of every stream by itself.
 
 mod admission;
@@ -339,9 +339,9 @@ impl Control {
         if self.dirty {
             self.recompute();
         }
-        self.outputs.pop_front().or_else(|| {
-            self.sends.pop_front().map(|(hop, message)| Output::Send { hop, message })
-        })
+        self.outputs
+            .pop_front()
+            .or_else(|| self.sends.pop_front().map(|(hop, message)| Output::Send { hop, message }))
     }
 
     /// When [`Self::handle_timeout`] is to be called; [`Instant::FAR`] for never.

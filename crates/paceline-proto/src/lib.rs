@@ -12,6 +12,7 @@
 
 pub mod control;
 pub mod form;
+pub mod harness;
 pub mod ids;
 pub mod ingress;
 pub mod link;

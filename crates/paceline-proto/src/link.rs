@@ -21,9 +21,9 @@ use crate::reason::{DropReason, StreamCounters};
 use crate::receive::Heard;
 use crate::sample::Sample;
 use bytes::Bytes;
-use pacer::Pacer;
 use paceline_sched::discipline::{Discipline, Eligibility, Head, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy};
+use pacer::Pacer;
 use std::collections::{BTreeMap, VecDeque};
 use stream::{Offer, Stream};
 
@@ -58,9 +58,10 @@ pub struct LinkSpec {
 /// What a link tells its owner beside frames.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkEvent {
-    /// Streams to this hop may be opened.
+    /// The streams to this hop carry samples.
     HopUp(NodeId),
-    /// The hop is gone, or has lost what it knew: its streams are closed, what waited was dropped.
+    /// The hop is gone, or has lost what it knew. What waited for it was dropped, and so is what
+    /// comes; its streams stay until they are closed and go on should the hop come up before.
     HopDown(NodeId),
 }
 
@@ -131,7 +132,7 @@ impl Link {
         if let Some(neighbour) = self.neighbours.remove(&node)
             && neighbour.hop.is_up()
         {
-            self.close_streams_to(node);
+            self.take_down(node);
             self.events.push_back(LinkEvent::HopDown(node));
         }
     }
@@ -154,20 +155,22 @@ impl Link {
         self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
     }
 
-    /// Opens a stream to a hop that is up; `false` if the index is out of range or in use, or the hop
-    /// is not up.
+    /// Opens a stream; `false` if the index is out of range or in use. While its hop is not up what
+    /// comes is dropped, so it does not matter what the owner knows of that already.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
         let up = self.neighbours.get(&spec.hop).is_some_and(|n| n.hop.is_up());
         let place = index.0 as usize;
-        if !up || index.0 >= STREAMS_MAX || self.stream(index).is_some() {
+        if index.0 >= STREAMS_MAX || self.stream(index).is_some() {
             return false;
         }
         if self.streams.len() <= place {
             self.streams.resize_with(place + 1, || None);
         }
-        self.discipline.join(index, spec.contract);
+        if up {
+            self.discipline.join(index, spec.contract);
+        }
         if let Some(slot) = self.streams.get_mut(place) {
-            *slot = Some(Stream::new(spec));
+            *slot = Some(Stream::new(spec, up));
         }
         true
     }
@@ -177,6 +180,9 @@ impl Link {
         let Some(stream) = self.stream_mut(index) else { return };
         let contract = spec.contract;
         stream.spec = spec;
+        if !stream.up {
+            return;
+        }
         self.discipline.leave(index);
         self.discipline.join(index, contract);
         if let Some(stream) = self.stream_mut(index) {
@@ -256,9 +262,12 @@ impl Link {
 
     fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
         match change {
-            Some(HopChange::Up) => self.events.push_back(LinkEvent::HopUp(node)),
+            Some(HopChange::Up) => {
+                self.take_up(node);
+                self.events.push_back(LinkEvent::HopUp(node));
+            }
             Some(HopChange::Down) => {
-                self.close_streams_to(node);
+                self.take_down(node);
                 if let Some(neighbour) = self.neighbours.get_mut(&node) {
                     neighbour.control.clear();
                     neighbour.control_sent = 0;
@@ -270,13 +279,32 @@ impl Link {
         }
     }
 
-    fn close_streams_to(&mut self, node: NodeId) {
-        for (place, slot) in self.streams.iter_mut().enumerate() {
-            if slot.as_ref().is_some_and(|stream| stream.spec.hop == node) {
-                *slot = None;
-                self.discipline.leave(index_of(place));
-            }
-        }
+    fn streams_to(&mut self, node: NodeId) -> impl Iterator<Item = (StreamIndex, &mut Stream)> {
+        let streams = self.streams.iter_mut().enumerate();
+        let streams = streams.filter_map(|(place, slot)| Some((index_of(place), slot.as_mut()?)));
+        streams.filter(move |(_, stream)| stream.spec.hop == node)
+    }
+
+    fn take_down(&mut self, node: NodeId) {
+        let down: Vec<StreamIndex> = self
+            .streams_to(node)
+            .map(|(index, stream)| {
+                stream.take_down();
+                index
+            })
+            .collect();
+        down.into_iter().for_each(|index| self.discipline.leave(index));
+    }
+
+    fn take_up(&mut self, node: NodeId) {
+        let up: Vec<_> = self
+            .streams_to(node)
+            .map(|(index, stream)| {
+                stream.up = true;
+                (index, stream.spec.contract)
+            })
+            .collect();
+        up.into_iter().for_each(|(index, contract)| self.discipline.join(index, contract));
     }
 
     /// Streams that waited for this hop's credit compete again.
@@ -323,7 +351,8 @@ impl Link {
             next = next.min(paced);
         }
         for neighbour in self.neighbours.values() {
-            next = next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
+            next =
+                next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
             if neighbour.hop.is_up() && !neighbour.control.is_empty() {
                 next = next.min(self.pacer.control_ready_at().max(paced));
             }

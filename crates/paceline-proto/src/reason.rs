@@ -90,7 +90,7 @@ impl Drops {
     /// Counts `samples` more dropped for `reason`.
     pub fn add(&mut self, reason: DropReason, samples: u64) {
         if let Some(count) = self.0.get_mut(reason.index()) {
-            *count += samples;
+            *count = count.saturating_add(samples);
         }
     }
 
@@ -114,7 +114,7 @@ impl Drops {
     /// Adds another count to this one.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
     }
 }

@@ -72,8 +72,8 @@ struct Unfinished {
 struct Incoming {
     publisher: PublisherId,
     form: Form,
-    /// The number of the next sample to begin, once one was seen.
-    next_number: Option<u64>,
+    /// The number of the next sample to begin.
+    next_number: u64,
     unfinished: Option<Unfinished>,
 }
 
@@ -140,6 +140,10 @@ impl Receiver {
             && header.known == our_epoch
         {
             let seen = self.ack.covers(seq);
+            if seq > self.ack.end() {
+                // A frame was lost, and maybe with it a piece of a message.
+                self.control = None;
+            }
             self.ack.note(seq);
             heard.owed = Some(self.ack);
             while !reader.is_empty() && !seen {
@@ -165,12 +169,7 @@ impl Receiver {
         self.unfinished_bytes = 0;
     }
 
-    fn handle_segment(
-        &mut self,
-        now: Instant,
-        segment: Segment,
-        found: &mut impl FnMut(Received),
-    ) {
+    fn handle_segment(&mut self, now: Instant, segment: Segment, found: &mut impl FnMut(Received)) {
         match segment {
             Segment::Data { stream, number, place, last, payload } => {
                 let data = Piece { number, last, payload };
@@ -189,7 +188,7 @@ impl Receiver {
                 let same = |old: &Incoming| old.publisher == publisher && old.form == form;
                 let known = self.streams.get(&stream).is_some_and(same);
                 if !known && self.streams.len() < STREAMS_MAX {
-                    let incoming = Incoming { publisher, form, next_number: None, unfinished: None };
+                    let incoming = Incoming { publisher, form, next_number: 0, unfinished: None };
                     self.streams.insert(stream, incoming);
                 }
             }
@@ -198,8 +197,8 @@ impl Receiver {
                 self.streams.remove(&stream);
             }
             Segment::Abort { stream, number } => {
-                let begun = self.streams.get(&stream).and_then(|incoming| incoming.next_number);
-                if begun == number.checked_add(1) {
+                let next = self.streams.get(&stream).map(|incoming| incoming.next_number);
+                if next == number.checked_add(1) {
                     self.give_up(stream, DropReason::DeadlineMissed, found);
                 }
             }
@@ -222,12 +221,12 @@ impl Receiver {
             return;
         };
         let (publisher, form) = (incoming.publisher, incoming.form);
-        let missing = incoming.next_number.map_or(0, |next| piece.number.saturating_sub(next));
+        let missing = piece.number.saturating_sub(incoming.next_number);
         if missing > 0 {
             let reason = DropReason::LinkLoss;
             found(Received::Lost { publisher, form, samples: missing, reason });
         }
-        incoming.next_number = Some(piece.number.saturating_add(1));
+        incoming.next_number = piece.number.saturating_add(1);
         let born = now - head.age.saturating_add(half);
         if piece.last {
             found(Received::Sample { publisher, form, sample: sample(head, born, piece.payload) });
@@ -253,7 +252,7 @@ impl Receiver {
             self.unknown_stream += 1;
             return;
         };
-        let current = incoming.next_number == piece.number.checked_add(1);
+        let current = Some(incoming.next_number) == piece.number.checked_add(1);
         let Some(unfinished) = incoming.unfinished.as_mut().filter(|_| current) else { return };
         let end = offset.saturating_add(piece.payload.len());
         let fits = unfinished.bytes.len() == offset

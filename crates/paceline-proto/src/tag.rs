@@ -27,10 +27,14 @@ pub enum TagError {
     #[error("tag of {0} bytes is too long: at most {TAG_BYTES_MAX}")]
     TooLong(usize),
     /// It has a character that no tag may have.
-    #[error("tag '{0}' contains '{1}': use letters, digits and marks other than # ? $ * and blanks")]
+    #[error(
+        "tag '{0}' contains '{1}': use letters, digits and marks other than # ? $ * and blanks"
+    )]
     BadCharacter(String, char),
     /// A publisher's tag has a wildcard.
-    #[error("tag '{0}' has a wildcard: a publisher needs a full name; only subscribers use patterns")]
+    #[error(
+        "tag '{0}' has a wildcard: a publisher needs a full name; only subscribers use patterns"
+    )]
     Wildcard(String),
     /// A `*` that is not a whole chunk.
     #[error("pattern '{0}': '*' and '**' must be whole chunks, like robot/*/camera or robot/**")]

@@ -71,8 +71,7 @@ impl TemporalScaler {
             && seq > last_seq
         {
             let gap = captured_ns.saturating_sub(last_at) / (seq - last_seq);
-            self.interval =
-                if self.interval == 0 { gap } else { self.interval / 8 * 7 + gap / 8 };
+            self.interval = if self.interval == 0 { gap } else { self.interval / 8 * 7 + gap / 8 };
         }
         self.last = Some((seq, captured_ns));
         captured_ns
@@ -116,7 +115,8 @@ mod tests {
     #[test]
     fn one_in_n_keeps_its_phase_over_losses() {
         let mut scaler = TemporalScaler::new(Rate::Every(NonZeroU32::new(3).unwrap()), None);
-        let seen = [5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17].into_iter().filter(|&s| scaler.take(s, 0));
+        let seen =
+            [5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17].into_iter().filter(|&s| scaler.take(s, 0));
         assert_eq!(seen.collect::<Vec<_>>(), [5, 8, 12, 14, 17]);
     }
 

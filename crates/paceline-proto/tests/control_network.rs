@@ -1,18 +1,15 @@
 //! Networks of `Control`s joined by queues, in virtual time.
 
-#[path = "control_network/bounds.rs"]
-mod bounds;
-#[path = "control_network/convergence.rs"]
-mod convergence;
-#[path = "control_network/net.rs"]
-mod net;
-#[path = "control_network/oracle.rs"]
-mod oracle;
-#[path = "control_network/random.rs"]
-mod random;
-#[path = "control_network/refusals.rs"]
-mod refusals;
-#[path = "control_network/routes.rs"]
-mod routes;
-#[path = "control_network/status.rs"]
-mod status;
+// One module, so that the helpers too are tests to the lints.
+#[cfg(test)]
+#[path = "control_network"]
+mod control_network {
+    mod bounds;
+    mod convergence;
+    mod net;
+    mod oracle;
+    mod random;
+    mod refusals;
+    mod routes;
+    mod status;
+}

@@ -234,7 +234,9 @@ fn is_safe(endpoint: &str) -> bool {
 fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
     let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
     if link.listen.is_empty() && link.connect.is_empty() {
-        return refuse("it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into());
+        return refuse(
+            "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
+        );
     }
     if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
         && !link.insecure

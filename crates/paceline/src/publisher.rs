@@ -114,7 +114,15 @@ impl<'a> PublisherBuilder<'a> {
         let stamper = Stamper::default();
         let spec = self.spec;
         Ok(Publisher {
-            id, spec, format, bytes_declared, shared, commands, ingress, stamper, seen: 0,
+            id,
+            spec,
+            format,
+            bytes_declared,
+            shared,
+            commands,
+            ingress,
+            stamper,
+            seen: 0,
         })
     }
 }

@@ -61,7 +61,11 @@ impl<'a> SubscriberBuilder<'a> {
         if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
             return Err(refuse);
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked above"
+        )]
         let millihertz = (hertz * 1_000.0).round() as u32;
         self.spec.form.rate = Rate::Max(NonZeroU32::new(millihertz).ok_or(refuse)?);
         Ok(self)

@@ -105,9 +105,8 @@ fn round_trip(engine: Engine, scratch: &Scratch) -> Result<f64> {
     let mut ping = Child::start("ping", &ping, None, &dir)?;
     ping.expect_ready()?;
     ping.go()?;
-    let nanos = ping.expect("round trips", PATIENCE, |message| match message {
-        Message::RoundTrips { nanos } => Some(nanos),
-        _ => None,
+    let nanos = ping.expect("round trips", PATIENCE, |message| {
+        if let Message::RoundTrips { nanos } = message { Some(nanos) } else { None }
     })?;
     ping.stop()?;
     pong.stop()?;
@@ -143,9 +142,12 @@ fn rate(engine: Engine, scratch: &Scratch, bytes: usize, seconds: u32) -> Result
     sink.go()?;
     interrupt::sleep_until(clock::now() + u64::from(seconds) * 1_000_000_000)?;
     sink.stop()?;
-    let (samples, nanos) = sink.expect("count", PATIENCE, |message| match message {
-        Message::Counted { samples, nanos } => Some((samples, nanos)),
-        _ => None,
+    let (samples, nanos) = sink.expect("count", PATIENCE, |message| {
+        if let Message::Counted { samples, nanos } = message {
+            Some((samples, nanos))
+        } else {
+            None
+        }
     })?;
     flood.stop()?;
     Ok(float(samples) * 1e9 / float(nanos.max(1)))

@@ -35,6 +35,16 @@ pub(super) struct Load {
     pub(super) steal_percent: f64,
 }
 
+impl Load {
+    pub(super) fn busy(self) -> f64 {
+        self.busy_percent
+    }
+
+    pub(super) fn steal(self) -> f64 {
+        self.steal_percent
+    }
+}
+
 impl Ticks {
     pub(super) fn read() -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;

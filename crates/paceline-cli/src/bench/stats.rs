@@ -10,7 +10,6 @@ impl Samples {
         Self(values)
     }
 
-
     /// The smallest value that at least `per_mille` of 1,000 values do not exceed; `None` if there
     /// are no values.
     pub(super) fn percentile(&self, per_mille: usize) -> Option<u64> {

@@ -8,14 +8,14 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// What comes from a child.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A report.
-    Line(Line),
+    Line(Box<Line>),
     /// Its output ended.
     Ended(Role),
 }
@@ -27,13 +27,16 @@ pub(crate) struct Children {
     _folder: Folder,
 }
 
-struct Running(Child);
+struct Running {
+    role: Role,
+    process: Child,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself: then there is nothing to end, only to reap.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -59,7 +62,7 @@ impl Children {
             let runtime = folder.0.join(role.name());
             std::fs::create_dir_all(&runtime)
                 .with_context(|| format!("cannot create {}", runtime.display()))?;
-            let mut child = Command::new(&program)
+            let mut process = Command::new(&program)
                 .args(["demo-role", role.name()])
                 .args(["--thin", &thin.to_string(), "--lan", &lan.to_string()])
                 .env("PACELINE_RUNTIME_DIR", &runtime)
@@ -69,8 +72,8 @@ impl Children {
                 .process_group(0)
                 .spawn()
                 .with_context(|| format!("cannot start the {role}"))?;
-            let output = child.stdout.take();
-            running.push(Running(child));
+            let output = process.stdout.take();
+            running.push(Running { role, process });
             if let Some(output) = output {
                 let to = to.clone();
                 std::thread::spawn(move || listen(role, BufReader::new(output), &to));
@@ -81,28 +84,26 @@ impl Children {
 
     /// The next event, if one comes in time.
     pub(crate) fn next(&self, wait: Duration) -> Option<Event> {
-        match self.events.recv_timeout(wait) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.events.recv_timeout(wait).ok()
     }
 
-    /// Lets the children end by themselves, hears their last reports, and reaps them.
+    /// Lets the children end by themselves, the subscribers before the robot that serves them;
+    /// hears their last reports, and reaps them.
     pub(crate) fn end(mut self, patience: Duration, mut take: impl FnMut(Event)) {
-        for Running(child) in &mut self.running {
-            drop(child.stdin.take());
-        }
         let until = Instant::now() + patience;
-        let mut left = self.running.len();
-        while left > 0 {
-            match self.next(until.saturating_duration_since(Instant::now())) {
-                Some(Event::Ended(_)) => left -= 1,
-                Some(event) => take(event),
-                None => return,
+        for role in Role::ALL.into_iter().rev() {
+            let Some(at) = self.running.iter().position(|child| child.role == role) else {
+                continue;
+            };
+            let mut child = self.running.swap_remove(at);
+            drop(child.process.stdin.take());
+            while let Some(event) = self.next(until.saturating_duration_since(Instant::now())) {
+                if matches!(event, Event::Ended(ended) if ended == role) {
+                    break;
+                }
+                take(event);
             }
-        }
-        for Running(child) in &mut self.running {
-            while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+            while matches!(child.process.try_wait(), Ok(None)) && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
@@ -113,7 +114,7 @@ fn listen(role: Role, output: impl BufRead, to: &SyncSender<Event>) {
     for line in output.lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(line) => {
-                if to.send(Event::Line(line)).is_err() {
+                if to.send(Event::Line(Box::new(line))).is_err() {
                     return;
                 }
             }

@@ -129,9 +129,7 @@ fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
 fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     let mut reader = Reader::new(Duration::from_millis(100));
     let mut due = Instant::now() + TICK;
-    let mut last = false;
-    while !last {
-        last = stop.wait_until(due);
+    while !stop.wait_until(due) {
         due += TICK;
         let own = node.id().to_string();
         let document = reader.read(node);
@@ -282,11 +280,11 @@ impl<'a> Gauge<'a> {
     /// The report at `now`; the next second begins.
     fn line(&mut self, subscriber: &Subscriber, now: Instant) -> RowLine {
         let (begun, tally, windows) = &self.second;
-        let mut second = measured(tally, windows, (now - *begun).as_secs_f64());
-        second.rate_hz = tally.rate_hz();
+        let second = measured(tally, windows, now - *begun, tally.rate_hz());
         let judged = self.judged_from.map(|from| now.saturating_duration_since(from));
         let (whole_tally, whole_windows) = &self.whole;
-        let whole = measured(whole_tally, whole_windows, judged.unwrap_or_default().as_secs_f64());
+        let rate = whole_tally.rate_until_hz(now, Duration::from_secs(1) / self.row.hz);
+        let whole = measured(whole_tally, whole_windows, judged.unwrap_or_default(), rate);
         self.second = (now, tally.next(), Windows::new(self.row.loss, self.row.step));
         RowLine {
             row: self.index,
@@ -300,15 +298,13 @@ impl<'a> Gauge<'a> {
     }
 }
 
-/// What `tally` and `windows` counted in `seconds`.
-fn measured(tally: &Tally, windows: &Windows, seconds: f64) -> Measured {
+/// What `tally` and `windows` counted in `time`.
+fn measured(tally: &Tally, windows: &Windows, time: Duration, rate_hz: f64) -> Measured {
     let ages = tally.ages();
-    let delivered = u32::try_from(tally.delivered).unwrap_or(u32::MAX);
-    let rate = if seconds > 0.0 { f64::from(delivered) / seconds } else { 0.0 };
     Measured {
-        seconds: round3(seconds),
+        seconds: round3(time.as_secs_f64()),
         delivered: tally.delivered,
-        rate_hz: round3(rate),
+        rate_hz,
         p50_us: ages.p50,
         p99_us: ages.p99,
         max_us: ages.max,

@@ -163,10 +163,10 @@ impl Row {
             text.push_str(&format!(" {size}"));
         }
         if let Some(within) = self.within {
-            text.push_str(&format!(" in {} ms", within.as_millis()));
+            text.push_str(&format!(" ≤{} ms", within.as_millis()));
         }
         if let Some((x, y)) = self.loss {
-            text.push_str(&format!(", {x}/{y}"));
+            text.push_str(&format!(" {x}/{y}"));
         }
         text
     }

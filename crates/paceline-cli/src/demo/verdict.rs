@@ -76,14 +76,14 @@ struct Asked {
 impl State {
     /// Takes a report in.
     pub(crate) fn take(&mut self, event: Event) {
-        match event {
-            Event::Line(Line::Robot(robot)) => self.robot = robot,
-            Event::Line(Line::Row(line)) => {
+        let Event::Line(line) = event else { return };
+        match *line {
+            Line::Robot(robot) => self.robot = robot,
+            Line::Row(line) => {
                 if let Some(row) = self.rows.get_mut(line.row) {
                     *row = line;
                 }
             }
-            Event::Ended(_) => {}
         }
     }
 

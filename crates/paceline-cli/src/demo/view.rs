@@ -1,6 +1,7 @@
 //! The demo's table.
 
 use super::line::Dropped;
+use super::scenario::{LAN, THIN};
 use super::verdict::{State, Summary};
 use crate::show;
 use crate::table::{Align::Left, Align::Right, Table, WIDTH};
@@ -70,7 +71,7 @@ pub(crate) fn verdict(summary: &Summary) -> String {
 
 fn links(state: &State) -> String {
     let mut out = String::new();
-    for link in &state.robot.links {
+    for link in state.robot.links.iter().filter(|link| [THIN, LAN].contains(&link.name.as_str())) {
         let used = show::bits(link.use_bits_per_s.unwrap_or_default());
         let of = link.capacity_bits_per_s.map_or_else(
             || "no limit".to_owned(),
@@ -100,7 +101,7 @@ mod tests {
         let text = table(&good(), Some(Duration::from_secs(7)));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let operator = text.lines().find(|line| line.starts_with("operator")).unwrap();
-        for part in ["5 Hz 160x120 in 200 ms, 1/10", "5.0", "1.23", "4.56", "2 superseded"] {
+        for part in ["5 Hz 160x120 ≤200 ms 1/10", "5.0", "1.23", "4.56", "2 superseded"] {
             assert!(operator.contains(part), "{operator}");
         }
         assert!(text.contains("link thin: 500 kbit/s, of 2 Mbit/s, 25 %"), "{text}");

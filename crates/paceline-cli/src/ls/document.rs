@@ -26,6 +26,9 @@ pub(crate) struct Node {
     pub(crate) publishers: Vec<Publisher>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) links: Vec<Link>,
+    /// Samples that arrived and found nobody to go to.
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
 }
 
 /// A publisher.
@@ -126,6 +129,7 @@ impl Node {
             publishers: node.publishers.iter().map(Publisher::new).collect(),
             subscriptions: node.subscriptions.iter().map(Subscription::new).collect(),
             links: node.links.iter().map(|link| Link::new(link, all)).collect(),
+            dropped: node.drops,
         }
     }
 }

@@ -47,6 +47,9 @@ impl Reader {
                     && found.subscriptions.is_empty()
                     && found.links.iter().all(|link| link.streams.is_empty()))
         });
+        for link in status.iter_mut().flat_map(|found| &mut found.links) {
+            link.hops.retain(|hop| *hop != node.id());
+        }
         let mut document = Document::new(&status);
         self.add_use(&mut document, Instant::now());
         document

@@ -43,6 +43,7 @@ fn nodes(document: &Document) -> Table {
         ("publishers", Right),
         ("subscriptions", Right),
         ("links", Right),
+        ("dropped", Left),
     ]);
     for node in &document.nodes {
         table.row(vec![
@@ -51,6 +52,7 @@ fn nodes(document: &Document) -> Table {
             node.publishers.len().to_string(),
             node.subscriptions.len().to_string(),
             node.links.len().to_string(),
+            show::drops(&node.dropped),
         ]);
     }
     table
@@ -215,9 +217,9 @@ mod tests {
     fn tables_name_what_was_asked_and_what_became_of_it() {
         let expected = "\
 NODES
-node      id                publishers  subscriptions  links
-operator  000000000000000b           0              1      0
-robot     0000000000000b0b           1              0      1
+node      id                publishers  subscriptions  links  dropped
+operator  000000000000000b           0              1      0  0
+robot     0000000000000b0b           1              0      1  0
 
 PUBLISHERS
 tag           node   kind     encoding    declared    Hz  published  wanted  dropped

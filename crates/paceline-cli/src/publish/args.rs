@@ -44,7 +44,7 @@ pub(crate) struct PubArgs {
     #[arg(long)]
     pub(crate) late: bool,
     /// Begins again at the end of the file
-    #[arg(long = "loop", requires = "file")]
+    #[arg(long = "loop", conflicts_with = "test_card")]
     pub(crate) repeat: bool,
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]

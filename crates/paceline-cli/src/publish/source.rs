@@ -95,6 +95,11 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         return card(spec, args.quality);
     }
     let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
+        if args.repeat {
+            return Err(crate::exit::usage(
+                "--loop: standard input cannot be read again; give --file FILE",
+            ));
+        }
         return Ok(pieces(args, None));
     };
     let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();

@@ -56,7 +56,7 @@ pub(crate) fn picture_size(delivery: &Delivery) -> Option<Size> {
 }
 
 /// What a test card says; `None` for what is no card.
-pub(crate) fn read_card(delivery: &Delivery) -> Option<CardReading> {
+fn read_card(delivery: &Delivery) -> Option<CardReading> {
     let raw = |format, size| Picture::new(format, size, &delivery.payload).ok();
     let picture = match delivery.encoding.as_str().parse().ok()? {
         Format::Jpeg => return paceline_media::read_card_jpeg(&delivery.payload).ok().flatten(),

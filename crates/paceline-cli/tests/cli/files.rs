@@ -37,7 +37,16 @@ fn a_y4m_file_is_published_raw_and_written_again() {
 
     let _player = host.start(&["pub", "film", "--file", arg(&card), "--loop"]);
     let sub = host.run(&[
-        "sub", "film", "--size", "80x60", "--out", arg(&copy), "--count", "6", "--timeout", "30",
+        "sub",
+        "film",
+        "--size",
+        "80x60",
+        "--out",
+        arg(&copy),
+        "--count",
+        "6",
+        "--timeout",
+        "30",
         "--json",
     ]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -57,9 +66,11 @@ fn a_corrupt_picture_file_is_refused_by_name_and_place() {
     std::fs::write(&noise, [0x41; 1_000]).unwrap();
     std::fs::write(&empty, []).unwrap();
     std::fs::write(&cut, "YUV4MPEG2 W2 H2 F25:1\nFRAME\n01").unwrap();
-    host.run(&["pub", "a", "--file", arg(&noise)]).said(1, "noise.mjpeg: no jpeg picture at byte 0");
+    host.run(&["pub", "a", "--file", arg(&noise)])
+        .said(1, "noise.mjpeg: no jpeg picture at byte 0");
     host.run(&["pub", "a", "--file", arg(&empty)]).said(1, "no.mjpeg has no pictures");
-    host.run(&["pub", "a", "--file", arg(&cut)]).said(1, "x.y4m: y4m frame 0 at byte 22: holds 2 of 6");
+    host.run(&["pub", "a", "--file", arg(&cut)])
+        .said(1, "x.y4m: y4m frame 0 at byte 22: holds 2 of 6");
 }
 
 #[test]

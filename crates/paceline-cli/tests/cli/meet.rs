@@ -9,7 +9,8 @@ use std::time::Instant;
 fn two_terminals_two_commands_no_flags() {
     let host = Host::new();
     let _camera = host.start(&["pub", "a/b", "--test-card", "320x240@20"]);
-    let sub = host.run(&["sub", "a/b", "--count", "20", "--timeout", "30", "--json", "--read-card"]);
+    let sub =
+        host.run(&["sub", "a/b", "--count", "20", "--timeout", "30", "--json", "--read-card"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
     let lines = sub.json();
     assert_eq!(lines.len(), 21);
@@ -32,7 +33,8 @@ fn two_terminals_two_commands_no_flags() {
 fn a_subscriber_may_come_first() {
     let host = Host::new();
     let sub = host.start(&["sub", "robot/**", "--count", "3", "--timeout", "30", "--json"]);
-    let publisher = host.start(&["pub", "robot/pose", "--test-card", "160x120@10", "--count", "200"]);
+    let publisher =
+        host.start(&["pub", "robot/pose", "--test-card", "160x120@10", "--count", "200"]);
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");
     assert_eq!(sub.json()[0]["tag"], "robot/pose");
@@ -46,7 +48,8 @@ fn each_subscriber_gets_its_own_rate_and_size() {
     let common = ["--count", "12", "--timeout", "30", "--json", "--read-card"];
     let ask = |own: &[&str]| host.start(&[&["sub", "cam"], own, &common].concat());
     let third = ask(&["--every", "4", "--size", "160x120"]);
-    let tenth = ask(&["--max-hz", "10", "--proxy", "subscriber", "--within", "500", "--loss", "1/2"]);
+    let tenth =
+        ask(&["--max-hz", "10", "--proxy", "subscriber", "--within", "500", "--loss", "1/2"]);
     for (sub, step, width) in [(third, 4, 160), (tenth, 2, 320)] {
         let sub = sub.ended();
         assert_eq!(sub.code, Some(0), "{sub:?}");
@@ -80,8 +83,7 @@ fn lines_of_text_pass_through() {
 fn a_publisher_reports_each_second_and_ends_after_its_count() {
     let host = Host::new();
     let began = Instant::now();
-    let publisher =
-        host.run(&["pub", "t", "--test-card", "160x120@20", "--count", "30", "--json"]);
+    let publisher = host.run(&["pub", "t", "--test-card", "160x120@20", "--count", "30", "--json"]);
     assert_eq!(publisher.code, Some(0), "{publisher:?}");
     assert!(began.elapsed().as_millis() >= 1_400, "30 samples at 20 Hz take 1.45 s");
     let lines = publisher.json();
@@ -120,7 +122,10 @@ fn ls_shows_asked_and_delivered() {
     assert_eq!(subscription["pattern"], "robot/**");
     assert_eq!(subscription["asked"]["max_hz"], 5.0);
     assert_eq!(subscription["asked"]["width"], 160);
-    assert_eq!((&subscription["within_us"], &subscription["loss"]), (&300_000.into(), &"1/4".into()));
+    assert_eq!(
+        (&subscription["within_us"], &subscription["loss"]),
+        (&300_000.into(), &"1/4".into())
+    );
     let table = host.run(&["ls"]).text();
     for part in ["NODES", "PUBLISHERS", "SUBSCRIPTIONS", "robot/camera", "5 Hz at 160x120", "1/4"] {
         assert!(table.contains(part), "{table}");

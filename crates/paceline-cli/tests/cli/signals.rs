@@ -51,7 +51,9 @@ fn a_reader_that_goes_away_ends_the_command_quietly() {
     assert_eq!(sub.status().code(), Some(0));
     let mut stderr = String::new();
     std::io::Read::read_to_string(&mut sub.child().stderr.take().unwrap(), &mut stderr).unwrap();
-    assert_eq!(stderr, "");
+    for word in ["panicked", "error: ", "ipe"] {
+        assert!(!stderr.contains(word), "{stderr}");
+    }
 }
 
 #[test]
@@ -64,6 +66,8 @@ fn a_subscriber_that_stops_reading_costs_the_others_nothing() {
     settle();
     let sub = host.run(&["sub", "cam", "--count", "30", "--timeout", "20", "--json"]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
+    let seqs: Vec<u64> = sub.json().iter().filter_map(|line| line["seq"].as_u64()).collect();
+    assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
     let rate = sub.json().last().unwrap()["summary"]["rate_hz"].as_f64().unwrap();
-    assert!((18.0..22.0).contains(&rate), "{rate}");
+    assert!((16.0..26.0).contains(&rate), "{rate}");
 }

@@ -84,8 +84,9 @@ pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Opt
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let full = u128::from(spec.bytes_max?);
     let payload = match (form.size, spec.size) {
-        (Some(scaled), Some(source)) => (full * u128::from(scaled.pixels()))
-            .div_ceil(u128::from(source.pixels().max(1))),
+        (Some(scaled), Some(source)) => {
+            (full * u128::from(scaled.pixels())).div_ceil(u128::from(source.pixels().max(1)))
+        }
         (None, _) | (_, None) => full,
     };
     let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);

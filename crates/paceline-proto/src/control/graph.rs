@@ -56,3 +56,49 @@ impl Tree {
         self.path(to)?.get(1).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::registry::Record;
+    use crate::control::spec::HopInfo;
+    use paceline_sched::Instant;
+
+    /// A registry in which each node lists the neighbours given.
+    fn registry(lists: &[(u64, &[u64])]) -> Registry {
+        let mut registry = Registry::new(NodeId(0), String::new());
+        for (node, neighbours) in lists {
+            let hop = HopInfo { link_name: String::new(), capacity: None };
+            let neighbours = neighbours.iter().map(|&to| (NodeId(to), hop.clone())).collect();
+            let record = Record { version: 2, neighbours, ..Record::default() };
+            registry.replace(Instant::ZERO, NodeId(*node), record).unwrap();
+        }
+        registry
+    }
+
+    fn path(tree: &Tree, to: u64) -> Option<Vec<u64>> {
+        Some(tree.path(NodeId(to))?.into_iter().map(|node| node.0).collect())
+    }
+
+    #[test]
+    fn an_edge_that_one_end_alone_lists_does_not_count() {
+        let registry = registry(&[(0, &[1, 2]), (1, &[0]), (2, &[]), (3, &[0])]);
+        let tree = Tree::new(&registry, NodeId(0));
+        assert!(tree.reaches(NodeId(1)));
+        assert!(!tree.reaches(NodeId(2)));
+        assert!(!tree.reaches(NodeId(3)));
+        assert_eq!(path(&tree, 2), None);
+    }
+
+    #[test]
+    fn of_equally_short_paths_the_one_over_smaller_ids_is_taken() {
+        let registry =
+            registry(&[(0, &[5, 3]), (3, &[0, 9]), (5, &[0, 9]), (9, &[3, 5, 1]), (1, &[9])]);
+        let tree = Tree::new(&registry, NodeId(0));
+        assert_eq!(path(&tree, 9), Some(vec![0, 3, 9]));
+        assert_eq!(tree.next_hop(NodeId(1)), Some(NodeId(3)));
+        assert_eq!(tree.next_hop(NodeId(0)), None);
+        // The way back is a tree of its own.
+        assert_eq!(path(&Tree::new(&registry, NodeId(1)), 0), Some(vec![1, 9, 3, 0]));
+    }
+}

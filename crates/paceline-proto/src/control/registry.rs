@@ -183,9 +183,7 @@ impl Registry {
         match version.cmp(&next) {
             core::cmp::Ordering::Less => Ok(Applied::Old),
             core::cmp::Ordering::Greater => Ok(Applied::Gap),
-            core::cmp::Ordering::Equal => {
-                entry.record.apply(node, change).map(|()| Applied::New)
-            }
+            core::cmp::Ordering::Equal => entry.record.apply(node, change).map(|()| Applied::New),
         }
     }
 

@@ -36,7 +36,8 @@ impl PublisherSpec {
             Rate::Every(n) if n.get() == 1 => Rate::All,
             rate @ (Rate::All | Rate::Every(_) | Rate::Max(_)) => rate,
         };
-        let size = asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
+        let size =
+            asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         Form { rate, size }
     }
 

@@ -105,7 +105,8 @@ impl Wire {
         }
         let start = self.busy_until.max(now);
         counters.queued_max = counters.queued_max.max(start.since(now));
-        self.busy_until = start + self.spec.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+        self.busy_until =
+            start + self.spec.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
         let gone = chance.chance(self.spec.loss_per_mille);
         if gone || self.cut || self.held.len() >= HELD_MAX {
             counters.lost += 1;
@@ -128,7 +129,10 @@ impl Wire {
 
     /// What has arrived at `now`, one at a time.
     pub(super) fn receive(&mut self, now: Instant) -> Option<Carried> {
-        self.held.pop_front_if(|carried| carried.arrives <= now)
+        if self.arrives_at() > now {
+            return None;
+        }
+        self.held.pop_front()
     }
 
     pub(super) fn is_idle(&self) -> bool {

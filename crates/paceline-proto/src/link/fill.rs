@@ -38,8 +38,9 @@ impl Link {
 
     fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
         let wants = |(node, n): (&NodeId, &super::Neighbour)| {
-            (Some(*node) != next && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
-                .then_some(*node)
+            (Some(*node) != next
+                && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
+            .then_some(*node)
         };
         self.neighbours.iter().find_map(wants)
     }
@@ -50,7 +51,9 @@ impl Link {
             return None;
         }
         let waits = |(node, n): (&NodeId, &super::Neighbour)| {
-            (n.hop.is_up() && !n.control.is_empty() && n.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES)
+            (n.hop.is_up()
+                && !n.control.is_empty()
+                && n.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES)
                 .then_some(*node)
         };
         self.neighbours.iter().find_map(waits)
@@ -76,7 +79,8 @@ impl Link {
     }
 
     /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
-    /// and one frame more.
+    /// and one frame more, in whole frames: less would leave the wire idle while a frame's answer is
+    /// on its way. The pacer keeps frames from queueing below as long as the capacity is true.
     fn is_window_full(&self, now: Instant) -> bool {
         let live = self.neighbours.values().filter(|n| !n.hop.is_stalled(now));
         let (mut flight, mut allowed) = (0, 0);
@@ -86,7 +90,7 @@ impl Link {
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             allowed = allowed.max(holds);
         }
-        flight > allowed
+        flight >= allowed + self.frame_bytes + WIRE_OVERHEAD
     }
 
     fn has_credit(&self, now: Instant, node: NodeId) -> bool {
@@ -202,7 +206,9 @@ impl Link {
         let first = (!stream.head_begun).then_some(&head);
         let (number, offset) = (stream.number, stream.head_sent);
         let data = DataHead { stream: index.0, number, first, offset, last: false, len: 0 };
-        let announce = if stream.announced { 0 } else { OPEN_BYTES_MAX };
+        // What was lost with the frame that opened the stream began there: only a whole sample gains.
+        let opens = !stream.announced && !stream.head_begun;
+        let announce = if opens { OPEN_BYTES_MAX } else { 0 };
         let space = room.saturating_sub(data.bytes_max() + announce);
         let left = stream.head_left();
         if space < left.min(PIECE_MIN) || space == 0 {
@@ -210,7 +216,7 @@ impl Link {
         }
         let begun = stream.head_begun;
         let Some((piece, last)) = stream.cut(space) else { return false };
-        if !stream.announced {
+        if opens {
             stream.announced = true;
             write_open(index.0, stream.spec.publisher, &stream.spec.form, &mut out.head);
         }

@@ -163,12 +163,7 @@ impl Hop {
     }
 
     /// True if a frame turned out to be lost.
-    fn handle_ack(
-        &mut self,
-        now: Instant,
-        ack: Ack,
-        wire_time: impl Fn(u64) -> Duration,
-    ) -> bool {
+    fn handle_ack(&mut self, now: Instant, ack: Ack, wire_time: impl Fn(u64) -> Duration) -> bool {
         let end = ack.end();
         let mut lost = false;
         // The transport keeps order: a frame before one that arrived will not come any more.

@@ -44,6 +44,8 @@ pub(super) struct Stream {
     pub(super) number: u64,
     pub(super) announced: bool,
     pub(super) suspended: bool,
+    /// Its hop is up; while it is not, nothing waits here.
+    pub(super) up: bool,
     pub(super) counters: StreamCounters,
 }
 
@@ -60,7 +62,7 @@ pub(super) enum Offer {
 }
 
 impl Stream {
-    pub(super) fn new(spec: StreamSpec) -> Self {
+    pub(super) fn new(spec: StreamSpec, up: bool) -> Self {
         let limit = spec.contract.map_or(WAITING_MAX, |contract| {
             let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
             usize::try_from(periods).unwrap_or(WAITING_MAX).clamp(2, WAITING_MAX - 2) + 2
@@ -74,6 +76,7 @@ impl Stream {
             number: 0,
             announced: false,
             suspended: false,
+            up,
             counters: StreamCounters::default(),
             spec,
         }
@@ -85,7 +88,8 @@ impl Stream {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.newest_only()
+        !self.up
+            || self.newest_only()
             || self.queue.len() < self.limit && self.queue_bytes < WAITING_BYTES_MAX
     }
 
@@ -95,6 +99,10 @@ impl Stream {
 
     pub(super) fn offer(&mut self, sample: Sample) -> Offer {
         self.counters.offered += 1;
+        if !self.up {
+            self.counters.drops.add(DropReason::LinkDown, 1);
+            return Offer::Dropped;
+        }
         let mut replaced = false;
         if self.newest_only() {
             let begun = usize::from(self.head_begun);
@@ -172,6 +180,12 @@ impl Stream {
         self.head_sent = 0;
         self.head_begun = false;
         true
+    }
+
+    /// The hop is gone: everything that waits is given up, and the next hop knows nothing of this.
+    pub(super) fn take_down(&mut self) {
+        self.drop_all(DropReason::LinkDown);
+        (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
     }
 
     /// Everything that waits is given up.

@@ -1,7 +1,7 @@
 //! Frames: what goes over a link at once.
 
-use super::codec::{Reader, WireError, Writer, varint_len};
 use super::VERSION;
+use super::codec::{Reader, WireError, Writer, varint_len};
 use bytes::Bytes;
 
 const ACK: u8 = 0x01;
@@ -32,7 +32,8 @@ impl Ack {
     /// The highest frame that has arrived, plus one; equals `next` if nothing is missing.
     #[must_use]
     pub const fn end(&self) -> u64 {
-        self.next + (64 - self.selective.leading_zeros()) as u64
+        self.next
+            + (64 - self.selective.leading_zeros()) as u64
             + if self.selective == 0 { 0 } else { 1 }
     }
 

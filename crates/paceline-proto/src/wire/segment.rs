@@ -111,8 +111,11 @@ impl Segment {
         match kind {
             DATA => read_data(reader, first, last),
             CONTROL => {
-                let total =
-                    if first { Some(reader.len(CONTROL_BYTES_MAX, "message length")?) } else { None };
+                let total = if first {
+                    Some(reader.len(CONTROL_BYTES_MAX, "message length")?)
+                } else {
+                    None
+                };
                 let len = reader.len(CONTROL_BYTES_MAX, "segment length")?;
                 Ok(Self::Control { total, last, payload: reader.bytes(len, "message")? })
             }

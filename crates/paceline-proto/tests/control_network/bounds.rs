@@ -1,11 +1,20 @@
 //! Nothing grows without bound.
 
-use crate::net::{Net, all, camera, id, link};
+use super::net::{Net, all, camera, id, link};
 use bytes::Bytes;
 use paceline_proto::control::{Control, NAME_BYTES_MAX, NODES_MAX, Output, PUBLISHERS_MAX};
 use paceline_proto::wire::WireError;
 use paceline_sched::Instant;
 use proptest::prelude::*;
+
+/// The first message that a node has to send; the others are dropped.
+fn message(node: &mut Control) -> Bytes {
+    let outputs: Vec<Output> = core::iter::from_fn(|| node.poll_output()).collect();
+    let sent = outputs.into_iter().find_map(|output| {
+        if let Output::Send { message, .. } = output { Some(message) } else { None }
+    });
+    sent.unwrap()
+}
 
 /// What a node that has just met `to` sends to show itself.
 fn introduction(node: usize, to: usize) -> Bytes {
@@ -13,17 +22,9 @@ fn introduction(node: usize, to: usize) -> Bytes {
     let mut peer = Control::new(id(to), "peer");
     stranger.handle_hop_up(Instant::ZERO, id(to), link("eth", None));
     peer.handle_hop_up(Instant::ZERO, id(node), link("eth", None));
-    let digest = core::iter::from_fn(|| peer.poll_output()).find_map(|output| match output {
-        Output::Send { message, .. } => Some(message),
-        _ => None,
-    });
-    core::iter::from_fn(|| stranger.poll_output()).for_each(drop);
-    stranger.handle_message(Instant::ZERO, id(to), digest.unwrap()).unwrap();
-    let snapshot = core::iter::from_fn(|| stranger.poll_output()).find_map(|output| match output {
-        Output::Send { message, .. } => Some(message),
-        _ => None,
-    });
-    snapshot.unwrap()
+    message(&mut stranger);
+    stranger.handle_message(Instant::ZERO, id(to), message(&mut peer)).unwrap();
+    message(&mut stranger)
 }
 
 #[test]

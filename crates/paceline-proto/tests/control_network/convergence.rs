@@ -1,6 +1,6 @@
 //! All nodes come to know the same.
 
-use crate::net::{Net, all, camera, id};
+use super::net::{Net, all, camera, id};
 use paceline_proto::SubscriptionId;
 use paceline_sched::{Duration, Instant};
 
@@ -120,7 +120,7 @@ fn a_hop_that_only_one_side_saw_go_down_heals_within_a_second() {
     net.subscribe(2, all("camera"));
     net.settle();
     net.up.insert((0, 1));
-    net.nodes[0].handle_hop_up(net.now, id(1), crate::net::link("eth", None));
+    net.nodes[0].handle_hop_up(net.now, id(1), super::net::link("eth", None));
     net.drain(0);
     net.run(Duration::from_secs(1));
     net.assert_converged();
@@ -133,6 +133,16 @@ fn a_digest_mends_what_got_lost_on_the_way() {
     net.publish(0, camera("camera"));
     net.queues.clear();
     net.run(Duration::from_secs(6));
+    net.assert_converged();
+}
+
+#[test]
+fn who_finds_a_gap_asks_for_the_record_at_once() {
+    let mut net = Net::chain(3);
+    net.publish(0, camera("left"));
+    net.queues.clear();
+    net.publish(0, camera("right"));
+    net.settle();
     net.assert_converged();
 }
 

@@ -117,7 +117,10 @@ impl Net {
                     }
                 }
                 Output::Matching { publisher, matching } => {
-                    assert_ne!(seen.matching.insert(publisher, matching).unwrap_or(false), matching);
+                    assert_ne!(
+                        seen.matching.insert(publisher, matching).unwrap_or(false),
+                        matching
+                    );
                 }
                 Output::Subscribed { subscription, publishers } => {
                     let before = seen.heard.insert(subscription, publishers.clone());
@@ -150,7 +153,8 @@ impl Net {
     /// Delivers until no message is left, without time going by.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100_000 {
-            let ready = self.queues.iter().find(|(_, queue)| !queue.is_empty()).map(|(&hop, _)| hop);
+            let ready =
+                self.queues.iter().find(|(_, queue)| !queue.is_empty()).map(|(&hop, _)| hop);
             let Some((from, to)) = ready else { return };
             self.deliver(from, to);
         }

@@ -1,6 +1,6 @@
 //! What must be true of a settled network, computed the plain way.
 
-use crate::net::{Net, id, index};
+use super::net::{Net, id, index};
 use paceline_proto::control::{SourceKey, Target};
 use paceline_proto::{Form, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,12 @@ impl Net {
     fn component(&self, node: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::from([node]);
         loop {
-            let further: BTreeSet<usize> =
-                self.up.iter().filter(|(from, _)| found.contains(from)).map(|&(_, to)| to).collect();
+            let further: BTreeSet<usize> = self
+                .up
+                .iter()
+                .filter(|(from, _)| found.contains(from))
+                .map(|&(_, to)| to)
+                .collect();
             if further.is_subset(&found) {
                 return found;
             }

@@ -1,6 +1,6 @@
 //! Random networks, random changes, random order of delivery.
 
-use crate::net::{Net, all, camera, link, one_in, promised};
+use super::net::{Net, all, camera, link, one_in, promised};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::{Form, Proxy, Size, SubscriptionId};
 use paceline_sched::Duration;
@@ -82,7 +82,7 @@ fn make(net: &mut Net, users: &mut Vec<SubscriptionId>, step: Step) {
         }
         Step::Update(which, spec) if !users.is_empty() => {
             let user = users[which.index(users.len())];
-            let node = crate::net::index(user.node);
+            let node = super::net::index(user.node);
             net.nodes[node].update_subscription(net.now, user, spec);
             net.drain(node);
         }

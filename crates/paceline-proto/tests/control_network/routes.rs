@@ -1,6 +1,6 @@
 //! What each node on the way installs.
 
-use crate::net::{Net, all, camera, id, one_in, promised};
+use super::net::{Net, all, camera, id, one_in, promised};
 use paceline_proto::control::{SubscriptionSpec, Target};
 use paceline_proto::{Form, Proxy, Rate, Size};
 use paceline_sched::{Duration, LossTolerance};
@@ -26,10 +26,7 @@ fn a_proxy_at_the_publisher_sends_the_scaled_stream_over_every_hop() {
 fn a_proxy_at_the_subscriber_sends_the_full_stream_over_every_hop() {
     let mut net = Net::chain(3);
     let publisher = net.publish(0, camera("camera"));
-    net.subscribe(
-        2,
-        SubscriptionSpec { form: SMALL, proxy: Proxy::Subscriber, ..all("camera") },
-    );
+    net.subscribe(2, SubscriptionSpec { form: SMALL, proxy: Proxy::Subscriber, ..all("camera") });
     net.settle();
     for node in 0..2 {
         let [output] = net.outputs(node, publisher, Form::FULL) else { panic!() };
@@ -97,7 +94,8 @@ fn each_hop_gets_its_part_of_the_delay_bound() {
     let far = net.subscribe(3, promised("camera"));
     net.settle();
     for node in 0..3 {
-        let [output] = net.outputs(node, publisher, Form::FULL)
+        let [output] = net
+            .outputs(node, publisher, Form::FULL)
             .iter()
             .filter(|output| output.target != Target::Local)
             .collect::<Vec<_>>()[..]

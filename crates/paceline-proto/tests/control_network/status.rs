@@ -1,6 +1,6 @@
 //! Asking a node for its status.
 
-use crate::net::{Net, id};
+use super::net::{Net, id};
 use bytes::Bytes;
 use paceline_proto::control::STATUS_BYTES_MAX;
 

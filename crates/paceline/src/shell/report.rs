@@ -1,8 +1,6 @@
 //! A node's status on the wire: the rows that answer a status request.
 
-use crate::status::{
-    LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
-};
+use crate::status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
 use bytes::Bytes;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
@@ -165,10 +163,7 @@ fn put_loss((x, y): (u32, u32), out: &mut Vec<u8>) {
 
 fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
     Ok(SubscriptionStatus {
-        id: SubscriptionId {
-            node: NodeId(r.u64("node")?),
-            index: r.varint32("subscription")?,
-        },
+        id: SubscriptionId { node: NodeId(r.u64("node")?), index: r.varint32("subscription")? },
         pattern: r.text(TEXT_MAX, "pattern")?,
         form: read_form(r)?,
         within: read_option(r, read_time)?,

@@ -14,9 +14,9 @@ use crossbeam_queue::ArrayQueue;
 use paceline_proto::control::SourceKey;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::{DropReason, NodeId};
+use paceline_proto::{DropReason, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -45,10 +45,52 @@ pub(crate) struct RxChange {
     pub(crate) installation: Option<Installation>,
 }
 
+/// Samples that wait for what they are handed to, and for how long. Control takes the way through the
+/// engine, so the first samples of a stream may be here before it.
+const EARLY_MAX: usize = 64;
+const EARLY_FOR: Duration = Duration::from_millis(200);
+
 #[derive(Default)]
 struct Sources {
     seen: u64,
     sources: BTreeMap<SourceKey, Ingress<Port>>,
+    early: VecDeque<(Instant, SourceKey, Sample)>,
+}
+
+impl Sources {
+    /// Applies what the engine has posted; samples that came before it follow.
+    fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
+        let Self { seen, sources, early } = self;
+        changes.collect(seen, |change| match change.installation {
+            Some(installation) => {
+                let period = installation.period;
+                let source = sources.entry(change.source);
+                let ingress = source.or_insert_with(|| Ingress::new(period));
+                installation.apply(ingress);
+                early.retain(|(_, key, sample)| {
+                    let its = *key == change.source;
+                    if its {
+                        offer(ingress, now, sample);
+                    }
+                    !its
+                });
+            }
+            None => {
+                sources.remove(&change.source);
+            }
+        });
+        let over = |early: &VecDeque<_>| early.len() > EARLY_MAX;
+        while over(early) || early.front().is_some_and(|(at, ..)| now.since(*at) > EARLY_FOR) {
+            early.pop_front();
+            drops.add(DropReason::NoRoute, 1);
+        }
+    }
+}
+
+fn offer(ingress: &mut Ingress<Port>, now: Instant, sample: &Sample) {
+    ingress.offer(sample, |output| {
+        output.port.push(now, sample);
+    });
 }
 
 /// What arriving streams are handed to; one for all links of a node.
@@ -64,27 +106,22 @@ pub(crate) struct RxSources {
 }
 
 impl RxSources {
+    /// Applies what was posted, now: there may be no frame for long.
+    pub(crate) fn settle(&self, now: Instant) {
+        lock(&self.sources).settle(now, &self.changes, &self.drops);
+    }
+
     fn hand_over(&self, now: Instant, received: impl Iterator<Item = Received>) {
         let mut guard = lock(&self.sources);
-        let Sources { seen, sources } = &mut *guard;
-        self.changes.collect(seen, |change| match change.installation {
-            Some(installation) => {
-                let period = installation.period;
-                let source = sources.entry(change.source);
-                installation.apply(source.or_insert_with(|| Ingress::new(period)));
-            }
-            None => {
-                sources.remove(&change.source);
-            }
-        });
+        guard.settle(now, &self.changes, &self.drops);
+        let Sources { sources, early, .. } = &mut *guard;
         for item in received {
             match item {
                 Received::Sample { publisher, form, sample } => {
-                    match sources.get_mut(&SourceKey { publisher, form }) {
-                        Some(ingress) => ingress.offer(&sample, |output| {
-                            output.port.push(now, &sample);
-                        }),
-                        None => self.drops.add(DropReason::NoRoute, 1),
+                    let key = SourceKey { publisher, form };
+                    match sources.get_mut(&key) {
+                        Some(ingress) => offer(ingress, now, &sample),
+                        None => early.push_back((now, key, sample)),
                     }
                 }
                 Received::Lost { publisher, form, samples, reason } => {

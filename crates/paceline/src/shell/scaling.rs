@@ -156,8 +156,11 @@ impl Working {
 /// The sample with its picture at another size, in the same format.
 fn scale(scaler: &mut Scaler, sample: &Sample, to: Size) -> Result<Sample, String> {
     let to = paceline_media::Size::new(to.width, to.height).map_err(|error| error.to_string())?;
-    let format: Format =
-        sample.encoding.as_str().parse().map_err(|error| format!("{}: {error}", sample.encoding))?;
+    let format: Format = sample
+        .encoding
+        .as_str()
+        .parse()
+        .map_err(|error| format!("{}: {error}", sample.encoding))?;
     let payload = scaler.scale(&format, &sample.payload, to).map_err(|error| error.to_string())?;
     let encoding = Encoding::new(&format.with_size(to).to_string());
     Ok(Sample { encoding, payload: payload.into(), ..sample.clone() })
@@ -182,7 +185,8 @@ impl ScalePool {
     fn queue(self: &Arc<Self>, task: Arc<ScaleTask>) {
         let mut queue = lock(&self.queue);
         queue.tasks.push_back(task);
-        let workers_max = std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
+        let workers_max =
+            std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
         if queue.idle == 0 && queue.workers < workers_max {
             let pool = self.clone();
             let named = std::thread::Builder::new().name("paceline-scale".to_owned());

@@ -33,11 +33,7 @@ impl Installation {
                 output.port = carry_on(&output.port, port);
             }
         }
-        ingress.install(
-            &plans,
-            |plan| ports.get_mut(place(plan)?)?.take(),
-            |_, port| drop(port),
-        );
+        ingress.install(&plans, |plan| ports.get_mut(place(plan)?)?.take(), |_, port| drop(port));
     }
 }
 

@@ -212,4 +212,3 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
     }
     Ok(config)
 }
-

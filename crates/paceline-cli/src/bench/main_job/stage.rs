@@ -160,25 +160,21 @@ impl Measured {
     /// Stops everybody and takes what they noted.
     fn collect(&mut self, robot: &mut Child, listeners: &mut [Child]) -> Result<()> {
         robot.stop()?;
-        let (sent, violations, drops) =
-            robot.expect("result", PATIENCE, |message| match message {
-                Message::Published { sent, violations, drops } => Some((sent, violations, drops)),
-                _ => None,
-            })?;
-        (self.sent, self.violations) = (sent, violations);
+        let drops = robot.expect("result", PATIENCE, |message| {
+            let Message::Published { sent, violations, drops } = message else { return None };
+            (self.sent, self.violations) = (sent, violations);
+            Some(drops)
+        })?;
         if !drops.is_empty() {
             self.remarks.push(format!("dropped on the robot's links over the whole run: {drops}"));
         }
         for listener in listeners {
             listener.stop()?;
-            let (arrivals, wrong, refusals) =
-                listener.expect("result", PATIENCE, |message| match message {
-                    Message::Received { arrivals, wrong, refusals } => {
-                        Some((arrivals, wrong, refusals))
-                    }
-                    _ => None,
-                })?;
-            self.arrivals.push(arrivals);
+            let (wrong, refusals) = listener.expect("result", PATIENCE, |message| {
+                let Message::Received { arrivals, wrong, refusals } = message else { return None };
+                self.arrivals.push(arrivals);
+                Some((wrong, refusals))
+            })?;
             if wrong > 0 {
                 self.remarks.push(format!("{wrong} samples arrived with wrong content"));
             }

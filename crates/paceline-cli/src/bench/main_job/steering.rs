@@ -101,8 +101,8 @@ impl Case {
         self.tell_camera(&mut section, &ours, &plain);
         section.load(ours.load, plain.load);
         section.note(format!(
-            "{} commands a run; Paceline {} runs, the median of each figure, losses added up; plain \
-             Zenoh one run, camera Background and dropping, commands RealTime and express.",
+            "{} commands a run. Paceline: runs: {}, the median of each figure, losses added up. Plain \
+             Zenoh: one run, camera Background and dropping, commands RealTime and express.",
             self.commands, self.runs
         ));
         Ok(section)

@@ -57,16 +57,15 @@ pub(super) fn verdict(report: &Report) -> String {
 
 fn rows(section: &Section) -> Vec<[String; 5]> {
     let mut rows: Vec<_> = section.rows.iter().map(cells).collect();
-    let shares: [(&str, fn(&Load) -> f64); 2] = [
-        ("whole machine busy", |load| load.busy_percent),
-        ("of it stolen by the host", |load| load.steal_percent),
-    ];
-    for (name, share) in shares {
-        let of = |load: &Option<Load>| {
-            load.as_ref().map(|load| value(Unit::Percent, share(load))).unwrap_or_default()
+    for (name, share) in [
+        ("whole machine busy", Load::busy as fn(Load) -> f64),
+        ("of it stolen by the host", Load::steal),
+    ] {
+        let cell = |load: Option<Load>| {
+            load.map(|load| value(Unit::Percent, share(load))).unwrap_or_default()
         };
         if section.load.is_some() || section.load_plain_zenoh.is_some() {
-            let (ours, plain) = (of(&section.load), of(&section.load_plain_zenoh));
+            let (ours, plain) = (cell(section.load), cell(section.load_plain_zenoh));
             rows.push([name.to_owned(), ours, plain, String::new(), String::new()]);
         }
     }

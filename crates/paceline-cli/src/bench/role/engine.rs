@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
 use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node};
 use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use zenoh::Wait as _;
 use zenoh::qos::{CongestionControl, Priority};
@@ -70,7 +71,7 @@ impl Session {
     pub(super) fn subscribe(
         &self,
         want: &Want,
-        mut deliver: impl FnMut(Sample) + Send + Sync + 'static,
+        mut deliver: impl FnMut(Sample) + Send + 'static,
     ) -> Result<Subscription> {
         let named = || format!("subscription to {}", want.tag);
         match self {
@@ -83,7 +84,7 @@ impl Session {
                     builder = builder.size(width, height)?;
                 }
                 if let Some(millis) = want.within_ms {
-                    builder = builder.within(Duration::from_millis(millis));
+                    builder = builder.within(Duration::from_millis(millis))?;
                 }
                 if let Some((x, y)) = want.loss {
                     builder = builder.loss(x, y)?;
@@ -91,12 +92,16 @@ impl Session {
                 let deliver = move |sample| deliver(Sample::Paceline(sample));
                 builder.callback(deliver).map(Subscription::Paceline).with_context(named)
             }
-            Self::Plain(session) => session
-                .declare_subscriber(want.tag.clone())
-                .callback_mut(move |sample| deliver(Sample::Plain(sample)))
-                .wait()
-                .map(Subscription::Plain)
-                .map_err(|error| anyhow!("{}: {error}", named())),
+            Self::Plain(session) => {
+                let deliver = Mutex::new(deliver);
+                let builder =
+                    session.declare_subscriber(want.tag.clone()).callback(move |sample| {
+                        let mut deliver = deliver.lock().unwrap_or_else(PoisonError::into_inner);
+                        deliver(Sample::Plain(sample));
+                    });
+                let subscriber = builder.wait().map(Subscription::Plain);
+                subscriber.map_err(|error| anyhow!("{}: {error}", named()))
+            }
         }
     }
 

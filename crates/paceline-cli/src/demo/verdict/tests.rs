@@ -14,16 +14,16 @@ pub(crate) fn good() -> State {
             max_us: 8_000,
             ..Measured::default()
         };
-        state.take(Event::Line(Line::Row(RowLine {
+        state.take(Event::Line(Box::new(Line::Row(RowLine {
             row: index,
             delivered: 1_000,
             size: row.size.map(|size| (size.width, size.height)),
             second: measured,
             whole: measured,
             ..RowLine::default()
-        })));
+        }))));
     }
-    state.take(Event::Line(Line::Robot(RobotLine {
+    state.take(Event::Line(Box::new(Line::Robot(RobotLine {
         publishers: vec![PublisherLine {
             tag: "robot/camera".to_owned(),
             published: 360,
@@ -45,7 +45,7 @@ pub(crate) fn good() -> State {
                 dropped: [("superseded".to_owned(), 2)].into(),
             }],
         }],
-    })));
+    }))));
     state
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         publishers: vec![],
         subscriptions: vec![],
         links: vec![],
+        drops: Drops::default(),
     };
     vec![
         NodeStatus { publishers: vec![camera], links: vec![thin], ..node(robot, "robot") },
@@ -106,6 +107,7 @@ fn the_schema_is_stable() {
                     "dropped": {},
                 }],
                 "links": [],
+                "dropped": {},
             },
             {
                 "id": "0000000000000b0b",
@@ -147,6 +149,7 @@ fn the_schema_is_stable() {
                         "dropped": { "superseded": 3 },
                     }],
                 }],
+                "dropped": {},
             },
         ],
     });

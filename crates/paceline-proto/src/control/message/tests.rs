@@ -151,7 +151,9 @@ fn message() -> impl Strategy<Value = Message> {
     let versions = prop::collection::vec((any::<u64>(), 0..=VERSION_MAX), 0..20);
     prop_oneof![
         versions.prop_map(|all| {
-            Message::Digest(all.into_iter().map(|(node, version)| (NodeId(node), version)).collect())
+            Message::Digest(
+                all.into_iter().map(|(node, version)| (NodeId(node), version)).collect(),
+            )
         }),
         any::<u64>().prop_map(|node| Message::Need(NodeId(node))),
         (any::<u64>(), 0..=VERSION_MAX, change()).prop_map(|(node, version, change)| {

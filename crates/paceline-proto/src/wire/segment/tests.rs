@@ -5,7 +5,8 @@ fn forms() -> impl Strategy<Value = Form> {
     let number = || any::<u32>().prop_filter_map("zero", NonZeroU32::new);
     let rate =
         prop_oneof![Just(Rate::All), number().prop_map(Rate::Every), number().prop_map(Rate::Max)];
-    let size = prop::option::of((1u32.., 1u32..).prop_map(|(width, height)| Size { width, height }));
+    let size =
+        prop::option::of((1u32.., 1u32..).prop_map(|(width, height)| Size { width, height }));
     (rate, size).prop_map(|(rate, size)| Form { rate, size })
 }
 

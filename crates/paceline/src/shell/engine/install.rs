@@ -1,5 +1,6 @@
 //! Installing what `Control` decided: rings for streams, subscribers for deliveries, scalers between.
 
+use super::super::clock;
 use super::super::egress::LinkCommand;
 use super::super::port::{LocalPort, Port, ring};
 use super::super::rx::RxChange;
@@ -81,6 +82,7 @@ impl Engine {
         } else {
             let installation = wanted.then_some(installation);
             self.sources.changes.post(RxChange { source, installation });
+            self.sources.settle(clock::now());
         }
         if wanted {
             self.outgoing.insert(source, outgoing);
@@ -89,9 +91,9 @@ impl Engine {
 
     fn close_unwanted(&mut self, outgoing: &mut Outgoing, plans: &[OutputPlan]) {
         let wanted = |key: &(OutputKey, Option<Size>)| {
-            plans.iter().any(|p| {
-                p.target == key.0.target && p.form == key.0.form && p.scale.size == key.1
-            })
+            plans
+                .iter()
+                .any(|p| p.target == key.0.target && p.form == key.0.form && p.scale.size == key.1)
         };
         outgoing.local.retain(|key, _| wanted(key));
         let (stay, gone): (BTreeMap<_, _>, _) =

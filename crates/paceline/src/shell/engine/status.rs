@@ -2,9 +2,7 @@
 
 use super::super::report;
 use super::Engine;
-use crate::status::{
-    LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
-};
+use crate::status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
 use bytes::Bytes;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -96,26 +94,30 @@ impl Engine {
     }
 
     fn subscription_rows(&self) -> Vec<SubscriptionStatus> {
-        let mut rows: Vec<_> = self.sinks.iter().map(|(id, sink)| {
-            let (spec, counts) = (sink.spec(), &sink.counts);
-            let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
-            SubscriptionStatus {
-                id: *id,
-                pattern: spec.pattern.as_str().to_owned(),
-                form: spec.form,
-                within: spec.within.map(Into::into),
-                loss: spec.loss.map(|loss| (loss.x(), loss.y())),
-                proxy: spec.proxy,
-                publishers: self.heard.get(id).cloned().unwrap_or_default(),
-                refusals: Vec::new(),
-                delivered: counts.delivered.load(Ordering::Relaxed),
-                bytes: counts.bytes.load(Ordering::Relaxed),
-                rate_millihertz: rate.millihertz,
-                late: counts.late.load(Ordering::Relaxed),
-                age_max: Duration::from_nanos(rate.age_max).into(),
-                drops: counts.drops.load(),
-            }
-        }).collect();
+        let mut rows: Vec<_> = self
+            .sinks
+            .iter()
+            .map(|(id, sink)| {
+                let (spec, counts) = (sink.spec(), &sink.counts);
+                let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
+                SubscriptionStatus {
+                    id: *id,
+                    pattern: spec.pattern.as_str().to_owned(),
+                    form: spec.form,
+                    within: spec.within.map(Into::into),
+                    loss: spec.loss.map(|loss| (loss.x(), loss.y())),
+                    proxy: spec.proxy,
+                    publishers: self.heard.get(id).cloned().unwrap_or_default(),
+                    refusals: Vec::new(),
+                    delivered: counts.delivered.load(Ordering::Relaxed),
+                    bytes: counts.bytes.load(Ordering::Relaxed),
+                    rate_millihertz: rate.millihertz,
+                    late: counts.late.load(Ordering::Relaxed),
+                    age_max: Duration::from_nanos(rate.age_max).into(),
+                    drops: counts.drops.load(),
+                }
+            })
+            .collect();
         for node in self.control.nodes() {
             for ((subscription, _), refusal) in node.refusals {
                 if let Some(row) = rows.iter_mut().find(|row| row.id == *subscription) {

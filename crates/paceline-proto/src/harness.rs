@@ -1,0 +1,29 @@
+//! Whole networks of nodes in virtual time: the pure parts joined by plain queues.
+//!
+//! A [`World`] has a clock, nodes, and wires between them. Time jumps from one wake-up to the next,
+//! so a minute of traffic takes milliseconds, and the same seed gives the same run. Each node joins
+//! control, links, receivers, ingress and sinks as the shell does, with queues instead of rings and
+//! threads and a toy instead of the picture scaler.
+//!
+//! After each run the world checks that the sums agree: every sample is delivered or has exactly one
+//! reason, and nothing grows without a bound. [`Net`] is what [`scenarios`] need of a network: they
+//! run against a world and against live nodes.
+
+pub mod ask;
+mod check;
+mod install;
+mod look;
+mod net;
+mod node;
+mod outlet;
+mod random;
+pub mod scenarios;
+mod sink;
+mod wire;
+mod world;
+
+pub use net::{LinkPlan, Net, NodeIx, Payload, Pub, Sub};
+pub use random::Random;
+pub use sink::Delivered;
+pub use wire::{WireCounters, WireSpec};
+pub use world::{LinkIx, World};

@@ -1,0 +1,94 @@
+//! What holds in every world at any time.
+
+use super::install::add_counters;
+use super::node::{Node, StreamKey};
+use super::wire::Wire;
+use super::world::World;
+use crate::reason::StreamCounters;
+use std::collections::BTreeMap;
+
+/// Samples that may wait in a link for one stream, and before the link.
+const WAITING_MAX: usize = 64;
+const RING_MAX: usize = 256;
+/// Frames that may be on a wire: the window, control beyond it, and what asks for answers.
+const ON_WIRE_MAX: usize = 64;
+
+impl World {
+    /// Checks that all sums agree and that nothing has grown past its bound.
+    ///
+    /// # Panics
+    /// If that is not so.
+    pub fn check(&self) {
+        for node in &self.nodes {
+            check_streams(node);
+            check_sinks(node);
+        }
+        for wire in &self.wires {
+            assert!(wire.counters.held_max <= ON_WIRE_MAX, "{:?}", wire.counters);
+        }
+        self.check_hops();
+    }
+
+    /// What one node sent arrived at the next, or is counted as lost there.
+    fn check_hops(&self) {
+        let quiet = self.wires.iter().all(Wire::is_idle);
+        for receiver in &self.nodes {
+            for sender in &self.nodes {
+                for (key, sent) in sent_to(sender, receiver) {
+                    let (_, publisher, form) = key;
+                    let arrived = receiver.arrived.get(&(sender.id, publisher, form));
+                    let arrived = arrived.copied().unwrap_or_default();
+                    let what = || format!("{} -> {}: {key:?}", sender.name, receiver.name);
+                    assert!(arrived.whole <= sent.sent, "{}", what());
+                    // Aborted ones are counted on both sides.
+                    let begun = sent.sent + sent.drops.total();
+                    assert!(arrived.whole + arrived.lost.total() <= begun, "{}", what());
+                    if quiet && !self.faulty {
+                        assert_eq!(arrived.whole, sent.sent, "{}", what());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What `sender` sent to `receiver`, by stream, closed ones included.
+fn sent_to(sender: &Node, receiver: &Node) -> BTreeMap<StreamKey, StreamCounters> {
+    let mut sums: BTreeMap<StreamKey, StreamCounters> = BTreeMap::new();
+    for end in &sender.links {
+        for (_, spec, counters, _) in end.link.streams() {
+            let key = (spec.hop, spec.publisher, spec.form);
+            add_counters(sums.entry(key).or_default(), &counters);
+        }
+    }
+    for (key, counters) in &sender.closed {
+        add_counters(sums.entry(*key).or_default(), counters);
+    }
+    sums.retain(|(hop, _, _), _| *hop == receiver.id);
+    sums
+}
+
+fn check_streams(node: &Node) {
+    for end in &node.links {
+        let mut seen = 0;
+        for (index, spec, counters, waiting) in end.link.streams() {
+            seen += 1;
+            let what = || format!("{}: {index:?} {spec:?} {counters:?}", node.name);
+            let gone = counters.sent + counters.drops.total();
+            assert_eq!(counters.offered, gone + waiting as u64, "{}", what());
+            assert!(waiting <= WAITING_MAX, "{}: {waiting} wait", what());
+            let Some(ring) = end.rings.get(&index) else { panic!("no ring: {}", what()) };
+            assert!(ring.waiting.len() <= RING_MAX, "{}", what());
+            let came = ring.pushed + ring.lost;
+            assert_eq!(came, counters.offered + ring.waiting.len() as u64, "{}", what());
+        }
+        assert_eq!(seen, end.rings.len(), "{}: streams of {}", node.name, end.name);
+    }
+}
+
+fn check_sinks(node: &Node) {
+    for (id, sink) in &node.sinks {
+        let gone = sink.delivered.len() as u64 + sink.drops.total();
+        assert_eq!(sink.offered, gone, "{}: {id:?}", node.name);
+    }
+}

@@ -1,0 +1,169 @@
+//! Making the streams of a node what its control says.
+
+use super::node::{Node, Source};
+use super::outlet::{LinkEnd, LocalPort, Port, Ring, Scaler, Way};
+use crate::control::{OutputPlan, PublisherSpec, SourceKey, Target};
+use crate::form::Form;
+use crate::ids::NodeId;
+use crate::ingress::{Ingress, Output, OutputKey};
+use crate::link::StreamSpec;
+use crate::reason::{DropReason, StreamCounters};
+use paceline_sched::Instant;
+use paceline_sched::discipline::StreamIndex;
+use std::sync::Arc;
+
+/// Adds what happened to a stream to what happened to those before it.
+pub(super) fn add_counters(sum: &mut StreamCounters, more: &StreamCounters) {
+    sum.offered += more.offered;
+    sum.sent += more.sent;
+    sum.bytes += more.bytes;
+    sum.late += more.late;
+    sum.violations += more.violations;
+    sum.drops.merge(&more.drops);
+}
+
+fn stream_spec(source: SourceKey, hop: NodeId, plan: &OutputPlan) -> StreamSpec {
+    StreamSpec {
+        hop,
+        publisher: source.publisher,
+        form: plan.form,
+        kind: plan.kind,
+        contract: plan.contract,
+        upstream: plan.upstream,
+    }
+}
+
+impl Node {
+    /// Makes `plans` the outputs of a source.
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        key: SourceKey,
+        publisher: Arc<PublisherSpec>,
+        plans: &[OutputPlan],
+    ) {
+        let fresh = || Source {
+            ingress: Ingress::new(publisher.period),
+            publisher: Arc::clone(&publisher),
+        };
+        let mut source = self.sources.remove(&key).unwrap_or_else(fresh);
+        source.publisher = Arc::clone(&publisher);
+        for plan in plans {
+            self.renew(now, key, plan, source.ingress.outputs_mut());
+        }
+        let mut gone = Vec::new();
+        source.ingress.install(
+            plans,
+            |plan| self.open(key, plan),
+            |output, port| gone.push((output, port)),
+        );
+        for (output, port) in gone {
+            self.close(now, key, output, port);
+        }
+        let mine = key.publisher.node == self.id && key.form == Form::FULL;
+        let publishes = mine && self.publishers.contains_key(&key.publisher.index);
+        if publishes || !plans.is_empty() {
+            self.sources.insert(key, source);
+        }
+    }
+
+    /// An output that stays may have another contract, or other subscriptions behind it.
+    fn renew(
+        &mut self,
+        now: Instant,
+        source: SourceKey,
+        plan: &OutputPlan,
+        outputs: &mut [Output<Port>],
+    ) {
+        let key = OutputKey { target: plan.target, form: plan.form };
+        let same = |output: &&mut Output<Port>| output.key == key && output.size == plan.scale.size;
+        let Some(output) = outputs.iter_mut().find(same) else { return };
+        let way = match &mut output.port {
+            Port::Way(way) => Some(way),
+            Port::Scale(place) => {
+                self.scalers.get_mut(place).and_then(|scaler| scaler.ways.get_mut(&key))
+            }
+        };
+        match way {
+            Some(Way::Stream(link, index)) => {
+                let Target::Hop(hop) = plan.target else { return };
+                let spec = stream_spec(source, hop, plan);
+                let Some(end) = self.links.get_mut(*link) else { return };
+                if end.link.streams().any(|(at, old, _, _)| at == *index && *old != spec) {
+                    end.link.update_stream(now, *index, spec);
+                }
+            }
+            Some(Way::Local(local)) => {
+                local.subscriptions.clone_from(&plan.subscriptions);
+                local.late = plan.late;
+            }
+            None => {}
+        }
+    }
+
+    fn open(&mut self, source: SourceKey, plan: &OutputPlan) -> Option<Port> {
+        let key = OutputKey { target: plan.target, form: plan.form };
+        let way = match plan.target {
+            Target::Local => Way::Local(LocalPort {
+                publisher: source.publisher,
+                late: plan.late,
+                subscriptions: plan.subscriptions.clone(),
+                next_seq: 0,
+            }),
+            Target::Hop(hop) => {
+                let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
+                let end = self.links.get_mut(link)?;
+                let index = end.free_index();
+                if !end.link.open_stream(index, stream_spec(source, hop, plan)) {
+                    return None;
+                }
+                end.rings.insert(index, Ring::default());
+                Way::Stream(link, index)
+            }
+        };
+        let Some(size) = plan.scale.size else { return Some(Port::Way(way)) };
+        let place = (source, size);
+        self.scalers.entry(place).or_insert_with(Scaler::default).ways.insert(key, way);
+        Some(Port::Scale(place))
+    }
+
+    fn close(&mut self, now: Instant, source: SourceKey, key: OutputKey, port: Port) {
+        let way = match port {
+            Port::Way(way) => Some(way),
+            Port::Scale(place) => {
+                let Some(scaler) = self.scalers.get_mut(&place) else { return };
+                let way = scaler.ways.remove(&key);
+                if scaler.ways.is_empty() {
+                    self.scalers.remove(&place);
+                }
+                way
+            }
+        };
+        if let Some(Way::Stream(link, index)) = way {
+            self.close_stream(now, source, key, link, index);
+        }
+    }
+
+    fn close_stream(
+        &mut self,
+        now: Instant,
+        source: SourceKey,
+        key: OutputKey,
+        link: usize,
+        index: StreamIndex,
+    ) {
+        let Target::Hop(hop) = key.target else { return };
+        let Some(end) = self.links.get_mut(link) else { return };
+        end.drain(now, index);
+        let LinkEnd { link, rings, .. } = end;
+        let Some(ring) = rings.remove(&index) else { return };
+        link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);
+        let Some(counters) = link.close_stream(index) else {
+            panic!("node {}: {index:?} was closed by its link alone", self.name);
+        };
+        assert_eq!(counters.offered, ring.pushed + ring.lost, "{}: {index:?}", self.name);
+        assert_eq!(counters.offered, counters.sent + counters.drops.total(), "{}", self.name);
+        let sum = self.closed.entry((hop, source.publisher, key.form)).or_default();
+        add_counters(sum, &counters);
+    }
+}

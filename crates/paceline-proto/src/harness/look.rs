@@ -1,0 +1,160 @@
+//! Looking at a world.
+
+use super::install::add_counters;
+use super::net::{NodeIx, Pub, Sub};
+use super::node::Node;
+use super::sink::{Delivered, Sink};
+use super::wire::{Wire, WireCounters};
+use super::world::{LinkIx, World};
+use crate::control::{Control, Refusal};
+use crate::ids::{NodeId, PublisherId};
+use crate::link::Link;
+use crate::reason::{Drops, StreamCounters};
+use paceline_sched::Instant;
+
+impl World {
+    pub(super) fn node(&self, node: NodeIx) -> &Node {
+        let Some(node) = self.nodes.get(node.0) else { panic!("{node:?} is of another world") };
+        node
+    }
+
+    pub(super) fn node_mut(&mut self, node: NodeIx) -> &mut Node {
+        let Some(node) = self.nodes.get_mut(node.0) else { panic!("{node:?} is of another world") };
+        node
+    }
+
+    pub(super) fn place(&self, publisher: Pub) -> (usize, PublisherId) {
+        let Some(&place) = self.publishers.get(publisher.0) else {
+            panic!("{publisher:?} is of another world");
+        };
+        place
+    }
+
+    fn sink(&self, subscription: Sub) -> &Sink {
+        let place = self.subscriptions.get(subscription.0);
+        let node = place.and_then(|(node, id)| self.nodes.get(*node)?.sinks.get(id));
+        let Some(sink) = node else { panic!("{subscription:?} is of another world") };
+        sink
+    }
+
+    /// Everything that a subscription got so far, in order.
+    #[must_use]
+    pub fn delivered(&self, subscription: Sub) -> &[Delivered] {
+        &self.sink(subscription).delivered
+    }
+
+    /// What a subscription did not get, by reason.
+    #[must_use]
+    pub fn drops(&self, subscription: Sub) -> Drops {
+        self.sink(subscription).drops
+    }
+
+    /// The publishers that a subscription hears now.
+    #[must_use]
+    pub fn heard(&self, subscription: Sub) -> &[PublisherId] {
+        &self.sink(subscription).publishers
+    }
+
+    /// The refusals that a subscription was told of, in order.
+    #[must_use]
+    pub fn refusals(&self, subscription: Sub) -> &[(PublisherId, Refusal)] {
+        &self.sink(subscription).refusals
+    }
+
+    /// Who a publisher is.
+    #[must_use]
+    pub fn id(&self, publisher: Pub) -> PublisherId {
+        self.place(publisher).1
+    }
+
+    /// Who a node is.
+    #[must_use]
+    pub fn node_id(&self, node: NodeIx) -> NodeId {
+        self.node(node).id
+    }
+
+    /// True if a publisher knows of someone who wants its samples.
+    #[must_use]
+    pub fn matching(&self, publisher: Pub) -> bool {
+        let (node, id) = self.place(publisher);
+        let publisher = self.nodes.get(node).and_then(|node| node.publishers.get(&id.index));
+        publisher.is_some_and(|publisher| publisher.matching)
+    }
+
+    /// A node's control.
+    #[must_use]
+    pub fn control(&self, node: NodeIx) -> &Control {
+        &self.node(node).control
+    }
+
+    /// A link.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn link(&self, at: LinkIx) -> &Link {
+        let Some(end) = self.node(at.node).links.get(at.link) else { panic!("no link {at:?}") };
+        &end.link
+    }
+
+    /// What became of a publisher's samples on the way from one node to the next, all its streams
+    /// summed, those that were closed included.
+    #[must_use]
+    pub fn stream(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
+        let (hop, id, node) = (self.node(to).id, self.id(publisher), self.node(from));
+        let mut sum = StreamCounters::default();
+        for (_, _, counters) in node.open_streams().filter(|(h, p, _)| *h == hop && *p == id) {
+            add_counters(&mut sum, &counters);
+        }
+        for ((_, _, _), counters) in
+            node.closed.iter().filter(|((h, p, _), _)| *h == hop && *p == id)
+        {
+            add_counters(&mut sum, counters);
+        }
+        sum
+    }
+
+    /// How many streams of a publisher lead from one node to the next now.
+    #[must_use]
+    pub fn streams(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize {
+        let (hop, id) = (self.node(to).id, self.id(publisher));
+        self.node(from).open_streams().filter(|(h, p, _)| *h == hop && *p == id).count()
+    }
+
+    /// What passed directly from one node to another.
+    #[must_use]
+    pub fn wire(&self, from: NodeIx, to: NodeIx) -> WireCounters {
+        let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
+        wire.map(|wire| wire.counters).unwrap_or_default()
+    }
+
+    /// From now on notes when each frame is put on the wire from one node to another.
+    pub fn keep_log(&mut self, from: NodeIx, to: NodeIx) {
+        let wire = self.wires.iter_mut().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
+        wire.into_iter().for_each(|wire| wire.log = Some(Vec::new()));
+    }
+
+    /// The noted frames: when, and how many bytes.
+    #[must_use]
+    pub fn log(&self, from: NodeIx, to: NodeIx) -> &[(Instant, u64)] {
+        let between = |wire: &&Wire| (wire.from.0, wire.to.0) == (from.0, to.0);
+        self.wires.iter().find(between).and_then(|wire| wire.log.as_deref()).unwrap_or_default()
+    }
+
+    /// Frames that a node did not understand.
+    #[must_use]
+    pub fn malformed(&self, node: NodeIx) -> u64 {
+        self.node(node).malformed
+    }
+}
+
+impl Node {
+    /// The streams of all links: where to, whose, and what became of their samples.
+    pub(super) fn open_streams(
+        &self,
+    ) -> impl Iterator<Item = (NodeId, PublisherId, StreamCounters)> + '_ {
+        self.links.iter().flat_map(|end| {
+            end.link.streams().map(|(_, spec, counters, _)| (spec.hop, spec.publisher, counters))
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
+
+use super::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
+use super::random::Random;
+use super::sink::Sink;
+use super::wire::{Item, Wire};
+use crate::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::ingress::{Ingress, Stamper};
+use crate::link::{Link, LinkEvent, LinkSpec};
+use crate::reason::{DropReason, Drops, StreamCounters};
+use crate::receive::{Received, Receiver};
+use crate::sample::{Sample, Timestamp};
+use crate::wire::frame::FrameBuf;
+use bytes::Bytes;
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What one node does at one instant is finite: more rounds than this are an endless loop.
+const ROUNDS_MAX: usize = 10_000;
+/// The capture time of a sample at the origin of the clock.
+const EPOCH_NANOS: u64 = 1_700_000_000_000_000_000;
+
+/// A publisher of the node, or a stream that arrives here, and what is done with it.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) ingress: Ingress<Port>,
+    pub(super) publisher: Arc<PublisherSpec>,
+}
+
+/// A publisher of the node.
+#[derive(Debug, Default)]
+pub(super) struct Publisher {
+    pub(super) stamper: Stamper,
+    pub(super) matching: bool,
+    pub(super) published: u64,
+}
+
+/// A stream of a neighbour, whoever published it.
+pub(super) type StreamKey = (NodeId, PublisherId, Form);
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) id: NodeId,
+    pub(super) name: String,
+    pub(super) control: Control,
+    pub(super) links: Vec<LinkEnd>,
+    pub(super) sources: BTreeMap<SourceKey, Source>,
+    pub(super) publishers: BTreeMap<u32, Publisher>,
+    pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
+    pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
+    pub(super) scaler_time: Duration,
+    /// The counters of streams that were closed.
+    pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
+    pub(super) arrived: BTreeMap<StreamKey, Arrived>,
+    /// Samples that arrived and found nobody to go to.
+    pub(super) drops: Drops,
+    /// Frames that were not understood.
+    pub(super) malformed: u64,
+    pub(super) stalled: bool,
+    /// Something came in since its last turn.
+    pub(super) touched: bool,
+    pub(super) statuses: Vec<(u64, NodeId)>,
+    frame: FrameBuf,
+}
+
+impl Node {
+    pub(super) fn new(id: NodeId, name: &str) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            control: Control::new(id, name),
+            links: Vec::new(),
+            sources: BTreeMap::new(),
+            publishers: BTreeMap::new(),
+            sinks: BTreeMap::new(),
+            scalers: BTreeMap::new(),
+            scaler_time: Duration::from_millis(2),
+            closed: BTreeMap::new(),
+            arrived: BTreeMap::new(),
+            drops: Drops::default(),
+            malformed: 0,
+            stalled: false,
+            touched: true,
+            statuses: Vec::new(),
+            frame: FrameBuf::default(),
+        }
+    }
+
+    pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
+        let (hops, rings) = (BTreeMap::new(), BTreeMap::new());
+        let name = name.to_owned();
+        self.links.push(LinkEnd { name, spec, link: Link::new(spec), hops, rings });
+        self.links.len() - 1
+    }
+
+    /// A neighbour was found behind `wire`.
+    pub(super) fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
+        let Some(end) = self.links.get_mut(link) else { return };
+        if end.hops.contains_key(&node) {
+            return;
+        }
+        // Grows with the clock, so it is above any earlier one on this hop.
+        let tenths = now.as_nanos() / 100_000_000 + 1;
+        end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
+        end.hops.insert(node, HopEnd { wire, receiver: Receiver::new() });
+        self.touched = true;
+    }
+
+    /// A frame of a neighbour. `back` is the wire that leads to it.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        link: usize,
+        from: NodeId,
+        frame: Bytes,
+        back: usize,
+    ) {
+        self.touched = true;
+        let Some(end) = self.links.get_mut(link) else { return };
+        let Some(hop) = end.hops.get_mut(&from) else {
+            self.found(now, link, from, back);
+            return;
+        };
+        if let Some(half) = end.link.half_round_trip(from) {
+            hop.receiver.set_half_round_trip(half);
+        }
+        let mut batch = Vec::new();
+        let epoch = end.link.epoch(from);
+        let result = hop.receiver.handle_frame(now, epoch, frame, |item| batch.push(item));
+        let heard = match result {
+            Ok(heard) => Some(heard),
+            Err((heard, _)) => {
+                self.malformed += 1;
+                heard
+            }
+        };
+        // In the order of the shell: its engine has the messages before the link has the header.
+        for item in batch {
+            self.hand_over(now, from, item);
+        }
+        if let (Some(heard), Some(end)) = (heard, self.links.get_mut(link)) {
+            end.link.handle_heard(now, from, &heard);
+        }
+    }
+
+    fn hand_over(&mut self, now: Instant, from: NodeId, item: Received) {
+        match item {
+            // Malformed ones are counted by control itself.
+            Received::Control(message) => {
+                let _ = self.control.handle_message(now, from, message);
+            }
+            Received::Sample { publisher, form, sample } => {
+                self.arrived.entry((from, publisher, form)).or_default().whole += 1;
+                if !self.offer(now, SourceKey { publisher, form }, &sample) {
+                    self.drops.add(DropReason::NoRoute, 1);
+                }
+            }
+            Received::Lost { publisher, form, samples, reason } => {
+                let arrived = self.arrived.entry((from, publisher, form)).or_default();
+                arrived.lost.add(reason, samples);
+                if !self.count(now, SourceKey { publisher, form }, reason, samples) {
+                    self.drops.add(reason, samples);
+                }
+            }
+        }
+    }
+
+    /// Hands a sample to the outputs of its source; false if there is no such source.
+    fn offer(&mut self, now: Instant, key: SourceKey, sample: &Sample) -> bool {
+        let Some(mut source) = self.sources.remove(&key) else { return false };
+        let mut outlets = self.outlets(now);
+        source.ingress.offer(sample, |output| outlets.push(output.key, &mut output.port, sample));
+        self.sources.insert(key, source);
+        true
+    }
+
+    fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
+        let Some(source) = self.sources.remove(&key) else { return false };
+        let mut outlets = self.outlets(now);
+        for output in source.ingress.outputs() {
+            outlets.count(output.key, &output.port, reason, samples);
+        }
+        self.sources.insert(key, source);
+        true
+    }
+
+    pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
+        Outlets {
+            now,
+            links: &mut self.links,
+            sinks: &mut self.sinks,
+            scalers: &mut self.scalers,
+            service: self.scaler_time,
+        }
+    }
+
+    /// A publisher of this node publishes; the sample's sequence number.
+    pub(super) fn put(&mut self, now: Instant, index: u32, payload: Bytes) -> Option<u64> {
+        self.touched = true;
+        let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
+        let spec = self.sources.get(&key)?.publisher.clone();
+        let publisher = self.publishers.get_mut(&index)?;
+        publisher.published += 1;
+        let captured = Timestamp { nanos: EPOCH_NANOS + now.as_nanos(), error: 0 };
+        let encoding = spec.encoding.clone();
+        let sample = publisher.stamper.stamp(now, captured, spec.kind, encoding, payload);
+        self.offer(now, key, &sample);
+        Some(sample.seq)
+    }
+
+    /// Everything that follows at `now` from what came in.
+    pub(super) fn turn(&mut self, now: Instant, wires: &mut [Wire], chance: &mut Random) {
+        self.touched = false;
+        if self.control.poll_timeout() <= now {
+            self.control.handle_timeout(now);
+        }
+        for _ in 0..ROUNDS_MAX {
+            let mut moved = self.outlets(now).scale();
+            for link in 0..self.links.len() {
+                moved |= self.turn_link(now, link, wires, chance);
+            }
+            moved |= self.take_outputs(now);
+            if !moved {
+                return;
+            }
+        }
+        panic!("node {} is never done at {now}", self.name);
+    }
+
+    fn turn_link(
+        &mut self,
+        now: Instant,
+        link: usize,
+        wires: &mut [Wire],
+        chance: &mut Random,
+    ) -> bool {
+        let Some(end) = self.links.get_mut(link) else { return false };
+        let mut moved = end.drain_all(now);
+        end.link.handle_timeout(now);
+        while let Some(event) = end.link.poll_event() {
+            moved = true;
+            match event {
+                LinkEvent::HopUp(node) => {
+                    let (link_name, capacity) = (end.name.clone(), end.spec.capacity);
+                    self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
+                }
+                LinkEvent::HopDown(node) => self.control.handle_hop_down(now, node),
+            }
+        }
+        let LinkEnd { link, hops, .. } = end;
+        hops.retain(|node, _| link.epoch(*node) > 0);
+        while let Some(node) = link.poll_frame(now, &mut self.frame) {
+            moved = true;
+            let Some(wire) = hops.get(&node).and_then(|hop| wires.get_mut(hop.wire)) else {
+                continue;
+            };
+            wire.send(now, self.id, Item::Frame(self.frame.to_bytes()), chance);
+        }
+        moved
+    }
+
+    fn take_outputs(&mut self, now: Instant) -> bool {
+        let mut moved = false;
+        while let Some(output) = self.control.poll_output() {
+            moved = true;
+            match output {
+                Output::Send { hop, message } => {
+                    let way = self.links.iter_mut().find(|end| end.hops.contains_key(&hop));
+                    way.into_iter().for_each(|end| end.link.handle_control(hop, message.clone()));
+                }
+                Output::Install { source, publisher, outputs } => {
+                    self.install(now, source, publisher, &outputs);
+                }
+                Output::Matching { publisher, matching } => {
+                    if let Some(publisher) = self.publishers.get_mut(&publisher.index) {
+                        publisher.matching = matching;
+                    }
+                }
+                Output::Subscribed { subscription, publishers } => {
+                    if let Some(sink) = self.sinks.get_mut(&subscription) {
+                        sink.publishers = publishers;
+                    }
+                }
+                Output::Refused { subscription, publisher, refusal } => {
+                    if let Some(sink) = self.sinks.get_mut(&subscription) {
+                        sink.refusals.push((publisher, refusal));
+                    }
+                }
+                Output::StatusWanted { request, from } => {
+                    self.control.handle_status(now, request, from, Bytes::from_static(b"status"));
+                }
+                Output::Status { request, node, .. } => self.statuses.push((request, node)),
+            }
+        }
+        moved
+    }
+
+    /// When its next turn is due if nothing comes in.
+    pub(super) fn wake_at(&self, now: Instant) -> Instant {
+        let links = self.links.iter().map(|end| end.link.poll_timeout(now));
+        let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
+        links.chain(scalers).fold(self.control.poll_timeout(), Instant::min)
+    }
+}

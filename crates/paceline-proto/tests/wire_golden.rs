@@ -1,0 +1,96 @@
+//! Bytes that version 1 of the wire format means, for good. A change here is another version.
+
+use bytes::Bytes;
+use paceline_proto::wire::Reader;
+use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::segment::{
+    ControlHead, DataHead, Place, SampleHead, Segment, write_abort, write_close, write_open,
+};
+use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Rate, Size, Timestamp};
+use paceline_sched::Duration;
+use std::num::NonZeroU32;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn read(bytes: Vec<u8>) -> Segment {
+    let mut reader = Reader::new(bytes.into());
+    let segment = Segment::read(&mut reader).unwrap();
+    reader.finish().unwrap();
+    segment
+}
+
+#[test]
+fn a_header_with_everything() {
+    let header = FrameHeader {
+        epoch: 7,
+        known: 0x0102_0304,
+        seq: Some(300),
+        ack: Some(Ack { next: 5, selective: 0b101 }),
+        ack_now: true,
+    };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    assert_eq!(hex(&out), "01070700000004030201ac02050500000000000000");
+    assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
+}
+
+#[test]
+fn a_greeting() {
+    let header = FrameHeader { epoch: 1, ..FrameHeader::default() };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    assert_eq!(hex(&out), "01000100000000000000");
+}
+
+#[test]
+fn a_sample_in_one_piece() {
+    let head = SampleHead {
+        total: 3,
+        seq: 258,
+        captured: Timestamp { nanos: 1, error: 10 },
+        kind: Kind::Picture,
+        encoding: Encoding::Jpeg,
+        age: Duration::from_micros(1_000),
+    };
+    let data =
+        DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
+    let mut out = Vec::new();
+    data.write(&mut out);
+    out.extend_from_slice(b"abc");
+    assert_eq!(hex(&out), "310209820201000000000000000a0203e80703616263");
+    let payload = Bytes::from_static(b"abc");
+    let (place, last) = (Place::First(head), true);
+    assert_eq!(read(out), Segment::Data { stream: 2, number: 9, place, last, payload });
+}
+
+#[test]
+fn a_later_piece() {
+    let data = DataHead { stream: 2, number: 9, first: None, offset: 200, last: false, len: 1 };
+    let mut out = Vec::new();
+    data.write(&mut out);
+    out.push(0xff);
+    assert_eq!(hex(&out), "010209c80101ff");
+}
+
+#[test]
+fn an_open_a_close_an_abort_and_control() {
+    let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
+    let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+    let form = Form { rate, size: Some(Size { width: 160, height: 120 }) };
+    let mut out = Vec::new();
+    write_open(3, publisher, &form, &mut out);
+    assert_eq!(hex(&out), "030308070605040302010102882701a00178");
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form });
+    let mut out = Vec::new();
+    write_close(3, &mut out);
+    assert_eq!(hex(&out), "0403");
+    let mut out = Vec::new();
+    write_abort(3, 200, &mut out);
+    assert_eq!(hex(&out), "0503c801");
+    let mut out = Vec::new();
+    ControlHead { total: Some(2), last: true, len: 2 }.write(&mut out);
+    out.extend_from_slice(b"hi");
+    assert_eq!(hex(&out), "3202026869");
+}

@@ -1,0 +1,103 @@
+//! Bad days: the host's process goes, a neighbour dies, a subscriber stops reading, garbage arrives.
+
+use crate::support::{HostDir, SOON, free_endpoint, isolated, pair, wait_until};
+use paceline::{DropReason, LinkConfig};
+use std::time::Duration;
+use zenoh::Wait;
+
+#[test]
+fn when_the_hosts_process_goes_another_takes_over_and_streams_go_on() {
+    let host = HostDir::new("takeover");
+    let first = host.open("first");
+    let (a, b) = (host.open("a"), host.open("b"));
+    let mut publisher = a.publisher("x").unwrap().declare().unwrap();
+    let mut subscriber = b.subscriber("x").unwrap().declare().unwrap();
+    assert!(publisher.wait_matching(SOON));
+    publisher.put("before").unwrap();
+    assert_eq!(&subscriber.recv_timeout(SOON).unwrap().payload[..], b"before");
+    drop(first);
+    let took = wait_until("another process took over", || {
+        publisher.put("after").unwrap();
+        subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|s| &s.payload[..] == b"after")
+    });
+    println!("streams go on after {took:?}");
+}
+
+#[test]
+fn a_dead_neighbour_is_noticed_and_its_return_too() {
+    let endpoint = free_endpoint();
+    let far = || isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);
+    let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
+    let mut publisher = near.publisher("x").unwrap().declare().unwrap();
+    for _ in 0..2 {
+        let far = far();
+        let mut subscriber = far.subscriber("x").unwrap().declare().unwrap();
+        assert!(publisher.wait_matching(SOON));
+        wait_until("a sample gets through", || {
+            publisher.put("x").unwrap();
+            subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
+        });
+        drop(subscriber);
+        far.close();
+        wait_until("the neighbour is gone", || near.nodes().len() == 1 && !publisher.matching());
+    }
+}
+
+#[test]
+fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
+    let (robot, operator) = pair(|link| link);
+    let mut publisher = robot.publisher("x").unwrap().declare().unwrap();
+    let mut lazy = operator.subscriber("x").unwrap().queue(4).unwrap().declare().unwrap();
+    let mut eager = operator.subscriber("*").unwrap().queue(1_000).unwrap().declare().unwrap();
+    wait_until("both hear the publisher", || {
+        publisher.put("x").unwrap();
+        eager.recv_timeout(Duration::from_millis(20)).is_ok() && lazy.try_recv().is_some()
+    });
+    while lazy.try_recv().is_some() || eager.try_recv().is_some() {}
+    let seqs: Vec<u64> = (0..100).map(|_| publisher.put_blocking("x").unwrap().seq).collect();
+    let got: Vec<u64> = (0..100).map(|_| eager.recv_timeout(SOON).unwrap().seq).collect();
+    assert_eq!(got, seqs);
+    let kept: Vec<u64> = std::iter::from_fn(|| lazy.try_recv()).map(|s| s.seq).collect();
+    assert_eq!(kept, seqs[96..]);
+    assert_eq!(lazy.drops().of(DropReason::SubscriberFull), 96);
+    assert_eq!(eager.drops().total(), 0);
+}
+
+#[test]
+fn garbage_and_another_version_on_the_wire_disturb_nothing() {
+    let endpoint = free_endpoint();
+    let near = isolated("near", [LinkConfig::new("radio").listen(&endpoint)]);
+    let far = isolated("far", [LinkConfig::new("radio").connect(&endpoint)]);
+    let mut publisher = near.publisher("x").unwrap().declare().unwrap();
+    let mut subscriber = far.subscriber("x").unwrap().declare().unwrap();
+    assert!(publisher.wait_matching(SOON));
+    let mut config = zenoh::Config::default();
+    for (key, value) in [
+        ("mode", "\"peer\"".to_owned()),
+        ("connect/endpoints", format!("[{endpoint:?}]")),
+        ("listen/endpoints", "[]".to_owned()),
+        ("scouting/multicast/enabled", "false".to_owned()),
+        ("scouting/gossip/enabled", "false".to_owned()),
+    ] {
+        config.insert_json5(key, &value).unwrap();
+    }
+    let rogue = zenoh::open(config).wait().unwrap();
+    let key = |from: u64| format!("p/{}/{from:016x}", near.id());
+    let mut seed = 1u64;
+    for n in 0..500usize {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let mut noise = seed.to_le_bytes().repeat(n % 40 + 1);
+        noise[0] = if n % 3 == 0 { 1 } else { noise[0] };
+        // As a stranger, as a known neighbour, as a neighbour of another version.
+        rogue.put(key(n as u64), noise.clone()).wait().unwrap();
+        rogue.put(key(far.id().0), noise).wait().unwrap();
+        rogue.put("p/hi", vec![9u8, 1, 2, 3]).wait().unwrap();
+        rogue.put("p/hi", vec![1u8, 7]).wait().unwrap();
+    }
+    wait_until("the stream goes on", || {
+        publisher.put("x").unwrap();
+        subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
+    });
+    assert_eq!(near.nodes().len(), 2);
+    rogue.close().wait().unwrap();
+}

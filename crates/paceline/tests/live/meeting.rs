@@ -1,0 +1,76 @@
+//! Nodes find each other and everything that is published and wanted.
+
+use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
+use paceline::{LinkConfig, Node, SubscriberEvent};
+use std::time::Duration;
+
+#[test]
+fn two_processes_of_a_host_meet_without_configuration() {
+    let host = HostDir::new("meet");
+    let (a, b) = (host.open("a"), host.open("b"));
+    let mut publisher = a.publisher("robot/pose").unwrap().declare().unwrap();
+    let mut subscriber = b.subscriber("robot/**").unwrap().declare().unwrap();
+    assert!(!publisher.matching());
+    assert!(publisher.wait_matching(SOON));
+    for n in 0..10u8 {
+        assert_eq!(publisher.put(vec![n]).unwrap().taken, 1);
+    }
+    for n in 0..10u8 {
+        let sample = subscriber.recv_timeout(SOON).unwrap();
+        assert_eq!((sample.seq, &sample.payload[..]), (u64::from(n), &[n][..]));
+        assert_eq!((sample.tag.as_str(), sample.publisher), ("robot/pose", publisher.id()));
+        assert!(!sample.late);
+    }
+    let status = a.status(SOON);
+    assert_eq!(status.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(status[0].publishers[0].published, 10);
+    assert_eq!(status[1].subscriptions[0].delivered, 10);
+    drop(subscriber);
+    wait_until("nobody wants it any more", || !publisher.matching());
+    assert_eq!(publisher.put(vec![0]).unwrap().taken, 0);
+}
+
+#[test]
+fn a_host_has_many_processes_and_every_one_hears_every_other() {
+    let host = HostDir::new("many");
+    let nodes: Vec<Node> = (0..5).map(|n| host.open(&format!("n{n}"))).collect();
+    wait_until("all five know each other", || nodes.iter().all(|node| node.nodes().len() == 5));
+    let mut subscribers: Vec<_> =
+        nodes.iter().map(|node| node.subscriber("a/*").unwrap().declare().unwrap()).collect();
+    let mut publisher = nodes[3].publisher("a/b").unwrap().declare().unwrap();
+    // One output a form and hop, not one a subscriber: its own subscriber, and the host's node.
+    wait_until("both ways are open", || publisher.put("now").unwrap().taken == 2);
+    for subscriber in &mut subscribers {
+        assert_eq!(&subscriber.recv_timeout(SOON).unwrap().payload[..], b"now");
+    }
+}
+
+#[test]
+fn three_hops_know_each_other_and_carry_samples_in_the_asked_form() {
+    let ends = [free_endpoint(), free_endpoint(), free_endpoint()];
+    let link = LinkConfig::new;
+    let a = isolated("a", [link("ab").listen(&ends[0])]);
+    let b = isolated("b", [link("ba").connect(&ends[0]), link("bc").listen(&ends[1])]);
+    let c = isolated("c", [link("cb").connect(&ends[1]), link("cd").listen(&ends[2])]);
+    let d = isolated("d", [link("dc").connect(&ends[2])]);
+    wait_until("all four know each other", || {
+        [&a, &b, &c, &d].iter().all(|node| node.nodes().len() == 4)
+    });
+    let mut publisher = a.publisher("x").unwrap().hz(30.0).unwrap().declare().unwrap();
+    let mut full = d.subscriber("x").unwrap().declare().unwrap();
+    let mut third = d.subscriber("*").unwrap().every(3).unwrap().declare().unwrap();
+    let took = wait_until("publisher known over three hops", || {
+        publisher.matching() && matches!(full.try_event(), Some(SubscriberEvent::Publishers(_)))
+    });
+    assert!(took < Duration::from_secs(1));
+    wait_until("both streams are open", || publisher.put("open").unwrap().taken == 2);
+    let first = full.recv_timeout(SOON).unwrap().seq;
+    for n in 0..30u8 {
+        publisher.put(vec![n; 100]).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let seqs: Vec<u64> = (0..30).map(|_| full.recv_timeout(SOON).unwrap().seq).collect();
+    assert_eq!(seqs, (first + 1..=first + 30).collect::<Vec<_>>());
+    let thirds: Vec<u64> = (0..10).map(|_| third.recv_timeout(SOON).unwrap().seq).collect();
+    assert!(thirds.windows(2).all(|pair| pair[1] - pair[0] == 3), "{thirds:?}");
+}

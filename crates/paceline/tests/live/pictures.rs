@@ -1,0 +1,88 @@
+//! Spatial scaling: real JPEG pictures, each subscriber at its own size.
+
+use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::{Encoding, Proxy};
+use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
+use std::time::Duration;
+
+#[test]
+fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+    let (robot, operator) = pair(|link| link);
+    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
+    let mut camera = camera.declare().unwrap();
+    let ask = || operator.subscriber("camera").unwrap().queue(1_000).unwrap();
+    let mut all = robot.subscriber("camera").unwrap().queue(1_000).unwrap().declare().unwrap();
+    let quarter = || ask().max_hz(5.0).unwrap().size(160, 120).unwrap();
+    let mut near = quarter().proxy(Proxy::Publisher).declare().unwrap();
+    let mut far = quarter().proxy(Proxy::Subscriber).declare().unwrap();
+    let mut ten = ask().max_hz(10.0).unwrap().declare().unwrap();
+    let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
+    let first = card.draw_jpeg(0, 0, 80).unwrap();
+    // Here, and over the link: scaled, full for the other proxy, and ten a second.
+    wait_until("all four outputs are open", || {
+        std::thread::sleep(Duration::from_millis(30));
+        camera.put(first.clone()).unwrap();
+        camera_outputs(&robot) == 4
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    for subscriber in [&mut all, &mut near, &mut far, &mut ten] {
+        while subscriber.try_recv().is_some() {}
+    }
+    at_rate(30, 90, |n| {
+        camera.put(card.draw_jpeg(u64::from(n) + 1, 7, 80).unwrap()).unwrap();
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let mut counts = Vec::new();
+    for (subscriber, size) in [
+        (&mut all, (640, 480)),
+        (&mut ten, (640, 480)),
+        (&mut near, (160, 120)),
+        (&mut far, (160, 120)),
+    ] {
+        let got: Vec<_> = std::iter::from_fn(|| subscriber.try_recv()).collect();
+        for sample in &got {
+            let found = jpeg::dimensions(&sample.payload).unwrap();
+            assert_eq!((found.width, found.height), size);
+            let card = read_card_jpeg(&sample.payload).unwrap().expect("the card can be read");
+            assert_eq!((card.micros, sample.encoding.clone()), (7, Encoding::Jpeg));
+        }
+        assert!(got.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+        counts.push(got.len());
+    }
+    assert_eq!(counts, [90, 30, 15, 15]);
+}
+
+fn camera_outputs(robot: &paceline::Node) -> usize {
+    let status = robot.status(SOON);
+    let robot = status.iter().find(|node| node.name == "robot").unwrap();
+    let local = usize::from(robot.subscriptions[0].delivered > 0);
+    local + robot.links[0].streams.iter().filter(|s| s.counters.sent > 0).count()
+}
+
+#[test]
+fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_comes() {
+    let (robot, operator) = pair(|link| link);
+    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).declare();
+    let mut camera = camera.unwrap();
+    let mut small =
+        operator.subscriber("camera").unwrap().size(160, 120).unwrap().declare().unwrap();
+    let mut card = TestCard::new(Size::new(320, 240).unwrap()).unwrap();
+    let good = card.draw_jpeg(1, 1, 80).unwrap();
+    assert!(camera.wait_matching(SOON));
+    let mut huge = good.clone();
+    let frame = huge.windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    huge[frame + 5..frame + 9].copy_from_slice(&[0xea, 0x60, 0xea, 0x60]); // 60,000 × 60,000
+    for bad in [b"no picture".to_vec(), huge, good[..good.len() / 2].to_vec()] {
+        camera.put(bad).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    camera.put(good).unwrap();
+    let sample = small.recv_timeout(SOON).unwrap();
+    assert_eq!(sample.seq, 3, "only the good one");
+    wait_until("three drops are counted", || {
+        let status = robot.status(SOON);
+        let robot = status.iter().find(|node| node.name == "robot").unwrap();
+        let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
+        drops.is_some_and(|drops| drops.of(paceline::DropReason::CannotScale) == 3)
+    });
+}

@@ -1,0 +1,104 @@
+//! Being told no: contracts that cannot be kept, and requests that make no sense.
+
+use crate::support::{SOON, free_endpoint, pair, wait_until};
+use paceline::{
+    Capacity, LinkConfig, Node, OpenError, PublishError, RefusalReason, SubscribeError,
+    SubscriberEvent,
+};
+use std::time::Duration;
+
+#[test]
+fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on() {
+    let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(thin));
+    let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
+    let _lidar = lidar.declare().unwrap();
+    let mut pose = robot.publisher("pose").unwrap().hz(10.0).unwrap().declare().unwrap();
+    let within = Duration::from_millis(100);
+    let lidars = operator.subscriber("lidar").unwrap().within(within).unwrap().declare().unwrap();
+    let poses = operator.subscriber("pose").unwrap().within(within).unwrap();
+    let mut poses = poses.declare().unwrap();
+    assert!(pose.wait_matching(SOON));
+    let mut refused = None;
+    wait_until("the lidar is refused", || {
+        while let Some(event) = lidars.try_event() {
+            if let SubscriberEvent::Refused(_, refusal) = event {
+                refused = Some(refusal);
+            }
+        }
+        refused.is_some()
+    });
+    let refusal = refused.unwrap();
+    assert_eq!((refusal.link.as_str(), refusal.reason), ("radio", RefusalReason::Capacity));
+    assert!(refusal.needed_bytes_per_s > refusal.available_bytes_per_s);
+    println!("{refusal}");
+    pose.put("here").unwrap();
+    assert_eq!(&poses.recv_timeout(SOON).unwrap().payload[..], b"here");
+    // Asked for less, it fits.
+    let fewer = operator.subscriber("lidar").unwrap().within(within).unwrap().every(8).unwrap();
+    let fewer = fewer.declare().unwrap();
+    wait_until(
+        "a lower rate is granted",
+        || matches!(fewer.try_event(), Some(SubscriberEvent::Publishers(p)) if p.len() == 1),
+    );
+}
+
+#[test]
+fn a_size_above_the_sources_is_refused() {
+    let (robot, operator) = pair(|link| link);
+    let camera = robot.publisher("camera").unwrap().encoding(paceline::Encoding::Jpeg);
+    let camera = camera.picture_size(paceline::Size { width: 320, height: 240 });
+    let _camera = camera.declare().unwrap();
+    let large = operator.subscriber("camera").unwrap().size(640, 480).unwrap().declare().unwrap();
+    wait_until("the size is refused", || {
+        matches!(large.try_event(), Some(SubscriberEvent::Refused(_, refusal))
+            if matches!(refusal.reason, RefusalReason::SizeAboveSource { .. })
+                && refusal.to_string().contains("640x480"))
+    });
+}
+
+#[test]
+fn what_makes_no_sense_is_said_at_once() {
+    let (node, _other) = pair(|link| link);
+    assert!(matches!(node.publisher("a/*"), Err(PublishError::Tag(_))));
+    assert!(matches!(node.publisher("").err(), Some(PublishError::Tag(_))));
+    assert!(matches!(node.publisher("a").unwrap().hz(0.0), Err(PublishError::Rate(_))));
+    assert!(matches!(node.publisher("a").unwrap().hz(f64::NAN), Err(PublishError::Rate(_))));
+    let zero = node.publisher("a").unwrap().period(Duration::ZERO);
+    assert!(matches!(zero, Err(PublishError::Contract(_))));
+    let ask = || node.subscriber("a/**").unwrap();
+    assert!(matches!(ask().every(0), Err(SubscribeError::EveryZero)));
+    assert!(matches!(ask().max_hz(0.0), Err(SubscribeError::Rate(_))));
+    assert!(matches!(ask().max_hz(-1.0), Err(SubscribeError::Rate(_))));
+    assert!(matches!(ask().max_hz(0.000_1), Err(SubscribeError::Rate(_))));
+    assert!(matches!(ask().size(0, 10), Err(SubscribeError::Size { .. })));
+    assert!(matches!(ask().loss(3, 2), Err(SubscribeError::Contract(_))));
+    assert!(matches!(ask().within(Duration::ZERO), Err(SubscribeError::ZeroWithin)));
+    assert!(matches!(ask().queue(0), Err(SubscribeError::Queue(0))));
+    assert!(Capacity::from_bits_per_s(0).is_err());
+    let mut publisher = node.publisher("a").unwrap().declare().unwrap();
+    let large = publisher.put(vec![0; (64 << 20) + 1]);
+    assert!(matches!(large, Err(PublishError::TooLarge { .. })), "{large:?}");
+    let again = node.clone();
+    node.close();
+    assert!(matches!(publisher.put("x"), Err(PublishError::Closed)));
+    assert!(matches!(again.publisher("b").unwrap().declare(), Err(PublishError::Closed)));
+    assert!(again.status(SOON).is_empty());
+}
+
+#[test]
+fn links_that_cannot_be_opened_name_the_mend() {
+    let open = |link: LinkConfig| Node::builder().isolated().link(link).open().err().unwrap();
+    let none = open(LinkConfig::new("radio")).to_string();
+    assert!(none.contains("'radio'") && none.contains("listen"), "{none}");
+    let everyone = open(LinkConfig::new("radio").listen("tcp/0.0.0.0:7600")).to_string();
+    assert!(everyone.contains("insecure") && everyone.contains("tls"), "{everyone}");
+    let endpoint = free_endpoint();
+    let _taken = std::net::TcpListener::bind(endpoint.trim_start_matches("tcp/")).unwrap();
+    let taken = open(LinkConfig::new("radio").listen(&endpoint));
+    assert!(matches!(taken, OpenError::Transport { .. }) && taken.to_string().contains(&endpoint));
+    println!("{taken}");
+    let link = || LinkConfig::new("l").connect(&endpoint);
+    let many = Node::builder().isolated().link(link()).link(link()).link(link()).open();
+    assert!(matches!(many, Err(OpenError::TooManyLinks(3))));
+}

@@ -1,0 +1,68 @@
+//! What the live tests share: hosts, ports, waiting.
+
+use paceline::{LinkConfig, Node};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes; only a test that fails waits for it.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// A folder of its own for the processes of one imagined host.
+pub(crate) struct HostDir(PathBuf);
+
+impl HostDir {
+    pub(crate) fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("pl-{name}-{}", std::process::id())))
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Node {
+        Node::builder().name(name).runtime_dir(&self.0).open().unwrap()
+    }
+}
+
+impl Drop for HostDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An endpoint whose port was free a moment ago.
+pub(crate) fn free_endpoint() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("tcp/{}", listener.local_addr().unwrap())
+}
+
+/// A node that meets others over these links alone.
+pub(crate) fn isolated(name: &str, links: impl IntoIterator<Item = LinkConfig>) -> Node {
+    let builder = Node::builder().name(name).isolated();
+    links.into_iter().fold(builder, |builder, link| builder.link(link)).open().unwrap()
+}
+
+/// Two nodes with one link between them.
+pub(crate) fn pair(shape: impl Fn(LinkConfig) -> LinkConfig) -> (Node, Node) {
+    let endpoint = free_endpoint();
+    let near = shape(LinkConfig::new("radio").listen(&endpoint));
+    let far = shape(LinkConfig::new("radio").connect(&endpoint));
+    (isolated("robot", [near]), isolated("operator", [far]))
+}
+
+/// Waits for a state; says how long it took.
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < SOON, "{what}: not within {SOON:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("{what}: {:?}", began.elapsed());
+    began.elapsed()
+}
+
+/// Calls `step` at `hertz` per second, without drift.
+pub(crate) fn at_rate(hertz: u32, steps: u32, mut step: impl FnMut(u32)) {
+    let (began, period) = (Instant::now(), Duration::from_secs(1) / hertz);
+    for n in 0..steps {
+        step(n);
+        let next = began + period * (n + 1);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}

@@ -1,0 +1,41 @@
+//! One thin link shared by steering and pictures: counts are asserted, delays are printed. The delays
+//! themselves are proved in virtual time and measured by `paceline bench main-job`.
+
+use crate::support::{SOON, at_rate, pair};
+use paceline::{Capacity, DropReason, Kind, Late};
+use std::time::Duration;
+
+#[test]
+fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
+    let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(thin));
+    let camera = robot.publisher("camera").unwrap().kind(Kind::Picture).hz(30.0).unwrap();
+    let mut camera = camera.declare().unwrap();
+    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let mut steer = steer.declare().unwrap();
+    let mut pictures = operator.subscriber("camera").unwrap().declare().unwrap();
+    let commands = operator.subscriber("steer").unwrap().within(Duration::from_millis(10)).unwrap();
+    let mut commands = commands.queue(1_000).unwrap().declare().unwrap();
+    assert!(camera.wait_matching(SOON) && steer.wait_matching(SOON));
+    at_rate(100, 300, |n| {
+        if n % 10 < 3 {
+            camera.put(vec![0; 30_000]).unwrap();
+        }
+        steer.put(vec![0; 64]).unwrap();
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let mut ages: Vec<_> = std::iter::from_fn(|| commands.try_recv()).map(|s| s.age).collect();
+    ages.sort();
+    assert_eq!(ages.len(), 300, "every command arrives");
+    println!("commands p50 {:?} p99 {:?} max {:?}", ages[150], ages[297], ages[299]);
+    let got = std::iter::from_fn(|| pictures.try_recv()).count() as u64;
+    println!("{got} pictures in 3 s");
+    assert!((15..=25).contains(&got), "{got} pictures in 3 s over a link for 7.5 a second");
+    let status = robot.status(SOON);
+    let robot = status.iter().find(|node| node.name == "robot").unwrap();
+    let stream = robot.links[0].streams.iter().find(|stream| !stream.contracted).unwrap();
+    let counters = stream.counters;
+    assert_eq!(counters.offered, 90);
+    assert_eq!(counters.sent, got, "what was sent was received");
+    assert_eq!(counters.drops.of(DropReason::Superseded), 90 - got, "and the rest has its reason");
+}
