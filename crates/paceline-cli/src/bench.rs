@@ -9,6 +9,7 @@ mod main_job;
 mod netns;
 mod report;
 mod role;
+mod scratch;
 mod stats;
 
 use anyhow::Result;
@@ -45,11 +46,16 @@ struct OutputArgs {
 }
 
 /// Runs a benchmark. The exit code is 0 if everything that must hold holds, 1 if not, 2 if it
-/// cannot be run here.
+/// cannot be run here, 130 if it was interrupted.
 pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
-    match args.command {
+    let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
         Command::Role(args) => role::run(&args),
+    };
+    if done.is_err() && interrupt::check().is_err() {
+        eprintln!("interrupted");
+        return Ok(ExitCode::from(130));
     }
+    done
 }

@@ -5,6 +5,7 @@
 //! of the steering. Three processes, joined by loopback TCP; the thin link is a configured capacity.
 
 mod children;
+mod gauge;
 mod line;
 mod role;
 mod scenario;

@@ -82,8 +82,11 @@ pub(crate) fn note(text: &str) {
 }
 
 fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.map_or(100, |size| usize::from(size.ws_col)).max(20)
+    // A terminal that does not know its width says 0.
+    match rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col) {
+        Ok(0) | Err(_) => 100,
+        Ok(columns) => usize::from(columns),
+    }
 }
 
 /// Microseconds as milliseconds: two digits below 10, one below 100.

@@ -91,13 +91,20 @@ impl<P> Ingress<P> {
         }
     }
 
-    /// Hands `sample` to every output whose temporal scaling takes it.
-    pub fn offer(&mut self, sample: &Sample, mut take: impl FnMut(&mut Output<P>)) {
-        for output in &mut self.outputs {
-            if output.temporal.take(sample.seq, sample.captured.nanos) {
-                take(output);
-            }
+    /// Hands `sample` to every output whose temporal scaling takes it. The last one gets the sample
+    /// itself, so that a source with one output copies nothing.
+    pub fn offer(&mut self, sample: Sample, mut take: impl FnMut(&mut Output<P>, Sample)) {
+        let (seq, captured) = (sample.seq, sample.captured.nanos);
+        let mut takers = self
+            .outputs
+            .iter_mut()
+            .filter_map(|output| output.temporal.take(seq, captured).then_some(output));
+        let Some(mut taker) = takers.next() else { return };
+        for next in takers {
+            take(taker, sample.clone());
+            taker = next;
         }
+        take(taker, sample);
     }
 
     /// The outputs.

@@ -30,7 +30,7 @@ use stream::{Offer, Stream};
 /// Streams that a link carries at most.
 pub const STREAMS_MAX: u32 = 4_096;
 /// Frames never hold more: with every header below ours they still fit one transport batch.
-const FRAME_BYTES_MAX: u64 = 60_000;
+const FRAME_BYTES_MAX: u64 = 65_000;
 /// Frames on the thinnest link hold this much all the same.
 const FRAME_BYTES_MIN: u64 = 1_200;
 /// How long a frame may keep the link busy.
@@ -42,7 +42,7 @@ const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
 /// The transport below has room for this many frames, so it never has to drop one.
 const WINDOW_FRAMES: usize = 12;
 /// A link without a capacity asks for an acknowledgement this often.
-const ASK_EVERY: u64 = WINDOW_BYTES / 8;
+const ASK_EVERY: u64 = WINDOW_BYTES / 3;
 /// Control that may wait for a hop; what is beyond is dropped and mended by the next digest.
 const CONTROL_WAITING_MAX: usize = 8_192;
 
@@ -143,10 +143,11 @@ impl Link {
         self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
     }
 
-    /// Half the least round trip of a hop, once one was measured.
+    /// Half the least round trip of a hop since it came up, once one was measured: by how much a
+    /// frame's age grows on its way.
     #[must_use]
     pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
-        let trip = self.neighbours.get(&node)?.hop.least_round_trip()?;
+        let trip = self.neighbours.get(&node)?.hop.shortest_round_trip()?;
         Some(trip.mul_div(1, 2))
     }
 
@@ -353,7 +354,7 @@ impl Link {
         for neighbour in self.neighbours.values() {
             next =
                 next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
-            if neighbour.hop.is_up() && !neighbour.control.is_empty() {
+            if neighbour.may_send_control() {
                 next = next.min(self.pacer.control_ready_at().max(paced));
             }
         }

@@ -316,3 +316,7 @@ fn sample(head: SampleHead, born: Instant, payload: Bytes) -> Sample {
     let SampleHead { seq, captured, kind, encoding, .. } = head;
     Sample { seq, captured, born, kind, encoding, payload }
 }
+
+#[cfg(test)]
+#[path = "receive/tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::harness::ask::{all, data, payloads, pictures};
 use paceline_proto::harness::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
-use paceline_sched::{Capacity, Duration};
+use paceline_sched::{Capacity, Duration, Instant};
 
 const SECONDS: u64 = 30;
 /// A frame of 1,200 bytes with 80 below it, at 2 Mbit/s.
@@ -29,9 +29,19 @@ struct Outcome {
     p50: Duration,
     p99: Duration,
     used: f64,
+    /// By how much the age that came with a command is off.
+    age_error: Duration,
 }
 
-fn job(camera: PublisherSpec, contract: Option<u64>, command_bytes: u64) -> Job {
+fn age_error(delivered: &[Delivered], start: Instant, period: Duration) -> Duration {
+    let off = |sample: &Delivered| {
+        let true_age = sample.at.since(start + period.mul_div(sample.seq, 1));
+        true_age.saturating_sub(sample.age).max(sample.age.saturating_sub(true_age))
+    };
+    delivered.iter().map(off).max().unwrap_or_default()
+}
+
+fn job(camera: PublisherSpec, contract: Option<u64>, command_bytes: u64, within: u64) -> Job {
     let mut world = World::new(1);
     let (robot, home) = (world.add_node("robot"), world.add_node("home"));
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
@@ -39,7 +49,7 @@ fn job(camera: PublisherSpec, contract: Option<u64>, command_bytes: u64) -> Job 
     let steering = PublisherSpec { bytes_max: Some(command_bytes), ..data("steering") }.hertz(100);
     let steering = world.publish(robot, steering);
     let camera = world.publish(robot, camera);
-    let commands = world.subscribe(home, all("steering").within_ms(10));
+    let commands = world.subscribe(home, all("steering").within_ms(within));
     let mut asked = all("camera");
     asked.within = contract.map(Duration::from_millis);
     let pictures = world.subscribe(home, asked);
@@ -59,7 +69,7 @@ fn ages(delivered: &[Delivered]) -> Vec<Duration> {
 fn run(job: &mut Job, command_bytes: usize, camera: (Duration, usize)) -> Outcome {
     let Job { world, steering, .. } = job;
     let before = world.wire(job.robot, job.home).bytes;
-    let (every, bytes) = camera;
+    let ((every, bytes), start) = (camera, world.now());
     world.every(*steering, Duration::from_millis(10), SECONDS * 100, payloads(command_bytes));
     let count = Duration::from_secs(SECONDS).as_nanos() / every.as_nanos();
     world.every(job.camera, every, count, payloads(bytes));
@@ -74,21 +84,111 @@ fn run(job: &mut Job, command_bytes: usize, camera: (Duration, usize)) -> Outcom
         pictures_per_s: pictures.len() as f64 / SECONDS as f64,
         p50: quantile(ages(pictures), 1, 2),
         p99: quantile(ages(pictures), 99, 100),
+        age_error: age_error(commands, start, Duration::from_millis(10)),
         used: sent as f64 / (250_000 * SECONDS) as f64,
     }
 }
 
+/// A command waits for the frame before it and takes one of its own.
+fn check_steering(got: &Outcome) {
+    let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
+    println!("{got:?}");
+    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert!(got.steering_max <= bound, "{}", got.steering_max);
+    // Half an answer's own time on the wire, and what a frame was expected to hold and does not.
+    assert!(got.age_error <= Duration::from_micros(1_600), "{}", got.age_error);
+    assert!((0.95..=1.001).contains(&got.used), "{}", got.used);
+}
+
+fn thirtieth() -> Duration {
+    Duration::from_secs(1).mul_div(1, 30)
+}
+
 #[test]
 fn steering_does_not_wait_behind_pictures() {
-    for command_bytes in [64, 1_000] {
-        let mut job = job(pictures("camera", 30, 30_000), None, command_bytes);
-        let period = Duration::from_secs(1).mul_div(1, 30);
-        let got = run(&mut job, usize::try_from(command_bytes).unwrap(), (period, 30_000));
-        println!("{command_bytes} B: {got:?} {:?}", job.world.wire(job.robot, job.home));
-        println!("{:?}", job.world.stream(job.robot, job.home, job.camera));
-        println!("{:?}", job.world.stream(job.robot, job.home, job.steering));
-        let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
-        assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
-        assert!(got.steering_max <= bound, "{}", got.steering_max);
+    let mut job = job(pictures("camera", 30, 30_000), None, 64, 10);
+    let got = run(&mut job, 64, (thirtieth(), 30_000));
+    check_steering(&got);
+    assert_eq!(got.steering_late, 0);
+    assert!(got.pictures_per_s >= 7.0, "{}", got.pictures_per_s);
+    assert!(got.p99 <= Duration::from_millis(250), "{}", got.p99);
+    assert!(got.p50 <= Duration::from_millis(200), "{}", got.p50);
+}
+
+#[test]
+fn long_commands_do_not_wait_behind_pictures() {
+    // 10 ms less the margin of 1 ms are less than a frame of pictures and one of 1,000 bytes take.
+    let mut job = job(pictures("camera", 30, 30_000), None, 1_000, 12);
+    let got = run(&mut job, 1_000, (thirtieth(), 30_000));
+    check_steering(&got);
+    assert_eq!(got.steering_late, 0);
+    assert!(got.pictures_per_s >= 4.0, "{}", got.pictures_per_s);
+}
+
+#[test]
+#[ignore = "a late command takes the period of the next (Promise::postpone), which is then late too"]
+fn long_commands_with_a_bound_that_cannot_always_be_kept() {
+    let mut job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
+    let got = run(&mut job, 1_000, (thirtieth(), 30_000));
+    check_steering(&got);
+}
+
+#[test]
+fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
+    // 95 % of 250,000 B/s less steering's 17,400: ten pictures of 19,800 bytes a second.
+    let mut job = job(pictures("camera", 10, 19_800), Some(200), 64, 10);
+    assert!(job.world.refusals(job.pictures).is_empty(), "{:?}", job.world.refusals(job.pictures));
+    let got = run(&mut job, 64, (Duration::from_millis(100), 19_800));
+    println!("contracted: {got:?}");
+    let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
+    assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
+    assert!(got.steering_max <= bound, "{}", got.steering_max);
+    assert_eq!(got.steering_late, 0);
+    assert!((got.pictures_per_s - 10.0).abs() < 0.01, "none is dropped: {}", got.pictures_per_s);
+    assert!(got.used >= 0.90, "{}", got.used);
+}
+
+#[test]
+fn commands_upstream_are_not_called_late_because_pictures_load_the_way_back() {
+    let mut world = World::new(2);
+    let (robot, home) = (world.add_node("robot"), world.add_node("home"));
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    world.connect(robot, home, LinkPlan { capacity });
+    let camera = world.publish(robot, pictures("camera", 30, 30_000));
+    let steering = PublisherSpec { bytes_max: Some(64), ..data("steering") }.hertz(100);
+    let steering = world.publish(home, steering);
+    world.subscribe(home, all("camera"));
+    let commands = world.subscribe(robot, all("steering").within_ms(10));
+    world.run_for(Duration::from_secs(2));
+    world.every(camera, thirtieth(), 1_800, payloads(30_000));
+    let start = world.now();
+    world.every(steering, Duration::from_millis(10), 6_000, payloads(64));
+    world.run_for(Duration::from_secs(61));
+    let commands = world.delivered(commands);
+    assert_eq!(commands.len(), 6_000);
+    assert!(commands.iter().all(|sample| !sample.late));
+    let error = age_error(commands, start, Duration::from_millis(10));
+    assert!(error <= Duration::from_micros(500), "{error}");
+}
+
+#[test]
+fn both_directions_at_once_are_used() {
+    let mut world = World::new(3);
+    let (a, b) = (world.add_node("a"), world.add_node("b"));
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    world.connect(a, b, LinkPlan { capacity });
+    for (from, to, tag) in [(a, b, "there"), (b, a, "back")] {
+        let camera = world.publish(from, pictures(tag, 30, 30_000));
+        world.subscribe(to, all(tag));
+        world.every(camera, thirtieth(), 1_000, payloads(30_000));
+    }
+    world.run_for(Duration::from_secs(5));
+    let before = [world.wire(a, b).bytes, world.wire(b, a).bytes];
+    world.run_for(Duration::from_secs(20));
+    let after = [world.wire(a, b).bytes, world.wire(b, a).bytes];
+    for (before, after) in before.into_iter().zip(after) {
+        let used = (after - before) as f64 / 5_000_000.0;
+        println!("both directions: {used}");
+        assert!((0.95..=1.001).contains(&used), "{used}");
     }
 }

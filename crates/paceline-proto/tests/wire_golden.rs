@@ -54,8 +54,7 @@ fn a_sample_in_one_piece() {
         encoding: Encoding::Jpeg,
         age: Duration::from_micros(1_000),
     };
-    let data =
-        DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
+    let data = DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
     let mut out = Vec::new();
     data.write(&mut out);
     out.extend_from_slice(b"abc");

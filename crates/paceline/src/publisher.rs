@@ -122,6 +122,7 @@ impl<'a> PublisherBuilder<'a> {
             commands,
             ingress,
             stamper,
+            utc: clock::Utc::default(),
             seen: 0,
         })
     }
@@ -148,6 +149,7 @@ pub struct Publisher {
     commands: Commands,
     ingress: Ingress<Port>,
     stamper: Stamper,
+    utc: clock::Utc,
     /// Installations applied so far.
     seen: u64,
 }
@@ -181,9 +183,10 @@ impl Publisher {
         self.install();
         let now = clock::now();
         let (kind, encoding) = (self.spec.kind, self.spec.encoding.clone());
-        let sample = self.stamper.stamp(now, clock::utc(), kind, encoding, payload);
+        let captured = self.utc.at(now);
+        let sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         let mut put = Put { seq: sample.seq, ..Put::default() };
-        self.ingress.offer(&sample, |output| match output.port.push(now, &sample) {
+        self.ingress.offer(sample, |output, sample| match output.port.push(now, sample) {
             true => put.taken += 1,
             false => put.dropped += 1,
         });

@@ -2,7 +2,6 @@
 
 use super::LinkSpec;
 use crate::exit;
-use anyhow::Context as _;
 use paceline::{Node, OpenError};
 use std::path::PathBuf;
 
@@ -55,15 +54,16 @@ impl NodeArgs {
         for (number, link) in (1..).zip(&self.link) {
             builder = builder.link(link.config(number));
         }
-        builder
-            .open()
-            .map_err(|error| {
-                if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
-                    exit::usage(format!("--link: {error}"))
-                } else {
-                    anyhow::Error::from(error)
-                }
-            })
-            .context("cannot open the node")
+        builder.open().map_err(opening)
     }
+}
+
+/// A wrong link is wrong usage; a port in use is not.
+fn opening(error: OpenError) -> anyhow::Error {
+    if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
+        return exit::usage(format!("--link: {error}"));
+    }
+    let transport = matches!(error, OpenError::Transport { .. });
+    let mend = if transport { "; give --link another port or address" } else { "" };
+    anyhow::anyhow!("cannot open the node: {error}{mend}")
 }

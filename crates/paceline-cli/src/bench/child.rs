@@ -40,6 +40,9 @@ impl Child {
         };
         command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
         command.env("PACELINE_RUNTIME_DIR", runtime_dir);
+        if std::env::var_os("PACELINE_LOG").is_none() {
+            command.env("PACELINE_LOG", "error,zenoh=off");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().with_context(|| format!("{name} does not start"))?;
         let stdout = process.stdout.take().context("output of a role")?;

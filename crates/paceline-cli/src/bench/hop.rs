@@ -2,9 +2,9 @@
 
 use super::child::Child;
 use super::machine::Ticks;
-use super::main_job::Scratch;
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Engine, Message, Place, Role};
+use super::scratch::Scratch;
 use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use anyhow::Result;

@@ -2,18 +2,16 @@
 
 mod idle;
 mod scaling;
-mod scratch;
 mod stage;
 mod steering;
 
 use super::netns::Rig;
 use super::report::Report;
+use super::scratch::Scratch;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
 use stage::Stage;
 use std::process::ExitCode;
-
-pub(super) use scratch::Scratch;
 
 /// One camera to three subscribers and steering commands over a 2 Mbit/s link.
 #[derive(clap::Args, Clone, Debug)]
@@ -58,12 +56,15 @@ impl Args {
     /// The command that makes the same measurement again.
     fn command(&self) -> String {
         let (commands, runs) = (self.commands(), self.runs());
-        let short = "paceline bench main-job";
+        let mut command = "paceline bench main-job".to_owned();
         match (self.quick, commands, runs) {
-            (true, ..) => format!("{short} --quick"),
-            (false, 10_000, 3) => short.to_owned(),
-            (false, ..) => format!("{short} --commands {commands} --runs {runs}"),
+            (true, ..) => command.push_str(" --quick"),
+            (false, 10_000, 3) => {}
+            (false, ..) => command.push_str(&format!(" --commands {commands} --runs {runs}")),
         }
+        let names = self.only.iter().filter_map(clap::ValueEnum::to_possible_value);
+        names.for_each(|name| command.push_str(&format!(" --only {}", name.get_name())));
+        command
     }
 
     fn wants(&self, part: Part) -> bool {

@@ -120,7 +120,12 @@ impl Section {
     pub(super) fn load(&mut self, load: Option<Load>, plain: Option<Load>) {
         self.load = load;
         self.load_plain_zenoh = plain;
-        let busiest = [load, plain].into_iter().flatten().map(|load| load.busy_percent);
+    }
+
+    /// Warns if the machine was too busy for its delays to be the link's.
+    pub(super) fn warn_if_busy(&mut self) {
+        let busiest =
+            [self.load, self.load_plain_zenoh].into_iter().flatten().map(|load| load.busy_percent);
         if busiest.fold(0.0, f64::max) >= BUSY_PERCENT_MAX {
             self.note("WARNING: the machine was 70 % busy or more; its delays are in the figures");
         }

@@ -1,17 +1,14 @@
 //! The nodes of the demo, each a process of its own. They end when their standard input closes.
 
-use super::line::{Line, LinkLine, Measured, PublisherLine, RobotLine, RowLine, StreamLine};
-use super::scenario::{self, ROWS, Role, Row, WARM_UP};
-use super::windows::Windows;
+use super::gauge::{Gauge, dropped};
+use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
+use super::scenario::{self, ROWS, Role, Row};
 use crate::ls::{Link, Reader, Stream};
 use crate::show;
-use crate::stats::{Tally, round3};
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::picture_size;
 use anyhow::Context as _;
 use paceline::{
-    Capacity, Delivery, Drops, Encoding, Late, LinkConfig, Node, RecvError, Subscriber,
-    SubscriberEvent,
+    Capacity, Encoding, Late, LinkConfig, Node, RecvError, Subscriber, SubscriberEvent,
 };
 use paceline_media::{Size, TestCard};
 use std::io::Read as _;
@@ -89,8 +86,7 @@ fn ended(done: anyhow::Result<()>, stop: &Stop) -> anyhow::Result<()> {
 }
 
 fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
-    let Size { width, height } =
-        Size { width: scenario::CAMERA_SIZE.width, height: scenario::CAMERA_SIZE.height };
+    let paceline::Size { width, height } = scenario::CAMERA_SIZE;
     let mut card = TestCard::new(Size { width, height })?;
     let mut publisher = node
         .publisher(scenario::CAMERA)?
@@ -171,10 +167,6 @@ fn stream_line(stream: &Stream) -> StreamLine {
     }
 }
 
-fn dropped(drops: &Drops) -> super::line::Dropped {
-    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
-}
-
 /// Subscribes for every row of this role.
 fn subscribers(role: Role, node: &Node, stop: &Stop) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
@@ -228,88 +220,8 @@ fn subscribe(index: usize, row: &Row, node: &Node, stop: &Stop) -> anyhow::Resul
         }
         while let Some(event) = subscriber.try_event() {
             if let SubscriberEvent::Refused(_, refusal) = event {
-                gauge.refused.push(refusal.to_string());
+                gauge.refuse(refusal.to_string());
             }
         }
-    }
-}
-
-/// Measures one subscriber: second by second, and from the end of the warm-up on.
-struct Gauge<'a> {
-    index: usize,
-    row: &'a Row,
-    delivered: u64,
-    size: Option<(u32, u32)>,
-    judged_from: Option<Instant>,
-    second: (Instant, Tally, Windows),
-    whole: (Tally, Windows),
-    refused: Vec<String>,
-}
-
-impl<'a> Gauge<'a> {
-    fn new(index: usize, row: &'a Row) -> Self {
-        let windows = Windows::new(row.loss, row.step);
-        Self {
-            index,
-            row,
-            delivered: 0,
-            size: None,
-            judged_from: None,
-            second: (Instant::now(), Tally::new(), windows.clone()),
-            whole: (Tally::new(), windows),
-            refused: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, delivery: &Delivery, now: Instant) {
-        self.delivered += 1;
-        self.refused.clear();
-        if self.row.size.is_some() {
-            self.size = picture_size(delivery).map(|size| (size.width, size.height));
-        }
-        let (_, tally, windows) = &mut self.second;
-        tally.add(delivery, now);
-        windows.add(delivery.seq, delivery.late);
-        if now >= *self.judged_from.get_or_insert(now + WARM_UP) {
-            let (tally, windows) = &mut self.whole;
-            tally.add(delivery, now);
-            windows.add(delivery.seq, delivery.late);
-        }
-    }
-
-    /// The report at `now`; the next second begins.
-    fn line(&mut self, subscriber: &Subscriber, now: Instant) -> RowLine {
-        let (begun, tally, windows) = &self.second;
-        let second = measured(tally, windows, now - *begun, tally.rate_hz());
-        let judged = self.judged_from.map(|from| now.saturating_duration_since(from));
-        let (whole_tally, whole_windows) = &self.whole;
-        let rate = whole_tally.rate_until_hz(now, Duration::from_secs(1) / self.row.hz);
-        let whole = measured(whole_tally, whole_windows, judged.unwrap_or_default(), rate);
-        self.second = (now, tally.next(), Windows::new(self.row.loss, self.row.step));
-        RowLine {
-            row: self.index,
-            delivered: self.delivered,
-            size: self.size,
-            second,
-            whole,
-            dropped: dropped(&subscriber.drops()),
-            refused: self.refused.clone(),
-        }
-    }
-}
-
-/// What `tally` and `windows` counted in `time`.
-fn measured(tally: &Tally, windows: &Windows, time: Duration, rate_hz: f64) -> Measured {
-    let ages = tally.ages();
-    Measured {
-        seconds: round3(time.as_secs_f64()),
-        delivered: tally.delivered,
-        rate_hz,
-        p50_us: ages.p50,
-        p99_us: ages.p99,
-        max_us: ages.max,
-        late: tally.late,
-        lost: windows.lost,
-        beyond: windows.beyond,
     }
 }

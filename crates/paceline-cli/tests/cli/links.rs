@@ -80,6 +80,7 @@ fn a_port_in_use_is_named() {
     let link = format!("name=radio,listen=tcp/127.0.0.1:{port}");
     let node = host.run(&["node", "--link", &link]);
     node.said(1, &format!("link 'radio': cannot open tcp/127.0.0.1:{port}"));
+    node.said(1, "give --link another port or address");
 }
 
 #[test]

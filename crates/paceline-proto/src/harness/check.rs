@@ -8,7 +8,7 @@ use crate::reason::StreamCounters;
 use std::collections::BTreeMap;
 
 /// Samples that may wait in a link for one stream, and before the link.
-const WAITING_MAX: usize = 64;
+const WAITING_MAX: usize = 256;
 const RING_MAX: usize = 256;
 /// Frames that may be on a wire: the window, control beyond it, and what asks for answers.
 const ON_WIRE_MAX: usize = 64;

@@ -172,7 +172,9 @@ impl Node {
     fn offer(&mut self, now: Instant, key: SourceKey, sample: &Sample) -> bool {
         let Some(mut source) = self.sources.remove(&key) else { return false };
         let mut outlets = self.outlets(now);
-        source.ingress.offer(sample, |output| outlets.push(output.key, &mut output.port, sample));
+        source.ingress.offer(sample.clone(), |output, sample| {
+            outlets.push(output.key, &mut output.port, &sample);
+        });
         self.sources.insert(key, source);
         true
     }

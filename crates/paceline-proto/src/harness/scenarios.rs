@@ -1,4 +1,62 @@
 //! Conformance: what subscribers get, asserted in counts, order and forms, never in wall time.
 //!
-//! Each scenario builds its own nodes on an empty [`Net`](super::Net) and panics if the network does
-//! not do what it promises.
+//! Each scenario builds its own nodes on an empty [`Net`] and panics if the network does not do what
+//! it promises.
+
+mod links;
+mod streams;
+
+pub use links::{
+    a_dead_neighbour_is_noticed_and_streams_recover, best_effort_sheds_pictures_not_data,
+    chain_knows_everything, matching_is_told, refusal_names_the_numbers,
+};
+pub use streams::{
+    one_stream_serves_all_behind_a_hop, patterns_match, proxy_places_give_the_same_samples,
+    temporal_scaling, unsubscribing_stops_the_stream,
+};
+
+use super::net::{LinkPlan, Net, NodeIx};
+use super::sink::Delivered;
+use paceline_sched::Duration;
+
+/// A scenario.
+pub type Scenario = fn(&mut dyn Net);
+
+/// Every scenario with its name.
+pub const ALL: [(&str, Scenario); 10] = [
+    ("temporal_scaling", temporal_scaling),
+    ("patterns_match", patterns_match),
+    ("proxy_places_give_the_same_samples", proxy_places_give_the_same_samples),
+    ("one_stream_serves_all_behind_a_hop", one_stream_serves_all_behind_a_hop),
+    ("chain_knows_everything", chain_knows_everything),
+    (
+        "a_dead_neighbour_is_noticed_and_streams_recover",
+        a_dead_neighbour_is_noticed_and_streams_recover,
+    ),
+    ("unsubscribing_stops_the_stream", unsubscribing_stops_the_stream),
+    ("refusal_names_the_numbers", refusal_names_the_numbers),
+    ("matching_is_told", matching_is_told),
+    ("best_effort_sheds_pictures_not_data", best_effort_sheds_pictures_not_data),
+];
+
+/// A change is known everywhere after this.
+const KNOWN_AFTER: Duration = Duration::from_secs(1);
+/// Links are up after this.
+const UP_AFTER: Duration = Duration::from_secs(2);
+
+/// Two nodes, joined and up.
+fn pair(net: &mut dyn Net, plan: LinkPlan) -> (NodeIx, NodeIx) {
+    let (a, b) = (net.add_node("here"), net.add_node("there"));
+    net.connect(a, b, plan);
+    net.run_for(UP_AFTER);
+    (a, b)
+}
+
+fn seqs(delivered: &[Delivered]) -> Vec<u64> {
+    delivered.iter().map(|sample| sample.seq).collect()
+}
+
+/// All seqs are there once, in order.
+fn in_order(delivered: &[Delivered]) -> bool {
+    seqs(delivered).is_sorted_by(|a, b| a < b)
+}

@@ -6,14 +6,24 @@ use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
     ControlHead, DataHead, OPEN_BYTES_MAX, SampleHead, write_abort, write_close, write_open,
 };
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 
 /// A sample is not cut to put less than this into what is left of a frame.
 const PIECE_MIN: usize = 256;
 /// Frames of control that may be in flight beyond the window of data.
 const CONTROL_FRAMES: usize = 3;
+/// What the head of a common sample's segment takes.
+const HEAD_BYTES: usize = 30;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
+
+impl super::Neighbour {
+    /// Control waits for the hop, and the hop has room for it.
+    pub(super) fn may_send_control(&self) -> bool {
+        let room = self.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES;
+        self.hop.is_up() && !self.control.is_empty() && room
+    }
+}
 
 impl Link {
     /// Puts the next frame together, if one may leave at `now`; the hop that it is for.
@@ -31,9 +41,11 @@ impl Link {
             self.fill_bare(now, node, out);
             return Some(node);
         }
-        let node = next?;
-        self.fill(now, node, out);
-        Some(node)
+        match next {
+            Some(node) => self.fill(now, node, out),
+            None => self.pacer.handle_idle(now),
+        }
+        next
     }
 
     fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
@@ -50,13 +62,7 @@ impl Link {
         if now < self.pacer.control_ready_at() {
             return None;
         }
-        let waits = |(node, n): (&NodeId, &super::Neighbour)| {
-            (n.hop.is_up()
-                && !n.control.is_empty()
-                && n.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES)
-                .then_some(*node)
-        };
-        self.neighbours.iter().find_map(waits)
+        self.neighbours.iter().find_map(|(node, n)| n.may_send_control().then_some(*node))
     }
 
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
@@ -129,8 +135,9 @@ impl Link {
         if control > 0 {
             self.pacer.handle_control(now, control + WIRE_OVERHEAD);
         }
+        let mut limit = self.limit();
         while let Some((hop, index)) = self.next_data(now) {
-            if hop != node || !self.put_segment(now, index, out) {
+            if hop != node || !self.put_segment(now, index, &mut limit, out) {
                 break;
             }
         }
@@ -151,8 +158,12 @@ impl Link {
         self.wire_bytes += bytes + WIRE_OVERHEAD;
     }
 
+    fn limit(&self) -> usize {
+        usize::try_from(self.frame_bytes).unwrap_or(usize::MAX)
+    }
+
     fn room(&self, out: &FrameBuf) -> usize {
-        usize::try_from(self.frame_bytes).unwrap_or(usize::MAX).saturating_sub(out.len())
+        self.limit().saturating_sub(out.len())
     }
 
     fn put_notices(&mut self, node: NodeId, out: &mut FrameBuf) {
@@ -189,10 +200,16 @@ impl Link {
     }
 
     /// Puts the next segment of a stream's head into the frame; false if it has no room for it.
-    fn put_segment(&mut self, now: Instant, index: StreamIndex, out: &mut FrameBuf) -> bool {
-        let room = self.room(out);
-        let sent = out.len() as u64 + WIRE_OVERHEAD;
-        let (capacity, service_left) = (self.spec.capacity, |link: &Self, left| link.service(left));
+    ///
+    /// `limit` is how long the frame may become. A sample that ends in it makes that less if whoever
+    /// comes behind would make it late.
+    fn put_segment(
+        &mut self,
+        now: Instant,
+        index: StreamIndex,
+        limit: &mut usize,
+        out: &mut FrameBuf,
+    ) -> bool {
         let Some(stream) = self.stream_mut(index) else { return false };
         let Some(sample) = stream.head() else { return false };
         let mut head = SampleHead {
@@ -208,8 +225,8 @@ impl Link {
         let data = DataHead { stream: index.0, number, first, offset, last: false, len: 0 };
         // What was lost with the frame that opened the stream began there: only a whole sample gains.
         let opens = !stream.announced && !stream.head_begun;
-        let announce = if opens { OPEN_BYTES_MAX } else { 0 };
-        let space = room.saturating_sub(data.bytes_max() + announce);
+        let heads = data.bytes_max() + if opens { OPEN_BYTES_MAX } else { 0 };
+        let space = limit.saturating_sub(out.len() + heads);
         let left = stream.head_left();
         if space < left.min(PIECE_MIN) || space == 0 {
             return false;
@@ -220,30 +237,50 @@ impl Link {
             stream.announced = true;
             write_open(index.0, stream.spec.publisher, &stream.spec.form, &mut out.head);
         }
-        // The age as of when the frame has left the wire, where its speed is known.
-        let wire = |bytes: u64| capacity.map(|c| c.time_for(bytes)).unwrap_or_default();
-        head.age = head.age.saturating_add(wire(sent + (announce + piece.len()) as u64 + 40));
-        let first = (!begun).then_some(&head);
         let len = piece.len();
-        DataHead { stream: index.0, number, first, offset, last, len }.write(&mut out.head);
-        out.put_payload(piece);
+        let end = out.len() + heads + len;
         if last {
-            self.finish(now, index, out);
+            self.finish(now, index, end, limit);
         } else {
-            let service = service_left(self, left - len);
+            let service = self.service(left - len);
             self.discipline.handle_segment(index, service);
         }
+        // The age as of when the frame has left the wire, where its speed is known.
+        let frame = self.frame_end(now, end, *limit);
+        head.age = head.age.saturating_add(self.wire_time_of(frame));
+        let first = (!begun).then_some(&head);
+        DataHead { stream: index.0, number, first, offset, last, len }.write(&mut out.head);
+        out.put_payload(piece);
         true
     }
 
-    fn finish(&mut self, now: Instant, index: StreamIndex, out: &FrameBuf) {
-        let end = now + self.pacer.wire_time(out.len() as u64 + WIRE_OVERHEAD);
-        let service = self.discipline.handle_served(index, end);
+    /// The head of a stream ends `end` bytes into the frame.
+    fn finish(&mut self, now: Instant, index: StreamIndex, end: usize, limit: &mut usize) {
+        let ends = now + self.wire_time_of(end);
+        let due = self.discipline.deadline(index).filter(|due| *due >= ends);
+        if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
+            let most = capacity.bytes_in(due.since(now)).saturating_sub(WIRE_OVERHEAD);
+            *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
+        }
+        let service = self.discipline.handle_served(index, ends);
         if let Some(stream) = self.stream_mut(index) {
             stream.finish_head();
             stream.counters.late += u64::from(!service.on_time);
             stream.counters.violations += u64::from(service.violated);
         }
         self.announce_head(now, index);
+    }
+
+    /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.
+    fn frame_end(&mut self, now: Instant, end: usize, limit: usize) -> usize {
+        if self.spec.capacity.is_none() || limit < end + PIECE_MIN {
+            return end;
+        }
+        let next = self.discipline.pick(now).and_then(|index| self.stream(index));
+        next.map_or(end, |stream| limit.min(end + stream.bytes_left() + HEAD_BYTES))
+    }
+
+    fn wire_time_of(&self, frame: usize) -> Duration {
+        self.pacer.wire_time(frame as u64 + WIRE_OVERHEAD)
     }
 }

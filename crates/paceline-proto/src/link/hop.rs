@@ -53,8 +53,11 @@ pub struct Hop {
     last_heard: Instant,
     last_sent: Instant,
     owed: Option<Ack>,
+    /// What is owed has not been said yet.
+    owes: bool,
     owe_now: bool,
     round_trips: [(Instant, Duration); 2],
+    shortest_trip: Option<Duration>,
     frames_lost: u64,
 }
 
@@ -75,8 +78,10 @@ impl Hop {
             last_heard: now,
             last_sent: Instant::ZERO,
             owed: None,
+            owes: false,
             owe_now: false,
             round_trips: [(Instant::ZERO, Duration::MAX); 2],
+            shortest_trip: None,
             frames_lost: 0,
         }
     }
@@ -119,6 +124,14 @@ impl Hop {
         (least != Duration::MAX).then_some(least)
     }
 
+    /// The least round trip since the hop came up: what the way takes, whatever the load. Under load
+    /// every answer waits for its turn at the other end, and after 20 s [`Self::least_round_trip`]
+    /// has seen nothing else.
+    #[must_use]
+    pub const fn shortest_round_trip(&self) -> Option<Duration> {
+        self.shortest_trip
+    }
+
     /// True if the oldest frame in flight has waited too long for its acknowledgement.
     #[must_use]
     pub fn is_stalled(&self, now: Instant) -> bool {
@@ -154,8 +167,9 @@ impl Hop {
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
-        if let Some(owed) = heard.owed {
-            self.owed = Some(owed);
+        if heard.owed.is_some() {
+            self.owes |= heard.ack_now || heard.owed != self.owed;
+            self.owed = heard.owed;
             self.owe_now |= heard.ack_now;
         }
         let lost = heard.ack.is_some_and(|ack| self.handle_ack(now, ack, wire_time));
@@ -185,6 +199,7 @@ impl Hop {
     }
 
     fn note_round_trip(&mut self, now: Instant, trip: Duration) {
+        self.shortest_trip = Some(self.shortest_trip.map_or(trip, |least| least.min(trip)));
         let [_, (since, least)] = self.round_trips;
         if now.since(since) > ROUND_TRIP_WINDOW {
             self.round_trips = [(since, least), (now, trip)];
@@ -211,7 +226,7 @@ impl Hop {
     /// True for a hop that is not up and has said nothing for long: it is gone.
     #[must_use]
     pub fn is_forgotten(&self, now: Instant) -> bool {
-        !self.up && now.since(self.last_heard) > FORGOTTEN_AFTER
+        !self.up && now.since(self.last_heard) >= FORGOTTEN_AFTER
     }
 
     /// True if a frame should leave for this hop although no segment waits for it: a greeting, a
@@ -256,7 +271,7 @@ impl Hop {
             epoch: self.epoch,
             known: self.known,
             seq: Some(self.next_seq),
-            ack: self.owed,
+            ack: if self.owes { self.owed } else { None },
             ack_now: true,
         }
     }
@@ -284,6 +299,7 @@ impl Hop {
 
     const fn pay(&mut self) -> Option<Ack> {
         self.owe_now = false;
+        self.owes = false;
         self.owed
     }
 }

@@ -14,6 +14,9 @@ const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct Pacer {
     capacity: Option<Capacity>,
     busy_until: Instant,
+    /// The wire was free and there was nothing to send: the time since then is not caught up, or
+    /// each pause would leave a queue below that lasts until the next one.
+    idle: bool,
     control_free_at: Instant,
     frame_bytes: u64,
 }
@@ -23,7 +26,7 @@ impl Pacer {
     #[must_use]
     pub(super) const fn new(capacity: Option<Capacity>, frame_bytes: u64) -> Self {
         let (busy_until, control_free_at) = (Instant::ZERO, Instant::ZERO);
-        Self { capacity, busy_until, control_free_at, frame_bytes }
+        Self { capacity, busy_until, idle: true, control_free_at, frame_bytes }
     }
 
     /// When the next frame may leave.
@@ -46,8 +49,15 @@ impl Pacer {
 
     /// Counts a frame of `bytes` on the wire as sent.
     pub(super) fn handle_sent(&mut self, now: Instant, bytes: u64) {
-        let start = self.busy_until.max(now - CATCH_UP);
+        let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
+        let start = self.busy_until.max(now - catch_up);
         self.busy_until = start + self.wire_time(bytes);
+        self.idle = false;
+    }
+
+    /// A frame could have left at `now`, but none was there.
+    pub(super) fn handle_idle(&mut self, now: Instant) {
+        self.idle |= now >= self.busy_until;
     }
 
     /// Counts `bytes` of control as sent: they are paid for at the control share's rate.
@@ -75,7 +85,7 @@ mod tests {
             pacer.handle_sent(now, 1_250);
         }
         let took = pacer.ready_at().since(Instant::from_millis(1_000));
-        assert_eq!(took, Duration::from_millis(5_000 - 1), "the catch-up is granted once");
+        assert_eq!(took, Duration::from_millis(5_000));
     }
 
     #[test]
@@ -83,11 +93,14 @@ mod tests {
         let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
         let mut pacer = Pacer::new(Some(thin), 1_200);
         pacer.handle_sent(Instant::from_millis(1_000), 1_250);
-        assert_eq!(pacer.ready_at(), Instant::from_millis(1_004));
-        pacer.handle_sent(Instant::from_millis(1_004) + Duration::from_micros(500), 1_250);
-        assert_eq!(pacer.ready_at(), Instant::from_millis(1_009));
-        pacer.handle_sent(Instant::from_millis(2_000), 1_250);
-        assert_eq!(pacer.ready_at(), Instant::from_millis(2_004));
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_005));
+        pacer.handle_sent(Instant::from_millis(1_005) + Duration::from_micros(500), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_010));
+        pacer.handle_sent(Instant::from_millis(1_020), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_024), "no more than 1 ms");
+        pacer.handle_idle(Instant::from_millis(1_024));
+        pacer.handle_sent(Instant::from_millis(1_024) + Duration::from_micros(500), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_029) + Duration::from_micros(500));
     }
 
     #[test]

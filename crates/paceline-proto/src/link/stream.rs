@@ -9,9 +9,11 @@ use paceline_sched::{Contract, Duration, Instant};
 use std::collections::VecDeque;
 
 /// Samples that a best-effort stream of data may have waiting.
-const WAITING_MAX: usize = 64;
+const WAITING_MAX: usize = 256;
+/// Samples that a contracted stream may have waiting, however long its deadline.
+const CONTRACTED_MAX: usize = 64;
 /// Bytes that any stream may have waiting, unless a single sample is larger.
-const WAITING_BYTES_MAX: usize = crate::wire::SAMPLE_BYTES_MAX;
+const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// What a stream is when it is opened on a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,10 +67,10 @@ impl Stream {
     pub(super) fn new(spec: StreamSpec, up: bool) -> Self {
         let limit = spec.contract.map_or(WAITING_MAX, |contract| {
             let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
-            usize::try_from(periods).unwrap_or(WAITING_MAX).clamp(2, WAITING_MAX - 2) + 2
+            usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         });
         Self {
-            queue: VecDeque::with_capacity(limit),
+            queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             limit,
             head_sent: 0,
@@ -137,6 +139,11 @@ impl Stream {
     /// Bytes of the head that are still to be sent.
     pub(super) fn head_left(&self) -> usize {
         self.head().map_or(0, |sample| sample.payload.len() - self.head_sent)
+    }
+
+    /// Bytes that are still to be sent of all that waits.
+    pub(super) const fn bytes_left(&self) -> usize {
+        self.queue_bytes - self.head_sent
     }
 
     /// When the head counts as arrived: no later than the part of its delay bound that belongs to what

@@ -1,1 +1,356 @@
+use super::*;
+use crate::form::Form;
+use crate::ids::PublisherId;
+use crate::receive::{Received, Receiver};
+use crate::sample::{Encoding, Kind, Timestamp};
+use crate::wire::frame::FrameBuf;
+use paceline_sched::{Contract, Late};
 
+const STREAM: StreamIndex = StreamIndex(0);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn node(id: u64) -> NodeId {
+    NodeId(id)
+}
+
+fn publisher() -> PublisherId {
+    PublisherId { node: node(1), index: 0 }
+}
+
+fn to(hop: NodeId, kind: Kind, contract: Option<Contract>) -> StreamSpec {
+    let upstream = Duration::ZERO;
+    StreamSpec { hop, publisher: publisher(), form: Form::FULL, kind, contract, upstream }
+}
+
+fn sample(now: Instant, seq: u64, len: usize) -> Sample {
+    Sample {
+        seq,
+        captured: Timestamp::default(),
+        born: now,
+        kind: Kind::Data,
+        encoding: Encoding::Bytes,
+        payload: vec![0; len].into(),
+    }
+}
+
+/// One end of a hop: its link and its receiver.
+struct End {
+    me: NodeId,
+    other: NodeId,
+    link: Link,
+    receiver: Receiver,
+    epoch: u32,
+    sent: VecDeque<Bytes>,
+    got: Vec<u64>,
+    lost: u64,
+    control: Vec<Bytes>,
+}
+
+impl End {
+    fn new(me: u64, other: u64, spec: LinkSpec) -> Self {
+        let mut end = Self {
+            me: node(me),
+            other: node(other),
+            link: Link::new(spec),
+            receiver: Receiver::new(),
+            epoch: 0,
+            sent: VecDeque::new(),
+            got: Vec::new(),
+            lost: 0,
+            control: Vec::new(),
+        };
+        end.restart(at(0));
+        end
+    }
+
+    /// The hop is found anew, by a transport that has forgotten everything.
+    fn restart(&mut self, now: Instant) {
+        self.link.remove_hop(self.other);
+        self.epoch += 10;
+        self.link.add_hop(now, self.other, self.epoch);
+        self.receiver = Receiver::new();
+    }
+
+    fn poll(&mut self, now: Instant) {
+        self.link.handle_timeout(now);
+        let mut frame = FrameBuf::default();
+        while let Some(hop) = self.link.poll_frame(now, &mut frame) {
+            assert_eq!(hop, self.other);
+            self.sent.push_back(frame.to_bytes());
+        }
+    }
+
+    fn hear(&mut self, now: Instant, frame: Bytes) {
+        let (got, lost, control) = (&mut self.got, &mut self.lost, &mut self.control);
+        let heard = self.receiver.handle_frame(now, self.link.epoch(self.other), frame, |item| {
+            match item {
+                Received::Sample { sample, .. } => got.push(sample.seq),
+                Received::Lost { samples, .. } => *lost += samples,
+                Received::Control(message) => control.push(message),
+            }
+        });
+        self.link.handle_heard(now, self.other, &heard.unwrap());
+    }
+
+    fn hop(&self) -> &Hop {
+        self.link.hops().next().unwrap().1
+    }
+}
+
+fn pair(spec: LinkSpec) -> (End, End) {
+    (End::new(1, 2, spec), End::new(2, 1, LinkSpec::default()))
+}
+
+/// Both ends send and hear everything for `rounds` × 50 ms.
+fn talk(now: &mut Instant, a: &mut End, b: &mut End, rounds: usize) {
+    for _ in 0..rounds {
+        *now += Duration::from_millis(50);
+        for end in [&mut *a, &mut *b] {
+            if end.link.epoch(end.other) == 0 {
+                end.restart(*now); // forgotten, and found again
+            }
+        }
+        for _ in 0..4 {
+            a.poll(*now);
+            b.poll(*now);
+            a.sent.drain(..).for_each(|frame| b.hear(*now, frame));
+            b.sent.drain(..).for_each(|frame| a.hear(*now, frame));
+        }
+    }
+}
+
+fn events(link: &mut Link) -> Vec<LinkEvent> {
+    core::iter::from_fn(|| link.poll_event()).collect()
+}
+
+/// One step of a handshake that goes wrong in every way.
+fn step(number: usize, now: &mut Instant, a: &mut End, b: &mut End) {
+    match number {
+        0 => *now += Duration::from_millis(100),
+        1 => *now += Duration::from_millis(1_900),
+        2 => a.poll(*now),
+        3 => b.poll(*now),
+        4 => a.sent.pop_front().into_iter().for_each(|frame| b.hear(*now, frame)),
+        5 => b.sent.pop_front().into_iter().for_each(|frame| a.hear(*now, frame)),
+        6 => drop((a.sent.pop_front(), b.sent.pop_front())),
+        7 => a.restart(*now),
+        _ => b.restart(*now),
+    }
+}
+
+#[test]
+fn both_ends_come_up_whatever_happened_before() {
+    const STEPS: usize = 9;
+    const LENGTH: u32 = 5;
+    for begun in [false, true] {
+        for history in 0..STEPS.pow(LENGTH) {
+            let (mut a, mut b) = pair(LinkSpec::default());
+            let mut now = at(10_000);
+            if begun {
+                talk(&mut now, &mut a, &mut b, 4);
+            }
+            for place in 0..LENGTH {
+                step(history / STEPS.pow(place) % STEPS, &mut now, &mut a, &mut b);
+            }
+            talk(&mut now, &mut a, &mut b, 8);
+            assert!(a.hop().is_up() && b.hop().is_up(), "{begun} {history}");
+            for end in [&mut a, &mut b] {
+                let last = events(&mut end.link).pop();
+                assert_eq!(last, Some(LinkEvent::HopUp(end.other)), "{:?} {history}", end.me);
+            }
+            assert!(a.link.open_stream(STREAM, to(node(2), Kind::Data, None)));
+            assert!(a.link.handle_sample(now, STREAM, sample(now, 7, 10)));
+            talk(&mut now, &mut a, &mut b, 1);
+            assert_eq!(b.got, [7], "{begun} {history}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_goes_on_when_its_hop_was_away() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    assert!(a.link.open_stream(STREAM, to(node(2), Kind::Data, None)), "before the hop is up");
+    assert!(a.link.has_room(STREAM));
+    assert!(!a.link.handle_sample(now, STREAM, sample(now, 0, 10)));
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.handle_sample(now, STREAM, sample(now, 1, 10));
+    talk(&mut now, &mut a, &mut b, 1);
+    now += Duration::from_secs(2);
+    a.link.handle_timeout(now);
+    a.link.handle_sample(now, STREAM, sample(now, 2, 10));
+    talk(&mut now, &mut a, &mut b, 8);
+    a.link.handle_sample(now, STREAM, sample(now, 3, 10));
+    talk(&mut now, &mut a, &mut b, 1);
+    assert_eq!(b.got, [1, 3]);
+    assert_eq!(b.lost, 0);
+    let counters = a.link.close_stream(STREAM).unwrap();
+    assert_eq!((counters.offered, counters.sent), (4, 2));
+    assert_eq!(counters.drops.of(DropReason::LinkDown), 2);
+}
+
+#[test]
+fn frames_of_an_earlier_epoch_are_nothing() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    a.link.handle_sample(now, STREAM, sample(now, 1, 10));
+    a.poll(now);
+    let old: Vec<Bytes> = a.sent.drain(..).collect();
+    a.restart(now);
+    talk(&mut now, &mut a, &mut b, 8);
+    old.into_iter().for_each(|frame| b.hear(now, frame));
+    assert!(b.got.is_empty() && b.hop().is_up());
+    // Nor does the same frame count twice.
+    a.link.handle_sample(now, STREAM, sample(now, 2, 10));
+    a.poll(now);
+    let twice: Vec<Bytes> = a.sent.drain(..).collect();
+    twice.iter().chain(&twice).for_each(|frame| b.hear(now, frame.clone()));
+    assert_eq!(b.got, [2]);
+}
+
+#[test]
+fn the_window_without_a_capacity_is_twelve_frames() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for seq in 0..200 {
+        a.link.handle_sample(now, STREAM, sample(now, seq, 1_000 + 300 * seq as usize));
+        a.poll(now);
+        assert!(a.hop().flight_frames() <= WINDOW_FRAMES);
+        assert!(a.hop().flight_bytes() <= WINDOW_BYTES);
+    }
+    let sent = a.sent.len();
+    (0..100).for_each(|_| a.link.handle_control(node(2), vec![0; 59_000].into()));
+    a.poll(now);
+    assert!(a.sent.len() - sent <= 3, "control has three frames more");
+    assert_eq!(a.link.poll_timeout(now), a.hop().next_frame(), "it does not wake for control");
+    talk(&mut now, &mut a, &mut b, 40);
+    assert_eq!(b.got.len() as u64, a.link.counters(STREAM).unwrap().sent);
+    assert_eq!(b.control.len(), 100);
+    assert!(a.hop().flight_frames() == 0 && a.hop().flight_bytes() == 0);
+}
+
+#[test]
+fn lost_credits_are_asked_for_again() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for round in 0..20 {
+        (0..20).for_each(|seq| {
+            a.link.handle_sample(now, STREAM, sample(now, round * 20 + seq, 50_000));
+        });
+        a.poll(now);
+        // The frames arrive, the answers do not; or the other way round.
+        let frames: Vec<Bytes> = a.sent.drain(..).collect();
+        if round % 2 == 1 {
+            frames.into_iter().for_each(|frame| b.hear(now, frame));
+            b.poll(now);
+            b.sent.clear();
+        }
+        now += Duration::from_millis(60);
+    }
+    let before = b.got.len();
+    talk(&mut now, &mut a, &mut b, 20);
+    assert_eq!(a.hop().flight_frames(), 0);
+    assert!(a.hop().frames_lost() > 0);
+    assert!(b.got.len() > before);
+    let counters = a.link.counters(STREAM).unwrap();
+    assert_eq!(counters.offered, counters.sent + counters.drops.total());
+    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "what is lost is counted");
+    assert!(b.got.is_sorted_by(|x, y| x < y));
+}
+
+#[test]
+fn a_stream_that_is_announced_again_keeps_the_sample_that_has_begun() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
+    a.link.handle_sample(now, STREAM, sample(now, 1, 10_000));
+    talk(&mut now, &mut a, &mut b, 1);
+    // A frame of another stream is lost while the first is on its way.
+    a.link.handle_sample(now, StreamIndex(1), sample(now, 50, 900));
+    let mut lost = 0;
+    for _ in 0..40 {
+        now += Duration::from_millis(6);
+        a.poll(now);
+        b.poll(now);
+        for frame in a.sent.drain(..) {
+            let gone = frame.len() < 1_150 && frame.len() > 900 && lost == 0;
+            lost += usize::from(gone);
+            if !gone {
+                b.hear(now, frame);
+            }
+        }
+        b.poll(now);
+        b.sent.drain(..).for_each(|frame| a.hear(now, frame));
+    }
+    assert_eq!(b.got, [1]);
+    assert_eq!(lost, 1);
+}
+
+#[test]
+fn a_sample_that_misses_its_deadline_is_aborted_and_the_sums_agree() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let period = Duration::from_millis(100);
+    let contract = Contract::every(period).unwrap().with_late(Late::Drop);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
+    // 40 ms on the wire, and the other end does not answer for 80 ms.
+    a.link.handle_sample(now, STREAM, sample(now, 0, 9_000));
+    a.poll(now);
+    now += Duration::from_millis(80);
+    talk(&mut now, &mut a, &mut b, 20);
+    let counters = a.link.counters(STREAM).unwrap();
+    assert_eq!((counters.sent, counters.violations), (0, 1));
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 1);
+    assert_eq!((b.got.len(), b.lost), (0, 1));
+    a.link.handle_sample(now, STREAM, sample(now, 1, 500));
+    talk(&mut now, &mut a, &mut b, 1);
+    assert_eq!(b.got, [1]);
+}
+
+#[test]
+fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (mut a, mut b) = pair(LinkSpec { capacity: Some(capacity), ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let contract = Contract::every(Duration::from_millis(9)).unwrap();
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
+    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
+    a.link.handle_sample(now, StreamIndex(1), sample(now, 9, 50_000));
+    a.poll(now);
+    a.link.handle_sample(now, STREAM, sample(now, 0, 64));
+    a.sent.drain(..).for_each(|frame| b.hear(now, frame));
+    b.poll(now);
+    b.sent.drain(..).for_each(|frame| a.hear(now, frame));
+    let later = now + Duration::from_micros(5_200);
+    a.poll(later);
+    let end = later + capacity.time_for(a.sent[0].len() as u64 + WIRE_OVERHEAD);
+    assert!(a.sent[0].len() > 700, "pictures use what is left: {}", a.sent[0].len());
+    assert!(end <= now + Duration::from_millis(9), "{end}");
+}
+
+#[test]
+fn stream_indexes_are_checked() {
+    let mut link = Link::new(LinkSpec::default());
+    assert!(!link.open_stream(StreamIndex(STREAMS_MAX), to(node(2), Kind::Data, None)));
+    assert!(link.open_stream(StreamIndex(5), to(node(2), Kind::Data, None)));
+    assert!(!link.open_stream(StreamIndex(5), to(node(2), Kind::Data, None)));
+    assert!(link.close_stream(StreamIndex(5)).is_some());
+    assert!(link.close_stream(StreamIndex(5)).is_none());
+    assert!(!link.handle_sample(at(0), StreamIndex(5), sample(at(0), 0, 1)));
+    assert!(!link.has_room(StreamIndex(7)));
+}

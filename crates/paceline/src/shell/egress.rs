@@ -274,7 +274,7 @@ impl Egress {
             self.link.handle_sample(now, index, sample);
             moved = true;
         }
-        if moved {
+        if moved && end.ring.has_much_room() {
             self.announcements.room.notify(usize::MAX);
         }
     }
@@ -303,6 +303,8 @@ impl Egress {
             if self.transport.try_send(node, &mut self.frame) == Sent::Down {
                 self.dropped_by_transport.fetch_add(1, Ordering::Relaxed);
             }
+            // What had no room may have it now, and the next frame should be full.
+            self.take_samples(now);
         }
         true
     }

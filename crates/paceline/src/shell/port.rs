@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples that a ring between a source and its link holds.
-const RING_SAMPLES: usize = 256;
+const RING_SAMPLES: usize = 512;
 
 /// What a link's egress thread is told through: who has something, and how to wake it.
 #[derive(Debug)]
@@ -34,6 +34,14 @@ pub(crate) struct RingShared {
     /// Samples that never got into the ring.
     pub(crate) drops: AtomicDrops,
     link: Arc<Announcements>,
+}
+
+impl RingEnd {
+    /// True if the ring has so much room that a publisher that waits for it should be told: half of
+    /// it, so that the two do not wake each other for every sample.
+    pub(crate) fn has_much_room(&self) -> bool {
+        self.consumer.slots() <= RING_SAMPLES / 2
+    }
 }
 
 impl RingShared {
@@ -86,17 +94,18 @@ pub(crate) struct LocalPort {
 }
 
 impl LocalPort {
-    fn deliver(&mut self, now: Instant, sample: &Sample) -> bool {
+    fn deliver(&mut self, now: Instant, sample: Sample) -> bool {
         if sample.seq < self.next_seq {
             self.count(DropReason::Duplicate, 1);
             return false;
         }
         self.next_seq = sample.seq + 1;
+        let Some((last, others)) = self.sinks.split_last() else { return true };
         let mut delivered = true;
-        for sink in &self.sinks {
-            delivered &= sink.deliver(now, &self.tag, self.publisher, self.late, sample);
+        for sink in others {
+            delivered &= sink.deliver(now, &self.tag, self.publisher, self.late, sample.clone());
         }
-        delivered
+        delivered & last.deliver(now, &self.tag, self.publisher, self.late, sample)
     }
 
     fn count(&self, reason: DropReason, samples: u64) {
@@ -116,10 +125,10 @@ pub(crate) enum Port {
 
 impl Port {
     /// Takes a sample; false if it was dropped, which is counted where it was to go.
-    pub(crate) fn push(&mut self, now: Instant, sample: &Sample) -> bool {
+    pub(crate) fn push(&mut self, now: Instant, sample: Sample) -> bool {
         match self {
             Self::Ring(ring) => {
-                let taken = ring.producer.push(sample.clone()).is_ok();
+                let taken = ring.producer.push(sample).is_ok();
                 if !taken {
                     ring.shared.drops.add(DropReason::QueueFull, 1);
                 }

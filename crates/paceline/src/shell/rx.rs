@@ -35,7 +35,16 @@ pub(crate) struct HopShared {
 
 struct Neighbour {
     shared: Arc<HopShared>,
-    receiver: Mutex<(Receiver, Vec<Received>)>,
+    state: Mutex<Arriving>,
+}
+
+/// What arrives from one neighbour.
+#[derive(Default)]
+struct Arriving {
+    receiver: Receiver,
+    batch: Vec<Received>,
+    /// The epochs of the last header that the egress thread was told of.
+    told: (u32, u32),
 }
 
 /// A change to what arriving streams are handed to.
@@ -70,7 +79,7 @@ impl Sources {
                 early.retain(|(_, key, sample)| {
                     let its = *key == change.source;
                     if its {
-                        offer(ingress, now, sample);
+                        offer(ingress, now, sample.clone());
                     }
                     !its
                 });
@@ -87,8 +96,8 @@ impl Sources {
     }
 }
 
-fn offer(ingress: &mut Ingress<Port>, now: Instant, sample: &Sample) {
-    ingress.offer(sample, |output| {
+fn offer(ingress: &mut Ingress<Port>, now: Instant, sample: Sample) {
+    ingress.offer(sample, |output, sample| {
         output.port.push(now, sample);
     });
 }
@@ -120,7 +129,7 @@ impl RxSources {
                 Received::Sample { publisher, form, sample } => {
                     let key = SourceKey { publisher, form };
                     match sources.get_mut(&key) {
-                        Some(ingress) => offer(ingress, now, &sample),
+                        Some(ingress) => offer(ingress, now, sample),
                         None => early.push_back((now, key, sample)),
                     }
                 }
@@ -173,8 +182,7 @@ impl LinkRx {
     pub(crate) fn hop(&self, node: NodeId) -> Arc<HopShared> {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let neighbour = neighbours.entry(node).or_insert_with(|| {
-            let receiver = Mutex::new((Receiver::new(), Vec::new()));
-            Arc::new(Neighbour { shared: Arc::default(), receiver })
+            Arc::new(Neighbour { shared: Arc::default(), state: Mutex::default() })
         });
         neighbour.shared.clone()
     }
@@ -202,8 +210,8 @@ impl Inbound for LinkRx {
             return;
         };
         let now = clock::now();
-        let mut guard = lock(&neighbour.receiver);
-        let (receiver, batch) = &mut *guard;
+        let mut guard = lock(&neighbour.state);
+        let Arriving { receiver, batch, told } = &mut *guard;
         let half = neighbour.shared.half_round_trip.load(Ordering::Relaxed);
         receiver.set_half_round_trip(Duration::from_nanos(half));
         let epoch = neighbour.shared.epoch.load(Ordering::Acquire);
@@ -223,8 +231,12 @@ impl Inbound for LinkRx {
             self.sources.hand_over(now, batch.drain(..));
         }
         batch.clear();
-        if let Some(heard) = heard {
-            // Lost when full: the next header says it again.
+        // The egress thread is woken for what it must act on; the rest is in the next of these.
+        let Some(heard) = heard else { return };
+        let epochs = (heard.epoch, heard.known);
+        if heard.ack_now || heard.ack.is_some() || epochs != *told {
+            *told = epochs;
+            // Lost when full: the other end asks again.
             let _ = self.heard.push((from, heard));
             self.waker.wake();
         }

@@ -59,13 +59,13 @@ impl ScalePort {
     }
 
     /// Hands a picture to the scaler; never waits.
-    pub(crate) fn submit(&self, sample: &Sample) -> bool {
+    pub(crate) fn submit(&self, sample: Sample) -> bool {
         let bit = 1u64.checked_shl(self.slot).unwrap_or_default();
         let mut pending = lock(&self.task.pending);
         match &mut pending.job {
             Some(job) if job.sample.seq == sample.seq => job.slots |= bit,
             job => {
-                let older = job.replace(Job { sample: sample.clone(), slots: bit });
+                let older = job.replace(Job { sample, slots: bit });
                 if let Some(older) = older {
                     let slots = (0..SLOTS_MAX).filter(|slot| older.slots >> slot & 1 == 1);
                     pending.lost.extend(slots.map(|slot| (slot, DropReason::ScalerBusy, 1)));
@@ -145,7 +145,7 @@ impl Working {
             }
             match &scaled {
                 Ok(sample) => {
-                    port.push(clock::now(), sample);
+                    port.push(clock::now(), sample.clone());
                 }
                 Err(_) => port.count(DropReason::CannotScale, 1),
             }

@@ -109,7 +109,7 @@ impl Sink {
         tag: &Tag,
         publisher: PublisherId,
         late_rule: Late,
-        sample: &Sample,
+        sample: Sample,
     ) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             return false;
@@ -133,8 +133,8 @@ impl Sink {
             age: age.into(),
             late,
             kind: sample.kind,
-            encoding: sample.encoding.clone(),
-            payload: sample.payload.clone(),
+            encoding: sample.encoding,
+            payload: sample.payload,
         });
         true
     }

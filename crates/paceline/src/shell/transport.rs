@@ -142,7 +142,9 @@ fn parse_node(text: &str) -> Option<NodeId> {
 
 fn to_zbytes(frame: &mut FrameBuf) -> ZBytes {
     if frame.shared.is_empty() {
-        return ZBytes::from(std::mem::take(&mut frame.head));
+        // The next frame will be about as long.
+        let next = Vec::with_capacity(frame.head.len());
+        return ZBytes::from(std::mem::replace(&mut frame.head, next));
     }
     let mut writer = ZBytes::writer();
     for piece in frame.pieces() {

@@ -1,6 +1,6 @@
 //! The control: commands over the link with nothing else on it.
 
-use super::stage::{Plan, Stage};
+use super::stage::{Measured, Stage};
 use super::steering::{Commands, commands_only};
 use crate::bench::report::{Section, Unit};
 use crate::bench::role::Engine;
@@ -12,7 +12,7 @@ const COMMANDS_MAX: u32 = 3_000;
 
 pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
     let commands = commands.min(COMMANDS_MAX);
-    let plan = |engine| Plan { engine, ..commands_only(engine, 64, f64::from(commands) / 100.0) };
+    let plan = |engine| commands_only(engine, 64, f64::from(commands) / 100.0);
     eprintln!("idle link: {commands} commands, Paceline, then plain Zenoh");
     let ours = stage.measure(&plan(Engine::Paceline))?;
     let plain = stage.measure(&plan(Engine::Plain))?;
@@ -25,12 +25,13 @@ pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
     }
     section.tell("delay max", Unit::Millis, millis(a.delays.max()), millis(b.delays.max()));
     section.tell("lost", Unit::Count, count(a.lost), count(b.lost));
-    let per_command = |measured: &super::stage::Measured, commands: &Commands| {
+    let per_command = |measured: &Measured, commands: &Commands| {
         measured.wire_to_operator / measured.seconds() / commands.hertz
     };
     let (ours_bytes, plain_bytes) = (per_command(&ours, &a), per_command(&plain, &b));
     section.tell("wire bytes per command", Unit::Count, ours_bytes, plain_bytes);
     section.load(ours.load, plain.load);
+    section.warn_if_busy();
     ours.remarks.iter().for_each(|remark| section.note(remark));
     Ok(section)
 }

@@ -27,6 +27,7 @@ pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
     operator(&mut section, &ours, &plain);
     wire(&mut section, &ours, &plain);
     section.load(ours.load, plain.load);
+    section.warn_if_busy();
     section.note("Plain Zenoh has no rate or size per subscriber: everybody gets the full stream.");
     ours.remarks.iter().for_each(|remark| section.note(remark));
     Ok(section)

@@ -1,13 +1,13 @@
 //! One measured interval: a robot that publishes, listeners on either side of the link.
 
-use super::Scratch;
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Ticks};
 use crate::bench::netns::{BITS_PER_S, ROBOT_ADDRESS, Rig, Side, WireBytes};
 use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
+use crate::bench::scratch::Scratch;
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -141,19 +141,23 @@ fn place_of(engine: Engine, side: Side, name: &str, listens: bool) -> Place {
     }
 }
 
+/// Waits until every subscription has its first sample; else says who refused it, and why.
 fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
+    let tags: Vec<_> = listener.want.iter().map(|want| want.tag.as_str()).collect();
     let mut missing: Vec<usize> = (0..listener.want.len()).collect();
-    child
-        .expect("first sample", PATIENCE, |message| {
-            if let Message::First { want } = message {
-                missing.retain(|index| *index != want);
-            }
-            missing.is_empty().then_some(())
-        })
-        .with_context(|| {
-            let tags: Vec<_> = listener.want.iter().map(|want| want.tag.as_str()).collect();
-            format!("subscriptions to {}", tags.join(", "))
-        })
+    let came = child.expect("first sample", PATIENCE, |message| {
+        if let Message::First { want } = message {
+            missing.retain(|index| *index != want);
+        }
+        missing.is_empty().then_some(())
+    });
+    let Err(error) = came else { return Ok(()) };
+    interrupt::check()?;
+    child.stop()?;
+    let refusals = child.expect("result", PATIENCE, |message| {
+        if let Message::Received { refusals, .. } = message { Some(refusals) } else { None }
+    })?;
+    Err(error.context(format!("subscriptions to {}: {}", tags.join(", "), refusals.join("; "))))
 }
 
 impl Measured {

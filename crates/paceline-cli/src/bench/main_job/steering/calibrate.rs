@@ -13,8 +13,17 @@ const SHARE: f64 = 0.95;
 /// Wire bytes per payload byte of a picture, to begin with.
 const WIRE_PER_BYTE: f64 = 1.1;
 
-/// The size of the pictures beside commands of `command` bytes.
-pub(super) fn picture_bytes(stage: &Stage<'_>, command: usize) -> Result<usize> {
+/// What commands leave of the link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// The size of pictures that fill it to 95 % at 5 Hz.
+    pub(super) picture: usize,
+    /// Wire bytes per second that are left beside the commands.
+    pub(super) left: f64,
+}
+
+/// The room beside commands of `command` bytes.
+pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     eprintln!("commands of {command} bytes: measuring what they cost on the wire");
     let wanted = SHARE * float(BITS_PER_S) / 8.0;
     let alone = stage.measure(&commands_only(Engine::Paceline, command, SECONDS))?;
@@ -25,7 +34,8 @@ pub(super) fn picture_bytes(stage: &Stage<'_>, command: usize) -> Result<usize> 
     let both = stage.measure(&plan(Engine::Paceline, command, Some(camera), SECONDS))?;
     let pictures = both.wire_to_operator / both.seconds() - commands;
     let per_byte = (pictures / PICTURES_HZ / first).clamp(1.0, 1.5);
-    Ok(whole((wanted - commands) / PICTURES_HZ / per_byte))
+    let picture = whole((wanted - commands) / PICTURES_HZ / per_byte);
+    Ok(Room { picture, left: float(BITS_PER_S) / 8.0 - commands })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size in range")]

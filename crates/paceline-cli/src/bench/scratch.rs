@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder, for as long as this lives.
 #[derive(Debug)]
-pub(in crate::bench) struct Scratch {
+pub(super) struct Scratch {
     path: PathBuf,
     next: AtomicU32,
 }
 
 impl Scratch {
-    pub(in crate::bench) fn new(name: &str) -> Result<Self> {
+    pub(super) fn new(name: &str) -> Result<Self> {
         let folder = format!("paceline-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&path).with_context(|| format!("folder {}", path.display()))?;
@@ -20,7 +20,7 @@ impl Scratch {
     }
 
     /// A folder that was not used before.
-    pub(in crate::bench) fn host(&self) -> PathBuf {
+    pub(super) fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 }

@@ -1,0 +1,101 @@
+//! What one subscriber of the demo gets, measured where it gets it.
+
+use super::line::{Dropped, Measured, RowLine};
+use super::scenario::{Row, WARM_UP};
+use super::windows::Windows;
+use crate::stats::{Tally, round3};
+use crate::subscribe::picture_size;
+use paceline::{Delivery, Drops, Subscriber};
+use std::time::{Duration, Instant};
+
+/// Measures one subscriber: second by second, and from the end of the warm-up on.
+pub(super) struct Gauge<'a> {
+    index: usize,
+    row: &'a Row,
+    delivered: u64,
+    size: Option<(u32, u32)>,
+    judged_from: Option<Instant>,
+    second: (Instant, Tally, Windows),
+    whole: (Tally, Windows),
+    refused: Vec<String>,
+}
+
+impl<'a> Gauge<'a> {
+    /// For row `index` of the scenario.
+    pub(super) fn new(index: usize, row: &'a Row) -> Self {
+        let windows = Windows::new(row.loss, row.step);
+        Self {
+            index,
+            row,
+            delivered: 0,
+            size: None,
+            judged_from: None,
+            second: (Instant::now(), Tally::new(), windows.clone()),
+            whole: (Tally::new(), windows),
+            refused: Vec::new(),
+        }
+    }
+
+    /// Counts a sample that came at `now`.
+    pub(super) fn add(&mut self, delivery: &Delivery, now: Instant) {
+        self.delivered += 1;
+        self.refused.clear();
+        if self.row.size.is_some() {
+            self.size = picture_size(delivery).map(|size| (size.width, size.height));
+        }
+        let (_, tally, windows) = &mut self.second;
+        tally.add(delivery, now);
+        windows.add(delivery.seq, delivery.late);
+        if now >= *self.judged_from.get_or_insert(now + WARM_UP) {
+            let (tally, windows) = &mut self.whole;
+            tally.add(delivery, now);
+            windows.add(delivery.seq, delivery.late);
+        }
+    }
+
+    /// Says why a publisher is not heard; forgotten with the next sample.
+    pub(super) fn refuse(&mut self, why: String) {
+        self.refused.push(why);
+    }
+
+    /// The report at `now`; the next second begins.
+    pub(super) fn line(&mut self, subscriber: &Subscriber, now: Instant) -> RowLine {
+        let (begun, tally, windows) = &self.second;
+        let second = measured(tally, windows, now - *begun, tally.rate_hz());
+        let judged = self.judged_from.map(|from| now.saturating_duration_since(from));
+        let (whole_tally, whole_windows) = &self.whole;
+        let rate = whole_tally.rate_until_hz(now, Duration::from_secs(1) / self.row.hz);
+        let whole = measured(whole_tally, whole_windows, judged.unwrap_or_default(), rate);
+        self.second = (now, tally.next(), Windows::new(self.row.loss, self.row.step));
+        RowLine {
+            row: self.index,
+            delivered: self.delivered,
+            size: self.size,
+            second,
+            whole,
+            dropped: dropped(&subscriber.drops()),
+            refused: self.refused.clone(),
+        }
+    }
+}
+
+/// What `tally` and `windows` counted in `time`.
+fn measured(tally: &Tally, windows: &Windows, time: Duration, rate_hz: f64) -> Measured {
+    let ages = tally.ages();
+    Measured {
+        seconds: round3(time.as_secs_f64()),
+        delivered: tally.delivered,
+        rate_hz,
+        p50_us: ages.p50,
+        p99_us: ages.p99,
+        max_us: ages.max,
+        late: tally.late,
+        lost: windows.lost,
+        beyond: windows.beyond,
+    }
+}
+
+/// Samples by the name of the reason.
+pub(super) fn dropped(drops: &Drops) -> Dropped {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}

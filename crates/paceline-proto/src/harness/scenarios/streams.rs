@@ -1,0 +1,146 @@
+//! What subscriptions ask for, and what they get of it.
+
+use super::{KNOWN_AFTER, in_order, pair, seqs};
+use crate::harness::ask::{all, data, payload, payloads, pictures};
+use crate::harness::net::{LinkPlan, Net};
+use paceline_sched::Duration;
+
+/// One publisher at 30 Hz, three subscribers: at most 10 Hz, at most 20 Hz, one in three. Each gets
+/// its own rate, evenly spread; the publisher knows nothing of it.
+///
+/// # Panics
+/// If one does not.
+pub fn temporal_scaling(net: &mut dyn Net) {
+    let (here, there) = pair(net, LinkPlan::default());
+    let camera = net.publish(here, pictures("camera", 30, 900));
+    let full = net.subscribe(there, all("camera"));
+    let ten = net.subscribe(there, all("camera").max_hertz(10));
+    let twenty = net.subscribe(there, all("camera").max_hertz(20));
+    let third = net.subscribe(here, all("camera").one_in(3));
+    net.run_for(KNOWN_AFTER);
+    net.every(camera, Duration::from_secs(1).mul_div(1, 30), 90, payloads(900));
+    net.run_for(Duration::from_secs(4));
+    assert_eq!(seqs(&net.delivered(full)), (0..90).collect::<Vec<_>>());
+    let every_third: Vec<u64> = (0..30).map(|k| k * 3).collect();
+    assert_eq!(seqs(&net.delivered(ten)), every_third);
+    assert_eq!(seqs(&net.delivered(third)), every_third);
+    let twenty = seqs(&net.delivered(twenty));
+    assert_eq!(twenty.len(), 60);
+    let spread = twenty.windows(2).all(|pair| matches!(pair, [a, b] if b - a <= 2));
+    assert!(spread, "{twenty:?}");
+}
+
+/// Subscriptions by full tag and by patterns get exactly what they match.
+///
+/// # Panics
+/// If one gets more or less.
+pub fn patterns_match(net: &mut dyn Net) {
+    let (here, there) = pair(net, LinkPlan::default());
+    let tags = ["robot/a/camera", "robot/b/camera", "robot/a/arm/joint", "ship/camera"];
+    let wanted = [
+        ("robot/a/camera", 1),
+        ("robot/*/camera", 2),
+        ("robot/**", 3),
+        ("**/camera", 3),
+        ("**", 4),
+        ("*/camera", 1),
+        ("boat/**", 0),
+    ];
+    let publishers: Vec<_> = tags.iter().map(|tag| net.publish(here, data(tag))).collect();
+    let ask = |net: &mut dyn Net, &(pattern, count)| (net.subscribe(there, all(pattern)), count);
+    let subscribed: Vec<_> = wanted.iter().map(|wanted| ask(net, wanted)).collect();
+    net.run_for(KNOWN_AFTER);
+    for number in 0..5 {
+        for &publisher in &publishers {
+            net.put(publisher, payload(number, 100));
+        }
+        net.run_for(Duration::from_millis(20));
+    }
+    net.run_for(Duration::from_millis(500));
+    for ((subscription, count), (pattern, _)) in subscribed.into_iter().zip(wanted) {
+        assert_eq!(net.heard(subscription).len(), count, "{pattern}");
+        assert_eq!(net.delivered(subscription).len(), count * 5, "{pattern}");
+    }
+}
+
+/// Where the scaling is done does not matter to the subscriber, but to the link: only a proxy at the
+/// publisher saves bytes there.
+///
+/// # Panics
+/// If it matters otherwise.
+pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
+    let (here, there) = pair(net, LinkPlan::default());
+    let tags = ["near", "far"];
+    let [near, far] = tags.map(|tag| net.publish(here, data(tag).hertz(30)));
+    let at_publisher = net.subscribe(there, all("near").max_hertz(10));
+    let at_subscriber = net.subscribe(there, all("far").max_hertz(10).scaled_here());
+    net.run_for(KNOWN_AFTER);
+    for publisher in [near, far] {
+        net.every(publisher, Duration::from_secs(1).mul_div(1, 30), 90, payloads(1_000));
+    }
+    net.run_for(Duration::from_secs(4));
+    let scaled = seqs(&net.delivered(at_publisher));
+    assert_eq!(scaled, (0..30).map(|k| k * 3).collect::<Vec<_>>());
+    assert_eq!(seqs(&net.delivered(at_subscriber)), scaled);
+    assert_eq!(net.stream(here, there, near).bytes, 30_000);
+    assert_eq!(net.stream(here, there, far).bytes, 90_000);
+}
+
+/// Subscriptions behind a hop that ask for the same share one stream; one that asks for something
+/// else has its own.
+///
+/// # Panics
+/// If they do not.
+pub fn one_stream_serves_all_behind_a_hop(net: &mut dyn Net) {
+    let (source, middle) = (net.add_node("source"), net.add_node("middle"));
+    let leaves = [net.add_node("leaf 1"), net.add_node("leaf 2")];
+    net.connect(source, middle, LinkPlan::default());
+    leaves.iter().for_each(|&leaf| net.connect(middle, leaf, LinkPlan::default()));
+    net.run_for(super::UP_AFTER);
+    let sensor = net.publish(source, data("sensor").hertz(50));
+    let nodes = [middle, leaves[0], leaves[0], leaves[1]];
+    let same = nodes.map(|node| net.subscribe(node, all("sensor")));
+    net.run_for(KNOWN_AFTER);
+    assert_eq!(net.streams(source, middle, sensor), 1);
+    assert_eq!(net.streams(middle, leaves[0], sensor), 1);
+    let slow = net.subscribe(leaves[1], all("sensor").one_in(5));
+    net.run_for(KNOWN_AFTER);
+    assert_eq!(net.streams(source, middle, sensor), 2);
+    net.every(sensor, Duration::from_millis(20), 50, payloads(500));
+    net.run_for(Duration::from_secs(2));
+    for subscription in same {
+        let delivered = net.delivered(subscription);
+        assert!(in_order(&delivered) && delivered.len() == 50, "{}", delivered.len());
+    }
+    assert_eq!(net.delivered(slow).len(), 10);
+    assert_eq!(net.stream(source, middle, sensor).bytes, 60 * 500);
+}
+
+/// A stream that nobody wants any more is not sent any more; the others go on undisturbed.
+///
+/// # Panics
+/// If that is not so.
+pub fn unsubscribing_stops_the_stream(net: &mut dyn Net) {
+    let (here, there) = pair(net, LinkPlan::default());
+    let sensor = net.publish(here, data("sensor"));
+    let (goes, stays) =
+        (net.subscribe(there, all("sensor").one_in(2)), net.subscribe(there, all("**")));
+    net.run_for(KNOWN_AFTER);
+    net.every(sensor, Duration::from_millis(20), 200, payloads(100));
+    net.run_for(Duration::from_secs(2));
+    net.unsubscribe(goes);
+    net.run_for(KNOWN_AFTER);
+    let (got, sent) = (net.delivered(goes).len(), net.stream(here, there, sensor).sent);
+    assert_eq!(net.streams(here, there, sensor), 1);
+    net.run_for(Duration::from_secs(3));
+    assert!((50..=150).contains(&got), "{got}");
+    assert_eq!(net.delivered(goes).len(), got);
+    assert_eq!(seqs(&net.delivered(stays)), (0..200).collect::<Vec<_>>());
+    net.unsubscribe(stays);
+    net.run_for(KNOWN_AFTER);
+    assert_eq!(net.streams(here, there, sensor), 0);
+    net.put(sensor, payload(0, 100));
+    net.run_for(KNOWN_AFTER);
+    assert!(net.stream(here, there, sensor).sent >= sent);
+    assert_eq!(net.delivered(stays).len(), 200);
+}

@@ -1,0 +1,229 @@
+use super::*;
+use crate::ids::NodeId;
+use crate::sample::{Encoding, Kind, Timestamp};
+use crate::wire::segment::{ControlHead, DataHead, write_abort, write_close, write_open};
+use proptest::prelude::*;
+
+const US: u32 = 5;
+const NOW: Instant = Instant::from_millis(1_000);
+
+fn publisher(index: u32) -> PublisherId {
+    PublisherId { node: NodeId(1), index }
+}
+
+/// A frame of epoch 1 with these segments.
+fn frame(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let header =
+        FrameHeader { epoch: 1, known: US, seq: Some(seq), ack: None, ack_now: false };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    segments(&mut out);
+    out.into()
+}
+
+fn head(total: usize) -> SampleHead {
+    SampleHead {
+        total,
+        seq: 40,
+        captured: Timestamp::default(),
+        kind: Kind::Data,
+        encoding: Encoding::Bytes,
+        age: Duration::from_millis(3),
+    }
+}
+
+/// A piece of sample `number` of stream 0.
+fn piece(out: &mut Vec<u8>, number: u64, total: usize, range: core::ops::Range<usize>) {
+    let head = head(total);
+    let first = (range.start == 0).then_some(&head);
+    let (offset, len, last) = (range.start, range.len(), range.end == total);
+    DataHead { stream: 0, number, first, offset, last, len }.write(out);
+    out.extend(range.map(|byte| byte.to_le_bytes()[0]));
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Got {
+    samples: Vec<Bytes>,
+    control: Vec<Bytes>,
+    lost: Vec<(u64, DropReason)>,
+}
+
+fn hear(receiver: &mut Receiver, frames: impl IntoIterator<Item = Bytes>) -> Got {
+    let mut got = Got::default();
+    for frame in frames {
+        let result = receiver.handle_frame(NOW, US, frame, |item| match item {
+            Received::Sample { sample, .. } => got.samples.push(sample.payload),
+            Received::Control(message) => got.control.push(message),
+            Received::Lost { samples, reason, .. } => got.lost.push((samples, reason)),
+        });
+        result.unwrap();
+    }
+    got
+}
+
+fn opened() -> Receiver {
+    let mut receiver = Receiver::new();
+    hear(&mut receiver, [frame(0, |out| write_open(0, publisher(0), &Form::FULL, out))]);
+    receiver
+}
+
+#[test]
+fn pieces_make_a_sample_with_its_age() {
+    let mut receiver = opened();
+    receiver.set_half_round_trip(Duration::from_millis(2));
+    let mut born = None;
+    for (seq, range) in [(1, 0..100), (2, 100..200), (3, 200..250)] {
+        let frame = frame(seq, |out| piece(out, 0, 250, range));
+        let later = NOW + Duration::from_millis(seq);
+        let heard = receiver.handle_frame(later, US, frame, |item| {
+            if let Received::Sample { sample, .. } = item {
+                assert_eq!(sample.payload.len(), 250);
+                born = Some(sample.born);
+            }
+        });
+        assert_eq!(heard.unwrap().owed.unwrap().next, seq + 1);
+    }
+    assert_eq!(born, Some(Instant::from_millis(1_001 - 3 - 2)), "as of its first piece");
+}
+
+#[test]
+fn what_is_missing_is_counted_once() {
+    let lost_middle = [(1, 0..100), (3, 200..300)];
+    let mut receiver = opened();
+    let pieces = lost_middle.map(|(seq, range)| frame(seq, |out| piece(out, 0, 300, range)));
+    assert_eq!(hear(&mut receiver, pieces).lost, [(1, DropReason::LinkLoss)]);
+    // Samples 1 to 3 are gone with their frames.
+    let got = hear(&mut receiver, [frame(9, |out| piece(out, 4, 10, 0..10))]);
+    assert_eq!((got.lost, got.samples.len()), (vec![(3, DropReason::LinkLoss)], 1));
+}
+
+#[test]
+fn what_came_before_the_stream_was_known_is_counted_too() {
+    let mut receiver = Receiver::new();
+    let got = hear(&mut receiver, [frame(0, |out| piece(out, 0, 10, 0..10))]);
+    assert_eq!((got, receiver.unknown_stream()), (Got::default(), 1));
+    let open = frame(1, |out| {
+        write_open(0, publisher(0), &Form::FULL, out);
+        piece(out, 1, 10, 0..10);
+    });
+    let got = hear(&mut receiver, [open]);
+    assert_eq!((got.lost, got.samples.len()), (vec![(1, DropReason::LinkLoss)], 1));
+}
+
+#[test]
+fn abort_close_and_restart_end_what_has_begun() {
+    let begin = |seq| frame(seq, |out| piece(out, 0, 300, 0..100));
+    let abort = frame(2, |out| write_abort(0, 0, out));
+    let got = hear(&mut opened(), [begin(1), abort]);
+    assert_eq!(got.lost, [(1, DropReason::DeadlineMissed)]);
+    let wrong = frame(2, |out| write_abort(0, 7, out));
+    assert_eq!(hear(&mut opened(), [begin(1), wrong]), Got::default());
+    let got = hear(&mut opened(), [begin(1), frame(2, |out| write_close(0, out))]);
+    assert_eq!(got.lost, [(1, DropReason::NoRoute)]);
+    let mut receiver = opened();
+    let mut out = Vec::new();
+    FrameHeader { epoch: 2, known: US, ..FrameHeader::default() }.write(&mut out);
+    let got = hear(&mut receiver, [begin(1), out.into(), begin(2)]);
+    assert_eq!(got.lost, [(1, DropReason::LinkDown)]);
+    assert_eq!(receiver.unfinished_bytes, 0);
+}
+
+#[test]
+fn only_those_who_know_us_count() {
+    let mut receiver = opened();
+    let sample = frame(1, |out| piece(out, 0, 10, 0..10));
+    let heard = receiver.handle_frame(NOW, US + 1, sample.clone(), |_| panic!("it knew another"));
+    assert_eq!(heard.unwrap().owed, None);
+    assert_eq!(hear(&mut receiver, [sample.clone(), sample]).samples.len(), 1, "once");
+}
+
+#[test]
+fn another_version_and_garbage_are_errors_and_change_nothing() {
+    let mut receiver = opened();
+    let mut other = frame(1, |out| piece(out, 0, 10, 0..10)).to_vec();
+    other[0] = 2;
+    let (heard, error) = receiver.handle_frame(NOW, US, other.into(), |_| panic!()).unwrap_err();
+    assert_eq!((heard, error), (None, WireError::Version(2)));
+    let half = frame(1, |out| {
+        piece(out, 0, 10, 0..10);
+        out.extend([0x7f, 1, 2, 3]);
+    });
+    let mut samples = 0;
+    let (heard, _) = receiver.handle_frame(NOW, US, half, |_| samples += 1).unwrap_err();
+    assert_eq!(samples, 1, "what came before the error counts");
+    assert_eq!(heard.unwrap().owed.unwrap().next, 2, "and the frame has arrived");
+}
+
+#[test]
+fn a_message_with_a_hole_is_no_message() {
+    let put = |out: &mut Vec<u8>, total: Option<usize>, last, len: usize| {
+        ControlHead { total, last, len }.write(out);
+        out.resize(out.len() + len, 7);
+    };
+    let first = frame(1, |out| put(out, Some(20), false, 10));
+    let last = |seq| frame(seq, |out| put(out, None, true, 10));
+    assert_eq!(hear(&mut opened(), [first.clone(), last(2)]).control.len(), 1);
+    // The frame between ended this message and began one whose end fits by accident.
+    assert_eq!(hear(&mut opened(), [first, last(3)]).control.len(), 0);
+}
+
+#[test]
+fn unfinished_samples_are_bounded() {
+    let mut receiver = Receiver::new();
+    let open = |stream| move |out: &mut Vec<u8>| write_open(stream, publisher(0), &Form::FULL, out);
+    let mut lost = 0;
+    for stream in 0..10 {
+        let begin = |out: &mut Vec<u8>| {
+            open(stream)(out);
+            let head = head(crate::wire::SAMPLE_BYTES_MAX);
+            let (number, first) = (0, Some(&head));
+            DataHead { stream, number, first, offset: 0, last: false, len: 1 }.write(out);
+            out.push(0);
+        };
+        lost += hear(&mut receiver, [frame(u64::from(stream), begin)]).lost.len();
+    }
+    assert_eq!(lost, 8, "two of 64 MiB are all that one neighbour may leave");
+    for stream in 0..5_000 {
+        hear(&mut receiver, [frame(100 + u64::from(stream), open(stream))]);
+    }
+    assert_eq!(receiver.streams.len(), STREAMS_MAX);
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_a_neighbour_sends_breaks_it(
+        frames in prop::collection::vec((prop::bool::ANY, prop::collection::vec(any::<u8>(), 0..80)), 1..40),
+    ) {
+        let mut receiver = opened();
+        for (seq, (whole, bytes)) in (1..).zip(frames) {
+            let noise = if whole {
+                frame(seq, |out| {
+                    piece(out, seq / 2, 30, if seq % 2 == 0 { 0..10 } else { 10..30 });
+                    out.extend(bytes);
+                })
+            } else {
+                bytes.into()
+            };
+            let _ = receiver.handle_frame(NOW, US, noise, |_| {});
+            prop_assert!(receiver.unfinished_bytes <= UNFINISHED_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn lost_frames_never_make_a_wrong_sample(lost in prop::collection::vec(any::<bool>(), 60)) {
+        let mut receiver = opened();
+        let mut got = Got::default();
+        for (k, lost) in (0u64..).zip(lost).filter(|(_, lost)| !lost) {
+            let (number, part) = (k / 3, (k % 3) as usize);
+            let frame = frame(k + 1, |out| piece(out, number, 300, part * 100..part * 100 + 100));
+            let more = hear(&mut receiver, [frame]);
+            got.samples.extend(more.samples);
+            got.lost.extend(more.lost);
+            prop_assert!(!lost);
+        }
+        let whole: Vec<u8> = (0..300usize).map(|byte| byte.to_le_bytes()[0]).collect();
+        prop_assert!(got.samples.iter().all(|sample| *sample == whole));
+        let lost: u64 = got.lost.iter().map(|(samples, _)| samples).sum();
+        prop_assert!(got.samples.len() as u64 + lost <= 20);
+    }
+}

@@ -1,0 +1,34 @@
+//! The conformance scenarios in virtual time.
+
+use paceline_proto::harness::World;
+use paceline_proto::harness::scenarios::{self, ALL};
+
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let mut world = World::new(7);
+                scenarios::$name(&mut world);
+            }
+        )*
+
+        #[test]
+        fn every_scenario_runs_here() {
+            assert_eq!([$(stringify!($name)),*], ALL.map(|(name, _)| name));
+        }
+    };
+}
+
+scenarios! {
+    temporal_scaling
+    patterns_match
+    proxy_places_give_the_same_samples
+    one_stream_serves_all_behind_a_hop
+    chain_knows_everything
+    a_dead_neighbour_is_noticed_and_streams_recover
+    unsubscribing_stops_the_stream
+    refusal_names_the_numbers
+    matching_is_told
+    best_effort_sheds_pictures_not_data
+}
