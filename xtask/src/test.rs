@@ -27,6 +27,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     for name in &tests.skipped {
         println!("skipped: {name}");
     }
+    for name in &tests.broken {
+        println!("failed: {name}");
+    }
     print!("{}", steps.table());
     Ok(if steps.all_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -37,6 +40,7 @@ struct Tally {
     passed: u64,
     failed: u64,
     skipped: Vec<String>,
+    broken: Vec<String>,
 }
 
 impl Tally {
@@ -46,13 +50,15 @@ impl Tally {
             self.failed += count(counts, "failed");
         } else if let Some(test) = line.strip_prefix("test ")
             && let Some((name, result)) = test.split_once(" ... ")
-            && result.starts_with("ignored")
         {
-            let reason = result.trim_start_matches("ignored").trim_start_matches(", ");
-            self.skipped.push(match reason {
-                "" => name.to_owned(),
-                reason => format!("{name}: {reason}"),
-            });
+            match result.strip_prefix("ignored") {
+                Some("") => self.skipped.push(name.to_owned()),
+                Some(reason) => {
+                    self.skipped.push(format!("{name}: {}", reason.trim_start_matches(", ")));
+                }
+                None if result == "FAILED" => self.broken.push(name.to_owned()),
+                None => {}
+            }
         }
     }
 
@@ -102,6 +108,7 @@ mod tests {
             "test link::a ... ok",
             "test link::b ... ignored",
             "test link::c ... ignored, needs root",
+            "test link::d ... FAILED",
             "test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; in 0.0s",
             "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         ] {
@@ -109,5 +116,6 @@ mod tests {
         }
         assert_eq!((tally.passed, tally.failed), (11, 2));
         assert_eq!(tally.skipped, ["link::b", "link::c: needs root"]);
+        assert_eq!(tally.broken, ["link::d"]);
     }
 }

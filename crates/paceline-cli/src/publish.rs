@@ -62,7 +62,6 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     } else {
         Ok(false)
     };
-    drop(publisher);
     node.close();
     Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }

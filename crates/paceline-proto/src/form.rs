@@ -4,7 +4,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 use paceline_sched::Duration;
 
-/// How many of a publisher's samples a subscription asks for (temporal scaling, seed 000 §2.2).
+/// How many of a publisher's samples a subscription asks for (temporal scaling, seed 000 §2.1).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Rate {
     /// Every sample.

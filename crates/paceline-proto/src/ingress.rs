@@ -122,3 +122,7 @@ impl<P> Ingress<P> {
         self.outputs.drain(..)
     }
 }
+
+#[cfg(test)]
+#[path = "ingress/tests.rs"]
+mod tests;

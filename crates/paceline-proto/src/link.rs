@@ -10,6 +10,7 @@
 
 mod fill;
 mod hop;
+mod hops;
 mod pacer;
 mod stream;
 
@@ -18,8 +19,8 @@ pub use stream::StreamSpec;
 
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamCounters};
-use crate::receive::Heard;
 use crate::sample::Sample;
+use crate::wire;
 use bytes::Bytes;
 use paceline_sched::discipline::{Discipline, Eligibility, Head, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy};
@@ -88,6 +89,8 @@ pub struct Link {
     pacer: Pacer,
     discipline: Discipline,
     streams: Vec<Option<Stream>>,
+    /// How many streams each index has had.
+    generations: Vec<u32>,
     neighbours: BTreeMap<NodeId, Neighbour>,
     events: VecDeque<LinkEvent>,
     frames: u64,
@@ -108,52 +111,13 @@ impl Link {
             pacer: Pacer::new(spec.capacity, frame_bytes),
             discipline: Discipline::new(spec.policy, Eligibility::OncePerPeriod),
             streams: Vec::new(),
+            generations: Vec::new(),
             neighbours: BTreeMap::new(),
             events: VecDeque::new(),
             frames: 0,
             wire_bytes: 0,
             control_dropped: 0,
         }
-    }
-
-    /// A hop was found; it is greeted until both ends know each other ([`LinkEvent::HopUp`]).
-    /// `epoch` must be higher than in any earlier call for the same node.
-    pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
-        self.neighbours.entry(node).or_insert_with(|| Neighbour {
-            hop: Hop::new(now, epoch),
-            control: VecDeque::new(),
-            control_sent: 0,
-            notices: VecDeque::new(),
-        });
-    }
-
-    /// The transport says that a hop is gone for good.
-    pub fn remove_hop(&mut self, node: NodeId) {
-        if let Some(neighbour) = self.neighbours.remove(&node)
-            && neighbour.hop.is_up()
-        {
-            self.take_down(node);
-            self.events.push_back(LinkEvent::HopDown(node));
-        }
-    }
-
-    /// Our epoch on a hop; 0 if there is none.
-    #[must_use]
-    pub fn epoch(&self, node: NodeId) -> u32 {
-        self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
-    }
-
-    /// Half the least round trip of a hop since it came up, once one was measured: by how much a
-    /// frame's age grows on its way.
-    #[must_use]
-    pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
-        let trip = self.neighbours.get(&node)?.hop.shortest_round_trip()?;
-        Some(trip.mul_div(1, 2))
-    }
-
-    /// The hops, with their state.
-    pub fn hops(&self) -> impl Iterator<Item = (NodeId, &Hop)> {
-        self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
     }
 
     /// Opens a stream; `false` if the index is out of range or in use. While its hop is not up what
@@ -166,12 +130,16 @@ impl Link {
         }
         if self.streams.len() <= place {
             self.streams.resize_with(place + 1, || None);
+            self.generations.resize(place + 1, 0);
         }
         if up {
             self.discipline.join(index, spec.contract);
         }
-        if let Some(slot) = self.streams.get_mut(place) {
-            *slot = Some(Stream::new(spec, up));
+        if let (Some(slot), Some(generation)) =
+            (self.streams.get_mut(place), self.generations.get_mut(place))
+        {
+            *slot = Some(Stream::new(spec, wire::segment::stream_id(index.0, *generation), up));
+            *generation = generation.wrapping_add(1);
         }
         true
     }
@@ -200,7 +168,7 @@ impl Link {
         if stream.announced
             && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
         {
-            neighbour.notices.push_back(Notice::Close(index.0));
+            neighbour.notices.push_back(Notice::Close(stream.id));
         }
         Some(stream.counters)
     }
@@ -242,83 +210,6 @@ impl Link {
             return;
         }
         neighbour.control.push_back(message);
-    }
-
-    /// What was heard from a hop: its header, and what we owe it.
-    pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
-        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-        let pacer = &self.pacer;
-        let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
-        if lost {
-            // What was lost may have been an announcement: say it all again.
-            self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
-                s.announced = false;
-            });
-        }
-        self.apply(node, change);
-        if heard.ack.is_some() {
-            self.resume(node);
-        }
-    }
-
-    fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
-        match change {
-            Some(HopChange::Up) => {
-                self.take_up(node);
-                self.events.push_back(LinkEvent::HopUp(node));
-            }
-            Some(HopChange::Down) => {
-                self.take_down(node);
-                if let Some(neighbour) = self.neighbours.get_mut(&node) {
-                    neighbour.control.clear();
-                    neighbour.control_sent = 0;
-                    neighbour.notices.clear();
-                }
-                self.events.push_back(LinkEvent::HopDown(node));
-            }
-            None => {}
-        }
-    }
-
-    fn streams_to(&mut self, node: NodeId) -> impl Iterator<Item = (StreamIndex, &mut Stream)> {
-        let streams = self.streams.iter_mut().enumerate();
-        let streams = streams.filter_map(|(place, slot)| Some((index_of(place), slot.as_mut()?)));
-        streams.filter(move |(_, stream)| stream.spec.hop == node)
-    }
-
-    fn take_down(&mut self, node: NodeId) {
-        let down: Vec<StreamIndex> = self
-            .streams_to(node)
-            .map(|(index, stream)| {
-                stream.take_down();
-                index
-            })
-            .collect();
-        down.into_iter().for_each(|index| self.discipline.leave(index));
-    }
-
-    fn take_up(&mut self, node: NodeId) {
-        let up: Vec<_> = self
-            .streams_to(node)
-            .map(|(index, stream)| {
-                stream.up = true;
-                (index, stream.spec.contract)
-            })
-            .collect();
-        up.into_iter().for_each(|(index, contract)| self.discipline.join(index, contract));
-    }
-
-    /// Streams that waited for this hop's credit compete again.
-    fn resume(&mut self, node: NodeId) {
-        for (place, stream) in self.streams.iter_mut().enumerate() {
-            if let Some(stream) = stream
-                && stream.suspended
-                && stream.spec.hop == node
-            {
-                stream.suspended = false;
-                self.discipline.resume(index_of(place));
-            }
-        }
     }
 
     /// What time has changed: hops that were silent for too long go down, and samples that can no
@@ -365,6 +256,16 @@ impl Link {
     #[must_use]
     pub fn counters(&self, index: StreamIndex) -> Option<StreamCounters> {
         self.stream(index).map(|stream| stream.counters)
+    }
+
+    /// True if nothing of a stream waits or is on its way any more; also for an unknown stream.
+    #[must_use]
+    pub fn is_settled(&self, index: StreamIndex) -> bool {
+        self.stream(index).is_none_or(|stream| {
+            let hop = self.neighbours.get(&stream.spec.hop).map(|neighbour| &neighbour.hop);
+            let settled = |seq| hop.is_none_or(|hop| hop.has_settled(seq));
+            stream.waiting() == 0 && stream.last_frame.is_none_or(settled)
+        })
     }
 
     /// Every stream with its specification, counters and number of waiting samples.
@@ -418,9 +319,9 @@ impl Link {
             stream.counters.violations += u64::from(miss.violated);
             if miss.dropped {
                 let begun = stream.drop_head(DropReason::DeadlineMissed);
-                let hop = stream.spec.hop;
+                let (hop, id) = (stream.spec.hop, stream.id);
                 if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
-                    neighbour.notices.push_back(Notice::Abort(miss.stream.0, number));
+                    neighbour.notices.push_back(Notice::Abort(id, number));
                 }
                 self.announce_head(now, miss.stream);
             }

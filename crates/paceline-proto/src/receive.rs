@@ -6,13 +6,11 @@ use crate::reason::DropReason;
 use crate::sample::Sample;
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::{Ack, FrameHeader};
-use crate::wire::segment::{Place, SampleHead, Segment};
+use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Streams that one neighbour may open.
-const STREAMS_MAX: usize = crate::link::STREAMS_MAX as usize;
 /// No more than this is set aside on the word of a header; the rest as it comes.
 const TRUSTED_BYTES: usize = 1 << 20;
 /// Bytes of unfinished samples that one neighbour may leave with us.
@@ -70,6 +68,8 @@ struct Unfinished {
 
 #[derive(Debug)]
 struct Incoming {
+    /// Its number on the wire; streams with the same place follow each other.
+    id: u32,
     publisher: PublisherId,
     form: Form,
     /// The number of the next sample to begin.
@@ -82,6 +82,7 @@ struct Incoming {
 pub struct Receiver {
     epoch: u32,
     ack: Ack,
+    /// By their places, so there are at most [`crate::link::STREAMS_MAX`].
     streams: BTreeMap<u32, Incoming>,
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,
@@ -185,19 +186,21 @@ impl Receiver {
             }
             Segment::Open { stream, publisher, form } => {
                 self.give_up(stream, DropReason::LinkLoss, found);
-                let same = |old: &Incoming| old.publisher == publisher && old.form == form;
-                let known = self.streams.get(&stream).is_some_and(same);
-                if !known && self.streams.len() < STREAMS_MAX {
-                    let incoming = Incoming { publisher, form, next_number: 0, unfinished: None };
-                    self.streams.insert(stream, incoming);
+                let same = |old: &mut Incoming| old.publisher == publisher && old.form == form;
+                if !self.find(stream).is_some_and(same) {
+                    self.close_place(stream, found);
+                    let (id, next_number, unfinished) = (stream, 0, None);
+                    let incoming = Incoming { id, publisher, form, next_number, unfinished };
+                    self.streams.insert(stream_place(stream), incoming);
                 }
             }
             Segment::Close { stream } => {
-                self.give_up(stream, DropReason::NoRoute, found);
-                self.streams.remove(&stream);
+                if self.find(stream).is_some() {
+                    self.close_place(stream, found);
+                }
             }
             Segment::Abort { stream, number } => {
-                let next = self.streams.get(&stream).map(|incoming| incoming.next_number);
+                let next = self.find(stream).map(|incoming| incoming.next_number);
                 if next == number.checked_add(1) {
                     self.give_up(stream, DropReason::DeadlineMissed, found);
                 }
@@ -216,7 +219,7 @@ impl Receiver {
         self.give_up(stream, DropReason::LinkLoss, found);
         let half = self.half_round_trip;
         let spare = UNFINISHED_BYTES_MAX.saturating_sub(self.unfinished_bytes);
-        let Some(incoming) = self.streams.get_mut(&stream) else {
+        let Some(incoming) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;
             return;
         };
@@ -248,7 +251,7 @@ impl Receiver {
         piece: &Piece,
         found: &mut impl FnMut(Received),
     ) {
-        let Some(incoming) = self.streams.get_mut(&stream) else {
+        let Some(incoming) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;
             return;
         };
@@ -273,9 +276,22 @@ impl Receiver {
         }
     }
 
+    fn find(&mut self, stream: u32) -> Option<&mut Incoming> {
+        find(&mut self.streams, stream)
+    }
+
+    /// Whatever stream has the place of this one is over.
+    fn close_place(&mut self, stream: u32, found: &mut impl FnMut(Received)) {
+        let place = stream_place(stream);
+        if let Some(id) = self.streams.get(&place).map(|incoming| incoming.id) {
+            self.give_up(id, DropReason::NoRoute, found);
+            self.streams.remove(&place);
+        }
+    }
+
     /// Whatever is unfinished on the stream will not be finished.
     fn give_up(&mut self, stream: u32, reason: DropReason, found: &mut impl FnMut(Received)) {
-        if let Some(incoming) = self.streams.get_mut(&stream)
+        if let Some(incoming) = find(&mut self.streams, stream)
             && let Some(unfinished) = incoming.unfinished.take()
         {
             self.unfinished_bytes -= unfinished.head.total;
@@ -304,6 +320,10 @@ impl Receiver {
         let (total, bytes) = self.control.take()?;
         (bytes.len() == total).then(|| bytes.freeze())
     }
+}
+
+fn find(streams: &mut BTreeMap<u32, Incoming>, stream: u32) -> Option<&mut Incoming> {
+    streams.get_mut(&stream_place(stream)).filter(|incoming| incoming.id == stream)
 }
 
 struct Piece {

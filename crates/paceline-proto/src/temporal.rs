@@ -12,7 +12,7 @@ use paceline_sched::Duration;
 /// Where the publisher declared its period the sample's time is sequence number × period, so jitter
 /// cannot matter at all; otherwise it is the capture time.
 ///
-/// Paper: seed 000 §2.2 (frequency of a push proxy), made exact.
+/// Paper: seed 000 §2.1 (a proxy that scales in time), made exact.
 #[derive(Clone, Debug)]
 pub struct TemporalScaler {
     rate: Rate,

@@ -19,7 +19,12 @@ fn star(seed: u64, ends: usize, capacity: Option<Capacity>) -> (World, NodeIx, V
     let nodes: Vec<NodeIx> = (0..ends).map(|k| world.add_node(&format!("end {k}"))).collect();
     for &node in &nodes {
         let back = world.add_link(node, "back", LinkSpec::default());
-        world.join(out, back, WireSpec { rate: capacity, ..WireSpec::default() }, WireSpec::default());
+        world.join(
+            out,
+            back,
+            WireSpec { rate: capacity, ..WireSpec::default() },
+            WireSpec::default(),
+        );
     }
     (world, hub, nodes)
 }
@@ -149,7 +154,8 @@ fn lost_frames_cost_their_samples_and_no_more() {
         let kept = 1_000 - per_mille as usize;
         // Whatever is sent while the other end knows nothing of the stream is lost too.
         assert!(read >= 3_000 * kept / 1_000 * 85 / 100, "{read}");
-        assert!(read < 3_000 && per_mille > 100 || seen >= 20, "{seen}");
+        // A picture is 17 frames: hardly any comes whole when three in ten are lost.
+        assert!(read < 3_000 && seen >= if per_mille > 100 { 1 } else { 20 }, "{seen}");
         world.set_loss(here, there, 0);
         world.run_for(Duration::from_secs(6));
         assert_eq!(world.control(here).nodes().count(), 2);
@@ -186,7 +192,8 @@ fn a_long_way_is_filled() {
 #[test]
 fn a_pause_of_half_a_minute_is_cheap() {
     let (mut world, hub, ends) = star(6, 1, capacity(20_000_000));
-    let specs = |k: u64| PublisherSpec { bytes_max: Some(200), ..data(&format!("s/{k}")) }.hertz(500);
+    let specs =
+        |k: u64| PublisherSpec { bytes_max: Some(200), ..data(&format!("s/{k}")) }.hertz(500);
     let publishers: Vec<Pub> = (0..8).map(|k| world.publish(hub, specs(k))).collect();
     let commands = world.subscribe(ends[0], all("s/*").within_ms(10));
     world.run_for(Duration::from_secs(2));

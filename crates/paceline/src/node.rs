@@ -100,6 +100,8 @@ impl Node {
             sinks: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             heard: BTreeMap::new(),
+            lingering: BTreeMap::new(),
+            closing: false,
             pending: Vec::new(),
             rates: Default::default(),
             next_tick: Instant::ZERO,
@@ -159,7 +161,8 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// Closes the node now, whoever else holds a handle of it.
+    /// Closes the node, whoever else holds a handle of it. What was published is sent first, for at
+    /// most half a second.
     pub fn close(self) {
         self.inner.close();
     }
@@ -207,7 +210,7 @@ fn open_link(
         OpenError::Transport {
             link: config.name.clone(),
             endpoints: endpoints.join(", "),
-            what: error.to_string(),
+            what: without_place(&error.to_string()).to_owned(),
         }
     })?;
     let spec = LinkSpec { capacity: config.capacity, policy: config.policy };
@@ -247,6 +250,11 @@ fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
         ));
     }
     Ok(())
+}
+
+/// Zenoh's errors say where in its source they arose; that helps nobody here.
+fn without_place(error: &str) -> &str {
+    error.split(" at /").next().unwrap_or(error)
 }
 
 fn random() -> u64 {

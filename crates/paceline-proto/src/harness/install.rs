@@ -1,7 +1,7 @@
 //! Making the streams of a node what its control says.
 
 use super::node::{Node, Source};
-use super::outlet::{LinkEnd, LocalPort, Port, Ring, Scaler, Way};
+use super::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
 use crate::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use crate::form::Form;
 use crate::ids::NodeId;
@@ -123,7 +123,7 @@ impl Node {
         };
         let Some(size) = plan.scale.size else { return Some(Port::Way(way)) };
         let place = (source, size);
-        self.scalers.entry(place).or_insert_with(Scaler::default).ways.insert(key, way);
+        self.scalers.entry(place).or_default().ways.insert(key, way);
         Some(Port::Scale(place))
     }
 

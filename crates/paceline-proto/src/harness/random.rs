@@ -25,6 +25,16 @@ impl Random {
         if bound == 0 { 0 } else { drawn % bound }
     }
 
+    /// One of these; `None` if there are none.
+    pub fn one_of<T: Copy>(&mut self, these: &[T]) -> Option<T> {
+        these.get(self.place(these.len())).copied()
+    }
+
+    /// A place below `len`; 0 if that is 0.
+    pub fn place(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).unwrap_or_default()
+    }
+
     /// True `per_mille` times in a thousand.
     pub const fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1_000) < per_mille as u64

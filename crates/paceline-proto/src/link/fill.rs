@@ -221,8 +221,8 @@ impl Link {
             age: sample.age(now),
         };
         let first = (!stream.head_begun).then_some(&head);
-        let (number, offset) = (stream.number, stream.head_sent);
-        let data = DataHead { stream: index.0, number, first, offset, last: false, len: 0 };
+        let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
+        let data = DataHead { stream: id, number, first, offset, last: false, len: 0 };
         // What was lost with the frame that opened the stream began there: only a whole sample gains.
         let opens = !stream.announced && !stream.head_begun;
         let heads = data.bytes_max() + if opens { OPEN_BYTES_MAX } else { 0 };
@@ -235,7 +235,7 @@ impl Link {
         let Some((piece, last)) = stream.cut(space) else { return false };
         if opens {
             stream.announced = true;
-            write_open(index.0, stream.spec.publisher, &stream.spec.form, &mut out.head);
+            write_open(id, stream.spec.publisher, &stream.spec.form, &mut out.head);
         }
         let len = piece.len();
         let end = out.len() + heads + len;
@@ -249,7 +249,7 @@ impl Link {
         let frame = self.frame_end(now, end, *limit);
         head.age = head.age.saturating_add(self.wire_time_of(frame));
         let first = (!begun).then_some(&head);
-        DataHead { stream: index.0, number, first, offset, last, len }.write(&mut out.head);
+        DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
         out.put_payload(piece);
         true
     }
@@ -263,8 +263,11 @@ impl Link {
             *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
         }
         let service = self.discipline.handle_served(index, ends);
+        let node = self.stream(index).map(|stream| stream.spec.hop);
+        let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
         if let Some(stream) = self.stream_mut(index) {
             stream.finish_head();
+            stream.last_frame = frame;
             stream.counters.late += u64::from(!service.on_time);
             stream.counters.violations += u64::from(service.violated);
         }

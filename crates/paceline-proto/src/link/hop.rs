@@ -110,6 +110,18 @@ impl Hop {
         self.flight.len()
     }
 
+    /// The number that the next frame will have.
+    #[must_use]
+    pub const fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// True if the frame `seq`, and every one before it, was acknowledged or given up.
+    #[must_use]
+    pub fn has_settled(&self, seq: u64) -> bool {
+        self.flight.front().is_none_or(|oldest| oldest.seq > seq)
+    }
+
     /// Frames that were sent and never arrived.
     #[must_use]
     pub const fn frames_lost(&self) -> u64 {

@@ -36,6 +36,10 @@ pub struct StreamSpec {
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) spec: StreamSpec,
+    /// Its number on the wire.
+    pub(super) id: u32,
+    /// The frame that ended the last sample that was sent.
+    pub(super) last_frame: Option<u64>,
     queue: VecDeque<Sample>,
     queue_bytes: usize,
     limit: usize,
@@ -64,12 +68,13 @@ pub(super) enum Offer {
 }
 
 impl Stream {
-    pub(super) fn new(spec: StreamSpec, up: bool) -> Self {
+    pub(super) fn new(spec: StreamSpec, id: u32, up: bool) -> Self {
         let limit = spec.contract.map_or(WAITING_MAX, |contract| {
             let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         });
         Self {
+            last_frame: None,
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             limit,
@@ -79,6 +84,7 @@ impl Stream {
             announced: false,
             suspended: false,
             up,
+            id,
             counters: StreamCounters::default(),
             spec,
         }

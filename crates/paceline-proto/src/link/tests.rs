@@ -85,13 +85,17 @@ impl End {
 
     fn hear(&mut self, now: Instant, frame: Bytes) {
         let (got, lost, control) = (&mut self.got, &mut self.lost, &mut self.control);
-        let heard = self.receiver.handle_frame(now, self.link.epoch(self.other), frame, |item| {
-            match item {
-                Received::Sample { sample, .. } => got.push(sample.seq),
-                Received::Lost { samples, .. } => *lost += samples,
-                Received::Control(message) => control.push(message),
-            }
-        });
+        let heard =
+            self.receiver.handle_frame(
+                now,
+                self.link.epoch(self.other),
+                frame,
+                |item| match item {
+                    Received::Sample { sample, .. } => got.push(sample.seq),
+                    Received::Lost { samples, .. } => *lost += samples,
+                    Received::Control(message) => control.push(message),
+                },
+            );
         self.link.handle_heard(now, self.other, &heard.unwrap());
     }
 
@@ -219,8 +223,8 @@ fn the_window_without_a_capacity_is_twelve_frames() {
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
     a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    for seq in 0..200 {
-        a.link.handle_sample(now, STREAM, sample(now, seq, 1_000 + 300 * seq as usize));
+    for (seq, len) in (0..200).zip((1_000..).step_by(300)) {
+        a.link.handle_sample(now, STREAM, sample(now, seq, len));
         a.poll(now);
         assert!(a.hop().flight_frames() <= WINDOW_FRAMES);
         assert!(a.hop().flight_bytes() <= WINDOW_BYTES);

@@ -1,7 +1,9 @@
 use super::*;
 use crate::ids::NodeId;
 use crate::sample::{Encoding, Kind, Timestamp};
-use crate::wire::segment::{ControlHead, DataHead, write_abort, write_close, write_open};
+use crate::wire::segment::{
+    ControlHead, DataHead, stream_id, write_abort, write_close, write_open,
+};
 use proptest::prelude::*;
 
 const US: u32 = 5;
@@ -13,8 +15,7 @@ fn publisher(index: u32) -> PublisherId {
 
 /// A frame of epoch 1 with these segments.
 fn frame(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
-    let header =
-        FrameHeader { epoch: 1, known: US, seq: Some(seq), ack: None, ack_now: false };
+    let header = FrameHeader { epoch: 1, known: US, seq: Some(seq), ack: None, ack_now: false };
     let mut out = Vec::new();
     header.write(&mut out);
     segments(&mut out);
@@ -129,6 +130,29 @@ fn abort_close_and_restart_end_what_has_begun() {
 }
 
 #[test]
+fn a_place_that_was_given_away_is_not_taken_for_the_old_one() {
+    let mut receiver = opened();
+    let next = stream_id(0, 1);
+    let first = head(3);
+    let put = |out: &mut Vec<u8>, number| {
+        let first = Some(&first);
+        DataHead { stream: next, number, first, offset: 0, last: true, len: 3 }.write(out);
+        out.extend([1, 2, 3]);
+    };
+    // The frame that closed the old stream, and that which opened the new one, are lost.
+    assert_eq!(hear(&mut receiver, [frame(3, |out| put(out, 1))]), Got::default());
+    let open = frame(4, |out| {
+        write_open(next, publisher(1), &Form::FULL, out);
+        put(out, 2);
+    });
+    let got = hear(&mut receiver, [open]);
+    assert_eq!((got.lost, got.samples.len()), (vec![(2, DropReason::LinkLoss)], 1));
+    let late = frame(5, |out| write_close(0, out));
+    hear(&mut receiver, [late]);
+    assert_eq!(hear(&mut receiver, [frame(6, |out| put(out, 3))]).samples.len(), 1);
+}
+
+#[test]
 fn only_those_who_know_us_count() {
     let mut receiver = opened();
     let sample = frame(1, |out| piece(out, 0, 10, 0..10));
@@ -186,7 +210,7 @@ fn unfinished_samples_are_bounded() {
     for stream in 0..5_000 {
         hear(&mut receiver, [frame(100 + u64::from(stream), open(stream))]);
     }
-    assert_eq!(receiver.streams.len(), STREAMS_MAX);
+    assert_eq!(receiver.streams.len(), 4_096);
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use super::SAMPLE_BYTES_MAX;
 use super::codec::{Reader, WireError, Writer, varint_len};
 use crate::form::{Form, Rate, Size};
 use crate::ids::{NodeId, PublisherId};
+use crate::link::STREAMS_MAX;
 use crate::sample::{Encoding, Kind, Timestamp};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -90,6 +91,20 @@ pub enum Segment {
         /// The sample's number on this stream.
         number: u64,
     },
+}
+
+/// A stream's number on the wire: its place, below [`STREAMS_MAX`], and how many streams had the place
+/// before. So what comes for a stream is never taken for its successor's or predecessor's, although
+/// the frames that closed the one and opened the other were lost.
+#[must_use]
+pub const fn stream_id(place: u32, generation: u32) -> u32 {
+    place % STREAMS_MAX + (generation % (u32::MAX / STREAMS_MAX)) * STREAMS_MAX
+}
+
+/// The place of a stream by its number on the wire.
+#[must_use]
+pub const fn stream_place(id: u32) -> u32 {
+    id % STREAMS_MAX
 }
 
 /// The longest control message.

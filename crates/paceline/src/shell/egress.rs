@@ -42,6 +42,8 @@ pub(crate) enum LinkCommand {
     Open(StreamIndex, StreamSpec, RingEnd),
     /// A stream has another contract.
     Update(StreamIndex, StreamSpec),
+    /// Tell the engine once nothing of a stream waits or is on its way any more.
+    Watch(StreamIndex),
     /// A stream carries nothing any more.
     Close(StreamIndex),
     /// The transport was opened anew: this process is the host's node now.
@@ -93,6 +95,7 @@ struct Egress {
     hops: BTreeMap<NodeId, Arc<HopShared>>,
     streams: Vec<Option<StreamEnd>>,
     stuck: Vec<StreamIndex>,
+    watched: Vec<StreamIndex>,
     announcements: Arc<Announcements>,
     inbox: Receiver<LinkCommand>,
     has_commands: Arc<AtomicBool>,
@@ -127,6 +130,7 @@ pub(crate) fn start(
         hops: BTreeMap::new(),
         streams: Vec::new(),
         stuck: Vec::new(),
+        watched: Vec::new(),
         announcements: announcements.clone(),
         inbox,
         has_commands: has_commands.clone(),
@@ -163,6 +167,7 @@ impl Egress {
         self.link.handle_timeout(now);
         self.take_events();
         let more = self.send_frames(now);
+        self.report_settled();
         self.keep_house(now);
         if !more {
             self.sleep();
@@ -188,6 +193,7 @@ impl Egress {
                     }
                 }
                 Ok(LinkCommand::Update(index, spec)) => self.link.update_stream(now, index, spec),
+                Ok(LinkCommand::Watch(index)) => self.watched.push(index),
                 Ok(LinkCommand::Close(index)) => {
                     self.drain(now, index);
                     self.link.close_stream(index);
@@ -307,6 +313,19 @@ impl Egress {
             self.take_samples(now);
         }
         true
+    }
+
+    fn report_settled(&mut self) {
+        let Self { watched, streams, link, engine, index: at, .. } = self;
+        watched.retain(|index| {
+            let ring = streams.get(index.0 as usize).and_then(Option::as_ref);
+            let settled =
+                ring.is_none_or(|end| end.ring.consumer.is_empty()) && link.is_settled(*index);
+            if settled {
+                engine.offer(Command::Settled { link: *at, stream: *index });
+            }
+            !settled
+        });
     }
 
     fn keep_house(&mut self, now: Instant) {

@@ -1,6 +1,7 @@
 //! The engine thread: one owner of `Control` and of everything that it installs.
 
 mod install;
+mod linger;
 mod status;
 
 use super::clock;
@@ -16,10 +17,12 @@ use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use install::{Outgoing, Slots};
+use linger::Lingering;
 use paceline_proto::control::{
     Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec,
 };
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
@@ -43,6 +46,7 @@ pub(crate) enum Command {
     Found { link: usize, node: NodeId },
     Hop { link: usize, node: NodeId, up: bool },
     Message { from: NodeId, message: Bytes },
+    Settled { link: usize, stream: StreamIndex },
     Status(std::time::Duration, Sender<Vec<NodeStatus>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
     Close,
@@ -93,6 +97,8 @@ pub(crate) struct Engine {
     pub(crate) sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
     pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
+    pub(crate) closing: bool,
     pub(crate) pending: Vec<PendingStatus>,
     pub(crate) rates: Rates,
     pub(crate) next_tick: Instant,
@@ -101,26 +107,26 @@ pub(crate) struct Engine {
 impl Engine {
     /// Runs until the node is closed.
     pub(crate) fn run(mut self) {
-        loop {
+        while !self.closing || !self.lingering.is_empty() {
             let now = clock::now();
-            let until = self.control.poll_timeout().min(self.next_tick);
+            let until = self.control.poll_timeout().min(self.next_tick).min(self.linger_until());
             let command = self.inbox.recv_timeout(until.since(now).into());
             let now = clock::now();
             match command {
-                Ok(Command::Close) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(command) => self.handle(now, command),
+                Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             // Whatever waits too belongs to the same change.
             for _ in 0..COMMANDS_MAX {
                 match self.inbox.try_recv() {
-                    Ok(Command::Close) => return self.close(),
                     Ok(command) => self.handle(now, command),
                     Err(_) => break,
                 }
             }
             self.control.handle_timeout(now);
             self.drain(now);
+            self.stop_lingering(now);
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
                 self.tick(now);
@@ -137,11 +143,8 @@ impl Engine {
                 let _ = reply.send(id);
             }
             Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
-            Command::Unpublish(id) => {
-                self.control.unpublish(now, id);
-                self.drain(now);
-                self.publishers.remove(&id);
-            }
+            Command::Unpublish(id) => self.linger(now, id),
+            Command::Settled { link, stream } => self.handle_settled(now, link, stream),
             Command::Subscribe(spec, sink, reply) => {
                 let id = self.control.subscribe(now, spec);
                 self.sinks.insert(id, sink);
@@ -169,7 +172,12 @@ impl Engine {
                 let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
                 let _ = reply.send(nodes.collect());
             }
-            Command::Close => {}
+            Command::Close => {
+                self.closing = true;
+                for id in self.publishers.keys().copied().collect::<Vec<_>>() {
+                    self.linger(now, id);
+                }
+            }
         }
     }
 

@@ -119,8 +119,7 @@ impl Transport {
 
     /// Closes the session; waits for at most as long as Zenoh does.
     pub(crate) fn close(self) {
-        drop(self.hops);
-        drop(self.beacon);
+        // Before its publishers go: their undeclaration would overtake frames that wait to be sent.
         if let Err(error) = self.session.close().wait() {
             tracing::debug!("closing a link: {error}");
         }

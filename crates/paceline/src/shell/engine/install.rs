@@ -56,6 +56,13 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Size, SizeTask>,
 }
 
+impl Outgoing {
+    /// The streams that carry this source, by link.
+    pub(super) fn open_streams(&self) -> impl Iterator<Item = (usize, StreamIndex)> + '_ {
+        self.streams.values().map(|stream| (stream.link, stream.index))
+    }
+}
+
 impl Engine {
     /// Makes `plans` the outputs of a source, touching nothing that stays as it is.
     pub(super) fn install(

@@ -1,0 +1,89 @@
+use super::*;
+use crate::form::Rate;
+use crate::ids::NodeId;
+use core::num::NonZeroU32;
+use paceline_sched::Late;
+
+fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
+    let form = Form { rate, size };
+    OutputPlan {
+        target,
+        form,
+        scale: form,
+        contract: None,
+        upstream: Duration::ZERO,
+        within: None,
+        late: Late::Drop,
+        kind: Kind::Data,
+        subscriptions: Vec::new(),
+    }
+}
+
+fn every(n: u32) -> Rate {
+    NonZeroU32::new(n).map_or(Rate::All, Rate::Every)
+}
+
+fn hop(id: u64) -> Target {
+    Target::Hop(NodeId(id))
+}
+
+/// Installs, and says which ports were opened and closed.
+fn install(ingress: &mut Ingress<u32>, plans: &[OutputPlan], port: u32) -> (u32, Vec<u32>) {
+    let (mut opened, mut closed) = (0, Vec::new());
+    let open = |_: &OutputPlan| {
+        opened += 1;
+        Some(port + opened - 1)
+    };
+    ingress.install(plans, open, |_, port| closed.push(port));
+    (opened, closed)
+}
+
+/// What each port gets of `count` samples from `stamper`.
+fn offer(ingress: &mut Ingress<u32>, stamper: &mut Stamper, count: u64) -> Vec<(u32, u64)> {
+    let mut got = Vec::new();
+    for k in 0..count {
+        let captured = Timestamp { nanos: k * 10_000_000, error: 0 };
+        let (kind, encoding) = (Kind::Data, Encoding::Bytes);
+        let sample = stamper.stamp(Instant::ZERO, captured, kind, encoding, Bytes::new());
+        ingress.offer(sample, |output, sample| got.push((output.port, sample.seq)));
+    }
+    got
+}
+
+#[test]
+fn each_output_gets_what_it_takes() {
+    let mut ingress = Ingress::new(None);
+    let plans = [plan(hop(1), Rate::All, None), plan(Target::Local, every(3), None)];
+    assert_eq!(install(&mut ingress, &plans, 0), (2, Vec::new()));
+    let got = offer(&mut ingress, &mut Stamper::default(), 4);
+    assert_eq!(got, [(0, 0), (1, 0), (0, 1), (0, 2), (0, 3), (1, 3)]);
+}
+
+#[test]
+fn outputs_that_stay_keep_their_port_and_phase() {
+    let mut ingress = Ingress::new(None);
+    let mut stamper = Stamper::default();
+    let [stays, goes] = [plan(hop(1), every(3), None), plan(hop(2), Rate::All, None)];
+    install(&mut ingress, &[stays.clone(), goes], 0);
+    offer(&mut ingress, &mut stamper, 2);
+    let comes = plan(Target::Local, every(2), None);
+    assert_eq!(install(&mut ingress, &[comes, stays.clone()], 7), (1, vec![1]));
+    let got = offer(&mut ingress, &mut stamper, 5);
+    assert_eq!(got, [(7, 2), (0, 3), (7, 4), (7, 6), (0, 6)]);
+    // The same form at another size to scale to is another output.
+    let quarter = OutputPlan {
+        scale: Form { size: Some(Size { width: 4, height: 3 }), ..stays.form },
+        ..stays
+    };
+    assert_eq!(install(&mut ingress, &[quarter], 9), (1, vec![7, 0]));
+    assert_eq!(install(&mut ingress, &[], 0), (0, vec![9]));
+    assert!(ingress.outputs().is_empty());
+    assert!(offer(&mut ingress, &mut stamper, 1).is_empty());
+}
+
+#[test]
+fn an_output_without_a_port_is_none() {
+    let mut ingress: Ingress<u32> = Ingress::new(None);
+    ingress.install(&[plan(hop(1), Rate::All, None)], |_| None, |_, _| panic!("never opened"));
+    assert!(ingress.outputs().is_empty());
+}

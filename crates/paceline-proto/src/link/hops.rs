@@ -1,0 +1,129 @@
+//! The hops of a link: found, heard, up, down.
+
+use super::hop::{Hop, HopChange};
+use super::stream::Stream;
+use super::{Link, LinkEvent, Neighbour, index_of};
+use crate::ids::NodeId;
+use crate::receive::Heard;
+use paceline_sched::discipline::StreamIndex;
+use paceline_sched::{Duration, Instant};
+use std::collections::VecDeque;
+
+impl Link {
+    /// A hop was found; it is greeted until both ends know each other ([`LinkEvent::HopUp`]).
+    /// `epoch` must be higher than in any earlier call for the same node.
+    pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
+        self.neighbours.entry(node).or_insert_with(|| Neighbour {
+            hop: Hop::new(now, epoch),
+            control: VecDeque::new(),
+            control_sent: 0,
+            notices: VecDeque::new(),
+        });
+    }
+
+    /// The transport says that a hop is gone for good.
+    pub fn remove_hop(&mut self, node: NodeId) {
+        if let Some(neighbour) = self.neighbours.remove(&node)
+            && neighbour.hop.is_up()
+        {
+            self.take_down(node);
+            self.events.push_back(LinkEvent::HopDown(node));
+        }
+    }
+
+    /// Our epoch on a hop; 0 if there is none.
+    #[must_use]
+    pub fn epoch(&self, node: NodeId) -> u32 {
+        self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
+    }
+
+    /// Half the least round trip of a hop since it came up, once one was measured: by how much a
+    /// frame's age grows on its way.
+    #[must_use]
+    pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
+        let trip = self.neighbours.get(&node)?.hop.shortest_round_trip()?;
+        Some(trip.mul_div(1, 2))
+    }
+
+    /// The hops, with their state.
+    pub fn hops(&self) -> impl Iterator<Item = (NodeId, &Hop)> {
+        self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
+    }
+
+    /// What was heard from a hop: its header, and what we owe it.
+    pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        let pacer = &self.pacer;
+        let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
+        if lost {
+            // What was lost may have been an announcement: say it all again.
+            self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
+                s.announced = false;
+            });
+        }
+        self.apply(node, change);
+        if heard.ack.is_some() {
+            self.resume(node);
+        }
+    }
+
+    pub(super) fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
+        match change {
+            Some(HopChange::Up) => {
+                self.take_up(node);
+                self.events.push_back(LinkEvent::HopUp(node));
+            }
+            Some(HopChange::Down) => {
+                self.take_down(node);
+                if let Some(neighbour) = self.neighbours.get_mut(&node) {
+                    neighbour.control.clear();
+                    neighbour.control_sent = 0;
+                    neighbour.notices.clear();
+                }
+                self.events.push_back(LinkEvent::HopDown(node));
+            }
+            None => {}
+        }
+    }
+
+    fn streams_to(&mut self, node: NodeId) -> impl Iterator<Item = (StreamIndex, &mut Stream)> {
+        let streams = self.streams.iter_mut().enumerate();
+        let streams = streams.filter_map(|(place, slot)| Some((index_of(place), slot.as_mut()?)));
+        streams.filter(move |(_, stream)| stream.spec.hop == node)
+    }
+
+    pub(super) fn take_down(&mut self, node: NodeId) {
+        let down: Vec<StreamIndex> = self
+            .streams_to(node)
+            .map(|(index, stream)| {
+                stream.take_down();
+                index
+            })
+            .collect();
+        down.into_iter().for_each(|index| self.discipline.leave(index));
+    }
+
+    fn take_up(&mut self, node: NodeId) {
+        let up: Vec<_> = self
+            .streams_to(node)
+            .map(|(index, stream)| {
+                stream.up = true;
+                (index, stream.spec.contract)
+            })
+            .collect();
+        up.into_iter().for_each(|(index, contract)| self.discipline.join(index, contract));
+    }
+
+    /// Streams that waited for this hop's credit compete again.
+    fn resume(&mut self, node: NodeId) {
+        for (place, stream) in self.streams.iter_mut().enumerate() {
+            if let Some(stream) = stream
+                && stream.suspended
+                && stream.spec.hop == node
+            {
+                stream.suspended = false;
+                self.discipline.resume(index_of(place));
+            }
+        }
+    }
+}
