@@ -126,7 +126,6 @@ fn long_commands_do_not_wait_behind_pictures() {
 }
 
 #[test]
-#[ignore = "a late command takes the period of the next (Promise::postpone), which is then late too"]
 fn long_commands_with_a_bound_that_cannot_always_be_kept() {
     let mut job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
     let got = run(&mut job, 1_000, (thirtieth(), 30_000));

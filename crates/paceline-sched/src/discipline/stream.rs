@@ -89,7 +89,11 @@ impl<W> Promise<W> {
 
     /// Moves a missed deadline on by whole periods until `service` fits again after `now`, and says by
     /// how many: a division, so that a link that was down for a day costs no more than one that
-    /// blinked. The late sample takes the periods of samples to come.
+    /// blinked.
+    ///
+    /// The samples behind it keep their own periods. In the papers the late one takes theirs too; then
+    /// a stream that was late once would count as ahead of its period, and so be late again, until it
+    /// paused.
     pub(super) fn postpone(&mut self, now: Instant, service: Duration) -> u64 {
         let finish = u128::from(now.as_nanos()) + u128::from(service.as_nanos());
         let late = finish.saturating_sub(u128::from(self.deadline.as_nanos()));
@@ -99,7 +103,6 @@ impl<W> Promise<W> {
         let periods = u64::try_from(periods).unwrap_or(u64::MAX);
         let shift = period.mul_div(periods, 1);
         self.deadline += shift;
-        self.next_release += shift;
         periods
     }
 }

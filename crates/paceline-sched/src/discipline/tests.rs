@@ -179,9 +179,9 @@ fn a_late_sample_that_is_sent_is_judged_once() {
         assert_eq!((link.deadline(A), link.pick(past(17))), (Some(at(30)), Some(A)));
         // In time for the deadline it was moved to, not for its own.
         assert_eq!(link.handle_served(A, at(21)), Service { on_time: false, violated: false });
-        // It took the periods of 10 and 20; and only one sample of the window of two is judged.
+        // The next one has its own period; and only one sample of the window of two is judged.
         link.handle_head(A, head(10, 3));
-        assert_eq!(link.deadline(A), Some(at(40)));
+        assert_eq!(link.deadline(A), Some(at(20)));
         assert!(link.remove_head(A));
         assert!(!link.remove_head(A));
     }

@@ -167,7 +167,6 @@ impl<R: Rules> Twin<R> {
                 R::missed(window, contract, first_deadline);
                 first_deadline = false;
                 head.deadline += contract.period.as_nanos();
-                line.next_release += contract.period.as_nanos();
             }
         }
         first.then(|| Miss { stream, dropped, violated: line.judge(true) })
