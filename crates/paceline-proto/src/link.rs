@@ -36,8 +36,9 @@ const FRAME_BYTES_MAX: u64 = 65_000;
 const FRAME_BYTES_MIN: u64 = 1_200;
 /// How long a frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-/// What the layers below add to a frame: Zenoh, TCP, IP, Ethernet.
-const WIRE_OVERHEAD: u64 = 80;
+/// What the layers below add to a frame: 80 bytes of Zenoh, TCP, IP and Ethernet, and the share of
+/// TCP's own acknowledgements that go our way. Too little here is a queue below us that never empties.
+const WIRE_OVERHEAD: u64 = 100;
 /// In flight to a hop over a link without a capacity.
 const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
 /// The transport below has room for this many frames, so it never has to drop one.

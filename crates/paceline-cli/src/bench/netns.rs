@@ -120,7 +120,8 @@ fn owner(name: &str) -> Option<u32> {
     id.parse().ok()
 }
 
-fn is_gone(process: u32) -> bool {
+/// True of a process that ended, and of this one.
+pub(super) fn is_gone(process: u32) -> bool {
     let own = process == std::process::id();
     own || !std::path::Path::new("/proc").join(process.to_string()).exists()
 }

@@ -1,5 +1,6 @@
 //! A folder for the runtime folders of a benchmark's hosts, removed with it.
 
+use super::netns::is_gone;
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,8 +14,9 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(name: &str) -> Result<Self> {
-        let folder = format!("paceline-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(folder);
+        let prefix = format!("paceline-{name}-");
+        remove_leftovers(&prefix);
+        let path = std::env::temp_dir().join(format!("{prefix}{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| format!("folder {}", path.display()))?;
         Ok(Self { path, next: AtomicU32::new(0) })
     }
@@ -22,6 +24,18 @@ impl Scratch {
     /// A folder that was not used before.
     pub(super) fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+}
+
+/// Removes the folders of runs that are gone.
+fn remove_leftovers(prefix: &str) {
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_string_lossy().strip_prefix(prefix).and_then(|id| id.parse().ok());
+        if process.is_some_and(is_gone) {
+            // Another user's folder stays where it is.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

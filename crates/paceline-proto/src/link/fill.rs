@@ -14,6 +14,8 @@ const PIECE_MIN: usize = 256;
 const CONTROL_FRAMES: usize = 3;
 /// What the head of a common sample's segment takes.
 const HEAD_BYTES: usize = 30;
+/// A queue below us may hold one part in this many of a frame before we let it empty.
+const QUEUED_PART: u64 = 4;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
@@ -85,18 +87,25 @@ impl Link {
     }
 
     /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
-    /// and one frame more, in whole frames: less would leave the wire idle while a frame's answer is
-    /// on its way. The pacer keeps frames from queueing below as long as the capacity is true.
+    /// and one frame more, so that the wire is not idle while a frame's answer is on its way.
+    ///
+    /// The pacer keeps frames from queueing below as long as capacity and headers are what we believe.
+    /// Where they are not, answers come late; then the next frame waits for the answer to the last,
+    /// which empties that queue, so a command never finds more than a part of a frame in it.
     fn is_window_full(&self, now: Instant) -> bool {
         let live = self.neighbours.values().filter(|n| !n.hop.is_stalled(now));
-        let (mut flight, mut allowed) = (0, 0);
+        let (mut flight, mut holds, mut queued) = (0, 0, Duration::ZERO);
         for neighbour in live {
             flight += neighbour.hop.flight_bytes();
             let trip = neighbour.hop.least_round_trip().unwrap_or_default();
-            let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
-            allowed = allowed.max(holds);
+            holds = holds.max(self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip)));
+            queued = queued.max(neighbour.hop.queued_below());
         }
-        flight >= allowed + self.frame_bytes + WIRE_OVERHEAD
+        if queued > self.frame_time().mul_div(1, QUEUED_PART) {
+            // Less than this in flight is no queue: the answers wait, at the other end.
+            return flight > holds.max(self.frame_bytes / 2);
+        }
+        flight >= holds + self.frame_bytes + WIRE_OVERHEAD
     }
 
     fn has_credit(&self, now: Instant, node: NodeId) -> bool {

@@ -58,6 +58,7 @@ pub struct Hop {
     owe_now: bool,
     round_trips: [(Instant, Duration); 2],
     shortest_trip: Option<Duration>,
+    last_trip: Duration,
     frames_lost: u64,
 }
 
@@ -82,6 +83,7 @@ impl Hop {
             owe_now: false,
             round_trips: [(Instant::ZERO, Duration::MAX); 2],
             shortest_trip: None,
+            last_trip: Duration::ZERO,
             frames_lost: 0,
         }
     }
@@ -142,6 +144,13 @@ impl Hop {
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Option<Duration> {
         self.shortest_trip
+    }
+
+    /// By how much the last frame was answered later than the way takes: what waited before it in
+    /// queues that are not ours.
+    #[must_use]
+    pub fn queued_below(&self) -> Duration {
+        self.last_trip.saturating_sub(self.least_round_trip().unwrap_or_default())
     }
 
     /// True if the oldest frame in flight has waited too long for its acknowledgement.
@@ -211,6 +220,7 @@ impl Hop {
     }
 
     fn note_round_trip(&mut self, now: Instant, trip: Duration) {
+        self.last_trip = trip;
         self.shortest_trip = Some(self.shortest_trip.map_or(trip, |least| least.min(trip)));
         let [_, (since, least)] = self.round_trips;
         if now.since(since) > ROUND_TRIP_WINDOW {

@@ -20,6 +20,8 @@ pub(super) struct Room {
     pub(super) picture: usize,
     /// Wire bytes per second that are left beside the commands.
     pub(super) left: f64,
+    /// Wire bytes per payload byte of a picture.
+    pub(super) per_byte: f64,
 }
 
 /// The room beside commands of `command` bytes.
@@ -35,7 +37,7 @@ pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     let pictures = both.wire_to_operator / both.seconds() - commands;
     let per_byte = (pictures / PICTURES_HZ / first).clamp(1.0, 1.5);
     let picture = whole((wanted - commands) / PICTURES_HZ / per_byte);
-    Ok(Room { picture, left: float(BITS_PER_S) / 8.0 - commands })
+    Ok(Room { picture, left: float(BITS_PER_S) / 8.0 - commands, per_byte })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size in range")]

@@ -1,0 +1,144 @@
+//! A TCP connection's way between two nodes of a test that can be cut.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Ends of connections that a cable holds at most; it closes what is opened beyond.
+const ENDS_MAX: usize = 128;
+/// Bytes that are passed on at once.
+const CHUNK: usize = 64 << 10;
+
+/// Passes the bytes of connections to [`Self::endpoint`] on to another endpoint, and back.
+///
+/// While it is cut connections stay open but every byte vanishes, in both directions, and new
+/// connections are accepted by nobody behind it: neither side is told anything. When it is whole
+/// again, the connections that lost bytes or were never passed on are closed, since a TCP stream with
+/// a hole means nothing; whoever connects then gets through.
+pub(crate) struct Cable {
+    endpoint: SocketAddr,
+    inner: Arc<Inner>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+struct Inner {
+    far: String,
+    cut: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    over: bool,
+    ends: Vec<TcpStream>,
+    pumps: Vec<JoinHandle<()>>,
+}
+
+impl Cable {
+    /// A cable to `far`, which is like `tcp/127.0.0.1:7600`.
+    pub(crate) fn new(far: &str) -> Self {
+        let far = far.trim_start_matches("tcp/").to_owned();
+        let (cut, state) = (AtomicBool::new(false), Mutex::default());
+        let inner = Arc::new(Inner { far, cut, state });
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = listener.local_addr().unwrap();
+        let accepting = inner.clone();
+        let acceptor = std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                if !Inner::accept(&accepting, near) {
+                    break;
+                }
+            }
+        });
+        Self { endpoint, inner, acceptor: Some(acceptor) }
+    }
+
+    /// Where its near end is.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("tcp/{}", self.endpoint)
+    }
+
+    /// Nothing passes any more.
+    pub(crate) fn cut(&self) {
+        self.inner.cut.store(true, Ordering::Release);
+    }
+
+    /// New connections pass again.
+    pub(crate) fn restore(&self) {
+        let mut state = self.inner.lock();
+        state.hang_up();
+        self.inner.cut.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let pumps = {
+            let mut state = self.inner.lock();
+            state.over = true;
+            state.hang_up();
+            std::mem::take(&mut state.pumps)
+        };
+        // So that the acceptor looks up.
+        let _ = TcpStream::connect(self.endpoint);
+        for thread in pumps.into_iter().chain(self.acceptor.take()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn hang_up(&mut self) {
+        for end in self.ends.drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a new connection; false when the cable is over.
+    fn accept(inner: &Arc<Self>, near: TcpStream) -> bool {
+        let mut state = inner.lock();
+        if state.over {
+            return false;
+        }
+        if state.ends.len() >= ENDS_MAX {
+            return true;
+        }
+        if inner.cut.load(Ordering::Acquire) {
+            state.ends.push(near);
+            return true;
+        }
+        // Nobody there yet: the connection is closed, and whoever made it tries again.
+        let Ok(far) = TcpStream::connect(&inner.far) else { return true };
+        for (from, to) in [(&near, &far), (&far, &near)] {
+            from.set_nodelay(true).unwrap();
+            state.ends.push(from.try_clone().unwrap());
+            let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+            let pumping = inner.clone();
+            state.pumps.push(std::thread::spawn(move || pumping.pump(from, to)));
+        }
+        true
+    }
+
+    fn pump(&self, mut from: TcpStream, mut to: TcpStream) {
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(count @ 1..) = from.read(&mut chunk) {
+            let passes = !self.cut.load(Ordering::Acquire);
+            if passes && to.write_all(chunk.get(..count).unwrap_or_default()).is_err() {
+                break;
+            }
+        }
+        // An end that goes while the cable is cut is not heard of at the other.
+        if !self.cut.load(Ordering::Acquire) {
+            let _ = to.shutdown(Shutdown::Both);
+            let _ = from.shutdown(Shutdown::Both);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Live nodes as the network that conformance scenarios run on.
+
+use crate::cable::Cable;
+use crate::counts::Counts;
+use crate::support::{SOON, free_endpoint, isolated, wait_until};
+use bytes::Bytes;
+use paceline::{
+    LinkConfig, Node, Publisher, PublisherId, Rate, Refusal, StreamCounters, SubscriberEvent,
+    Subscription,
+};
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::harness::{Delivered, LinkPlan, Net, NodeIx, Payload, Pub, Sub};
+use paceline_sched::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, sleep};
+
+/// Links that a node takes.
+const LINKS_MAX: usize = 2;
+/// What a node says of its links is no older than this, and a little.
+const STATUS_AGE: std::time::Duration = std::time::Duration::from_millis(350);
+
+/// Two nodes and what joins them: `b` listens, `a` reaches it over the cable.
+struct Joint {
+    a: NodeIx,
+    b: NodeIx,
+    plan: LinkPlan,
+    far: String,
+    cable: Cable,
+}
+
+/// A subscription and what it was told so far.
+struct End {
+    subscription: Option<Subscription>,
+    delivered: Arc<Mutex<Vec<Delivered>>>,
+    heard: Vec<PublisherId>,
+    refusals: Vec<(PublisherId, Refusal)>,
+}
+
+/// A network of live nodes, all reachable from each other while nothing is cut. Nodes are opened when
+/// all that joins them is known: at the first publisher, subscription, or passing of time.
+///
+/// What was begun first ends last: fields are dropped in this order.
+#[derive(Default)]
+pub(crate) struct Live {
+    over: Arc<AtomicBool>,
+    drivers: Vec<JoinHandle<()>>,
+    publishers: Vec<(PublisherId, Arc<Mutex<Publisher>>)>,
+    ends: Vec<End>,
+    nodes: Vec<Node>,
+    names: Vec<String>,
+    joints: Vec<Joint>,
+    counts: Counts,
+    /// True if what the nodes say of their links is as new as what was done last.
+    settled: bool,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        for driver in self.drivers.drain(..) {
+            let _ = driver.join();
+        }
+    }
+}
+
+impl Live {
+    fn open(&mut self) {
+        self.settled = false;
+        if self.nodes.is_empty() {
+            let opened = self.names.iter().enumerate();
+            self.nodes = opened.map(|(ix, name)| isolated(name, self.links(NodeIx(ix)))).collect();
+            let all = self.nodes.len();
+            wait_until("all nodes know each other", || {
+                self.nodes.iter().all(|node| node.nodes().len() == all)
+            });
+        }
+    }
+
+    /// The links of a node: one for each neighbour, or, where that would be too many, one for all
+    /// neighbours behind links without a capacity.
+    fn links(&self, node: NodeIx) -> Vec<LinkConfig> {
+        let joints = self.joints.iter().filter(|joint| joint.a == node || joint.b == node);
+        let joints: Vec<_> = joints.collect();
+        let share = joints.len() > LINKS_MAX;
+        let mut links = Vec::new();
+        let mut shared: Option<LinkConfig> = None;
+        for joint in joints {
+            let (other, listens) = if joint.a == node { (joint.b, false) } else { (joint.a, true) };
+            let link = match joint.plan.capacity {
+                None if share => shared.take().unwrap_or_else(|| LinkConfig::new("shared")),
+                _ => LinkConfig::new(&format!("to {}", self.names.get(other.0).unwrap())),
+            };
+            let link = match listens {
+                true => link.listen(&joint.far),
+                false => link.connect(&joint.cable.endpoint()),
+            };
+            match joint.plan.capacity {
+                None if share => shared = Some(link),
+                None => links.push(link),
+                Some(capacity) => links.push(link.capacity(capacity)),
+            }
+        }
+        links.extend(shared);
+        links
+    }
+
+    fn node(&self, node: NodeIx) -> &Node {
+        self.nodes.get(node.0).unwrap()
+    }
+
+    fn cables(&self, a: NodeIx, b: NodeIx) -> impl Iterator<Item = &Cable> {
+        let joins = move |joint: &&Joint| [(a, b), (b, a)].contains(&(joint.a, joint.b));
+        self.joints.iter().filter(joins).map(|joint| &joint.cable)
+    }
+
+    fn publisher(&self, publisher: Pub) -> &(PublisherId, Arc<Mutex<Publisher>>) {
+        self.publishers.get(publisher.0).unwrap()
+    }
+
+    /// A subscription, with all that it was told until now.
+    fn end(&mut self, subscription: Sub) -> &mut End {
+        let end = self.ends.get_mut(subscription.0).unwrap();
+        while let Some(event) = end.subscription.as_ref().and_then(Subscription::try_event) {
+            match event {
+                SubscriberEvent::Publishers(publishers) => end.heard = publishers,
+                SubscriberEvent::Refused(publisher, refusal) => {
+                    end.refusals.push((publisher, refusal));
+                }
+            }
+        }
+        end
+    }
+
+    /// What a node says of its streams, with nothing left out that was done before.
+    fn look(&mut self, node: NodeIx) {
+        if !self.settled {
+            sleep(STATUS_AGE);
+            self.settled = true;
+        }
+        self.counts.look(self.nodes.get(node.0).unwrap());
+    }
+}
+
+impl Net for Live {
+    fn add_node(&mut self, name: &str) -> NodeIx {
+        assert!(self.nodes.is_empty(), "nodes come first");
+        self.names.push(name.to_owned());
+        NodeIx(self.names.len() - 1)
+    }
+
+    fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
+        assert!(self.nodes.is_empty(), "what joins nodes comes before what they do");
+        let far = free_endpoint();
+        self.joints.push(Joint { a, b, plan, cable: Cable::new(&far), far });
+    }
+
+    fn cut(&mut self, a: NodeIx, b: NodeIx) {
+        self.cables(a, b).for_each(Cable::cut);
+    }
+
+    fn restore(&mut self, a: NodeIx, b: NodeIx) {
+        self.cables(a, b).for_each(Cable::restore);
+    }
+
+    fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub {
+        self.open();
+        let builder = self.node(node).publisher(spec.tag.as_str()).unwrap();
+        let mut builder = builder.kind(spec.kind).encoding(spec.encoding).late(spec.late);
+        if let Some(period) = spec.period {
+            builder = builder.period(period.into()).unwrap();
+        }
+        if let Some(size) = spec.size {
+            builder = builder.picture_size(size);
+        }
+        if let Some(bytes) = spec.bytes_max {
+            builder = builder.bytes_max(bytes);
+        }
+        let publisher = builder.declare().unwrap();
+        self.publishers.push((publisher.id(), Arc::new(Mutex::new(publisher))));
+        Pub(self.publishers.len() - 1)
+    }
+
+    fn put(&mut self, publisher: Pub, payload: Bytes) {
+        self.settled = false;
+        self.publisher(publisher).1.lock().unwrap().put(payload).unwrap();
+    }
+
+    fn every(&mut self, publisher: Pub, period: Duration, count: u64, mut payload: Payload) {
+        self.settled = false;
+        let (publisher, over) = (self.publisher(publisher).1.clone(), self.over.clone());
+        self.drivers.push(std::thread::spawn(move || {
+            let began = std::time::Instant::now();
+            for number in 0..count {
+                let due = std::time::Duration::from(period.mul_div(number, 1));
+                sleep(due.saturating_sub(began.elapsed()));
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                publisher.lock().unwrap().put(payload(number)).unwrap();
+            }
+        }));
+    }
+
+    fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
+        self.open();
+        let builder = self.node(node).subscriber(spec.pattern.as_str()).unwrap();
+        let builder = builder.proxy(spec.proxy);
+        let mut builder = match spec.form.rate {
+            Rate::All => builder,
+            Rate::Every(n) => builder.every(n.get()).unwrap(),
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1e3).unwrap(),
+        };
+        if let Some(size) = spec.form.size {
+            builder = builder.size(size.width, size.height).unwrap();
+        }
+        if let Some(within) = spec.within {
+            builder = builder.within(within.into()).unwrap();
+        }
+        if let Some(loss) = spec.loss {
+            builder = builder.loss(loss.x(), loss.y()).unwrap();
+        }
+        let delivered = Arc::<Mutex<Vec<Delivered>>>::default();
+        let (got, began) = (delivered.clone(), std::time::Instant::now());
+        let subscription = builder.callback(move |sample| {
+            let at = Instant::ZERO + began.elapsed().into();
+            let (publisher, seq, late) = (sample.publisher, sample.seq, sample.late);
+            let (age, bytes) = (sample.age.into(), sample.payload.len());
+            got.lock().unwrap().push(Delivered { publisher, seq, age, at, late, bytes });
+        });
+        let subscription = Some(subscription.unwrap());
+        self.ends.push(End { subscription, delivered, heard: Vec::new(), refusals: Vec::new() });
+        Sub(self.ends.len() - 1)
+    }
+
+    fn unsubscribe(&mut self, subscription: Sub) {
+        // Streams may be closed by this: their counts would be gone.
+        self.nodes.iter().for_each(|node| self.counts.look(node));
+        self.end(subscription).subscription = None;
+        self.settled = false;
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        self.open();
+        sleep(time.into());
+    }
+
+    fn delivered(&mut self, subscription: Sub) -> Vec<Delivered> {
+        self.end(subscription).delivered.lock().unwrap().clone()
+    }
+
+    fn heard(&mut self, subscription: Sub) -> Vec<PublisherId> {
+        self.end(subscription).heard.clone()
+    }
+
+    fn refusals(&mut self, subscription: Sub) -> Vec<(PublisherId, Refusal)> {
+        self.end(subscription).refusals.clone()
+    }
+
+    fn id(&self, publisher: Pub) -> PublisherId {
+        self.publisher(publisher).0
+    }
+
+    fn matching(&mut self, publisher: Pub) -> bool {
+        self.publisher(publisher).1.lock().unwrap().matching()
+    }
+
+    fn known(&mut self, node: NodeIx) -> Vec<String> {
+        let mut names: Vec<_> = self.node(node).nodes().into_iter().map(|(_, name)| name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// What the nodes that this one knows answer when it asks them.
+    fn known_ends(&mut self, node: NodeIx) -> (usize, usize) {
+        let all = self.node(node).status(SOON);
+        all.iter().fold((0, 0), |(publishers, subscriptions), status| {
+            (publishers + status.publishers.len(), subscriptions + status.subscriptions.len())
+        })
+    }
+
+    fn stream(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
+        self.look(from);
+        self.counts.sum(self.node(from).id(), self.node(to).id(), self.id(publisher))
+    }
+
+    fn streams(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize {
+        self.look(from);
+        self.counts.open(self.node(from).id(), self.node(to).id(), self.id(publisher))
+    }
+}

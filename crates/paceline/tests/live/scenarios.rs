@@ -1,0 +1,35 @@
+//! The conformance scenarios on live nodes.
+
+use crate::net::Live;
+use paceline_proto::harness::scenarios::{self, ALL};
+
+macro_rules! scenarios {
+    ($($(#[$skipped:meta])? $name:ident)*) => {
+        $(
+            #[test]
+            $(#[$skipped])?
+            fn $name() {
+                scenarios::$name(&mut Live::default());
+            }
+        )*
+
+        #[test]
+        fn every_scenario_is_listed_here() {
+            assert_eq!([$(stringify!($name)),*], ALL.map(|(name, _)| name));
+        }
+    };
+}
+
+scenarios! {
+    temporal_scaling
+    patterns_match
+    proxy_places_give_the_same_samples
+    one_stream_serves_all_behind_a_hop
+    chain_knows_everything
+    a_dead_neighbour_is_noticed_and_streams_recover
+    unsubscribing_stops_the_stream
+    refusal_names_the_numbers
+    matching_is_told
+    #[ignore = "its 600 lines all fit: a live stream holds 512 in its ring and 256 on its link"]
+    best_effort_sheds_pictures_not_data
+}
