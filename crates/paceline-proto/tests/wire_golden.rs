@@ -16,8 +16,8 @@ fn hex(bytes: &[u8]) -> String {
 
 fn read(bytes: Vec<u8>) -> Segment {
     let mut reader = Reader::new(bytes.into());
-    let segment = Segment::read(&mut reader).unwrap();
-    reader.finish().unwrap();
+    let segment = Segment::read(&mut reader).expect("a segment");
+    reader.finish().expect("nothing behind it");
     segment
 }
 

@@ -41,6 +41,7 @@ const LAYERS: &[Layer] = &[
             "paceline-media",
             "anyhow",
             "bytes",
+            "regex-syntax",
             "clap",
             "rustix",
             "serde",

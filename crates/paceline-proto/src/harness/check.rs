@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Samples that may wait in a link for one stream, and before the link.
 const WAITING_MAX: usize = 256;
-const RING_MAX: usize = 256;
+const RING_MAX: usize = 512;
 /// Frames that may be on a wire: the window, control beyond it, and what asks for answers.
 const ON_WIRE_MAX: usize = 64;
 

@@ -15,7 +15,7 @@ use paceline_sched::{Duration, Instant, Late};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Samples that wait between a source and its link: what the shell's rings hold.
-const RING_MAX: usize = 256;
+const RING_MAX: usize = 512;
 
 /// A stream's queue before its link.
 #[derive(Debug, Default)]

@@ -13,8 +13,10 @@ pub(super) const GREET_EVERY: Duration = Duration::from_millis(100);
 pub(super) const SILENCE_MAX: Duration = Duration::from_millis(1_800);
 /// A hop that is not up and was silent for this long is forgotten.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
-/// How long sent frames may wait for an acknowledgement before one is asked for again.
-pub(super) const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long sent frames may wait for an acknowledgement before one is asked for again, where each
+/// frame asks at once and the next may wait for the answer, and where few ask.
+const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A hop whose oldest frame waits for longer than this is stalled: it no longer counts against what
 /// the link may have in flight, and gets nothing until it answers.
 const STALLED_AFTER: Duration = Duration::from_millis(150);
@@ -60,13 +62,15 @@ pub struct Hop {
     shortest_trip: Option<Duration>,
     last_trip: Duration,
     frames_lost: u64,
+    paced: bool,
+    ask_again: Duration,
 }
 
 impl Hop {
     /// A hop that was found at `now`; `epoch` must be higher than that of any earlier hop to the same
-    /// node.
+    /// node. A `paced` hop is one of a link with a capacity.
     #[must_use]
-    pub fn new(now: Instant, epoch: u32) -> Self {
+    pub fn new(now: Instant, epoch: u32, paced: bool) -> Self {
         Self {
             epoch: epoch.max(1),
             known: 0,
@@ -85,6 +89,8 @@ impl Hop {
             shortest_trip: None,
             last_trip: Duration::ZERO,
             frames_lost: 0,
+            paced,
+            ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
         }
     }
 
@@ -233,7 +239,7 @@ impl Hop {
     /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
     pub fn restart(&mut self, now: Instant) {
         let known = self.known;
-        *self = Self { last_heard: now, known, ..Self::new(now, self.epoch + 1) };
+        *self = Self { last_heard: now, known, ..Self::new(now, self.epoch + 1, self.paced) };
     }
 
     /// What time has changed at `now`: a hop that was silent too long goes down.
@@ -265,7 +271,7 @@ impl Hop {
             return self.last_sent + GREET_EVERY;
         }
         let probe = self.last_ask + PROBE_EVERY;
-        if self.flight.is_empty() { probe } else { probe.min(self.last_ask + ASK_AGAIN) }
+        if self.flight.is_empty() { probe } else { probe.min(self.last_ask + self.ask_again) }
     }
 
     /// When [`Self::handle_timeout`] has something to do.

@@ -13,8 +13,9 @@ impl Link {
     /// A hop was found; it is greeted until both ends know each other ([`LinkEvent::HopUp`]).
     /// `epoch` must be higher than in any earlier call for the same node.
     pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
+        let paced = self.spec.capacity.is_some();
         self.neighbours.entry(node).or_insert_with(|| Neighbour {
-            hop: Hop::new(now, epoch),
+            hop: Hop::new(now, epoch, paced),
             control: VecDeque::new(),
             control_sent: 0,
             notices: VecDeque::new(),

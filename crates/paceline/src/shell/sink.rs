@@ -19,7 +19,7 @@ const EVENTS_MAX: usize = 64;
 pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
 
 enum Output {
-    Queue(ArrayQueue<Delivery>),
+    Queue(Box<ArrayQueue<Delivery>>),
     Callback(Mutex<Callback>),
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn with_queue(spec: SubscriptionSpec, samples: usize) -> Self {
-        Self::new(spec, Output::Queue(ArrayQueue::new(samples.max(1))))
+        Self::new(spec, Output::Queue(Box::new(ArrayQueue::new(samples.max(1)))))
     }
 
     pub(crate) fn with_callback(spec: SubscriptionSpec, callback: Callback) -> Self {

@@ -136,7 +136,7 @@ pub fn best_effort_sheds_pictures_not_data(net: &mut dyn Net) {
     let [seen, read] = ["camera", "log"].map(|tag| net.subscribe(there, all(tag)));
     net.run_for(KNOWN_AFTER);
     net.every(camera, Duration::from_millis(20), 150, payloads(20_000));
-    for number in 0..600 {
+    for number in 0..1_200 {
         net.put(log, payload(number, 1_000));
     }
     net.run_for(Duration::from_secs(10));
@@ -147,6 +147,6 @@ pub fn best_effort_sheds_pictures_not_data(net: &mut dyn Net) {
     assert_eq!(seen.len() as u64 + pictures.drops.total(), 150);
     assert_eq!(seen.last().map(|sample| sample.seq), Some(149), "the newest arrives");
     assert_eq!(lines.drops.total(), lines.drops.of(DropReason::QueueFull));
-    assert_eq!(read.len() as u64 + lines.drops.total(), 600);
+    assert_eq!(read.len() as u64 + lines.drops.total(), 1_200);
     assert!(lines.drops.total() > 0 && read.first().is_some_and(|sample| sample.seq == 0));
 }
