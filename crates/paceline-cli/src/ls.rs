@@ -35,7 +35,7 @@ pub(crate) struct LsArgs {
 /// Lists once, or again and again.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    let node = args.node.open()?;
+    let node = args.node.open_guest()?;
     gather::settle(&node, args.timeout, &stop);
     let mut reader = Reader::new(args.timeout);
     let mut document = reader.read(&node);

@@ -69,6 +69,7 @@ pub struct NodeBuilder {
     pub(crate) name: Option<String>,
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) isolated: bool,
+    pub(crate) guest: bool,
     pub(crate) links: Vec<LinkConfig>,
 }
 
@@ -99,6 +100,14 @@ impl NodeBuilder {
     #[must_use]
     pub const fn isolated(mut self) -> Self {
         self.isolated = true;
+        self
+    }
+
+    /// Joins this host's node if there is one, and never becomes it: for tools that look and leave, so
+    /// that nobody comes to depend on them.
+    #[must_use]
+    pub const fn guest(mut self) -> Self {
+        self.guest = true;
         self
     }
 

@@ -30,7 +30,8 @@ const LINKS_MAX: usize = 2;
 /// The name of the link that joins the processes of a host.
 const HOST_LINK: &str = "host";
 
-/// One Paceline engine. Clones are handles of the same node; the last one to go closes it.
+/// One Paceline engine. Clones, publishers and subscriptions are handles of the same node; the last one
+/// to go closes it.
 #[derive(Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -71,7 +72,8 @@ impl Node {
         let mut configs = Vec::new();
         let mut host = None;
         if !builder.isolated {
-            let place = Host::join(builder.runtime_dir.clone().unwrap_or_else(default_dir))?;
+            let place =
+                Host::join(builder.runtime_dir.clone().unwrap_or_else(default_dir), builder.guest)?;
             let link = LinkConfig::new(HOST_LINK);
             let endpoint = place.endpoint();
             let link =
@@ -102,6 +104,7 @@ impl Node {
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
             closing: false,
+            unsettled: false,
             pending: Vec::new(),
             rates: Default::default(),
             next_tick: Instant::ZERO,
@@ -174,13 +177,17 @@ impl Node {
 
 impl Inner {
     fn close(&self) {
-        self.commands.send(Command::Close);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        // The engine ends first and tells the others.
+        // The last handle may go with a callback, on one of our own threads: that one cannot wait for
+        // the others, nor for itself.
+        let me = std::thread::current().id();
+        if threads.iter().any(|thread| thread.thread().id() == me) {
+            self.commands.offer(Command::Close);
+            return;
+        }
+        self.commands.send(Command::Close);
         while let Some(thread) = threads.pop() {
-            if thread.thread().id() != std::thread::current().id() {
-                let _ = thread.join();
-            }
+            let _ = thread.join();
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::PublishError;
 use crate::node::Node;
 use crate::shell::clock;
-use crate::shell::engine::{Command, Commands};
+use crate::shell::engine::Command;
 use crate::shell::port::Port;
 use crate::shell::source::PublisherShared;
 use bytes::Bytes;
@@ -105,9 +105,9 @@ impl<'a> PublisherBuilder<'a> {
         let default = if format.is_some() { Kind::Picture } else { Kind::Data };
         self.spec.kind = self.kind.unwrap_or(default);
         let shared = Arc::new(PublisherShared::default());
-        let commands = self.node.commands().clone();
+        let node = self.node.clone();
         let (reply, answer) = std::sync::mpsc::channel();
-        commands.send(Command::Publish(self.spec.clone(), shared.clone(), reply));
+        node.commands().send(Command::Publish(self.spec.clone(), shared.clone(), reply));
         let id = answer.recv().map_err(|_| PublishError::Closed)?;
         let ingress = Ingress::new(self.spec.period);
         let bytes_declared = self.spec.bytes_max.is_some();
@@ -119,7 +119,7 @@ impl<'a> PublisherBuilder<'a> {
             format,
             bytes_declared,
             shared,
-            commands,
+            node,
             ingress,
             stamper,
             utc: clock::Utc::default(),
@@ -139,14 +139,15 @@ pub struct Put {
     pub dropped: u32,
 }
 
-/// Publishes samples on one tag. Dropping it tells everybody that it is gone.
+/// Publishes samples on one tag. Dropping it tells everybody that it is gone, once what it published
+/// has been sent. It keeps its node open.
 pub struct Publisher {
     id: PublisherId,
     spec: PublisherSpec,
     format: Option<Format>,
     bytes_declared: bool,
     shared: Arc<PublisherShared>,
-    commands: Commands,
+    node: Node,
     ingress: Ingress<Port>,
     stamper: Stamper,
     utc: clock::Utc,
@@ -278,13 +279,13 @@ impl Publisher {
         if new_size {
             self.spec.size = size;
         }
-        self.commands.offer(Command::UpdatePublisher(self.id, self.spec.clone()));
+        self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()));
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.commands.send(Command::Unpublish(self.id));
+        self.node.commands().send(Command::Unpublish(self.id));
     }
 }
 

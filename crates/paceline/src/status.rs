@@ -41,8 +41,6 @@ pub struct PublisherStatus {
     pub rate_millihertz: u64,
     /// True if anybody wants it.
     pub matching: bool,
-    /// Samples that never reached a link or subscriber, by reason.
-    pub drops: Drops,
 }
 
 /// A subscription, as its node counts it.

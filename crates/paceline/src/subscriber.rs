@@ -3,7 +3,7 @@
 use crate::error::{RecvError, SubscribeError};
 use crate::node::Node;
 use crate::publisher::HERTZ_MAX;
-use crate::shell::engine::{Command, Commands};
+use crate::shell::engine::Command;
 use crate::shell::sink::Sink;
 use bytes::Bytes;
 use event_listener::Listener;
@@ -176,21 +176,21 @@ pub enum SubscriberEvent {
     Refused(PublisherId, Refusal),
 }
 
-/// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it.
+/// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it;
+/// until then it keeps its node open.
 pub struct Subscription {
     id: SubscriptionId,
     sink: Arc<Sink>,
-    commands: Commands,
+    node: Node,
 }
 
 impl Subscription {
     fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
         let sink = Arc::new(sink);
-        let commands = node.commands().clone();
         let (reply, answer) = std::sync::mpsc::channel();
-        commands.send(Command::Subscribe(sink.spec().clone(), sink.clone(), reply));
+        node.commands().send(Command::Subscribe(sink.spec().clone(), sink.clone(), reply));
         let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
-        Ok(Self { id, sink, commands })
+        Ok(Self { id, sink, node: node.clone() })
     }
 
     /// Who it is.
@@ -215,11 +215,12 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.sink.close();
-        self.commands.send(Command::Unsubscribe(self.id));
+        self.node.commands().send(Command::Unsubscribe(self.id));
     }
 }
 
-/// Receives samples through a bounded queue. Dropping it ends the subscription.
+/// Receives samples through a bounded queue. Dropping it ends the subscription; until then it keeps its
+/// node open.
 pub struct Subscriber {
     subscription: Subscription,
 }

@@ -2,7 +2,7 @@
 
 use super::LinkSpec;
 use crate::exit;
-use paceline::{Node, OpenError};
+use paceline::{Node, NodeBuilder, OpenError};
 use std::path::PathBuf;
 
 /// How a command opens its node.
@@ -27,6 +27,15 @@ pub(crate) struct NodeArgs {
 impl NodeArgs {
     /// Opens the node.
     pub(crate) fn open(&self) -> anyhow::Result<Node> {
+        self.builder()?.open().map_err(opening)
+    }
+
+    /// Opens the node of a command that looks and leaves: nobody comes to depend on it.
+    pub(crate) fn open_guest(&self) -> anyhow::Result<Node> {
+        self.builder()?.guest().open().map_err(opening)
+    }
+
+    fn builder(&self) -> anyhow::Result<NodeBuilder> {
         if self.link.len() > 2 {
             return Err(exit::usage(format!(
                 "--link: {} links given, a node takes at most 2; endpoints may share one link",
@@ -54,7 +63,7 @@ impl NodeArgs {
         for (number, link) in (1..).zip(&self.link) {
             builder = builder.link(link.config(number));
         }
-        builder.open().map_err(opening)
+        Ok(builder)
     }
 }
 

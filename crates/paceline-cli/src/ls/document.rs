@@ -42,8 +42,6 @@ pub(crate) struct Publisher {
     pub(crate) published: u64,
     pub(crate) rate_hz: f64,
     pub(crate) matching: bool,
-    #[serde(serialize_with = "drops_by_reason")]
-    pub(crate) dropped: Drops,
 }
 
 /// What was asked of the samples.
@@ -145,7 +143,6 @@ impl Publisher {
             published: publisher.published,
             rate_hz: hertz(publisher.rate_millihertz),
             matching: publisher.matching,
-            dropped: publisher.drops,
         }
     }
 }

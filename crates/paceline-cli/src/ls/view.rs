@@ -68,7 +68,6 @@ fn publishers(document: &Document) -> Table {
         ("Hz", Right),
         ("published", Right),
         ("wanted", Left),
-        ("dropped", Left),
     ]);
     for (node, publisher) in
         document.nodes.iter().flat_map(|node| node.publishers.iter().map(move |p| (node, p)))
@@ -83,7 +82,6 @@ fn publishers(document: &Document) -> Table {
             format!("{:.1}", publisher.rate_hz),
             publisher.published.to_string(),
             if publisher.matching { "yes" } else { "no" }.to_owned(),
-            show::drops(&publisher.dropped),
         ]);
     }
     table
@@ -222,8 +220,8 @@ operator  000000000000000b           0              1      0  0
 robot     0000000000000b0b           1              0      1  0
 
 PUBLISHERS
-tag           node   kind     encoding    declared    Hz  published  wanted  dropped
-robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes     0
+tag           node   kind     encoding    declared    Hz  published  wanted
+robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes
 
 SUBSCRIPTIONS
 pattern   node      asked            within  loss  proxy       Hz   oldest  late  dropped

@@ -5,19 +5,19 @@
 
 use super::clock;
 use super::engine::{Command, Commands};
+use super::handle::{LinkCommand, LinkHandle, LinkSnapshot};
 use super::port::{Announcements, RingEnd};
 use super::rx::{HopShared, LinkRx};
 use super::transport::{Sent, Transport};
 use super::wake::exact_timers;
-use bytes::Bytes;
-use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
+use paceline_proto::NodeId;
+use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{NodeId, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Frames per turn before the inputs are looked at again.
@@ -31,54 +31,6 @@ const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this many bits per second send each frame at once instead of batching it.
 const EXPRESS_BITS_MAX: u64 = 100_000_000;
-
-/// What the engine tells a link.
-pub(crate) enum LinkCommand {
-    /// A neighbour was found.
-    Found(NodeId),
-    /// A control message for a hop.
-    Control(NodeId, Bytes),
-    /// A new stream and the end of its ring.
-    Open(StreamIndex, StreamSpec, RingEnd),
-    /// A stream has another contract.
-    Update(StreamIndex, StreamSpec),
-    /// Tell the engine once nothing of a stream waits or is on its way any more.
-    Watch(StreamIndex),
-    /// A stream carries nothing any more.
-    Close(StreamIndex),
-    /// The transport was opened anew: this process is the host's node now.
-    Reopen(Box<Transport>),
-    /// The node closes.
-    Stop,
-}
-
-/// What a link shows of itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LinkSnapshot {
-    pub(crate) hops: Vec<(NodeId, bool)>,
-    pub(crate) least_round_trip: Option<Duration>,
-    pub(crate) frames: u64,
-    pub(crate) wire_bytes: u64,
-    pub(crate) streams: Vec<(StreamSpec, StreamCounters)>,
-}
-
-/// The engine's side of a link.
-pub(crate) struct LinkHandle {
-    commands: Sender<LinkCommand>,
-    has_commands: Arc<AtomicBool>,
-    pub(crate) announcements: Arc<Announcements>,
-    pub(crate) snapshot: Arc<Mutex<LinkSnapshot>>,
-}
-
-impl LinkHandle {
-    /// Tells the link something, and wakes it.
-    pub(crate) fn send(&self, command: LinkCommand) {
-        if self.commands.send(command).is_ok() {
-            self.has_commands.store(true, Ordering::Release);
-            self.announcements.waker.wake();
-        }
-    }
-}
 
 struct StreamEnd {
     ring: RingEnd,
@@ -105,7 +57,6 @@ struct Egress {
     next_beacon: Instant,
     next_snapshot: Instant,
     frame: FrameBuf,
-    dropped_by_transport: AtomicU64,
 }
 
 /// Starts the egress thread of a link.
@@ -140,7 +91,6 @@ pub(crate) fn start(
         next_beacon: Instant::ZERO,
         next_snapshot: Instant::ZERO,
         frame: FrameBuf::default(),
-        dropped_by_transport: AtomicU64::new(0),
     };
     let named = std::thread::Builder::new().name(format!("paceline-{name}"));
     let thread = named.spawn(move || {
@@ -200,6 +150,8 @@ impl Egress {
                     if let Some(slot) = self.streams.get_mut(index.0 as usize) {
                         *slot = None;
                     }
+                    // Whoever waited for room in it waits no more.
+                    self.announcements.room.notify(usize::MAX);
                 }
                 Ok(LinkCommand::Reopen(transport)) => {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
@@ -307,7 +259,8 @@ impl Egress {
         for _ in 0..FRAMES_PER_TURN {
             let Some(node) = self.link.poll_frame(now, &mut self.frame) else { return false };
             if self.transport.try_send(node, &mut self.frame) == Sent::Down {
-                self.dropped_by_transport.fetch_add(1, Ordering::Relaxed);
+                // The hop will find it lost, or go down.
+                tracing::debug!("a frame for {node} found no way");
             }
             // What had no room may have it now, and the next frame should be full.
             self.take_samples(now);

@@ -5,7 +5,7 @@ mod linger;
 mod status;
 
 use super::clock;
-use super::egress::{LinkCommand, LinkHandle};
+use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
 use super::rx::{LinkRx, RxSources};
 use super::scaling::ScalePool;
@@ -35,6 +35,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendErr
 pub(crate) const COMMANDS_MAX: usize = 8_192;
 /// How often rates are computed and the host's place is tried.
 const TICK: Duration = Duration::from_millis(250);
+
+/// How soon arriving streams are looked at again that were busy.
+const SETTLE_AGAIN: Duration = Duration::from_millis(2);
 
 /// What the engine is asked to do.
 pub(crate) enum Command {
@@ -99,6 +102,8 @@ pub(crate) struct Engine {
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
     pub(crate) closing: bool,
+    /// What was posted for arriving streams has not been applied yet.
+    pub(crate) unsettled: bool,
     pub(crate) pending: Vec<PendingStatus>,
     pub(crate) rates: Rates,
     pub(crate) next_tick: Instant,
@@ -109,7 +114,11 @@ impl Engine {
     pub(crate) fn run(mut self) {
         while !self.closing || !self.lingering.is_empty() {
             let now = clock::now();
-            let until = self.control.poll_timeout().min(self.next_tick).min(self.linger_until());
+            let mut until =
+                self.control.poll_timeout().min(self.next_tick).min(self.linger_until());
+            if self.unsettled {
+                until = until.min(now + SETTLE_AGAIN);
+            }
             let command = self.inbox.recv_timeout(until.since(now).into());
             let now = clock::now();
             match command {
@@ -127,6 +136,9 @@ impl Engine {
             self.control.handle_timeout(now);
             self.drain(now);
             self.stop_lingering(now);
+            if self.unsettled {
+                self.unsettled = !self.sources.try_settle(now);
+            }
             if now >= self.next_tick {
                 self.next_tick = now + TICK;
                 self.tick(now);
@@ -140,6 +152,8 @@ impl Engine {
             Command::Publish(spec, shared, reply) => {
                 let id = self.control.publish(now, spec);
                 self.publishers.insert(id, shared);
+                // What is on this node is joined before the caller goes on.
+                self.drain(now);
                 let _ = reply.send(id);
             }
             Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
@@ -148,6 +162,7 @@ impl Engine {
             Command::Subscribe(spec, sink, reply) => {
                 let id = self.control.subscribe(now, spec);
                 self.sinks.insert(id, sink);
+                self.drain(now);
                 let _ = reply.send(id);
             }
             Command::Unsubscribe(id) => {

@@ -15,11 +15,12 @@ pub(crate) struct Host {
     dir: PathBuf,
     lock: File,
     listens: bool,
+    guest: bool,
 }
 
 impl Host {
-    /// Opens the folder, and takes the host's place if it is free.
-    pub(crate) fn join(dir: PathBuf) -> Result<Self, OpenError> {
+    /// Opens the folder, and takes the host's place if it is free; a guest never takes it.
+    pub(crate) fn join(dir: PathBuf, guest: bool) -> Result<Self, OpenError> {
         let refuse = |source: std::io::Error| OpenError::RuntimeDir { path: dir.clone(), source };
         if dir.as_os_str().len() > PATH_BYTES_MAX {
             let what = format!("path longer than {PATH_BYTES_MAX} bytes");
@@ -36,7 +37,7 @@ impl Host {
             .write(true)
             .open(dir.join("node.lock"))
             .map_err(refuse)?;
-        let mut host = Self { dir, lock, listens: false };
+        let mut host = Self { dir, lock, listens: false, guest };
         host.try_take_over();
         Ok(host)
     }
@@ -51,7 +52,10 @@ impl Host {
     /// The lock belongs to the open file: the kernel gives it back when its process ends, however it
     /// ends.
     pub(crate) fn try_take_over(&mut self) -> bool {
-        if !self.listens && flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if !self.listens
+            && !self.guest
+            && flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
             // What the last host left would keep us from listening.
             let _ = std::fs::remove_file(self.socket());
             self.listens = true;
@@ -90,11 +94,13 @@ mod tests {
     #[test]
     fn the_second_attaches_and_takes_over_when_the_first_is_gone() {
         let dir = std::env::temp_dir().join(format!("pl-host-{}", std::process::id()));
-        let first = Host::join(dir.clone()).unwrap();
-        let mut second = Host::join(dir.clone()).unwrap();
+        let first = Host::join(dir.clone(), false).unwrap();
+        let mut second = Host::join(dir.clone(), false).unwrap();
         assert!(first.listens());
         assert!(!second.listens() && !second.try_take_over());
+        let mut guest = Host::join(dir.clone(), true).unwrap();
         drop(first);
+        assert!(!guest.try_take_over());
         assert!(second.try_take_over() && second.listens());
         drop(second);
         std::fs::remove_dir_all(dir).unwrap();
@@ -102,9 +108,10 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_is_named() {
-        let err = Host::join(PathBuf::from("/proc/nowhere")).unwrap_err().to_string();
+        let err = Host::join(PathBuf::from("/proc/nowhere"), false).unwrap_err().to_string();
         assert!(err.contains("/proc/nowhere") && err.contains("PACELINE_RUNTIME_DIR"), "{err}");
-        let long = Host::join(PathBuf::from(format!("/tmp/{}", "x".repeat(120)))).unwrap_err();
+        let long =
+            Host::join(PathBuf::from(format!("/tmp/{}", "x".repeat(120))), false).unwrap_err();
         assert!(long.to_string().contains("longer than"), "{long}");
     }
 }

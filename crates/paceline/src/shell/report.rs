@@ -121,7 +121,6 @@ fn put_publisher(row: &PublisherStatus, out: &mut Vec<u8>) {
     out.put_varint(row.published);
     out.put_varint(row.rate_millihertz);
     out.put_flag(row.matching);
-    put_drops(&row.drops, out);
 }
 
 fn read_publisher(r: &mut Reader) -> Result<PublisherStatus, WireError> {
@@ -134,7 +133,6 @@ fn read_publisher(r: &mut Reader) -> Result<PublisherStatus, WireError> {
         published: r.varint("published")?,
         rate_millihertz: r.varint("rate")?,
         matching: r.flag("matching")?,
-        drops: read_drops(r)?,
     })
 }
 

@@ -115,9 +115,16 @@ pub(crate) struct RxSources {
 }
 
 impl RxSources {
-    /// Applies what was posted, now: there may be no frame for long.
-    pub(crate) fn settle(&self, now: Instant) {
-        lock(&self.sources).settle(now, &self.changes, &self.drops);
+    /// Applies what was posted, since there may be no frame for long; false if a frame is being handed
+    /// over just now. It never waits: a subscriber's callback may be waiting for the engine.
+    pub(crate) fn try_settle(&self, now: Instant) -> bool {
+        match self.sources.try_lock() {
+            Ok(mut sources) => {
+                sources.settle(now, &self.changes, &self.drops);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     fn hand_over(&self, now: Instant, received: impl Iterator<Item = Received>) {

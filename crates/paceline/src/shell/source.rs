@@ -2,7 +2,6 @@
 
 use super::mailbox::Mailbox;
 use super::port::Port;
-use super::sink::AtomicDrops;
 use event_listener::Event;
 use paceline_proto::control::OutputPlan;
 use paceline_proto::ingress::Ingress;
@@ -54,5 +53,4 @@ pub(crate) struct PublisherShared {
     pub(crate) change: Event,
     pub(crate) closed: AtomicBool,
     pub(crate) published: AtomicU64,
-    pub(crate) drops: AtomicDrops,
 }

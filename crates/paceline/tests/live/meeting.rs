@@ -31,6 +31,35 @@ fn two_processes_of_a_host_meet_without_configuration() {
 }
 
 #[test]
+fn within_a_node_nothing_needs_to_be_waited_for() {
+    let node = HostDir::new("alone").open("alone");
+    for _ in 0..20 {
+        let mut publisher = node.publisher("a").unwrap().declare().unwrap();
+        let mut subscriber = node.subscriber("a").unwrap().declare().unwrap();
+        assert!(publisher.matching());
+        assert_eq!(publisher.put("first").unwrap().taken, 1);
+        assert_eq!(&subscriber.recv_timeout(SOON).unwrap().payload[..], b"first");
+    }
+}
+
+#[test]
+fn publishers_and_subscriptions_keep_their_node_open() {
+    let host = HostDir::new("kept");
+    let mut publisher = host.open("kept").publisher("a").unwrap().declare().unwrap();
+    let heard = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = heard.clone();
+    let subscription = host.open("other").subscriber("a").unwrap().callback(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    });
+    let subscription = subscription.unwrap();
+    assert!(publisher.wait_matching(SOON));
+    publisher.put("x").unwrap();
+    wait_until("it is heard", || heard.load(std::sync::atomic::Ordering::Relaxed) == 1);
+    drop(subscription);
+    wait_until("nobody wants it any more", || !publisher.matching());
+}
+
+#[test]
 fn a_host_has_many_processes_and_every_one_hears_every_other() {
     let host = HostDir::new("many");
     let nodes: Vec<Node> = (0..5).map(|n| host.open(&format!("n{n}"))).collect();

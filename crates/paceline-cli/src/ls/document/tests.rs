@@ -22,7 +22,6 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         published: 300,
         rate_millihertz: 30_000,
         matching: true,
-        drops: Drops::default(),
     };
     let stream = StreamStatus {
         publisher,
@@ -90,7 +89,6 @@ fn expected_robot() -> serde_json::Value {
             "published": 300,
             "rate_hz": 30.0,
             "matching": true,
-            "dropped": {},
         }],
         "subscriptions": [],
         "links": [{

@@ -1,7 +1,7 @@
 //! Installing what `Control` decided: rings for streams, subscribers for deliveries, scalers between.
 
 use super::super::clock;
-use super::super::egress::LinkCommand;
+use super::super::handle::LinkCommand;
 use super::super::port::{LocalPort, Port, ring};
 use super::super::rx::RxChange;
 use super::super::scaling::{SLOTS_MAX, ScalePort, ScaleTask};
@@ -89,7 +89,7 @@ impl Engine {
         } else {
             let installation = wanted.then_some(installation);
             self.sources.changes.post(RxChange { source, installation });
-            self.sources.settle(clock::now());
+            self.unsettled = !self.sources.try_settle(clock::now());
         }
         if wanted {
             self.outgoing.insert(source, outgoing);

@@ -3,13 +3,14 @@
 //! The news would overtake the samples, since control goes first, and nodes on the way would have
 //! closed the streams that the last samples arrive on.
 
-use super::super::egress::LinkCommand;
+use super::super::handle::LinkCommand;
 use super::Engine;
 use paceline_proto::control::SourceKey;
 use paceline_proto::{Form, PublisherId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// No longer than this, whatever still waits.
 const LINGER_MAX: Duration = Duration::from_millis(500);
@@ -59,7 +60,10 @@ impl Engine {
             self.lingering.remove(&id);
             self.control.unpublish(now, id);
             self.drain(now);
-            self.publishers.remove(&id);
+            if let Some(shared) = self.publishers.remove(&id) {
+                shared.closed.store(true, Ordering::Release);
+                shared.change.notify(usize::MAX);
+            }
         }
     }
 

@@ -80,7 +80,6 @@ impl Engine {
                 published: shared.map_or(0, |s| s.published.load(Ordering::Relaxed)),
                 rate_millihertz: self.rates.published.get(id).map_or(0, |(_, rate)| *rate),
                 matching: shared.is_some_and(|s| s.matching.load(Ordering::Relaxed)),
-                drops: shared.map(|s| s.drops.load()).unwrap_or_default(),
             }
         });
         NodeStatus {

@@ -1,0 +1,60 @@
+//! The engine's side of a link: what it tells the egress thread, and what that shows.
+
+use super::port::{Announcements, RingEnd};
+use super::transport::Transport;
+use bytes::Bytes;
+use paceline_proto::link::StreamSpec;
+use paceline_proto::{NodeId, StreamCounters};
+use paceline_sched::Duration;
+use paceline_sched::discipline::StreamIndex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+
+/// What the engine tells a link.
+pub(crate) enum LinkCommand {
+    /// A neighbour was found.
+    Found(NodeId),
+    /// A control message for a hop.
+    Control(NodeId, Bytes),
+    /// A new stream and the end of its ring.
+    Open(StreamIndex, StreamSpec, RingEnd),
+    /// A stream has another contract.
+    Update(StreamIndex, StreamSpec),
+    /// Tell the engine once nothing of a stream waits or is on its way any more.
+    Watch(StreamIndex),
+    /// A stream carries nothing any more.
+    Close(StreamIndex),
+    /// The transport was opened anew: this process is the host's node now.
+    Reopen(Box<Transport>),
+    /// The node closes.
+    Stop,
+}
+
+/// What a link shows of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LinkSnapshot {
+    pub(crate) hops: Vec<(NodeId, bool)>,
+    pub(crate) least_round_trip: Option<Duration>,
+    pub(crate) frames: u64,
+    pub(crate) wire_bytes: u64,
+    pub(crate) streams: Vec<(StreamSpec, StreamCounters)>,
+}
+
+/// The engine's side of a link.
+pub(crate) struct LinkHandle {
+    pub(super) commands: Sender<LinkCommand>,
+    pub(super) has_commands: Arc<AtomicBool>,
+    pub(crate) announcements: Arc<Announcements>,
+    pub(crate) snapshot: Arc<Mutex<LinkSnapshot>>,
+}
+
+impl LinkHandle {
+    /// Tells the link something, and wakes it.
+    pub(crate) fn send(&self, command: LinkCommand) {
+        if self.commands.send(command).is_ok() {
+            self.has_commands.store(true, Ordering::Release);
+            self.announcements.waker.wake();
+        }
+    }
+}
