@@ -80,6 +80,9 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     if let Some(bytes) = origin.bytes_max {
         builder = builder.bytes_max(bytes);
     }
+    if let Some(loss) = args.loss {
+        builder = builder.loss(loss.x(), loss.y())?;
+    }
     if args.late {
         builder = builder.late(paceline::Late::Send);
     }

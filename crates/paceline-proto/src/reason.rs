@@ -137,3 +137,16 @@ pub struct StreamCounters {
     /// Samples dropped, by reason.
     pub drops: Drops,
 }
+
+impl StreamCounters {
+    /// Adds another stream's counters to these.
+    pub fn merge(&mut self, other: &Self) {
+        let Self { offered, sent, bytes, late, violations, drops } = other;
+        self.offered += offered;
+        self.sent += sent;
+        self.bytes += bytes;
+        self.late += late;
+        self.violations += violations;
+        self.drops.merge(drops);
+    }
+}

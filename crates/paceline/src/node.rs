@@ -20,6 +20,7 @@ use paceline_proto::link::{LinkSpec, STREAMS_MAX};
 use paceline_proto::{NodeId, Pattern, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -236,9 +237,13 @@ fn open_link(
 
 /// An endpoint that only this host can reach, or one that is encrypted.
 fn is_safe(endpoint: &str) -> bool {
-    let Some((protocol, address)) = endpoint.split_once('/') else { return false };
-    let local = ["127.", "[::1]", "localhost"].iter().any(|host| address.starts_with(host));
-    local || matches!(protocol, "unixsock-stream" | "tls" | "quic")
+    let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
+    let address = rest.split(['?', '#']).next().unwrap_or_default();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+        || matches!(protocol, "unixsock-stream" | "tls")
 }
 
 fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
@@ -278,4 +283,38 @@ fn default_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = if host.trim().is_empty() { "node" } else { host.trim() };
     format!("{host}-{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_host_or_tls_is_safe_to_listen_on() {
+        for safe in [
+            "tcp/127.0.0.1:7600",
+            "udp/[::1]:7600",
+            "tcp/localhost:7600#so_sndbuf=65536",
+            "tls/0.0.0.0:7600",
+            "unixsock-stream//run/a.sock",
+        ] {
+            assert!(is_safe(safe), "{safe}");
+        }
+        for open in [
+            "tcp/0.0.0.0:7600",
+            "tcp/[::]:7600",
+            "tcp/localhost.example:7600",
+            "tcp/127.example:7600",
+            "udp/10.0.0.1:7600",
+            "nonsense",
+        ] {
+            assert!(!is_safe(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn places_in_foreign_sources_are_left_out_of_errors() {
+        assert_eq!(without_place("in use at /src/lib.rs:3. at /src/b.rs:9."), "in use");
+        assert_eq!(without_place("in use"), "in use");
+    }
 }

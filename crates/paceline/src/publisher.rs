@@ -13,7 +13,7 @@ use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_proto::{Encoding, Kind, PublisherId, Sample, Size, Tag};
-use paceline_sched::{ContractError, Late};
+use paceline_sched::{ContractError, Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ impl<'a> PublisherBuilder<'a> {
             encoding: Encoding::Bytes,
             period: None,
             late: Late::Drop,
+            loss: None,
             size: None,
             bytes_max: None,
         };
@@ -82,6 +83,16 @@ impl<'a> PublisherBuilder<'a> {
     pub const fn late(mut self, late: Late) -> Self {
         self.spec.late = late;
         self
+    }
+
+    /// Of each window of `y` samples at most `x` may miss, for subscribers that state a delay bound and
+    /// no loss tolerance of their own; none may if not said.
+    ///
+    /// # Errors
+    /// [`PublishError::Contract`].
+    pub fn loss(mut self, x: u32, y: u32) -> Result<Self, PublishError> {
+        self.spec.loss = Some(LossTolerance::new(x, y)?);
+        Ok(self)
     }
 
     /// The size of its pictures; read from the first one if not said.

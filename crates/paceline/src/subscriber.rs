@@ -6,7 +6,7 @@ use crate::publisher::HERTZ_MAX;
 use crate::shell::engine::Command;
 use crate::shell::sink::Sink;
 use bytes::Bytes;
-use event_listener::Listener;
+use event_listener::{EventListener, Listener};
 use paceline_proto::control::{Refusal, SubscriptionSpec};
 use paceline_proto::{
     Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
@@ -219,6 +219,12 @@ impl Drop for Subscription {
     }
 }
 
+/// What a subscriber finds when it looks.
+enum Next {
+    Sample(Delivery),
+    Wait(EventListener),
+}
+
 /// Receives samples through a bounded queue. Dropping it ends the subscription; until then it keeps its
 /// node open.
 pub struct Subscriber {
@@ -249,23 +255,31 @@ impl Subscriber {
     }
 
     fn wait(&self, until: Option<Instant>) -> Result<Delivery, RecvError> {
-        let sink = &self.subscription.sink;
         loop {
-            if let Some(delivery) = sink.pop() {
-                return Ok(delivery);
+            match (self.next()?, until) {
+                (Next::Sample(delivery), _) => return Ok(delivery),
+                (Next::Wait(arrival), None) => arrival.wait(),
+                (Next::Wait(arrival), Some(until)) => {
+                    if arrival.wait_deadline(until).is_none() {
+                        return self.subscription.sink.pop().ok_or(RecvError::Timeout);
+                    }
+                }
             }
-            let arrival = sink.arrival.listen();
-            if let Some(delivery) = sink.pop() {
-                return Ok(delivery);
-            }
-            if sink.is_closed() {
-                return Err(RecvError::Closed);
-            }
-            match until {
-                None => arrival.wait(),
-                Some(until) if arrival.wait_deadline(until).is_some() => {}
-                Some(_) => return sink.pop().ok_or(RecvError::Timeout),
-            }
+        }
+    }
+
+    /// The next sample, or what to wait for.
+    fn next(&self) -> Result<Next, RecvError> {
+        let sink = &self.subscription.sink;
+        if let Some(delivery) = sink.pop() {
+            return Ok(Next::Sample(delivery));
+        }
+        let arrival = sink.arrival.listen();
+        // One may have come before we listened.
+        match sink.pop() {
+            Some(delivery) => Ok(Next::Sample(delivery)),
+            None if sink.is_closed() => Err(RecvError::Closed),
+            None => Ok(Next::Wait(arrival)),
         }
     }
 
@@ -280,19 +294,11 @@ impl Subscriber {
     /// # Errors
     /// [`RecvError::Closed`].
     pub async fn recv_async(&mut self) -> Result<Delivery, RecvError> {
-        let sink = &self.subscription.sink;
         loop {
-            if let Some(delivery) = sink.pop() {
-                return Ok(delivery);
+            match self.next()? {
+                Next::Sample(delivery) => return Ok(delivery),
+                Next::Wait(arrival) => arrival.await,
             }
-            let arrival = sink.arrival.listen();
-            if let Some(delivery) = sink.pop() {
-                return Ok(delivery);
-            }
-            if sink.is_closed() {
-                return Err(RecvError::Closed);
-            }
-            arrival.await;
         }
     }
 

@@ -2,8 +2,7 @@
 
 use crate::args::{self, CardSpec, NodeArgs};
 use clap::ArgGroup;
-use paceline::{Kind, Tag};
-use std::convert::Infallible;
+use paceline::{Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ const AFTER: &str = "\
 .mjpeg and .mjpg files are published picture by picture, 30 a second if not said; .y4m files as raw \
 I420 pictures at their own rate. Other files and standard input are published line by line as text, \
 or in pieces of --chunk bytes; without --hz or --period as fast as they come.
-Loss tolerance and delay bounds belong to subscribers: each states its own (paceline sub --loss \
---within).";
+Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
+for those that state none of their own.";
 
 /// `paceline pub`.
 #[derive(Debug, clap::Args)]
@@ -68,9 +67,9 @@ pub(crate) struct PubArgs {
     /// Prints one line of JSON a second
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only to say where it belongs
-    #[arg(long, value_name = "X/Y", hide = true, value_parser = loss)]
-    pub(crate) loss: Option<Infallible>,
+    /// Of each Y samples X may miss, for subscribers that state --within and no --loss of their own
+    #[arg(long, value_name = "X/Y")]
+    pub(crate) loss: Option<LossTolerance>,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
 }
@@ -100,11 +99,4 @@ fn encoding(text: &str) -> Result<String, String> {
             Err(format!("has {bytes} bytes, must have from 1 to 255; application/json is one"))
         }
     }
-}
-
-fn loss(text: &str) -> Result<Infallible, String> {
-    Err(format!(
-        "a publisher has no loss tolerance, each subscriber states its own; give --loss {text} to \
-         paceline sub"
-    ))
 }

@@ -32,7 +32,7 @@ const CASES: &[Case] = &[
     (&["pub", "a", "-", "--file", "x"], 2, &["cannot be used with"]),
     (&["pub", "a", "-", "--hz", "0"], 2, &["--hz", "from 0.001"]),
     (&["pub", "a", "-", "--period", "0"], 2, &["--period", "(ms)"]),
-    (&["pub", "a", "-", "--loss", "1/10"], 2, &["each subscriber states its own", "paceline sub"]),
+    (&["pub", "a", "-", "--loss", "3/2"], 2, &["--loss", "3/2", "x must be from 0 to y"]),
     (&["pub", "a", "-", "--loop"], 2, &["--loop", "give --file FILE"]),
     (&["pub", "a", "--test-card", "320x240@0"], 2, &["--test-card", "rate '0'", "640x480@30"]),
     (&["pub", "a", "--test-card", "8x8@30"], 2, &["--test-card", "size 8x8 is below 160x120"]),

@@ -224,7 +224,7 @@ impl<'a> Round<'a> {
     fn charge_of(&self, pair: &Pair<'_>) -> Option<Charge<'a>> {
         let hop = self.hop(pair).filter(|hop| hop.capacity.is_some())?;
         let ledger = self.ledgers.get(hop.link_name.as_str())?;
-        let asked = tolerance(pair.request)?;
+        let asked = tolerance(pair.request, pair.spec)?;
         let stream = (pair.source(), pair.target(), pair.leaving());
         let before = ledger.streams.get(&stream).copied();
         let loss = before.map_or(asked, |before| before.strictest(asked));

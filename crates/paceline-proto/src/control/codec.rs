@@ -20,6 +20,7 @@ const HAS_PERIOD: u8 = 1;
 const HAS_SIZE: u8 = 1 << 1;
 const HAS_BYTES_MAX: u8 = 1 << 2;
 const LATE_SEND: u8 = 1 << 3;
+const HAS_LOSS: u8 = 1 << 4;
 
 // The same of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -110,6 +111,11 @@ fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
     }
 }
 
+fn put_loss(out: &mut Vec<u8>, loss: LossTolerance) {
+    out.put_varint(u64::from(loss.x()));
+    out.put_varint(u64::from(loss.y()));
+}
+
 fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
     match (reader.varint32("loss")?, reader.varint32("loss")?) {
         (0, 0) => Ok(LossTolerance::EDF),
@@ -122,7 +128,8 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         bit(spec.period.is_some(), HAS_PERIOD)
             | bit(spec.late == Late::Send, LATE_SEND)
             | bit(spec.size.is_some(), HAS_SIZE)
-            | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX),
+            | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX)
+            | bit(spec.loss.is_some(), HAS_LOSS),
     );
     out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
@@ -136,10 +143,13 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     if let Some(bytes) = spec.bytes_max {
         out.put_varint(bytes);
     }
+    if let Some(loss) = spec.loss {
+        put_loss(out, loss);
+    }
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX;
+    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS;
     let flags = read_flags(reader, known, "publisher flags")?;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
@@ -150,6 +160,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         late: if flags & LATE_SEND != 0 { Late::Send } else { Late::Drop },
         size: optional(flags & HAS_SIZE != 0, || read_size(reader))?,
         bytes_max: optional(flags & HAS_BYTES_MAX != 0, || reader.varint("bytes"))?,
+        loss: optional(flags & HAS_LOSS != 0, || read_loss(reader))?,
     })
 }
 
@@ -170,8 +181,7 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         out.put_varint(within.as_nanos());
     }
     if let Some(loss) = spec.loss {
-        out.put_varint(u64::from(loss.x()));
-        out.put_varint(u64::from(loss.y()));
+        put_loss(out, loss);
     }
 }
 

@@ -26,17 +26,27 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// What `spec` asks for from the link of hop `hop` of `hops`; `None` for best effort.
-    pub(crate) fn new(spec: &SubscriptionSpec, hop: usize, hops: usize) -> Option<Self> {
-        let loss = tolerance(spec)?;
+    /// What `spec` asks for of `publisher` from the link of hop `hop` of `hops`; `None` for best effort.
+    pub(crate) fn new(
+        spec: &SubscriptionSpec,
+        publisher: &PublisherSpec,
+        hop: usize,
+        hops: usize,
+    ) -> Option<Self> {
+        let loss = tolerance(spec, publisher)?;
         Some(Self { within: spec.within, loss, hop: hop as u64, hops: hops.max(1) as u64 })
     }
 }
 
 /// The loss tolerance of a subscription with a contract; `None` for best effort. A delay bound alone
-/// allows no loss, and the tolerance of another subscription must not weaken that.
-pub(crate) fn tolerance(spec: &SubscriptionSpec) -> Option<LossTolerance> {
-    spec.loss.or_else(|| spec.within.map(|_| LossTolerance::NONE))
+/// allows the loss that the publisher declared, else none, and the tolerance of another subscription
+/// must not weaken that.
+pub(crate) fn tolerance(
+    spec: &SubscriptionSpec,
+    publisher: &PublisherSpec,
+) -> Option<LossTolerance> {
+    let declared = publisher.loss.unwrap_or(LossTolerance::NONE);
+    spec.loss.or_else(|| spec.within.map(|_| declared))
 }
 
 /// A contract, and the part of the delay bound that earlier hops may use.
@@ -103,9 +113,10 @@ pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::Proxy;
     use crate::form::{Rate, Size};
     use crate::sample::{Encoding, Kind};
-    use crate::tag::Tag;
+    use crate::tag::{Pattern, Tag};
     use core::num::NonZeroU32;
     use paceline_sched::Late;
 
@@ -116,6 +127,7 @@ mod tests {
             encoding: Encoding::Jpeg,
             period: Some(Duration::from_millis(40)),
             late: Late::Drop,
+            loss: None,
             size: Some(Size { width: 640, height: 480 }),
             bytes_max: Some(10_900),
         }
@@ -140,6 +152,22 @@ mod tests {
         assert_eq!(got.contract.loss, LossTolerance::NONE);
         let short = promise(&camera(), Form::FULL, &[within(6, 1, 1)]).unwrap();
         assert_eq!(short.contract.deadline, Duration::from_micros(5_400));
+    }
+
+    #[test]
+    fn what_a_publisher_declares_holds_for_those_who_bound_the_delay_and_state_no_loss() {
+        let ask = |within: Option<u64>, loss| SubscriptionSpec {
+            pattern: Pattern::new("camera").unwrap(),
+            form: Form::FULL,
+            within: within.map(Duration::from_millis),
+            loss,
+            proxy: Proxy::Publisher,
+        };
+        let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
+        assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));
+        assert_eq!(tolerance(&ask(Some(60), None), &camera()), Some(LossTolerance::NONE));
+        assert_eq!(tolerance(&ask(Some(60), Some(loss(1, 9))), &declares), Some(loss(1, 9)));
+        assert_eq!(tolerance(&ask(None, None), &declares), None, "still best effort");
     }
 
     #[test]

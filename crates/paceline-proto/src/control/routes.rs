@@ -59,7 +59,7 @@ impl Pair<'_> {
     }
 
     fn ask(&self) -> Option<Ask> {
-        Ask::new(self.request, self.place.index + 1, self.place.hops)
+        Ask::new(self.request, self.spec, self.place.index + 1, self.place.hops)
     }
 }
 

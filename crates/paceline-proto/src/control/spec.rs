@@ -19,6 +19,8 @@ pub struct PublisherSpec {
     pub period: Option<Duration>,
     /// What becomes of a sample that can no longer arrive in time.
     pub late: Late,
+    /// The loss that subscriptions with a delay bound bear if they state none; none if not declared.
+    pub loss: Option<LossTolerance>,
     /// The size of its pictures, if it has any and it is known.
     pub size: Option<Size>,
     /// The largest sample's payload in bytes, declared or observed.

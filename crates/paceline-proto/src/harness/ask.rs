@@ -21,6 +21,7 @@ pub fn data(tag: &str) -> PublisherSpec {
         encoding: Encoding::Bytes,
         period: None,
         late: Late::Send,
+        loss: None,
         size: None,
         bytes_max: None,
     }

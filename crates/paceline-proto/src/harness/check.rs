@@ -1,6 +1,5 @@
 //! What holds in every world at any time.
 
-use super::install::add_counters;
 use super::node::{Node, StreamKey};
 use super::wire::Wire;
 use super::world::World;
@@ -58,11 +57,11 @@ fn sent_to(sender: &Node, receiver: &Node) -> BTreeMap<StreamKey, StreamCounters
     for end in &sender.links {
         for (_, spec, counters, _) in end.link.streams() {
             let key = (spec.hop, spec.publisher, spec.form);
-            add_counters(sums.entry(key).or_default(), &counters);
+            sums.entry(key).or_default().merge(&counters);
         }
     }
     for (key, counters) in &sender.closed {
-        add_counters(sums.entry(*key).or_default(), counters);
+        sums.entry(*key).or_default().merge(counters);
     }
     sums.retain(|(hop, _, _), _| *hop == receiver.id);
     sums

@@ -4,34 +4,12 @@ use super::node::{Node, Source};
 use super::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
 use crate::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use crate::form::Form;
-use crate::ids::NodeId;
 use crate::ingress::{Ingress, Output, OutputKey};
 use crate::link::StreamSpec;
-use crate::reason::{DropReason, StreamCounters};
+use crate::reason::DropReason;
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::sync::Arc;
-
-/// Adds what happened to a stream to what happened to those before it.
-pub(super) fn add_counters(sum: &mut StreamCounters, more: &StreamCounters) {
-    sum.offered += more.offered;
-    sum.sent += more.sent;
-    sum.bytes += more.bytes;
-    sum.late += more.late;
-    sum.violations += more.violations;
-    sum.drops.merge(&more.drops);
-}
-
-fn stream_spec(source: SourceKey, hop: NodeId, plan: &OutputPlan) -> StreamSpec {
-    StreamSpec {
-        hop,
-        publisher: source.publisher,
-        form: plan.form,
-        kind: plan.kind,
-        contract: plan.contract,
-        upstream: plan.upstream,
-    }
-}
 
 impl Node {
     /// Makes `plans` the outputs of a source.
@@ -87,7 +65,7 @@ impl Node {
         match way {
             Some(Way::Stream(link, index)) => {
                 let Target::Hop(hop) = plan.target else { return };
-                let spec = stream_spec(source, hop, plan);
+                let spec = StreamSpec::of(source.publisher, hop, plan);
                 let Some(end) = self.links.get_mut(*link) else { return };
                 if end.link.streams().any(|(at, old, _, _)| at == *index && *old != spec) {
                     end.link.update_stream(now, *index, spec);
@@ -114,7 +92,7 @@ impl Node {
                 let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
                 let end = self.links.get_mut(link)?;
                 let index = end.free_index();
-                if !end.link.open_stream(index, stream_spec(source, hop, plan)) {
+                if !end.link.open_stream(index, StreamSpec::of(source.publisher, hop, plan)) {
                     return None;
                 }
                 end.rings.insert(index, Ring::default());
@@ -164,6 +142,6 @@ impl Node {
         assert_eq!(counters.offered, ring.pushed + ring.lost, "{}: {index:?}", self.name);
         assert_eq!(counters.offered, counters.sent + counters.drops.total(), "{}", self.name);
         let sum = self.closed.entry((hop, source.publisher, key.form)).or_default();
-        add_counters(sum, &counters);
+        sum.merge(&counters);
     }
 }

@@ -1,6 +1,5 @@
 //! Looking at a world.
 
-use super::install::add_counters;
 use super::net::{NodeIx, Pub, Sub};
 use super::node::Node;
 use super::sink::{Delivered, Sink};
@@ -104,12 +103,12 @@ impl World {
         let (hop, id, node) = (self.node(to).id, self.id(publisher), self.node(from));
         let mut sum = StreamCounters::default();
         for (_, _, counters) in node.open_streams().filter(|(h, p, _)| *h == hop && *p == id) {
-            add_counters(&mut sum, &counters);
+            sum.merge(&counters);
         }
         for ((_, _, _), counters) in
             node.closed.iter().filter(|((h, p, _), _)| *h == hop && *p == id)
         {
-            add_counters(&mut sum, counters);
+            sum.merge(counters);
         }
         sum
     }

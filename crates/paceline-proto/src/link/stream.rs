@@ -1,5 +1,6 @@
 //! A stream's queue on a link.
 
+use crate::control::OutputPlan;
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::{DropReason, StreamCounters};
@@ -30,6 +31,15 @@ pub struct StreamSpec {
     pub contract: Option<Contract>,
     /// The part of the delay bound that belongs to what lies before this link.
     pub upstream: Duration,
+}
+
+impl StreamSpec {
+    /// The stream that `plan` asks for towards `hop`.
+    #[must_use]
+    pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
+        let OutputPlan { form, kind, contract, upstream, .. } = plan;
+        Self { hop, publisher, form: *form, kind: *kind, contract: *contract, upstream: *upstream }
+    }
 }
 
 /// The state of one stream.

@@ -229,6 +229,7 @@ pub(crate) fn camera(tag: &str) -> PublisherSpec {
         encoding: Encoding::Jpeg,
         period: Some(Duration::from_millis(40)),
         late: Late::Drop,
+        loss: None,
         size: Some(Size { width: 640, height: 480 }),
         bytes_max: Some(10_900),
     }

@@ -33,7 +33,7 @@ impl Counts {
             let key = (me, stream.hop, stream.publisher, stream.form, stream.contracted);
             let (open, sum) = now.entry(key).or_default();
             *open += 1;
-            add(sum, &stream.counters);
+            sum.merge(&stream.counters);
         }
         self.0.iter_mut().filter(|(key, _)| key.0 == me).for_each(|(_, seen)| seen.open = 0);
         for (key, (open, counters)) in now {
@@ -41,7 +41,7 @@ impl Counts {
             seen.open = open;
             let before = std::mem::replace(&mut seen.last, counters);
             if counters.offered < before.offered {
-                add(&mut seen.closed, &before);
+                seen.closed.merge(&before);
             }
         }
     }
@@ -50,8 +50,8 @@ impl Counts {
     pub(crate) fn sum(&self, from: NodeId, hop: NodeId, publisher: PublisherId) -> StreamCounters {
         let mut sum = StreamCounters::default();
         for seen in self.between(from, hop, publisher) {
-            add(&mut sum, &seen.closed);
-            add(&mut sum, &seen.last);
+            sum.merge(&seen.closed);
+            sum.merge(&seen.last);
         }
         sum
     }
@@ -71,13 +71,4 @@ impl Counts {
         let fits = move |key: &Key| (key.0, key.1, key.2) == wanted;
         self.0.iter().filter(move |(key, _)| fits(key)).map(|(_, seen)| seen)
     }
-}
-
-fn add(sum: &mut StreamCounters, more: &StreamCounters) {
-    sum.offered += more.offered;
-    sum.sent += more.sent;
-    sum.bytes += more.bytes;
-    sum.late += more.late;
-    sum.violations += more.violations;
-    sum.drops.merge(&more.drops);
 }

@@ -49,14 +49,16 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let tag = "[a-zö]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap());
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
-    let rest = (option::of(duration()), option::of(size()), option::of(any::<u64>()));
+    let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
+    let rest = (option::of(duration()), option::of(size()), option::of(any::<u64>()), loss);
     (tag, kind, encoding(), late, rest).prop_map(
-        |(tag, kind, encoding, late, (period, size, bytes_max))| PublisherSpec {
+        |(tag, kind, encoding, late, (period, size, bytes_max, loss))| PublisherSpec {
             tag,
             kind,
             encoding,
             period,
             late,
+            loss,
             size,
             bytes_max,
         },
@@ -236,6 +238,7 @@ fn a_message_costs_few_bytes() {
         encoding: Encoding::Jpeg,
         period: Some(Duration::from_nanos(33_333_333)),
         late: Late::Drop,
+        loss: None,
         size: Some(Size { width: 1_920, height: 1_080 }),
         bytes_max: Some(200_000),
     };

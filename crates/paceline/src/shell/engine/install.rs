@@ -165,13 +165,17 @@ impl Engine {
             return None;
         };
         let (port, end) = ring(index, link.handle.announcements.clone());
-        link.handle.send(LinkCommand::Open(index, stream_spec(source, hop, plan), end));
+        link.handle.send(LinkCommand::Open(
+            index,
+            StreamSpec::of(source.publisher, hop, plan),
+            end,
+        ));
         Some((Port::Ring(port), OpenStream { link: at, index, hop, plan: plan.clone() }))
     }
 
     fn update_stream(&self, stream: &mut OpenStream, source: SourceKey, plan: &OutputPlan) {
-        let spec = stream_spec(source, stream.hop, plan);
-        if spec != stream_spec(source, stream.hop, &stream.plan)
+        let spec = StreamSpec::of(source.publisher, stream.hop, plan);
+        if spec != StreamSpec::of(source.publisher, stream.hop, &stream.plan)
             && let Some(link) = self.links.get(stream.link)
         {
             link.handle.send(LinkCommand::Update(stream.index, spec));
@@ -187,16 +191,5 @@ impl Engine {
         }
         entry.slots += 1;
         ScalePort::new(entry.task.clone(), entry.slots - 1, port)
-    }
-}
-
-fn stream_spec(source: SourceKey, hop: NodeId, plan: &OutputPlan) -> StreamSpec {
-    StreamSpec {
-        hop,
-        publisher: source.publisher,
-        form: plan.form,
-        kind: plan.kind,
-        contract: plan.contract,
-        upstream: plan.upstream,
     }
 }
