@@ -25,8 +25,9 @@ pub(crate) struct LsArgs {
     /// Shows it again every second until it is told to end
     #[arg(long)]
     watch: bool,
-    /// How long nodes may take to answer, in milliseconds
-    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "1000")]
+    /// How long nodes may take to be found and to answer, in milliseconds; one that takes over the
+    /// host from a process that ended is there within 2 s
+    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
     #[command(flatten)]
     node: NodeArgs,

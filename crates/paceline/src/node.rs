@@ -95,6 +95,7 @@ impl Node {
             name: name.clone(),
             inbox,
             links,
+            host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
             sources,
             pool: Arc::new(ScalePool::default()),

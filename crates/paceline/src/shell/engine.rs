@@ -93,6 +93,8 @@ pub(crate) struct Engine {
     pub(crate) links: Vec<EngineLink>,
     /// The host's place, and which link is the host's own.
     pub(crate) host: Option<(Host, usize)>,
+    /// This process has the host's place, and listens there.
+    pub(crate) host_open: bool,
     pub(crate) sources: Arc<RxSources>,
     pub(crate) pool: Arc<ScalePool>,
     pub(crate) hops: BTreeMap<NodeId, usize>,
@@ -259,7 +261,7 @@ impl Engine {
         self.update_rates(now);
         self.finish_statuses(now);
         let Some((host, index)) = &mut self.host else { return };
-        if host.listens() || !host.try_take_over() {
+        if self.host_open || !host.listens() && !host.try_take_over() {
             return;
         }
         let Some(link) = self.links.get_mut(*index) else { return };
@@ -267,8 +269,12 @@ impl Engine {
         link.config = LinkConfig::new(&link.config.name).listen(&host.endpoint());
         let inbound: Arc<dyn Inbound> = link.rx.clone();
         match Transport::open(self.control.me(), &link.config, inbound) {
-            Ok(transport) => link.handle.send(LinkCommand::Reopen(Box::new(transport))),
-            Err(error) => tracing::error!("cannot take over the host's node: {error}"),
+            Ok(transport) => {
+                self.host_open = true;
+                link.handle.send(LinkCommand::Reopen(Box::new(transport)));
+            }
+            // What the last host left may not be cleared away yet: the next tick tries again.
+            Err(error) => tracing::warn!("cannot take over the host's node yet: {error}"),
         }
     }
 

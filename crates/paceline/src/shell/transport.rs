@@ -172,6 +172,17 @@ fn shared_bytes(payload: &ZBytes) -> Bytes {
     }
 }
 
+/// The endpoints with our retry periods: the first attempts of a session heed only those of the
+/// endpoint itself, and a neighbour is often there a moment after us.
+fn impatient(endpoints: &[String]) -> Vec<String> {
+    let retry = "retry_period_init_ms=100;retry_period_max_ms=400;retry_period_increase_factor=2";
+    let with = |endpoint: &String| {
+        let mark = if endpoint.contains('#') { ';' } else { '#' };
+        format!("{endpoint}{mark}{retry}")
+    };
+    endpoints.iter().map(with).collect()
+}
+
 /// Everything that we rely on, said explicitly: defaults have changed inside 1.x.
 fn config(link: &LinkConfig) -> zenoh::Result<Config> {
     let list = |endpoints: &[String]| {
@@ -188,7 +199,7 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         ("listen/endpoints", list(&link.listen)),
         ("listen/timeout_ms", "0".to_owned()),
         ("listen/exit_on_failure", "true".to_owned()),
-        ("connect/endpoints", list(&link.connect)),
+        ("connect/endpoints", list(&impatient(&link.connect))),
         ("connect/timeout_ms", "-1".to_owned()),
         ("connect/exit_on_failure", "false".to_owned()),
         ("connect/retry", retry.to_owned()),
