@@ -6,11 +6,13 @@ mod hop;
 mod interrupt;
 mod machine;
 mod main_job;
+mod meet;
 mod netns;
 mod report;
 mod role;
 mod scratch;
 mod stats;
+mod terminal;
 
 use anyhow::Result;
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ enum Command {
     MainJob(main_job::Args),
     /// What one hop over a unix socket costs: round trip and throughput
     Hop(hop::Args),
+    /// How soon `pub` and `sub` meet, on one host and over three hops
+    Meet(meet::Args),
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
@@ -51,6 +55,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
+        Command::Meet(args) => meet::run(&args),
         Command::Role(args) => role::run(&args),
     };
     if done.is_err() && interrupt::check().is_err() {

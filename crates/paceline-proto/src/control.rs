@@ -239,7 +239,8 @@ impl Control {
         }
     }
 
-    /// A message of a neighbour; one of anybody else is ignored.
+    /// A message of a neighbour. One of anybody else is ignored, but for a greeting, which is kept
+    /// until [`Self::handle_hop_up`]: a hop may be up at its other end first.
     ///
     /// # Errors
     /// [`WireError`] if it is malformed or goes over a bound: nothing has changed then, and it was
@@ -252,6 +253,7 @@ impl Control {
     ) -> Result<(), WireError> {
         self.advance(now);
         if !self.hops.contains_key(&from) {
+            self.flood.keep_early(from, message);
             return Ok(());
         }
         let result = self.receive(from, message);

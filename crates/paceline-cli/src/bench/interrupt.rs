@@ -24,6 +24,12 @@ pub(super) fn check() -> Result<()> {
     Ok(())
 }
 
+/// Sleeps, or until the user asks to stop.
+pub(super) fn sleep(duration: Duration) -> Result<()> {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    sleep_until(super::clock::now().saturating_add(nanos))
+}
+
 /// Sleeps until `instant` of [`super::clock`], or until the user asks to stop.
 pub(super) fn sleep_until(instant: u64) -> Result<()> {
     let slice = u64::try_from(Duration::from_millis(100).as_nanos()).unwrap_or(u64::MAX);

@@ -3,7 +3,7 @@
 use super::Control;
 use super::graph::Tree;
 use super::message::{Message, snapshot};
-use super::registry::{Applied, Change, NODES_MAX};
+use super::registry::{Applied, Change, NEIGHBOURS_MAX, NODES_MAX};
 use crate::ids::NodeId;
 use crate::wire::WireError;
 use bytes::Bytes;
@@ -22,6 +22,8 @@ pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
     /// When each record was asked for that misses changes.
     asked: BTreeMap<NodeId, Instant>,
+    /// Greetings of neighbours whose hop is up at their end and not yet at this one.
+    early: BTreeMap<NodeId, Bytes>,
 }
 
 /// The digests to one neighbour.
@@ -38,6 +40,16 @@ impl State {
 
     pub(super) fn handle_hop_down(&mut self, hop: NodeId) {
         self.digests.remove(&hop);
+        self.early.remove(&hop);
+    }
+
+    /// Keeps the first message from a node that is not a neighbour yet: it is the greeting, and its
+    /// sender does not repeat it soon. Deltas behind it need not be kept: the sender answers our own
+    /// greeting by all that it has by then.
+    pub(super) fn keep_early(&mut self, from: NodeId, message: Bytes) {
+        if self.early.len() < NEIGHBOURS_MAX && Message::is_digest(&message) {
+            self.early.entry(from).or_insert(message);
+        }
     }
 
     fn sent(&mut self, now: Instant, hop: NodeId) {
@@ -144,6 +156,9 @@ impl Control {
         let versions = self.registry.all().map(|(node, record)| (node, record.version)).collect();
         self.send(hop, Message::Digest(versions).encode());
         self.flood.sent(self.now, hop);
+        if let Some(early) = self.flood.early.remove(&hop) {
+            self.rejected += u64::from(self.receive(hop, early).is_err());
+        }
     }
 
     pub(super) fn send_due_digests(&mut self) {

@@ -86,6 +86,11 @@ pub(crate) fn snapshot(node: NodeId, record: &Record) -> Bytes {
 }
 
 impl Message {
+    /// True if `bytes` begin as a digest does.
+    pub(crate) fn is_digest(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&DIGEST)
+    }
+
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {

@@ -1,7 +1,8 @@
 //! All nodes come to know the same.
 
-use super::net::{Net, all, camera, id};
+use super::net::{Net, all, camera, id, link};
 use paceline_proto::SubscriptionId;
+use paceline_proto::control::{Control, Output};
 use paceline_sched::{Duration, Instant};
 
 #[test]
@@ -120,7 +121,7 @@ fn a_hop_that_only_one_side_saw_go_down_heals_within_a_second() {
     net.subscribe(2, all("camera"));
     net.settle();
     net.up.insert((0, 1));
-    net.nodes[0].handle_hop_up(net.now, id(1), super::net::link("eth", None));
+    net.nodes[0].handle_hop_up(net.now, id(1), link("eth", None));
     net.drain(0);
     net.run(Duration::from_secs(1));
     net.assert_converged();
@@ -175,4 +176,38 @@ fn unknown_users_and_strangers_change_nothing() {
     net.nodes[0].handle_message(now, id(9), message).unwrap();
     net.drain(0);
     assert_eq!(net.listing(0), before);
+}
+
+/// Hands over what two nodes have to say to each other until both are silent; no time passes.
+fn talk(nodes: &mut [Control; 2]) {
+    for turn in 0.. {
+        assert!(turn < 100, "they never stop");
+        let mut silent = true;
+        for from in 0..2 {
+            while let Some(output) = nodes[from].poll_output() {
+                if let Output::Send { message, .. } = output {
+                    nodes[1 - from].handle_message(Instant::ZERO, id(from), message).unwrap();
+                    silent = false;
+                }
+            }
+        }
+        if silent {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_greeting_that_comes_before_the_hop_is_up_here_counts() {
+    let mut nodes = [Control::new(id(0), "early"), Control::new(id(1), "late")];
+    nodes[0].publish(Instant::ZERO, camera("a"));
+    nodes[1].publish(Instant::ZERO, camera("b"));
+    nodes[0].handle_hop_up(Instant::ZERO, id(1), link("eth", None));
+    talk(&mut nodes);
+    nodes[1].handle_hop_up(Instant::ZERO, id(0), link("eth", None));
+    talk(&mut nodes);
+    for node in &nodes {
+        let publishers: usize = node.nodes().map(|view| view.publishers.len()).sum();
+        assert_eq!(publishers, 2, "known at {}", node.me());
+    }
 }

@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Frames per turn before the inputs are looked at again.
 const FRAMES_PER_TURN: usize = 32;
-/// How often neighbours that are not there yet are called, and those that are.
+/// How often neighbours that are not there yet are called, at first and later, and those that are.
+const BEACON_FIRST: Duration = Duration::from_millis(25);
 const BEACON_SEARCHING: Duration = Duration::from_millis(200);
 const BEACON_FOUND: Duration = Duration::from_secs(1);
 /// How often the counters are published.
@@ -55,6 +56,7 @@ struct Egress {
     index: usize,
     snapshot: Arc<Mutex<LinkSnapshot>>,
     next_beacon: Instant,
+    beacon_every: Duration,
     next_snapshot: Instant,
     frame: FrameBuf,
 }
@@ -89,6 +91,7 @@ pub(crate) fn start(
         index,
         snapshot: snapshot.clone(),
         next_beacon: Instant::ZERO,
+        beacon_every: BEACON_FIRST,
         next_snapshot: Instant::ZERO,
         frame: FrameBuf::default(),
     };
@@ -158,6 +161,7 @@ impl Egress {
                     nodes.into_iter().for_each(|node| self.remove_hop(node));
                     std::mem::replace(&mut self.transport, *transport).close();
                     self.next_beacon = now;
+                    self.beacon_every = Duration::ZERO;
                 }
                 Ok(LinkCommand::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
@@ -246,6 +250,7 @@ impl Egress {
             self.share_hop(node);
             if !up {
                 self.next_beacon = Instant::ZERO;
+                self.beacon_every = Duration::ZERO;
             }
             self.engine.offer(Command::Hop { link: self.index, node, up });
         }
@@ -285,7 +290,12 @@ impl Egress {
         if now >= self.next_beacon {
             self.transport.greet();
             let found = self.link.hops().any(|(_, hop)| hop.is_up());
-            self.next_beacon = now + if found { BEACON_FOUND } else { BEACON_SEARCHING };
+            self.beacon_every = if found {
+                BEACON_FOUND
+            } else {
+                self.beacon_every.mul_div(3, 2).clamp(BEACON_FIRST, BEACON_SEARCHING)
+            };
+            self.next_beacon = now + self.beacon_every;
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;
