@@ -125,7 +125,9 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
         "data" => Ok(Kind::Data),
         "state" => Ok(Kind::State),
         "picture" => Ok(Kind::Picture),
-        _ => Err("must be data, state or picture; leave it out to go by the encoding".to_owned()),
+        "audio" => Ok(Kind::Audio),
+        "video" => Ok(Kind::VideoI),
+        _ => Err("must be data, state, picture, audio or video; leave it out to go by the encoding".to_owned()),
     }
 }
 

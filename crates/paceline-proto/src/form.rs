@@ -78,6 +78,21 @@ impl fmt::Display for Size {
     }
 }
 
+/// How sound is sampled.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Audio {
+    /// Samples of each channel per second, not zero.
+    pub rate: u32,
+    /// Channels, not zero.
+    pub channels: u8,
+}
+
+impl fmt::Display for Audio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} Hz x {}", self.rate, self.channels)
+    }
+}
+
 /// The form of a stream: what temporal and spatial scaling leave of the publisher's samples.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Form {
@@ -85,19 +100,22 @@ pub struct Form {
     pub rate: Rate,
     /// At which size; `None` for the publisher's own.
     pub size: Option<Size>,
+    /// How sound is sampled; `None` for the publisher's own way.
+    pub audio: Option<Audio>,
 }
 
 impl Form {
     /// The publisher's own form: every sample at its own size.
-    pub const FULL: Self = Self { rate: Rate::All, size: None };
+    pub const FULL: Self = Self { rate: Rate::All, size: None, audio: None };
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.size {
-            None => self.rate.fmt(f),
-            Some(size) => write!(f, "{} at {size}", self.rate),
+        self.rate.fmt(f)?;
+        if let Some(size) = self.size {
+            write!(f, " at {size}")?;
         }
+        self.audio.map_or(Ok(()), |audio| write!(f, " at {audio}"))
     }
 }
 

@@ -27,11 +27,13 @@ pub enum DropReason {
     Duplicate,
     /// It is larger than a node accepts.
     TooLarge,
+    /// It needs a picture that was not delivered.
+    Undecodable,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -43,6 +45,7 @@ impl DropReason {
         Self::ScalerBusy,
         Self::Duplicate,
         Self::TooLarge,
+        Self::Undecodable,
     ];
 
     /// Its place in [`Self::ALL`], which is also its byte on the wire.
@@ -72,6 +75,7 @@ impl DropReason {
             Self::ScalerBusy => "scaler_busy",
             Self::Duplicate => "duplicate",
             Self::TooLarge => "too_large",
+            Self::Undecodable => "undecodable",
         }
     }
 }

@@ -27,8 +27,18 @@ pub enum Kind {
     Data,
     /// The newest value of something: a newer one replaces it.
     State,
-    /// A picture that can be shown by itself (JPEG, raw, an I picture): a newer one replaces it.
+    /// A picture that can be shown by itself (JPEG, PNG, raw): a newer one replaces it.
     Picture,
+    /// A piece of sound; none replaces another.
+    Audio,
+    /// A video picture that is decoded by itself and begins anew: nothing after it needs anything
+    /// before it. Publishers of video declare this kind; each sample then says its own.
+    VideoI,
+    /// A video picture that needs earlier ones, and that later ones need.
+    VideoP,
+    /// A video picture that needs others and that none needs (seed 004 calls these B): first to go
+    /// when load is shed.
+    VideoB,
 }
 
 impl Kind {
@@ -39,7 +49,23 @@ impl Kind {
             Self::Data => 0,
             Self::State => 1,
             Self::Picture => 2,
+            Self::Audio => 3,
+            Self::VideoI => 4,
+            Self::VideoP => 5,
+            Self::VideoB => 6,
         }
+    }
+
+    /// True for pictures that may need others to be decoded.
+    #[must_use]
+    pub const fn is_video(self) -> bool {
+        matches!(self, Self::VideoI | Self::VideoP | Self::VideoB)
+    }
+
+    /// True if a newer sample makes one that still waits worthless.
+    #[must_use]
+    pub const fn is_replaced(self) -> bool {
+        matches!(self, Self::State | Self::Picture)
     }
 
     /// The kind of a byte on the wire; `None` if no kind has it.
@@ -49,6 +75,10 @@ impl Kind {
             0 => Some(Self::Data),
             1 => Some(Self::State),
             2 => Some(Self::Picture),
+            3 => Some(Self::Audio),
+            4 => Some(Self::VideoI),
+            5 => Some(Self::VideoP),
+            6 => Some(Self::VideoB),
             _ => None,
         }
     }
@@ -60,6 +90,10 @@ impl fmt::Display for Kind {
             Self::Data => "data",
             Self::State => "state",
             Self::Picture => "picture",
+            Self::Audio => "audio",
+            Self::VideoI => "video_i",
+            Self::VideoP => "video_p",
+            Self::VideoB => "video_b",
         })
     }
 }

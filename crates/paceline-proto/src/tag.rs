@@ -131,6 +131,11 @@ fn chunk(text: Option<&str>) -> Option<(&str, Option<&str>)> {
     })
 }
 
+/// Chunks that no wildcard stands for: what the system says to itself is not for `**`.
+fn is_private(chunk: &str) -> bool {
+    chunk.starts_with('@')
+}
+
 /// Glob matching with one remembered `**`: on a mismatch the last `**` takes one chunk more.
 fn matches_from(pattern: &str, tag: &str) -> bool {
     let (mut p, mut t) = (Some(pattern), Some(tag));
@@ -142,7 +147,9 @@ fn matches_from(pattern: &str, tag: &str) -> bool {
                 p = rest;
                 continue;
             }
-            (Some((want, p_rest)), Some((have, t_rest))) if want == "*" || want == have => {
+            (Some((want, p_rest)), Some((have, t_rest)))
+                if want == have || want == "*" && !is_private(have) =>
+            {
                 (p, t) = (p_rest, t_rest);
                 continue;
             }
@@ -150,7 +157,9 @@ fn matches_from(pattern: &str, tag: &str) -> bool {
             _ => {}
         }
         let Some((after, from)) = retry else { return false };
-        let Some((_, further)) = chunk(from) else { return false };
+        let Some((_, further)) = chunk(from).filter(|(first, _)| !is_private(first)) else {
+            return false;
+        };
         retry = Some((after, further));
         (p, t) = (after, further);
     }
@@ -177,6 +186,15 @@ mod tests {
         assert!(hit("**/camera", "camera"));
         assert!(hit("a/**/b/*/c", "a/x/b/y/b/z/c"));
         assert!(!hit("a/**/b/*/c", "a/x/b/y/z/c"));
+    }
+
+    #[test]
+    fn wildcards_do_not_stand_for_private_chunks() {
+        assert!(hit("@pull/a/**", "@pull/a/b"));
+        for pattern in ["**", "*/a/b", "**/b", "@pull/**"] {
+            assert_eq!(hit(pattern, "@pull/a/b"), pattern.starts_with('@'), "{pattern}");
+        }
+        assert!(!hit("a/**", "a/@b/c"));
     }
 
     #[test]

@@ -39,6 +39,8 @@ impl<'a> SubscriberBuilder<'a> {
             within: None,
             loss: None,
             proxy: Proxy::Publisher,
+            holds: false,
+            local: false,
         };
         Self { node, spec, queue: QUEUE_SAMPLES }
     }

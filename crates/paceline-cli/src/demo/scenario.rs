@@ -152,7 +152,7 @@ impl Row {
             Some(millihertz) if self.limits => Rate::Max(millihertz),
             _ => Rate::All,
         };
-        Form { rate, size: self.scaled() }
+        Form { rate, size: self.scaled(), audio: None }
     }
 
     /// What it asks for, in words.

@@ -9,6 +9,7 @@ use crate::form::{Form, Proxy, Rate, Size};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
+use crate::wire::segment::{read_audio, write_audio};
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
@@ -28,6 +29,9 @@ const ASKS_SIZE: u8 = 1 << 1;
 const ASKS_WITHIN: u8 = 1 << 2;
 const ASKS_LOSS: u8 = 1 << 3;
 const PROXY_SUBSCRIBER: u8 = 1 << 4;
+const ASKS_AUDIO: u8 = 1 << 5;
+const HOLDS: u8 = 1 << 6;
+const LOCAL: u8 = 1 << 7;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -170,12 +174,18 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
             | bit(spec.within.is_some(), ASKS_WITHIN)
             | bit(spec.form.size.is_some(), ASKS_SIZE)
             | bit(spec.loss.is_some(), ASKS_LOSS)
-            | bit(spec.proxy == Proxy::Subscriber, PROXY_SUBSCRIBER),
+            | bit(spec.proxy == Proxy::Subscriber, PROXY_SUBSCRIBER)
+            | bit(spec.form.audio.is_some(), ASKS_AUDIO)
+            | bit(spec.holds, HOLDS)
+            | bit(spec.local, LOCAL),
     );
     out.put_text(spec.pattern.as_str());
     put_rate(out, spec.form.rate);
     if let Some(size) = spec.form.size {
         put_size(out, size);
+    }
+    if let Some(audio) = spec.form.audio {
+        write_audio(audio, out);
     }
     if let Some(within) = spec.within {
         out.put_varint(within.as_nanos());
@@ -186,17 +196,20 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
 }
 
 fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let known = ASKS_RATE | ASKS_WITHIN | ASKS_SIZE | ASKS_LOSS | PROXY_SUBSCRIBER;
-    let flags = read_flags(reader, known, "subscription flags")?;
+    // All eight bits have a meaning.
+    let flags = reader.u8("subscription flags")?;
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
     let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
+    let audio = optional(flags & ASKS_AUDIO != 0, || read_audio(reader))?;
     Ok(SubscriptionSpec {
         pattern: Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?,
-        form: Form { rate, size },
+        form: Form { rate, size, audio },
         within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
         loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,
         proxy: if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher },
+        holds: flags & HOLDS != 0,
+        local: flags & LOCAL != 0,
     })
 }
 

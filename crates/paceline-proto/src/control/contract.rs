@@ -162,6 +162,8 @@ mod tests {
             within: within.map(Duration::from_millis),
             loss,
             proxy: Proxy::Publisher,
+            holds: false,
+            local: false,
         };
         let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
         assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));
@@ -212,6 +214,7 @@ mod tests {
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),
+            audio: None,
         };
         // 2,725 bytes in 3 segments: 3,055 bytes, 5 times a second.
         assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some(15_275));

@@ -119,6 +119,9 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
         }
         for (&publisher, spec) in &record.publishers {
             for (subscription, request) in index.matching(spec) {
+                if request.local && subscription.node != node {
+                    continue;
+                }
                 let Some(&place) = places.get(&subscription.node) else { continue };
                 let asked = spec.form_of(request.form);
                 pairs.push(Pair { publisher, subscription, spec, request, asked, place });

@@ -40,13 +40,19 @@ impl PublisherSpec {
         };
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
-        Form { rate, size }
+        let audio = asked.audio.filter(|_| self.has_sound());
+        Form { rate, size, audio }
+    }
+
+    fn has_sound(&self) -> bool {
+        self.kind == Kind::Audio || self.encoding.as_str().starts_with("audio/")
     }
 
     /// True if its samples are pictures, by any of the ways to say so.
     fn has_pictures(&self) -> bool {
         let encoding = self.encoding.as_str();
         self.kind == Kind::Picture
+            || self.kind.is_video()
             || self.size.is_some()
             || encoding.starts_with("image/")
             || encoding.starts_with("video/")
@@ -66,6 +72,10 @@ pub struct SubscriptionSpec {
     pub loss: Option<LossTolerance>,
     /// Where the scaling is done.
     pub proxy: Proxy,
+    /// What it gets is held in a pull buffer here, for any node to pull from.
+    pub holds: bool,
+    /// It wants the publishers of its own node only.
+    pub local: bool,
 }
 
 impl SubscriptionSpec {

@@ -51,7 +51,7 @@ pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
 pub fn all(pattern: &str) -> SubscriptionSpec {
     let Ok(pattern) = Pattern::new(pattern) else { panic!("no pattern: {pattern}") };
     let (form, proxy) = (Form::FULL, Proxy::Publisher);
-    SubscriptionSpec { pattern, form, within: None, loss: None, proxy }
+    SubscriptionSpec { pattern, form, within: None, loss: None, proxy, holds: false, local: false }
 }
 
 /// A payload of `len` bytes that begins with `number`.

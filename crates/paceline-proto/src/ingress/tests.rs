@@ -5,7 +5,7 @@ use core::num::NonZeroU32;
 use paceline_sched::Late;
 
 fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
-    let form = Form { rate, size };
+    let form = Form { rate, size, audio: None };
     OutputPlan {
         target,
         form,

@@ -102,7 +102,7 @@ impl Stream {
 
     /// A newer sample takes the place of those that still wait.
     const fn newest_only(&self) -> bool {
-        self.spec.contract.is_none() && !matches!(self.spec.kind, Kind::Data)
+        self.spec.contract.is_none() && self.spec.kind.is_replaced()
     }
 
     pub(super) fn has_room(&self) -> bool {

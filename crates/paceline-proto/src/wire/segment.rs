@@ -2,7 +2,7 @@
 
 use super::SAMPLE_BYTES_MAX;
 use super::codec::{Reader, WireError, Writer, varint_len};
-use crate::form::{Form, Rate, Size};
+use crate::form::{Audio, Form, Rate, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::link::STREAMS_MAX;
 use crate::sample::{Encoding, Kind, Timestamp};
@@ -288,6 +288,10 @@ pub fn write_abort(stream: u32, number: u64, out: &mut Vec<u8>) {
     out.put_varint(number);
 }
 
+/// What follows the rate of a form.
+const FORM_SIZE: u8 = 1;
+const FORM_AUDIO: u8 = 2;
+
 /// Appends a form.
 pub fn write_form(form: &Form, out: &mut Vec<u8>) {
     match form.rate {
@@ -301,10 +305,14 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
             out.put_varint(u64::from(millihertz.get()));
         }
     }
-    out.put_flag(form.size.is_some());
+    let with = |there: bool, mask: u8| if there { mask } else { 0 };
+    out.put_u8(with(form.size.is_some(), FORM_SIZE) | with(form.audio.is_some(), FORM_AUDIO));
     if let Some(size) = form.size {
         out.put_varint(u64::from(size.width));
         out.put_varint(u64::from(size.height));
+    }
+    if let Some(audio) = form.audio {
+        write_audio(audio, out);
     }
 }
 
@@ -320,7 +328,11 @@ pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
         2 => Rate::Max(non_zero(reader.varint32("rate")?)?),
         _ => return Err(WireError::Invalid("rate")),
     };
-    let size = if reader.flag("size")? {
+    let has = reader.u8("form")?;
+    if has & !(FORM_SIZE | FORM_AUDIO) != 0 {
+        return Err(WireError::Invalid("form"));
+    }
+    let size = if has & FORM_SIZE != 0 {
         let size = Size { width: reader.varint32("width")?, height: reader.varint32("height")? };
         if size.pixels() == 0 {
             return Err(WireError::Invalid("size"));
@@ -329,7 +341,23 @@ pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     } else {
         None
     };
-    Ok(Form { rate, size })
+    let audio = if has & FORM_AUDIO != 0 { Some(read_audio(reader)?) } else { None };
+    Ok(Form { rate, size, audio })
+}
+
+/// Appends how sound is sampled.
+pub(crate) fn write_audio(audio: Audio, out: &mut Vec<u8>) {
+    out.put_varint(u64::from(audio.rate));
+    out.put_u8(audio.channels);
+}
+
+/// Reads how sound is sampled; neither number is zero.
+pub(crate) fn read_audio(reader: &mut Reader) -> Result<Audio, WireError> {
+    let audio = Audio { rate: reader.varint32("audio rate")?, channels: reader.u8("channels")? };
+    if audio.rate == 0 || audio.channels == 0 {
+        return Err(WireError::Invalid("audio"));
+    }
+    Ok(audio)
 }
 
 /// Appends an encoding: a code, or 255 and the name.

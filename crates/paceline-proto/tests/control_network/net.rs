@@ -243,6 +243,8 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         within: None,
         loss: None,
         proxy: Proxy::Publisher,
+        holds: false,
+        local: false,
     }
 }
 
@@ -252,5 +254,5 @@ pub(crate) fn promised(pattern: &str) -> SubscriptionSpec {
 }
 
 pub(crate) fn one_in(n: u32) -> Form {
-    Form { rate: Rate::Every(NonZeroU32::new(n).unwrap()), size: None }
+    Form { rate: Rate::Every(NonZeroU32::new(n).unwrap()), size: None, audio: None }
 }

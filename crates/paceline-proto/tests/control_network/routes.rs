@@ -5,7 +5,8 @@ use paceline_proto::control::{SubscriptionSpec, Target};
 use paceline_proto::{Form, Proxy, Rate, Size};
 use paceline_sched::{Duration, LossTolerance};
 
-const SMALL: Form = Form { rate: Rate::All, size: Some(Size { width: 320, height: 240 }) };
+const SMALL: Form =
+    Form { rate: Rate::All, size: Some(Size { width: 320, height: 240 }), audio: None };
 
 #[test]
 fn a_proxy_at_the_publisher_sends_the_scaled_stream_over_every_hop() {

@@ -12,7 +12,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let mut drops = Drops::default();
     drops.add(DropReason::Superseded, 3);
     let size = Some(Size { width: 160, height: 120 });
-    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size };
+    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, audio: None };
     let camera = PublisherStatus {
         id: publisher,
         tag: Tag::new("robot/camera").unwrap(),

@@ -2,7 +2,7 @@ use super::*;
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
-use crate::form::{Form, Proxy, Rate, Size};
+use crate::form::{Audio, Form, Proxy, Rate, Size};
 use crate::ids::{PublisherId, SubscriptionId};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -68,15 +68,20 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
 fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let pattern = "[a-z]{1,9}(/([a-z0-9]{1,9}|[*]|[*][*])){0,4}";
     let pattern = pattern.prop_map(|pattern| Pattern::new(&pattern).unwrap());
-    let form = (rate(), option::of(size())).prop_map(|(rate, size)| Form { rate, size });
+    let audio = (1..=u32::MAX, 1..=u8::MAX).prop_map(|(rate, channels)| Audio { rate, channels });
+    let form = (rate(), option::of(size()), option::of(audio));
+    let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
-    (pattern, form, option::of(duration()), option::of(loss()), proxy).prop_map(
-        |(pattern, form, within, loss, proxy)| SubscriptionSpec {
+    let flags = (any::<bool>(), any::<bool>());
+    (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
+        |(pattern, form, within, loss, proxy, (holds, local))| SubscriptionSpec {
             pattern,
             form,
             within,
             loss,
             proxy,
+            holds,
+            local,
         },
     )
 }
