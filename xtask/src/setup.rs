@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Programs, and the Debian package that brings them.
-const PROGRAMS: &[(&str, &str)] = &[("ip", "iproute2"), ("tc", "iproute2")];
+const PROGRAMS: &[(&str, &str)] = &[("ip", "iproute2"), ("tc", "iproute2"), ("ffmpeg", "ffmpeg")];
 
 /// Finds the programs, installs them where that is possible, else says what to install.
 pub(crate) fn run() -> Outcome {

@@ -2,15 +2,19 @@
 
 mod child;
 mod clock;
+mod fanout;
 mod hop;
 mod interrupt;
 mod machine;
 mod main_job;
 mod meet;
 mod netns;
+mod pull;
+mod recordings;
 mod report;
 mod role;
 mod scratch;
+mod stage;
 mod stats;
 mod terminal;
 
@@ -33,6 +37,12 @@ enum Command {
     Hop(hop::Args),
     /// How soon `pub` and `sub` meet, on one host and over three hops
     Meet(meet::Args),
+    /// 1,000 subscriptions in one process: processor time and memory of each
+    Fanout(fanout::Args),
+    /// 25 MB pulled over 8 Mbit/s beside live streams (needs root)
+    Pull(pull::Args),
+    /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
+    Recordings(recordings::Args),
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
@@ -56,6 +66,9 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
         Command::Meet(args) => meet::run(&args),
+        Command::Fanout(args) => fanout::run(&args),
+        Command::Pull(args) => pull::run(&args),
+        Command::Recordings(args) => recordings::run(&args),
         Command::Role(args) => role::run(&args),
     };
     if done.is_err() && interrupt::check().is_err() {

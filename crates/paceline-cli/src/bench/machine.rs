@@ -69,6 +69,31 @@ impl Ticks {
     }
 }
 
+/// Seconds of processor time that a process has used so far, by the kernel's count.
+pub(super) fn cpu_seconds(process: u32) -> Result<f64> {
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+    used_ticks(&text).map(|ticks| float(ticks) / TICKS_PER_S).with_context(|| path)
+}
+
+/// The resident memory of this process in bytes.
+pub(super) fn resident_bytes() -> Result<f64> {
+    let text = fs::read_to_string("/proc/self/status").context("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kib.map(|kib| float(kib) * 1_024.0).context("/proc/self/status has no VmRSS")
+}
+
+/// What `/proc` counts in on every Linux there is.
+const TICKS_PER_S: f64 = 100.0;
+
+/// User and system time of `/proc/PID/stat`; the name in parentheses may hold anything.
+fn used_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace().skip(11).flat_map(str::parse::<u64>);
+    Some(fields.next()? + fields.next()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,5 +107,12 @@ mod tests {
         assert!((load.busy_percent - 40.0).abs() < 1e-9, "{load:?}");
         assert!((load.steal_percent - 10.0).abs() < 1e-9, "{load:?}");
         assert_eq!(Ticks::parse("intr 5"), None);
+    }
+
+    #[test]
+    fn processor_time_is_found_behind_any_name() {
+        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
+        assert_eq!(used_ticks(stat), Some(42));
+        assert!(cpu_seconds(std::process::id()).is_ok() && resident_bytes().is_ok());
     }
 }

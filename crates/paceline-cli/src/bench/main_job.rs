@@ -2,15 +2,14 @@
 
 mod idle;
 mod scaling;
-mod stage;
 mod steering;
 
-use super::netns::Rig;
+use super::netns::{Rig, THIN_BITS_PER_S};
 use super::report::Report;
 use super::scratch::Scratch;
+use super::stage::Stage;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
-use stage::Stage;
 use std::process::ExitCode;
 
 /// One camera to three subscribers and steering commands over a 2 Mbit/s link.
@@ -81,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;
-    let rig = Rig::new()?;
+    let rig = Rig::new(THIN_BITS_PER_S)?;
     let scratch = Scratch::new("main-job")?;
     let stage = Stage::new(&rig, &scratch);
     let mut report = Report::new("The main job on a thin link", &args.command());

@@ -101,7 +101,7 @@ fn chain(hosts: &[PathBuf]) -> Result<Vec<Terminal>> {
             words.extend(["--link".to_owned(), link]);
         }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let mut node = Terminal::start(&words, host)?;
+        let mut node = Terminal::start(&words, host, None)?;
         node.first_line()?;
         nodes.push(node);
     }
@@ -120,20 +120,20 @@ fn repeat(meetings: u32, mut meet: impl FnMut() -> Result<u64>) -> Result<Vec<u6
 
 /// Nanoseconds from the start of the later command to the first sample.
 fn meeting(first: First, publisher: &Path, subscriber: &Path) -> Result<u64> {
-    let publish = || Terminal::start(&PUB, publisher);
+    let publish = || Terminal::start(&PUB, publisher, None);
     let (began, mut sub, _camera) = match first {
         First::Neither => {
             let began = Instant::now();
             let camera = publish()?;
-            (began, Terminal::start(&SUB, subscriber)?, camera)
+            (began, Terminal::start(&SUB, subscriber, None)?, camera)
         }
         First::Publisher => {
             let camera = publish()?;
             interrupt::sleep(STANDING)?;
-            (Instant::now(), Terminal::start(&SUB, subscriber)?, camera)
+            (Instant::now(), Terminal::start(&SUB, subscriber, None)?, camera)
         }
         First::Subscriber => {
-            let sub = Terminal::start(&SUB, subscriber)?;
+            let sub = Terminal::start(&SUB, subscriber, None)?;
             interrupt::sleep(STANDING)?;
             (Instant::now(), sub, publish()?)
         }

@@ -7,8 +7,8 @@
 use anyhow::{Context as _, Result, bail};
 use std::process::Command;
 
-/// The capacity of the link, each way.
-pub(super) const BITS_PER_S: u64 = 2_000_000;
+/// The capacity of the thin link, each way.
+pub(super) const THIN_BITS_PER_S: u64 = 2_000_000;
 /// Bytes that the queue in front of the link holds.
 const QUEUE_BYTES: &str = "65536";
 /// The robot's address; the operator's is next to it.
@@ -28,6 +28,7 @@ pub(super) enum Side {
 #[derive(Debug)]
 pub(super) struct Rig {
     id: u32,
+    bits_per_s: u64,
 }
 
 /// Bytes that left over the link so far, by the kernel's count: whole Ethernet frames.
@@ -38,12 +39,18 @@ pub(super) struct WireBytes {
 }
 
 impl Rig {
-    /// Sets everything up, after taking down what a killed run left behind.
-    pub(super) fn new() -> Result<Self> {
+    /// Sets everything up with a link of `bits_per_s` each way, after taking down what a killed run
+    /// left behind.
+    pub(super) fn new(bits_per_s: u64) -> Result<Self> {
         remove_leftovers();
-        let rig = Self { id: std::process::id() };
+        let rig = Self { id: std::process::id(), bits_per_s };
         rig.build().context("cannot build the network for the benchmark")?;
         Ok(rig)
+    }
+
+    /// The capacity of the link, each way.
+    pub(super) fn bits_per_s(&self) -> u64 {
+        self.bits_per_s
     }
 
     /// The namespace of one side, which is also the name of its interface.
@@ -75,8 +82,9 @@ impl Rig {
         ip(&format!("-n {name} link set {name} up"))?;
         tc(&format!("-n {name} qdisc add dev {name} root handle 1: htb default 10"))?;
         tc(&format!(
-            "-n {name} class add dev {name} parent 1: classid 1:10 htb rate {BITS_PER_S}bit \
-             burst 1600 cburst 1600"
+            "-n {name} class add dev {name} parent 1: classid 1:10 htb rate {}bit \
+             burst 1600 cburst 1600",
+            self.bits_per_s
         ))?;
         tc(&format!("-n {name} qdisc add dev {name} parent 1:10 bfifo limit {QUEUE_BYTES}"))
     }

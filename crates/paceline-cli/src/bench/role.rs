@@ -4,6 +4,7 @@
 //! input for `go`, and ends at `stop` or when its input is closed, so that none outlives its parent.
 
 mod engine;
+mod fanout;
 mod flood;
 mod ping;
 mod publish;
@@ -87,6 +88,12 @@ pub(super) enum Role {
         place: Place,
         bytes: usize,
     },
+    /// Publishes to many subscribers of this process.
+    Fanout {
+        subscriptions: u32,
+        seconds: u32,
+        queues: bool,
+    },
     /// Counts samples from `go` to `stop`.
     Sink {
         place: Place,
@@ -119,6 +126,8 @@ pub(super) enum Message {
     Received { arrivals: Vec<Vec<Arrival>>, wrong: u64, refusals: Vec<String> },
     /// Round trips in nanoseconds.
     RoundTrips { nanos: Vec<u64> },
+    /// What many subscribers cost.
+    Fanout { cpu_percent: f64, bytes_each: f64, delivered: u64, published: u64 },
     /// Samples counted in a time.
     Counted { samples: u64, nanos: u64 },
 }
@@ -138,6 +147,9 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Ping { place, warm_up, count } => ping::ping(&place, warm_up, count)?,
         Role::Pong { place } => ping::pong(&place)?,
         Role::Flood { place, bytes } => flood::flood(&place, bytes)?,
+        Role::Fanout { subscriptions, seconds, queues } => {
+            fanout::run(subscriptions, seconds, queues)?;
+        }
         Role::Sink { place } => flood::sink(&place)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,31 +1,52 @@
-//! A command as somebody types it, watched for its first line.
+//! A command as somebody types it, and what it prints.
 
 use super::interrupt;
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One line that a command printed, and when it came.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) at: Instant,
+    pub(super) text: String,
+}
 
 /// A running command of this executable; killed when this goes.
 #[derive(Debug)]
 pub(super) struct Terminal {
     command: String,
     process: Child,
-    first_line: Receiver<Instant>,
+    lines: Receiver<Line>,
 }
 
 impl Terminal {
-    /// Starts `paceline WORDS…` on the host that `runtime_dir` stands for.
-    pub(super) fn start(words: &[&str], runtime_dir: &Path) -> Result<Self> {
+    /// Starts `paceline WORDS…` on the host that `runtime_dir` stands for, inside a network namespace
+    /// if one is named.
+    pub(super) fn start(
+        words: &[&str],
+        runtime_dir: &Path,
+        namespace: Option<&str>,
+    ) -> Result<Self> {
         std::fs::create_dir_all(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
         let executable = std::env::current_exe().context("path of this executable")?;
         let command = format!("paceline {}", words.join(" "));
-        let mut process = Command::new(executable)
+        let mut starter = match namespace {
+            None => Command::new(executable),
+            Some(namespace) => {
+                let mut starter = Command::new("ip");
+                starter.args(["netns", "exec", namespace]).arg(executable);
+                starter
+            }
+        };
+        let mut process = starter
             .args(words)
             .env("PACELINE_RUNTIME_DIR", runtime_dir)
             .stdin(Stdio::null())
@@ -34,33 +55,57 @@ impl Terminal {
             .spawn()
             .with_context(|| format!("{command} does not start"))?;
         let stdout = process.stdout.take().context("output of a command")?;
-        let (sender, first_line) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines() {
-                if line.is_err() {
-                    return;
-                }
-                // Later lines are read so that the command does not stall, and nobody waits for them.
-                let _ = sender.send(Instant::now());
-            }
-        });
-        Ok(Self { command, process, first_line })
+        Ok(Self { command, process, lines: read_lines(stdout) })
     }
 
     /// When its first line came.
     pub(super) fn first_line(&mut self) -> Result<Instant> {
-        let deadline = Instant::now() + PATIENCE;
+        match self.next_line(PATIENCE)? {
+            Some(line) => Ok(line.at),
+            None => bail!("{}: ended before it printed anything", self.command),
+        }
+    }
+
+    /// Its next line; `None` once it has ended.
+    pub(super) fn next_line(&mut self, patience: Duration) -> Result<Option<Line>> {
+        let deadline = Instant::now() + patience;
         loop {
             interrupt::check()?;
-            match self.first_line.recv_timeout(Duration::from_millis(50)) {
-                Ok(at) => return Ok(at),
+            match self.lines.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("{}: no line within {} s", self.command, PATIENCE.as_secs())
+                    bail!("{}: no line within {} s", self.command, patience.as_secs())
                 }
-                Err(RecvTimeoutError::Disconnected) => bail!("{}: ended early", self.command),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
         }
+    }
+
+    /// All lines up to its end.
+    pub(super) fn rest(&mut self, patience: Duration) -> Result<Vec<Line>> {
+        let mut lines = Vec::new();
+        while let Some(line) = self.next_line(patience)? {
+            lines.push(line);
+        }
+        self.process.wait().with_context(|| self.command.clone())?;
+        Ok(lines)
+    }
+
+    /// Asks it to end, as Ctrl-C does, and gives what it printed since.
+    pub(super) fn end(&mut self) -> Result<Vec<Line>> {
+        kill_process(self.pid()?, Signal::INT).with_context(|| self.command.clone())?;
+        self.rest(PATIENCE)
+    }
+
+    /// Seconds of processor time that it has used so far.
+    pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        super::machine::cpu_seconds(self.process.id())
+    }
+
+    fn pid(&self) -> Result<Pid> {
+        let id = i32::try_from(self.process.id()).context("process id")?;
+        Pid::from_raw(id).context("process id")
     }
 }
 
@@ -69,4 +114,15 @@ impl Drop for Terminal {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn read_lines(stdout: ChildStdout) -> Receiver<Line> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for text in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Read on when nobody waits for lines any more: the command must not stall.
+            let _ = sender.send(Line { at: Instant::now(), text });
+        }
+    });
+    lines
 }

@@ -1,6 +1,6 @@
 //! The control: commands over the link with nothing else on it.
 
-use super::stage::{Measured, Stage};
+use crate::bench::stage::{Measured, Stage};
 use super::steering::{Commands, commands_only};
 use crate::bench::report::{Section, Unit};
 use crate::bench::role::Engine;

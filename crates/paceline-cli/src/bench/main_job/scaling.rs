@@ -1,6 +1,6 @@
 //! One camera, three subscribers: each at its own rate and size.
 
-use super::stage::{Flow, Listener, Measured, Plan, Stage};
+use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::netns::Side;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::role::{Content, Engine, Source, Want};

@@ -2,7 +2,7 @@
 
 mod calibrate;
 
-use super::stage::{Flow, Listener, Measured, Plan, Stage};
+use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::machine::Load;
 use crate::bench::netns::Side;
 use crate::bench::report::{Bound, Section, Unit};

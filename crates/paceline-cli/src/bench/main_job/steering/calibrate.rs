@@ -2,7 +2,7 @@
 //! cost on the wire is not only payload.
 
 use super::{Camera, Stage, commands_only, plan};
-use crate::bench::netns::BITS_PER_S;
+use crate::bench::netns::THIN_BITS_PER_S;
 use crate::bench::role::Engine;
 use crate::bench::stats::float;
 use anyhow::Result;
@@ -27,7 +27,7 @@ pub(super) struct Room {
 /// The room beside commands of `command` bytes.
 pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     eprintln!("commands of {command} bytes: measuring what they cost on the wire");
-    let wanted = SHARE * float(BITS_PER_S) / 8.0;
+    let wanted = SHARE * float(THIN_BITS_PER_S) / 8.0;
     let alone = stage.measure(&commands_only(Engine::Paceline, command, SECONDS))?;
     let commands = alone.wire_to_operator / alone.seconds();
     // A little less than will fit, then as much more as the difference is worth.
@@ -37,7 +37,7 @@ pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     let pictures = both.wire_to_operator / both.seconds() - commands;
     let per_byte = (pictures / PICTURES_HZ / first).clamp(1.0, 1.5);
     let picture = whole((wanted - commands) / PICTURES_HZ / per_byte);
-    Ok(Room { picture, left: float(BITS_PER_S) / 8.0 - commands, per_byte })
+    Ok(Room { picture, left: float(THIN_BITS_PER_S) / 8.0 - commands, per_byte })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size in range")]

@@ -2,14 +2,14 @@
 
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Ticks};
-use crate::bench::netns::{BITS_PER_S, ROBOT_ADDRESS, Rig, Side, WireBytes};
+use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side, WireBytes};
 use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
 use crate::bench::scratch::Scratch;
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
@@ -42,11 +42,20 @@ pub(super) struct Plan {
     pub(super) seconds: f64,
 }
 
+/// The runtime folders of the two hosts.
+#[derive(Debug)]
+pub(super) struct Hosts {
+    pub(super) robot: PathBuf,
+    pub(super) operator: PathBuf,
+}
+
 /// What was measured.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     from: u64,
     to: u64,
+    /// What the link carries each way.
+    bits_per_s: u64,
     /// By source and sequence number.
     sent: Vec<Vec<u64>>,
     /// By listener and subscription.
@@ -78,14 +87,23 @@ impl<'a> Stage<'a> {
 
     /// Runs a plan in processes of its own.
     pub(super) fn measure(&self, plan: &Plan) -> Result<Measured> {
-        let hosts = [self.scratch.host(), self.scratch.host()];
-        let [robot_dir, operator_dir] = &hosts;
-        let place = place_of(plan.engine, Side::Robot, "robot", true);
+        self.measure_while(plan, &|_| Ok(()))
+    }
+
+    /// Runs a plan, and something else on its hosts while the interval passes.
+    pub(super) fn measure_while(
+        &self,
+        plan: &Plan,
+        meanwhile: &(dyn Fn(&Hosts) -> Result<()> + Sync),
+    ) -> Result<Measured> {
+        let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
+        let (robot_dir, operator_dir) = (&hosts.robot, &hosts.operator);
+        let place = self.place_of(plan.engine, Side::Robot, "robot", true);
         let publish = Role::Publish { place, sources: plan.sources.clone() };
         let mut robot = self.start("robot", Side::Robot, &publish, robot_dir)?;
         let mut listeners = Vec::new();
         for Listener { name, side, want } in &plan.listeners {
-            let place = place_of(plan.engine, *side, name, false);
+            let place = self.place_of(plan.engine, *side, name, false);
             let role = Role::Subscribe { place, wants: want.clone() };
             let dir = if *side == Side::Robot { robot_dir } else { operator_dir };
             listeners.push(self.start(name, *side, &role, dir)?);
@@ -97,10 +115,29 @@ impl<'a> Stage<'a> {
             wait_for_first(child, listener)?;
         }
         interrupt::sleep_until(clock::now() + WARM_UP)?;
-        let mut measured = self.watch(plan.seconds)?;
+        let mut measured = std::thread::scope(|scope| {
+            let other = scope.spawn(|| meanwhile(&hosts));
+            let measured = self.watch(plan.seconds);
+            other.join().unwrap_or_else(|_| Err(anyhow!("what ran meanwhile panicked")))?;
+            measured
+        })?;
         interrupt::sleep_until(clock::now() + COOL_DOWN)?;
         measured.collect(&mut robot, &mut listeners)?;
         Ok(measured)
+    }
+
+    /// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
+    /// host. Paceline's processes there find it by themselves.
+    fn place_of(&self, engine: Engine, side: Side, name: &str, listens: bool) -> Place {
+        let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
+        let attaches = engine == Engine::Paceline && side == Side::Robot && !listens;
+        Place {
+            engine,
+            name: name.to_owned(),
+            listen: listens.then(|| endpoint.clone()),
+            connect: (!listens && !attaches).then_some(endpoint),
+            capacity: Some(self.rig.bits_per_s()),
+        }
     }
 
     fn start(&self, name: &str, side: Side, role: &Role, dir: &Path) -> Result<Child> {
@@ -119,25 +156,12 @@ impl<'a> Stage<'a> {
         Ok(Measured {
             from,
             to,
+            bits_per_s: self.rig.bits_per_s(),
             wire_to_operator: float(wire.to_operator - before.1.to_operator),
             wire_to_robot: float(wire.to_robot - before.1.to_robot),
             load: Some(ticks.since(before.0)),
             ..Measured::default()
         })
-    }
-}
-
-/// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
-/// host. Paceline's processes there find it by themselves.
-fn place_of(engine: Engine, side: Side, name: &str, listens: bool) -> Place {
-    let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
-    let attaches = engine == Engine::Paceline && side == Side::Robot && !listens;
-    Place {
-        engine,
-        name: name.to_owned(),
-        listen: listens.then(|| endpoint.clone()),
-        connect: (!listens && !attaches).then_some(endpoint),
-        capacity: Some(BITS_PER_S),
     }
 }
 
@@ -193,7 +217,7 @@ impl Measured {
 
     /// Wire bytes towards the operator in percent of what the link carries.
     pub(super) fn fill_percent(&self) -> f64 {
-        800.0 * self.wire_to_operator / self.seconds() / float(BITS_PER_S)
+        800.0 * self.wire_to_operator / self.seconds() / float(self.bits_per_s)
     }
 
     /// The samples of `source` at a listener's subscription. Of those published in the interval at

@@ -1,0 +1,152 @@
+//! `paceline bench pull`: what a late joiner that pulls megabytes costs those that are live.
+
+use super::netns::{Rig, Side};
+use super::report::{Bound, Report, Section, Unit};
+use super::role::{Content, Engine, Source, Want};
+use super::scratch::Scratch;
+use super::stage::{Hosts, Listener, Measured, Plan, Stage};
+use super::stats::{Samples, count, float, millis};
+use super::terminal::Terminal;
+use super::{OutputArgs, interrupt};
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// 25 samples of 1 MB pulled over 8 Mbit/s beside live streams (needs root).
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Seconds of live streams, without the pull and beside it
+    #[arg(long, value_name = "S", default_value_t = 40,
+          value_parser = clap::value_parser!(u32).range(30..=3600))]
+    seconds: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+const BITS_PER_S: u64 = 8_000_000;
+const PULLED: usize = 25;
+const PULLED_BYTES: usize = 1_000_000;
+const STEERING: usize = 0;
+const CAMERA: usize = 1;
+/// One frame of 2 ms of link time with its headers: what may be on the wire when a live sample comes.
+const SEGMENT_MS: f64 = 2.1;
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!(
+            "paceline bench pull builds network namespaces and a shaped link, which needs root: run \
+             it with sudo"
+        );
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let rig = Rig::new(BITS_PER_S)?;
+    let scratch = Scratch::new("pull")?;
+    let stage = Stage::new(&rig, &scratch);
+    let plan = plan(f64::from(args.seconds));
+    eprintln!("the live streams alone: {} s", args.seconds);
+    let alone = stage.measure(&plan)?;
+    eprintln!("the same beside the pull");
+    let pull = Mutex::new(None);
+    let beside = stage.measure_while(&plan, &|hosts| {
+        let pulled = pull_all(&rig, hosts)?;
+        *pull.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(pulled);
+        Ok(())
+    })?;
+    let pulled = pull.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let command = match args.seconds {
+        40 => "paceline bench pull".to_owned(),
+        seconds => format!("paceline bench pull --seconds {seconds}"),
+    };
+    let mut report = Report::new("Pulling while live", &command);
+    report.add(section(&alone, &beside, pulled.unwrap_or_default()), &args.output);
+    report.finish(&args.output)
+}
+
+/// Steering with a deadline, and a camera of 2.4 Mbit/s without a contract.
+fn plan(seconds: f64) -> Plan {
+    let source = |tag: &str, hz, content, urgent| Source { tag: tag.to_owned(), hz, content, urgent };
+    let want = |tag: &str| Want { tag: tag.to_owned(), ..Want::default() };
+    let steering = Want { within_ms: Some(50), ..want("robot/steering") };
+    Plan {
+        engine: Engine::Paceline,
+        sources: vec![
+            source("robot/steering", 100.0, Content::Noise(64), true),
+            source("robot/camera", 10.0, Content::Noise(30_000), false),
+        ],
+        listeners: vec![Listener {
+            name: "operator",
+            side: Side::Operator,
+            want: vec![steering, want("robot/camera")],
+        }],
+        seconds,
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pulled {
+    samples: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+/// A node on the robot's host holds what was published before; a command at the other end pulls it.
+fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
+    let (robot, operator) = (rig.namespace(Side::Robot), rig.namespace(Side::Operator));
+    let file = hosts.robot.with_extension("bulk");
+    std::fs::write(&file, vec![7; PULLED * PULLED_BYTES]).context("samples to pull")?;
+    let file = file.to_str().context("a path that is text")?;
+    let buffer = format!("bulk=samples={PULLED},bytes=64MB");
+    let holder = ["node", "--name", "holder", "--json", "--buffer", &buffer];
+    let mut holder = Terminal::start(&holder, &hosts.robot, Some(&robot))?;
+    holder.first_line()?;
+    let chunk = PULLED_BYTES.to_string();
+    let publish = ["pub", "bulk", "--file", file, "--chunk", &chunk, "--hz", "20", "--json"];
+    let mut publisher = Terminal::start(&publish, &hosts.robot, Some(&robot))?;
+    publisher.rest(Duration::from_secs(20))?;
+    let began = Instant::now();
+    let newest = PULLED.to_string();
+    let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120"];
+    let mut pull = Terminal::start(&pull, &hosts.operator, Some(&operator))?;
+    let lines = pull.rest(Duration::from_secs(150))?;
+    let mut pulled = Pulled { seconds: began.elapsed().as_secs_f64(), ..Pulled::default() };
+    for line in lines {
+        let sample: Value = serde_json::from_str(&line.text).context("paceline pull --json")?;
+        if let Some(bytes) = sample.get("bytes").and_then(Value::as_u64) {
+            pulled.samples += 1;
+            pulled.bytes += bytes;
+        }
+    }
+    Ok(pulled)
+}
+
+fn section(alone: &Measured, beside: &Measured, pulled: Pulled) -> Section {
+    let mut section = Section::new(format!(
+        "{PULLED} samples of 1 MB over 8 Mbit/s, beside 100 Hz steering and a camera of 2.4 Mbit/s"
+    ));
+    let whole = count(PULLED) - float(pulled.samples);
+    section.must("samples not pulled", Unit::Count, whole, f64::NAN, Bound::AtMost(0.0));
+    let rate = float(pulled.bytes) * 8.0 / 1e6 / pulled.seconds;
+    section.tell("pulled, Mbit/s", Unit::Ratio, rate, f64::NAN);
+    for (name, source) in [("steering", STEERING), ("camera", CAMERA)] {
+        let delays = |measured: &Measured| measured.flow(source, (0, source), usize::MAX);
+        let (before, after) = (delays(alone), delays(beside));
+        for (what, per_mille) in [("p50", 500), ("p99", 990), ("p99.9", 999)] {
+            let of = |samples: Samples| millis(samples.percentile(per_mille));
+            let (before, after) = (of(before.delays()), of(after.delays()));
+            section.tell(&format!("{name} alone: {what}"), Unit::Millis, before, f64::NAN);
+            let name = format!("{name} beside the pull: {what}");
+            let most = Bound::AtMost(before + SEGMENT_MS);
+            section.must(&name, Unit::Millis, after, f64::NAN, most);
+        }
+        let lost = count(after.lost());
+        let none = Bound::AtMost(0.0);
+        section.must(&format!("{name}: lost beside the pull"), Unit::Count, lost, f64::NAN, none);
+    }
+    section.load(beside.load, None);
+    section.warn_if_busy();
+    section.note("A bound is the delay alone and one segment: 2 ms of link time and its headers.");
+    section
+}

@@ -1,0 +1,93 @@
+//! `paceline bench recordings`: a real film and a real flight over the thin link.
+
+mod case;
+mod cost;
+mod film;
+mod flight;
+
+use super::netns::{Rig, THIN_BITS_PER_S};
+use super::report::Report;
+use super::scratch::Scratch;
+use super::{OutputArgs, interrupt};
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Recorded video and telemetry over a 2 Mbit/s link, each picture decoded by ffmpeg.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// The folder of the recordings: video/*.264 and telemetry/*.ulg
+    #[arg(long, value_name = "DIR", env = "PACELINE_DATA")]
+    data: PathBuf,
+    /// How many times faster than it was the flight is published
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = crate::args::rate)]
+    speed: f64,
+    /// Only these parts
+    #[arg(long, value_enum, value_name = "PART")]
+    only: Vec<Part>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Eq, PartialEq)]
+enum Part {
+    /// H.264 at four rates and three sizes
+    Film,
+    /// PX4 telemetry, every message
+    Flight,
+    /// What scaling costs, for one subscriber and for many
+    Cost,
+}
+
+/// Where the recordings are looked for, below the folder.
+const FILM: &str = "video/cisco_1280x720_bframes.264";
+const FLIGHT: &str = "telemetry/px4_flight.ulg";
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!(
+            "paceline bench recordings builds network namespaces and a shaped link, which needs \
+             root: run it with sudo"
+        );
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let wants = |part| args.only.is_empty() || args.only.contains(&part);
+    let rig = Rig::new(THIN_BITS_PER_S)?;
+    let scratch = Scratch::new("recordings")?;
+    let mut report = Report::new("Recordings over a thin link", &args.command());
+    if wants(Part::Film) {
+        let film = recording(&args.data, FILM)?;
+        film::measure(&rig, &scratch, &film, |section| report.add(section, &args.output))?;
+    }
+    if wants(Part::Flight) {
+        let flight = recording(&args.data, FLIGHT)?;
+        report.add(flight::measure(&rig, &scratch, &flight, args.speed)?, &args.output);
+    }
+    if wants(Part::Cost) {
+        let film = recording(&args.data, FILM)?;
+        report.add(cost::measure(&scratch, &film)?, &args.output);
+    }
+    report.finish(&args.output)
+}
+
+impl Args {
+    /// The command that makes the same measurement again.
+    fn command(&self) -> String {
+        let mut command = "paceline bench recordings".to_owned();
+        if (self.speed - 1.0).abs() > f64::EPSILON {
+            command.push_str(&format!(" --speed {}", self.speed));
+        }
+        let names = self.only.iter().filter_map(clap::ValueEnum::to_possible_value);
+        names.for_each(|name| command.push_str(&format!(" --only {}", name.get_name())));
+        command
+    }
+}
+
+fn recording(data: &Path, name: &str) -> Result<String> {
+    let path = data.join(name);
+    match path.to_str() {
+        Some(text) if path.is_file() => Ok(text.to_owned()),
+        _ => bail!("--data {}: there is no {name} in it", data.display()),
+    }
+}

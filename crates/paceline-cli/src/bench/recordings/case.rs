@@ -1,0 +1,110 @@
+//! One publisher on the robot, one subscriber behind the link, and what each of them said.
+
+use crate::bench::interrupt;
+use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
+use crate::bench::scratch::Scratch;
+use crate::bench::stats::float;
+use crate::bench::terminal::Terminal;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long what was sent may still be on its way.
+const COOL_DOWN: Duration = Duration::from_millis(1_500);
+
+/// What came of one run.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// One line a sample, as `paceline sub --json` prints them.
+    pub(super) samples: Vec<Value>,
+    /// The subscriber's last line.
+    pub(super) summary: Value,
+    /// The publisher's last line.
+    pub(super) published: Value,
+    /// Bytes that left the robot over the link.
+    pub(super) wire_bytes: f64,
+    /// From the publisher's start to its end.
+    pub(super) seconds: f64,
+}
+
+/// Runs `paceline pub PUBLISH` on the robot to its end and `paceline sub SUBSCRIBE` behind the link.
+pub(super) fn run(
+    rig: &Rig,
+    scratch: &Scratch,
+    publish: &[&str],
+    subscribe: &[&str],
+    patience: Duration,
+) -> Result<Outcome> {
+    let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
+    let capacity = format!("{}bit", rig.bits_per_s());
+    let listen = format!("name=thin,listen={endpoint},capacity={capacity},insecure");
+    let connect = format!("name=thin,connect={endpoint},capacity={capacity}");
+    let subscribe = [&["sub"], subscribe, &["--json", "--link", &connect]].concat();
+    let publish = [&["pub"], publish, &["--json", "--wait", "20", "--link", &listen]].concat();
+    let (robot, operator) = (rig.namespace(Side::Robot), rig.namespace(Side::Operator));
+    let mut subscriber = Terminal::start(&subscribe, &scratch.host(), Some(&operator))?;
+    let before = rig.wire_bytes()?.to_operator;
+    let mut publisher = Terminal::start(&publish, &scratch.host(), Some(&robot))?;
+    let mut lines = Vec::new();
+    while let Some(line) = publisher.next_line(patience)? {
+        lines.push(line);
+    }
+    interrupt::sleep(COOL_DOWN)?;
+    let wire_bytes = float(rig.wire_bytes()?.to_operator - before);
+    let seconds = match lines.as_slice() {
+        [first, .., last] => last.at.duration_since(first.at).as_secs_f64() + 1.0,
+        _ => 1.0,
+    };
+    let last = lines.last().context("paceline pub printed nothing")?;
+    let published = serde_json::from_str(&last.text).context("paceline pub --json")?;
+    let mut samples = Vec::new();
+    for line in subscriber.end()? {
+        samples.push(serde_json::from_str::<Value>(&line.text).context("paceline sub --json")?);
+    }
+    let summary = samples.pop().context("paceline sub printed nothing")?;
+    Ok(Outcome { samples, summary, published, wire_bytes, seconds })
+}
+
+impl Outcome {
+    /// What the link's streams did, added up, by the publisher's last line.
+    pub(super) fn link(&self, field: &str) -> u64 {
+        let streams = self.published.get("streams").and_then(Value::as_array);
+        let field = |stream: &Value| stream.get(field).and_then(Value::as_u64);
+        streams.into_iter().flatten().filter_map(field).sum()
+    }
+
+    /// Samples dropped on the link and by the subscriber, by reason.
+    pub(super) fn drops(&self) -> BTreeMap<String, u64> {
+        let mut drops = BTreeMap::new();
+        let streams = self.published.get("streams").and_then(Value::as_array);
+        let tables = streams.into_iter().flatten().filter_map(|stream| stream.get("dropped"));
+        for table in tables.chain(self.summary.pointer("/summary/dropped")) {
+            for (reason, count) in table.as_object().into_iter().flatten() {
+                *drops.entry(reason.clone()).or_default() += count.as_u64().unwrap_or(0);
+            }
+        }
+        drops
+    }
+
+    /// Samples of which nobody says what became of them: between the link's queue and the wire, and
+    /// between the wire and the subscriber.
+    pub(super) fn unaccounted(&self) -> u64 {
+        let (offered, sent, waiting) = (self.link("offered"), self.link("sent"), self.link("waiting"));
+        let on_link = self.published.get("streams").and_then(Value::as_array);
+        let on_link = on_link.into_iter().flatten().filter_map(|stream| stream.get("dropped"));
+        let arrived = self.delivered() + total(self.summary.pointer("/summary/dropped"));
+        let dropped: u64 = on_link.map(|table| total(Some(table))).sum();
+        offered.abs_diff(sent + waiting + dropped) + sent.abs_diff(arrived)
+    }
+
+    /// What the subscriber got.
+    pub(super) fn delivered(&self) -> u64 {
+        self.summary.pointer("/summary/delivered").and_then(Value::as_u64).unwrap_or(0)
+    }
+}
+
+fn total(drops: Option<&Value>) -> u64 {
+    let table = drops.and_then(Value::as_object);
+    table.into_iter().flatten().filter_map(|(_, count)| count.as_u64()).sum()
+}
