@@ -127,7 +127,10 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
         "picture" => Ok(Kind::Picture),
         "audio" => Ok(Kind::Audio),
         "video" => Ok(Kind::VideoI),
-        _ => Err("must be data, state, picture, audio or video; leave it out to go by the encoding".to_owned()),
+        _ => {
+            Err("must be data, state, picture, audio or video; leave it out to go by the encoding"
+                .to_owned())
+        }
     }
 }
 

@@ -67,7 +67,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Steering with a deadline, and a camera of 2.4 Mbit/s without a contract.
 fn plan(seconds: f64) -> Plan {
-    let source = |tag: &str, hz, content, urgent| Source { tag: tag.to_owned(), hz, content, urgent };
+    let source =
+        |tag: &str, hz, content, urgent| Source { tag: tag.to_owned(), hz, content, urgent };
     let want = |tag: &str| Want { tag: tag.to_owned(), ..Want::default() };
     let steering = Want { within_ms: Some(50), ..want("robot/steering") };
     Plan {

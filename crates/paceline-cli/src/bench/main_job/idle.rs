@@ -1,9 +1,9 @@
 //! The control: commands over the link with nothing else on it.
 
-use crate::bench::stage::{Measured, Stage};
 use super::steering::{Commands, commands_only};
 use crate::bench::report::{Section, Unit};
 use crate::bench::role::Engine;
+use crate::bench::stage::{Measured, Stage};
 use crate::bench::stats::{count, millis};
 use anyhow::Result;
 

@@ -1,9 +1,9 @@
 //! One camera, three subscribers: each at its own rate and size.
 
-use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::netns::Side;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::role::{Content, Engine, Source, Want};
+use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{count, float, millis};
 use anyhow::Result;
 

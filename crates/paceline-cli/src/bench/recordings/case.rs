@@ -90,7 +90,8 @@ impl Outcome {
     /// Samples of which nobody says what became of them: between the link's queue and the wire, and
     /// between the wire and the subscriber.
     pub(super) fn unaccounted(&self) -> u64 {
-        let (offered, sent, waiting) = (self.link("offered"), self.link("sent"), self.link("waiting"));
+        let (offered, sent, waiting) =
+            (self.link("offered"), self.link("sent"), self.link("waiting"));
         let on_link = self.published.get("streams").and_then(Value::as_array);
         let on_link = on_link.into_iter().flatten().filter_map(|stream| stream.get("dropped"));
         let arrived = self.delivered() + total(self.summary.pointer("/summary/dropped"));

@@ -73,7 +73,13 @@ fn section(name: &str, rig: &Rig, asked: Asked, outcome: &Outcome, decoded: &Dec
         section.must(name, Unit::Count, value, f64::NAN, none);
     }
     let above = delivered - wanted;
-    section.must("pictures above the rate asked for", Unit::Count, above, f64::NAN, Bound::AtMost(3.0));
+    section.must(
+        "pictures above the rate asked for",
+        Unit::Count,
+        above,
+        f64::NAN,
+        Bound::AtMost(3.0),
+    );
     let fill = 800.0 * outcome.wire_bytes / outcome.seconds / float(rig.bits_per_s());
     section.tell("link filled", Unit::Percent, fill, f64::NAN);
     let drops = outcome.drops();
