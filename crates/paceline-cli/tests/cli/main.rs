@@ -3,6 +3,7 @@
 mod bad_input;
 mod files;
 mod host;
+mod kills;
 mod links;
 mod meet;
 mod signals;
