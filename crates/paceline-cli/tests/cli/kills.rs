@@ -16,12 +16,12 @@ struct Watched {
 
 impl Watched {
     fn start(mut command: Command) -> Self {
-        let mut child = command.spawn().unwrap();
-        let stdout = child.stdout.take().unwrap();
+        let mut child = command.spawn().expect("the command starts");
+        let stdout = child.stdout.take().expect("piped");
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let _ = sender.send(serde_json::from_str(&line).unwrap());
+                let _ = sender.send(serde_json::from_str(&line).expect("each line is JSON"));
             }
         });
         Self { running: Running::unread(child), lines }
@@ -43,7 +43,7 @@ fn by_publisher(samples: &[serde_json::Value]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for sample in samples {
         let publisher = sample["publisher"].to_string();
-        numbers.entry(publisher).or_default().push(sample["seq"].as_u64().unwrap());
+        numbers.entry(publisher).or_default().push(sample["seq"].as_u64().expect("a number"));
     }
     numbers
 }
