@@ -4,6 +4,7 @@
 
 mod commands;
 mod demo;
+mod dist;
 mod setup;
 mod steps;
 mod test;
@@ -19,6 +20,7 @@ usage: cargo xtask COMMAND
   test            sets up what the tests need, runs everything, prints one table
   demo [ARGS...]  builds paceline and runs `paceline demo` (default: --seconds 20)
   tidy            checks sizes, crate dependencies, markers and links
+  dist            builds the static release binary and checks that it is one
 ";
 
 fn main() -> ExitCode {
@@ -29,7 +31,10 @@ fn main() -> ExitCode {
         Some("test") if rest.is_empty() => test::run(&root()),
         Some("demo") => demo::run(&root(), &rest),
         Some("tidy") if rest.is_empty() => tidy::run(&root()),
-        Some("test" | "tidy") => usage(&format!("argument '{}' is one too many", rest.join(" "))),
+        Some("dist") if rest.is_empty() => dist::run(&root()),
+        Some("test" | "tidy" | "dist") => {
+            usage(&format!("argument '{}' is one too many", rest.join(" ")))
+        }
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             Ok(ExitCode::SUCCESS)

@@ -39,7 +39,7 @@ fn missing() -> Vec<(&'static str, &'static str)> {
     PROGRAMS.iter().copied().filter(|(name, _)| !exists(name)).collect()
 }
 
-fn exists(program: &str) -> bool {
+pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(Into::into);
     std::env::split_paths(&path).chain(usual).any(|folder| folder.join(program).is_file())

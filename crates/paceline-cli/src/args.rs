@@ -1,18 +1,23 @@
 //! Reading values from the command line. Each message names the allowed range and the mend; the
 //! field and the value are put before it.
 
+mod history;
 mod link;
 mod node;
 
-pub(crate) use link::LinkSpec;
-pub(crate) use node::NodeArgs;
+pub(crate) use history::{BufferSpec, history, time};
+pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
+pub(crate) use node::{NodeArgs, Settings};
 
-use paceline::{Kind, Proxy};
+use paceline::{Kind, NodeId, Proxy, PublisherId};
 use paceline_media::Size;
+use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
 use std::time::Duration;
 
 const RATE_MIN: f64 = 0.001;
 const RATE_MAX: f64 = 1_000_000.0;
+/// The most samples of one pull.
+const PULLED_MAX: u32 = 65_536;
 
 /// A number in a range.
 fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64, String> {
@@ -119,6 +124,61 @@ pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
     Ok(CardSpec { size: size(pixels)?, hz })
 }
 
+/// How many samples, as far as a pull brings.
+pub(crate) fn pulled(text: &str) -> Result<u32, String> {
+    let max = u64::from(PULLED_MAX);
+    let n = whole(text, 1, max, "1 is the newest; pull older samples by --seq or --time")?;
+    u32::try_from(n).map_err(|error| error.to_string())
+}
+
+/// How fast time goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Speed {
+    /// So many times as fast as it went.
+    Times(f64),
+    /// As fast as it is taken.
+    Max,
+}
+
+/// Reads a number of times, or `max`.
+pub(crate) fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    number(text, 0.01, 1_000.0, "times", "1 is as it was; max is as fast as it is taken")
+        .map(Speed::Times)
+}
+
+/// How telemetry is published.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Telemetry {
+    /// As it is in the file.
+    Raw,
+    /// As JSON.
+    Json,
+}
+
+/// Reads `raw` or `json`.
+pub(crate) fn telemetry(text: &str) -> Result<Telemetry, String> {
+    match text {
+        "raw" => Ok(Telemetry::Raw),
+        "json" => Ok(Telemetry::Json),
+        _ => Err("must be raw or json; raw is as it is in the file".to_owned()),
+    }
+}
+
+/// Sound: how many samples per second, and of how many channels.
+pub(crate) fn audio(text: &str) -> Result<(u32, u8), String> {
+    let mend = "write RATExCHANNELS, such as 8000x1";
+    let (rate, channels) = text.split_once('x').ok_or_else(|| format!("has no x; {mend}"))?;
+    let (min, max) = (u64::from(RATE_MIN_AUDIO), u64::from(RATE_MAX_AUDIO));
+    let rate = whole(rate, min, max, mend).map_err(|error| format!("rate '{rate}': {error}"))?;
+    let channels = whole(channels, 1, u64::from(CHANNELS_MAX), mend)
+        .map_err(|error| format!("channels '{channels}': {error}"))?;
+    let rate = u32::try_from(rate).map_err(|error| error.to_string())?;
+    Ok((rate, u8::try_from(channels).map_err(|error| error.to_string())?))
+}
+
 /// A kind of sample.
 pub(crate) fn kind(text: &str) -> Result<Kind, String> {
     match text {
@@ -132,6 +192,18 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
                 .to_owned())
         }
     }
+}
+
+/// A publisher's id, as `ls --json` prints it.
+pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
+    let id = text.split_once('.').and_then(|(node, index)| {
+        let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
+        Some(PublisherId { node: NodeId(node), index: index.parse().ok()? })
+    });
+    id.ok_or_else(|| {
+        "must be a node's id, a point and a number, like 00112233aabbccdd.0; ls --json prints them"
+            .to_owned()
+    })
 }
 
 /// Where scaling is done.

@@ -5,7 +5,7 @@ mod gather;
 mod view;
 
 pub(crate) use document::{Document, Link, Stream};
-pub(crate) use gather::Reader;
+pub(crate) use gather::{Reader, settle};
 
 use crate::args::{self, NodeArgs};
 use crate::show::{self, Block};
@@ -37,7 +37,7 @@ pub(crate) struct LsArgs {
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
-    gather::settle(&node, args.timeout, &stop);
+    settle(&node, args.timeout, &stop);
     let mut reader = Reader::new(args.timeout);
     let mut document = reader.read(&node);
     let mut due = Instant::now() + EVERY;

@@ -2,11 +2,17 @@
 
 mod args;
 mod bench;
+mod config;
 mod demo;
+mod doctor;
 mod exit;
+mod log;
 mod ls;
+mod manual;
 mod node;
+mod notify;
 mod publish;
+mod pull;
 mod show;
 mod stats;
 mod stop;
@@ -14,16 +20,13 @@ mod subscribe;
 mod table;
 
 use clap::{Parser, Subcommand};
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
-/// Zenoh warns of what Paceline does on purpose: no gossip, a socket that another process has.
-const LOG: &str = "warn,zenoh=error";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 it failed while running; 2 wrong usage; 3 refused, or not delivered what was \
 required; 130 interrupted before it was done.
 PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=debug, trace, off).
+PACELINE_CONFIG names a configuration file (else ~/.config or /etc, paceline/config.toml).
 PACELINE_RUNTIME_DIR sets the folder that joins the processes of this host.";
 
 /// Publish/subscribe in which every subscriber gets each stream at the rate, size and deadline that
@@ -31,6 +34,10 @@ PACELINE_RUNTIME_DIR sets the folder that joins the processes of this host.";
 #[derive(Parser)]
 #[command(name = "paceline", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
+    /// What is logged to standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,…;
+    /// $PACELINE_LOG if not said
+    #[arg(long, global = true, value_name = "FILTER", value_parser = log::argument)]
+    log: Option<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -43,12 +50,20 @@ enum Command {
     Pub(Box<publish::PubArgs>),
     /// Subscribes to a tag or pattern at a rate, size and deadline of your own.
     Sub(Box<subscribe::SubArgs>),
+    /// Pulls samples that buffers hold: the newest, or a range of numbers or times.
+    Pull(Box<pull::PullArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
     /// Shows one camera reaching three subscribers, each at its own rate and size, over a thin link.
     Demo(demo::DemoArgs),
     /// Measures.
     Bench(bench::BenchArgs),
+    /// Says what this host can give, and the mend for what it lacks.
+    Doctor(doctor::DoctorArgs),
+    /// Prints the completion of a shell, for it to read at its start.
+    Completion(manual::CompletionArgs),
+    /// Prints the manual page, or writes a page for each command.
+    Man(manual::ManArgs),
     /// One of the nodes of the demo.
     #[command(hide = true)]
     DemoRole(demo::RoleArgs),
@@ -56,27 +71,30 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log();
-    let done = match cli.command {
+    log::start(cli.log.as_deref())
+        .and_then(|()| run(cli.command))
+        .unwrap_or_else(|error| exit::report(&error))
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Node(args) => node::run(&args),
         Command::Pub(args) => publish::run(&args),
         Command::Sub(args) => subscribe::run(&args),
+        Command::Pull(args) => pull::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completion(args) => manual::completion(&args),
+        Command::Man(args) => manual::man(&args),
         Command::DemoRole(args) => demo::run_role(&args),
-    };
-    done.unwrap_or_else(|error| exit::report(&error))
+    }
 }
 
-/// Logs to standard error what `PACELINE_LOG` asks for.
-fn log() {
-    let filter = EnvFilter::try_from_env("PACELINE_LOG").unwrap_or_else(|_| EnvFilter::new(LOG));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+/// The command line as a whole, for whoever describes it.
+fn command_line() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
 }
 
 #[cfg(test)]
@@ -85,7 +103,6 @@ mod tests {
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        use clap::CommandFactory as _;
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 }

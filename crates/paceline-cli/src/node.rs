@@ -1,11 +1,19 @@
-//! `paceline node`: a node on its own.
+//! `paceline node`: a node on its own, as a daemon or in a terminal.
 
-use crate::args::NodeArgs;
-use crate::show;
-use crate::stop::Stop;
+mod buffers;
+mod reload;
+mod unit;
+
+use crate::args::{BufferSpec, NodeArgs, Settings};
+use crate::config::TEMPLATE;
+use crate::notify::Notify;
+use crate::stop::{Hangup, STOP_SLICE, Stop};
+use crate::{log, show};
+use buffers::Buffers;
+use paceline::Node;
 use serde::Serialize;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// `paceline node`.
 #[derive(Debug, clap::Args)]
@@ -13,6 +21,18 @@ pub(crate) struct NodeCommand {
     /// Prints who the node is as one line of JSON
     #[arg(long)]
     json: bool,
+    /// Prints a configuration file with every key, its meaning, range and default, and ends
+    #[arg(long, exclusive = true)]
+    print_config: bool,
+    /// Checks the configuration file, opens nothing, and ends
+    #[arg(long, conflicts_with_all = ["json", "print_config", "print_unit"])]
+    check_config: bool,
+    /// Prints a systemd unit that runs the node as a daemon, and ends
+    #[arg(long, exclusive = true)]
+    print_unit: bool,
+    /// Holds what comes on a tag or pattern for others to pull: robot/**=samples=100,bytes=10MB,age=60s
+    #[arg(long, value_name = "PATTERN=LIMITS")]
+    buffer: Vec<BufferSpec>,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -22,6 +42,7 @@ struct NodeLine {
     id: String,
     name: String,
     links: Vec<LinkLine>,
+    buffers: Vec<BufferLine>,
 }
 
 #[derive(Serialize)]
@@ -33,32 +54,118 @@ struct LinkLine {
     policy: String,
 }
 
+#[derive(Serialize)]
+struct BufferLine {
+    pattern: String,
+    samples_max: usize,
+    bytes_max: u64,
+    age_max_us: u64,
+}
+
 /// Runs a node until a signal ends it.
 pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
+    if args.print_config {
+        show::text(TEMPLATE)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.print_unit {
+        return unit::print();
+    }
+    let settings = args.settings()?;
+    if args.check_config {
+        return check(&settings);
+    }
+    log::configure(settings.log.as_deref());
     let stop = Stop::on_signals()?;
-    let node = args.node.open()?;
-    let line = NodeLine {
-        id: node.id().to_string(),
-        name: node.name().to_owned(),
-        links: (1..)
-            .zip(&args.node.link)
-            .map(|(number, link)| LinkLine {
-                name: link.name(number),
-                listen: link.listen.clone(),
-                connect: link.connect.clone(),
-                capacity_bits_per_s: link.capacity.map(paceline::Capacity::bits_per_s),
-                policy: link.policy.to_string(),
-            })
-            .collect(),
-    };
+    let hangup = Hangup::watch()?;
+    let notify = Notify::from_env();
+    let node = settings.open()?;
+    let mut buffers = Buffers::default();
+    buffers.set(&node, &settings.buffers)?;
+    let line = NodeLine::new(&node, &settings);
     if args.json {
         show::json(&line)?
     } else {
         show::line(&told(&line))?
     }
-    while !stop.wait_until(Instant::now() + Duration::from_secs(3_600)) {}
+    notify.ready(&told(&line));
+    serve(args, (settings, buffers), &node, (&stop, &hangup, &notify));
+    notify.stopping();
     node.close();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for the end, and reads the configuration again as often as told.
+fn serve(
+    args: &NodeCommand,
+    (mut settings, mut buffers): (Settings, Buffers),
+    node: &Node,
+    (stop, hangup, notify): (&Stop, &Hangup, &Notify),
+) {
+    while !stop.wait_until(Instant::now() + STOP_SLICE) {
+        if !hangup.take() {
+            continue;
+        }
+        if hangup.lost_terminal() {
+            break;
+        }
+        notify.reloading();
+        reload::reload(args.settings(), &mut settings, &mut buffers, node);
+        notify.ready(&told(&NodeLine::new(node, &settings)));
+    }
+}
+
+/// Says whether the configuration is right.
+fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
+    settings.check()?;
+    let Some(file) = &settings.file else {
+        show::line("no configuration file: every default holds")?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (links, buffers) = (settings.links.len(), settings.buffers.len());
+    show::line(&format!("{}: right; links: {links}, buffers: {buffers}", file.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl NodeCommand {
+    /// How the node is opened; flags win over the file.
+    fn settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = self.node.settings()?;
+        if !self.buffer.is_empty() {
+            settings.buffers.clone_from(&self.buffer);
+        }
+        Ok(settings)
+    }
+}
+
+impl NodeLine {
+    fn new(node: &Node, settings: &Settings) -> Self {
+        let links = (1..).zip(&settings.links).map(|(number, link)| LinkLine {
+            name: link.name(number),
+            listen: link.listen.clone(),
+            connect: link.connect.clone(),
+            capacity_bits_per_s: link.capacity.map(paceline::Capacity::bits_per_s),
+            policy: link.policy.to_string(),
+        });
+        Self {
+            id: node.id().to_string(),
+            name: node.name().to_owned(),
+            links: links.collect(),
+            buffers: settings.buffers.iter().map(BufferLine::new).collect(),
+        }
+    }
+}
+
+impl BufferLine {
+    fn new(spec: &BufferSpec) -> Self {
+        let limits = spec.history.limits();
+        Self {
+            pattern: spec.pattern.to_string(),
+            samples_max: limits.samples(),
+            bytes_max: limits.bytes(),
+            age_max_us: show::micros(limits.age().into()),
+        }
+    }
 }
 
 fn told(node: &NodeLine) -> String {
@@ -74,6 +181,10 @@ fn told(node: &NodeLine) -> String {
         if let Some(bits) = link.capacity_bits_per_s {
             text.push_str(&format!(" at {}", show::bits(bits)));
         }
+    }
+    for buffer in &node.buffers {
+        let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
+        text.push_str(&format!("; holds {pattern}: {samples_max} samples, {bytes_max} bytes"));
     }
     text
 }

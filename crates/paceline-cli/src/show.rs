@@ -11,6 +11,11 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     written(writeln!(io::stdout().lock(), "{text}"))
 }
 
+/// Writes text that ends with a line break to standard output.
+pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+    written(io::stdout().lock().write_all(text.as_bytes()))
+}
+
 /// Writes one line of JSON to standard output.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(&serde_json::to_string(value).context("cannot write JSON")?)

@@ -1,7 +1,8 @@
 //! Ending when the user says so.
 
 use anyhow::Context as _;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -48,5 +49,33 @@ impl Stop {
             }
             std::thread::sleep(left.min(STOP_SLICE));
         }
+    }
+}
+
+/// SIGHUP: the configuration is to be read again, or the terminal is gone.
+#[derive(Debug)]
+pub(crate) struct Hangup {
+    told: Arc<AtomicBool>,
+    had_terminal: bool,
+}
+
+impl Hangup {
+    /// From now on the signal no longer ends the process.
+    pub(crate) fn watch() -> anyhow::Result<Self> {
+        let told = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGHUP, Arc::clone(&told))
+            .context("cannot watch for SIGHUP")?;
+        Ok(Self { told, had_terminal: io::stdin().is_terminal() })
+    }
+
+    /// True once for the signals since the last call.
+    pub(crate) fn take(&self) -> bool {
+        self.told.swap(false, Ordering::Relaxed)
+    }
+
+    /// True if the terminal that the command was started in was closed: the kernel says so by the
+    /// same signal.
+    pub(crate) fn lost_terminal(&self) -> bool {
+        self.had_terminal && !io::stdin().is_terminal()
     }
 }

@@ -3,10 +3,13 @@
 mod args;
 mod sample;
 mod sink;
+mod still;
 mod tags;
+mod wave;
 
 pub(crate) use args::SubArgs;
-pub(crate) use sample::picture_size;
+pub(crate) use sample::{SampleLine, picture_size};
+pub(crate) use sink::{AskedRate, Sink, is_stdout};
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};
@@ -15,9 +18,8 @@ use crate::stop::{STOP_SLICE, Stop};
 use paceline::{
     Delivery, Drops, Node, PublisherId, RecvError, SubscribeError, Subscriber, SubscriberEvent,
 };
-use sample::SampleLine;
+use sample::Told;
 use serde::Serialize;
-use sink::Sink;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -54,7 +56,7 @@ enum End {
 /// Subscribes until `--count`, `--timeout` or a signal.
 pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    let sink = Sink::open(args)?;
+    let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open()?;
     let subscriber = declare(&node, args).map_err(|error| {
         if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
@@ -77,11 +79,17 @@ fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     if let Some(size) = args.size {
         builder = builder.size(size.width, size.height)?;
     }
+    if let Some((rate, channels)) = args.audio {
+        builder = builder.audio(rate, channels)?;
+    }
     if let Some(bound) = args.within {
         builder = builder.within(bound)?;
     }
     if let Some(loss) = args.loss {
         builder = builder.loss(loss.x(), loss.y())?;
+    }
+    if let Some(history) = args.history {
+        builder = builder.history(history);
     }
     builder.declare()
 }
@@ -94,7 +102,7 @@ struct Session<'a> {
     block: Block,
     total: Tally,
     window: Tally,
-    picture: String,
+    told: Told,
     heard: bool,
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
@@ -113,7 +121,7 @@ impl<'a> Session<'a> {
             sink,
             total: Tally::new(),
             window: Tally::new(),
-            picture: String::new(),
+            told: Told::default(),
             heard: false,
             noted: false,
             refused: BTreeMap::new(),
@@ -157,10 +165,9 @@ impl<'a> Session<'a> {
         if self.args.json {
             show::json(&SampleLine::new(delivery, self.args.read_card))?;
         } else {
-            let size = picture_size(delivery).map(|size| format!("{size} ")).unwrap_or_default();
-            self.picture = format!("{size}{}", delivery.encoding);
+            self.told.take(delivery);
         }
-        self.sink.write(delivery, self.args, self.node)
+        self.sink.write(delivery, self.args.asked_rate(), self.node)
     }
 
     /// What the subscriber is told beside samples.
@@ -207,7 +214,7 @@ impl<'a> Session<'a> {
         format!(
             "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}",
             window.rate_hz(),
-            self.picture,
+            self.told,
             show::millis(ages.p50),
             show::millis(ages.p99),
             show::millis(ages.max),

@@ -4,14 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{MediaError, excerpt};
+use crate::h264;
 use crate::jpeg;
 use crate::picture::PixelFormat;
+use crate::png;
 use crate::size::{Size, parse_side};
 
 /// The format of a message payload that is one picture.
 ///
 /// As an encoding string:
-/// - `image/jpeg`: the size is in the payload;
+/// - `image/jpeg` and `image/png`: the size is in the payload;
+/// - `video/h264`: an access unit in Annex B; the size is in units that have an SPS;
 /// - `video/raw;format=i420;width=640;height=480`;
 /// - `video/raw;format=rgb;width=640;height=480`.
 ///
@@ -30,6 +33,10 @@ use crate::size::{Size, parse_side};
 pub enum Format {
     /// One JPEG picture.
     Jpeg,
+    /// One PNG picture.
+    Png,
+    /// One H.264 access unit (see [`h264`]): a picture that may need others.
+    H264,
     /// One [`PixelFormat::I420`] picture of this size.
     I420(Size),
     /// One [`PixelFormat::Rgb8`] picture of this size.
@@ -41,10 +48,18 @@ impl Format {
     /// decoded.
     ///
     /// # Errors
-    /// Those of [`jpeg::dimensions`] for JPEG, of [`crate::Picture::new`] otherwise.
+    /// Those of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, of [`h264::info`] for
+    /// H.264 and [`MediaError::H264NoSize`] for a unit without an SPS, of [`crate::Picture::new`]
+    /// otherwise.
     pub fn picture_size(&self, payload: &[u8]) -> Result<Size, MediaError> {
         let (format, size) = match *self {
             Self::Jpeg => return jpeg::dimensions(payload),
+            Self::Png => return png::dimensions(payload),
+            Self::H264 => {
+                let info = h264::info(payload)?;
+                let none = MediaError::H264NoSize { bytes: payload.len() };
+                return info.map(|info| info.size).ok_or(none);
+            }
             Self::I420(size) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
@@ -57,6 +72,8 @@ impl Format {
     pub fn with_size(&self, size: Size) -> Self {
         match self {
             Self::Jpeg => Self::Jpeg,
+            Self::Png => Self::Png,
+            Self::H264 => Self::H264,
             Self::I420(_) => Self::I420(size),
             Self::Rgb8(_) => Self::Rgb8(size),
         }
@@ -67,6 +84,8 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (format, size) = match self {
             Self::Jpeg => return f.write_str("image/jpeg"),
+            Self::Png => return f.write_str("image/png"),
+            Self::H264 => return f.write_str("video/h264"),
             Self::I420(size) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
@@ -85,10 +104,20 @@ impl FromStr for Format {
                 None => Ok(Self::Jpeg),
                 Some(extra) => Err(refuse(format!("image/jpeg has no {:?}", excerpt(extra)))),
             },
+            Some("image/png") => match parts.next() {
+                None => Ok(Self::Png),
+                Some(extra) => Err(refuse(format!("image/png has no {:?}", excerpt(extra)))),
+            },
+            Some("video/h264") => match parts.next() {
+                None => Ok(Self::H264),
+                Some(extra) => Err(refuse(format!("video/h264 has no {:?}", excerpt(extra)))),
+            },
             Some("video/raw") => parse_raw(parts, refuse),
             kind => {
                 let kind = excerpt(kind.unwrap_or_default());
-                Err(refuse(format!("type {kind:?} is neither image/jpeg nor video/raw")))
+                Err(refuse(format!(
+                    "type {kind:?} is neither image/jpeg, image/png, video/h264 nor video/raw"
+                )))
             }
         }
     }
@@ -134,7 +163,9 @@ mod tests {
     #[test]
     fn strings_round_trip_in_any_order() {
         let size = Size::new(640, 480).unwrap();
-        for format in [Format::Jpeg, Format::I420(size), Format::Rgb8(size)] {
+        for format in
+            [Format::Jpeg, Format::Png, Format::H264, Format::I420(size), Format::Rgb8(size)]
+        {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let text = "video/raw; height=480 ;width=640; format=rgb";
@@ -145,8 +176,10 @@ mod tests {
     fn wrong_strings_say_what_is_wrong() {
         for (text, part) in [
             ("", "type \"\" is neither"),
-            ("image/png", "type \"image/png\" is neither image/jpeg nor video/raw"),
+            ("image/gif", "type \"image/gif\" is neither image/jpeg, image/png, video/h264 nor"),
+            ("image/png;width=1", "image/png has no \"width=1\""),
             ("image/jpeg;width=1", "image/jpeg has no \"width=1\""),
+            ("video/h264;rate=1", "video/h264 has no \"rate=1\""),
             ("video/raw", "format and width and height missing"),
             ("video/raw;format=i420;width=2", "height missing"),
             ("video/raw;format=nv12;width=2;height=2", "format \"nv12\" is neither i420 nor rgb"),

@@ -9,7 +9,7 @@ mod encode;
 pub use decode::{decode, dimensions};
 pub use encode::encode;
 
-pub(crate) use decode::{Samples, decode_samples};
+pub(crate) use decode::{Samples, decode_samples, to_i420};
 pub(crate) use encode::{check_quality, encode_samples};
 
 #[cfg(test)]

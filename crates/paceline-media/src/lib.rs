@@ -1,4 +1,5 @@
-//! Pictures for Paceline: formats, spatial scaling and a machine-readable test card.
+//! Media for Paceline: pictures, sound and flight logs, their formats and their scaling, and a
+//! machine-readable test card.
 //!
 //! Bytes in, bytes out. Nothing here reads a clock, opens a file or starts a thread; every
 //! input is checked before memory is reserved for it, and bad input is a [`MediaError`],
@@ -10,8 +11,12 @@
 //! | (root) | [`Format`]: what a message payload holds, as an encoding string |
 //! | (root) | [`Scaler`]: a payload of one format to a smaller payload of the same format |
 //! | [`jpeg`] | size, decode and encode of one JPEG picture |
+//! | [`h264`] | H.264 streams: access units, what depends on them, decoding and coding again |
+//! | [`png`] | size, decode and encode of one PNG picture |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
+//! | [`audio`] | formats of sound, WAV files, G.711, and scaling of rate and channels |
+//! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
 //! | (root) | [`TestCard`], [`read_card`]: pictures that carry their number and time |
 //!
 //! ```
@@ -25,15 +30,19 @@
 //! # Ok::<(), paceline_media::MediaError>(())
 //! ```
 
+pub mod audio;
 mod card;
 mod error;
 mod format;
+pub mod h264;
 pub mod jpeg;
 mod markers;
 pub mod mjpeg;
 mod picture;
+pub mod png;
 mod scale;
 mod size;
+pub mod ulog;
 mod y4m;
 
 pub use card::{CardReading, TestCard, read_card, read_card_jpeg};

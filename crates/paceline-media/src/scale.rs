@@ -1,8 +1,12 @@
 //! Spatial scaling: a payload to a smaller payload of the same format.
 
+mod png;
+
+#[cfg(feature = "h264")]
+use fast_image_resize::images::TypedCroppedImage;
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::{InnerPixel, U8, U8x3};
-use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::{FilterType, ImageView, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 
 use crate::error::MediaError;
 use crate::format::Format;
@@ -18,7 +22,8 @@ const QUALITY: u8 = 80;
 /// Each output sample is the triangle-weighted mean of all source samples it covers
 /// (bilinear convolution): no aliasing at any ratio. The asked size is delivered exactly;
 /// whoever asks chooses the aspect ratio. A JPEG payload is decoded to YCbCr, scaled and
-/// encoded again without a detour through RGB.
+/// encoded again without a detour through RGB. A PNG payload keeps its 8 or 16 bits per
+/// sample and its alpha channel (see [`crate::png`]).
 ///
 /// Buffers grow to the largest picture seen and are kept: after the first picture of a size,
 /// raw formats allocate only the output and the filter's weights, JPEG also what its decoder
@@ -45,7 +50,7 @@ impl Scaler {
         let algorithm = ResizeAlg::Convolution(FilterType::Bilinear);
         Self {
             resizer: Resizer::new(),
-            options: ResizeOptions::new().resize_alg(algorithm).use_alpha(false),
+            options: ResizeOptions::new().resize_alg(algorithm),
             quality: QUALITY,
             decoded: Vec::new(),
             resized: Vec::new(),
@@ -70,7 +75,8 @@ impl Scaler {
     /// # Errors
     /// [`MediaError::SizeAboveSource`] if `to` is wider or higher than the picture;
     /// [`MediaError::Length`] for a raw payload that does not match its format; the errors of
-    /// [`crate::jpeg::decode`]; those of [`Size::check`] for `to`.
+    /// [`crate::jpeg::decode`] or [`crate::png::decode`]; those of [`Size::check`] for `to`;
+    /// [`MediaError::H264Scale`] for H.264, whose units need each other.
     pub fn scale(
         &mut self,
         format: &Format,
@@ -78,6 +84,9 @@ impl Scaler {
         to: Size,
     ) -> Result<Vec<u8>, MediaError> {
         to.check()?;
+        if *format == Format::H264 {
+            return Err(MediaError::H264Scale);
+        }
         let from = format.picture_size(payload)?;
         if !to.fits(from) {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
@@ -87,6 +96,8 @@ impl Scaler {
         }
         match format {
             Format::Jpeg => self.scale_jpeg(payload, to),
+            Format::Png => self.scale_png(payload, to),
+            Format::H264 => Err(MediaError::H264Scale),
             Format::I420(_) => self.scale_i420(payload, from, to),
             Format::Rgb8(_) => {
                 let mut out = vec![0; area(to) * 3];
@@ -130,17 +141,44 @@ impl Scaler {
     fn resize<P: PixelTrait + InnerPixel>(
         &mut self,
         (source, from): (&[u8], Size),
+        target: (&mut [u8], Size),
+    ) -> Result<(), MediaError> {
+        let view = TypedImageRef::<P>::from_buffer(from.width, from.height, source)
+            .map_err(|error| failed(from, target.1, &error))?;
+        self.resize_view(&view, from, target)
+    }
+
+    /// Resizes one plane of samples whose rows begin `stride` samples apart.
+    #[cfg(feature = "h264")]
+    pub(crate) fn resize_rows(
+        &mut self,
+        (source, stride, from): (&[u8], usize, Size),
+        target: (&mut [u8], Size),
+    ) -> Result<(), MediaError> {
+        let stride = u32::try_from(stride).unwrap_or(u32::MAX);
+        let rows = TypedImageRef::<U8>::from_buffer(stride, from.height, source)
+            .map_err(|error| failed(from, target.1, &error))?;
+        let view = TypedCroppedImage::from_ref(&rows, 0, 0, from.width, from.height)
+            .map_err(|error| failed(from, target.1, &error))?;
+        self.resize_view(&view, from, target)
+    }
+
+    fn resize_view<P: PixelTrait + InnerPixel>(
+        &mut self,
+        source: &impl ImageView<Pixel = P>,
+        from: Size,
         (target, to): (&mut [u8], Size),
     ) -> Result<(), MediaError> {
-        let failed = |reason: String| MediaError::Resize { from, to, reason };
-        let source = TypedImageRef::<P>::from_buffer(from.width, from.height, source)
-            .map_err(|error| failed(error.to_string()))?;
         let mut target = TypedImage::<P>::from_buffer(to.width, to.height, target)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(from, to, &error))?;
         self.resizer
-            .resize_typed(&source, &mut target, &self.options)
-            .map_err(|error| failed(error.to_string()))
+            .resize_typed(source, &mut target, &self.options)
+            .map_err(|error| failed(from, to, &error))
     }
+}
+
+fn failed(from: Size, to: Size, error: &dyn std::error::Error) -> MediaError {
+    MediaError::Resize { from, to, reason: error.to_string() }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! paths, so nothing is negotiated: each node installs its part of every stream by itself.
 
 mod admission;
+mod ask;
 mod codec;
 mod contract;
 mod flood;
@@ -21,10 +22,12 @@ mod refusal;
 mod registry;
 mod routes;
 mod spec;
-mod status;
 
+pub use ask::Topic;
 pub use graph::HOPS_MAX;
-pub use message::STATUS_BYTES_MAX;
+#[doc(hidden)]
+pub use message::rewrite_message;
+pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
 pub use refusal::{Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
@@ -85,21 +88,23 @@ pub enum Output {
         /// Why, and what would be possible.
         refusal: Refusal,
     },
-    /// Someone wants this node's status: answer by [`Control::handle_status`].
-    StatusWanted {
-        /// The request's number at `from`.
+    /// Someone asks this node: answer by [`Control::answer`], or not at all.
+    Asked {
+        /// The question's number at `from`.
         request: u64,
-        /// Who wants it.
+        /// Who asks.
         from: NodeId,
+        /// What was given to [`Control::ask`] there; its first byte is a [`Topic`]'s.
+        body: Bytes,
     },
-    /// The answer to a request of [`Control::request_status`].
-    Status {
+    /// The answer to a question of [`Control::ask`].
+    Answered {
         /// The number that it returned.
         request: u64,
-        /// Whose status it is.
+        /// Who answers.
         node: NodeId,
-        /// What that node gave to [`Control::handle_status`].
-        rows: Bytes,
+        /// What that node gave to [`Control::answer`].
+        body: Bytes,
     },
 }
 
@@ -132,7 +137,7 @@ pub struct Control {
     hops: BTreeMap<NodeId, HopInfo>,
     flood: flood::State,
     admission: Admission,
-    status: status::State,
+    questions: ask::State,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
@@ -169,7 +174,7 @@ impl Control {
             hops: BTreeMap::new(),
             flood: flood::State::default(),
             admission: Admission::default(),
-            status: status::State::default(),
+            questions: ask::State::default(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,

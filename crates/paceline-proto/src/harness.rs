@@ -19,6 +19,7 @@ mod outlet;
 mod random;
 pub mod scenarios;
 mod sink;
+mod video;
 mod wire;
 mod world;
 

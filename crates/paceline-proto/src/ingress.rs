@@ -1,9 +1,11 @@
 //! The way in: one source's samples, picked for each of the streams that leave here.
 
 use crate::control::{OutputPlan, Target};
-use crate::form::{Form, Size};
+use crate::form::{Form, Rate};
+use crate::reason::DropReason;
 use crate::sample::{Encoding, Kind, Sample, Timestamp};
 use crate::temporal::TemporalScaler;
+use crate::video::DecodeGate;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
@@ -38,19 +40,47 @@ pub struct OutputKey {
     pub form: Form,
 }
 
+impl OutputKey {
+    /// The name of the output that `plan` asks for.
+    #[must_use]
+    pub const fn of(plan: &OutputPlan) -> Self {
+        Self { target: plan.target, form: plan.form }
+    }
+}
+
+impl OutputPlan {
+    /// The part of [`Self::scale`] that is left to the port: size and sound, and for video the rate as
+    /// well, since only what nothing depends on may be left out ([`crate::video::Thinner`]).
+    /// [`Form::FULL`] if the port has nothing to do.
+    #[must_use]
+    pub const fn at_port(&self) -> Form {
+        let rate = if self.kind.is_video() { self.scale.rate } else { Rate::All };
+        Form { rate, ..self.scale }
+    }
+}
+
 /// One output: what it takes of the source, and the port that takes it.
 #[derive(Debug)]
 pub struct Output<P> {
     /// Its name.
     pub key: OutputKey,
-    /// The size to scale pictures to before they leave; `None` leaves them as they are.
-    pub size: Option<Size>,
+    /// What the port still has to do before samples leave ([`OutputPlan::at_port`]).
+    pub scale: Form,
     /// Where samples go: the shell's ring, the harness's queue.
     pub port: P,
     temporal: TemporalScaler,
+    gate: DecodeGate,
 }
 
-/// One source's samples on their way in: filter → temporal scaling → spatial scaling → stream.
+impl<P> Output<P> {
+    /// True if this is the output that `plan` asks for: it then stays, with its port and its phase.
+    pub fn is_for(&self, plan: &OutputPlan) -> bool {
+        self.key == OutputKey::of(plan) && self.scale == plan.at_port()
+    }
+}
+
+/// One source's samples on their way in: temporal scaling → what can be decoded → the port's
+/// scaling → stream.
 ///
 /// A source is a publisher of this node, or a stream that arrives here. Everything runs on the thread
 /// that brings the sample; what it decides on was installed before, so that nothing is looked up.
@@ -77,13 +107,15 @@ impl<P> Ingress<P> {
     ) {
         let mut old = core::mem::take(&mut self.outputs);
         for plan in plans {
-            let key = OutputKey { target: plan.target, form: plan.form };
-            let same = |o: &Output<P>| o.key == key && o.size == plan.scale.size;
-            if let Some(place) = old.iter().position(same) {
+            if let Some(place) = old.iter().position(|output| output.is_for(plan)) {
                 self.outputs.push(old.swap_remove(place));
             } else if let Some(port) = open(plan) {
-                let temporal = TemporalScaler::new(plan.scale.rate, self.period);
-                self.outputs.push(Output { key, size: plan.scale.size, port, temporal });
+                let (key, scale) = (OutputKey::of(plan), plan.at_port());
+                // What is left to the port is not done here.
+                let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
+                let temporal = TemporalScaler::new(rate, self.period);
+                let gate = DecodeGate::new();
+                self.outputs.push(Output { key, scale, port, temporal, gate });
             }
         }
         for output in old {
@@ -93,18 +125,45 @@ impl<P> Ingress<P> {
 
     /// Hands `sample` to every output whose temporal scaling takes it. The last one gets the sample
     /// itself, so that a source with one output copies nothing.
-    pub fn offer(&mut self, sample: Sample, mut take: impl FnMut(&mut Output<P>, Sample)) {
-        let (seq, captured) = (sample.seq, sample.captured.nanos);
-        let mut takers = self
-            .outputs
-            .iter_mut()
-            .filter_map(|output| output.temporal.take(seq, captured).then_some(output));
-        let Some(mut taker) = takers.next() else { return };
-        for next in takers {
-            take(taker, sample.clone());
-            taker = next;
+    ///
+    /// `take` gives it to the output's port and says whether that took it, or dropped and counted it.
+    /// Where a sample of video needs something that did not pass, because the output is new or because
+    /// it was dropped or [lost](Self::handle_lost), `take` gets the reason instead, to be counted.
+    pub fn offer(
+        &mut self,
+        sample: Sample,
+        mut take: impl FnMut(&mut Output<P>, Result<Sample, DropReason>) -> bool,
+    ) {
+        let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
+        let mut hand = |output: &mut Output<P>, sample| {
+            if !take(output, sample) {
+                output.gate.broke(kind);
+            }
+        };
+        let mut last: Option<&mut Output<P>> = None;
+        for output in &mut self.outputs {
+            if !output.temporal.take(seq, captured) {
+                output.gate.broke(kind);
+            } else if !output.gate.admit(kind) {
+                hand(output, Err(DropReason::Undecodable));
+            } else if let Some(taker) = last.replace(output) {
+                hand(taker, Ok(sample.clone()));
+            }
         }
-        take(taker, sample);
+        if let Some(taker) = last {
+            hand(taker, Ok(sample));
+        }
+    }
+
+    /// Samples were lost on their way here, of `kind` if that is known. No output passes video that may
+    /// need them, up to the next sample that begins anew. It counts nothing.
+    pub fn handle_lost(&mut self, kind: Option<Kind>) {
+        for output in &mut self.outputs {
+            match kind {
+                Some(kind) => output.gate.broke(kind),
+                None => output.gate.lost(),
+            }
+        }
     }
 
     /// The outputs.

@@ -8,6 +8,8 @@
 //! * [`link::Link`]: one directed way out of a node: queues, schedule, segments, credit.
 //! * [`control::Control`]: who publishes and who wants what, and the streams that follow.
 //!
+//! [`pull`] is what holders of past samples keep, and how they are found.
+//!
 //! [`receive::Receiver`] is the other end of a link; [`wire`] is what passes between the two.
 
 pub mod control;
@@ -16,11 +18,13 @@ pub mod harness;
 pub mod ids;
 pub mod ingress;
 pub mod link;
+pub mod pull;
 pub mod reason;
 pub mod receive;
 pub mod sample;
 pub mod tag;
 pub mod temporal;
+pub mod video;
 pub mod wire;
 
 pub use form::{Form, Proxy, Rate, Size};
@@ -29,3 +33,4 @@ pub use reason::{DropReason, Drops, StreamCounters};
 pub use sample::{Encoding, Kind, Sample, Timestamp};
 pub use tag::{Pattern, Tag, TagError};
 pub use temporal::TemporalScaler;
+pub use video::{DecodeGate, Thinned, Thinner};

@@ -8,10 +8,12 @@
 //! have nothing, and comes back at [`Link::poll_timeout`] at the latest. Stream indexes are the
 //! owner's: small, dense, used again only after [`Link::close_stream`].
 
+mod capacity;
 mod fill;
 mod hop;
 mod hops;
 mod pacer;
+mod shed;
 mod stream;
 
 pub use hop::{Hop, HopChange};
@@ -97,15 +99,15 @@ pub struct Link {
     frames: u64,
     wire_bytes: u64,
     control_dropped: u64,
+    /// What became of the samples of streams that are closed.
+    closed: StreamCounters,
 }
 
 impl Link {
     /// A link without hops.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
-        let frame_bytes = spec.capacity.map_or(FRAME_BYTES_MAX, |capacity| {
-            capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
-        });
+        let frame_bytes = capacity::frame_bytes(spec.capacity);
         Self {
             spec,
             frame_bytes,
@@ -118,6 +120,7 @@ impl Link {
             frames: 0,
             wire_bytes: 0,
             control_dropped: 0,
+            closed: StreamCounters::default(),
         }
     }
 
@@ -134,7 +137,7 @@ impl Link {
             self.generations.resize(place + 1, 0);
         }
         if up {
-            self.discipline.join(index, spec.contract);
+            self.discipline.join(index, spec.class());
         }
         if let (Some(slot), Some(generation)) =
             (self.streams.get_mut(place), self.generations.get_mut(place))
@@ -148,13 +151,13 @@ impl Link {
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let Some(stream) = self.stream_mut(index) else { return };
-        let contract = spec.contract;
-        stream.spec = spec;
+        let class = spec.class();
+        stream.update(spec);
         if !stream.up {
             return;
         }
         self.discipline.leave(index);
-        self.discipline.join(index, contract);
+        self.discipline.join(index, class);
         if let Some(stream) = self.stream_mut(index) {
             stream.suspended = false;
         }
@@ -171,7 +174,14 @@ impl Link {
         {
             neighbour.notices.push_back(Notice::Close(stream.id));
         }
+        self.closed.merge(&stream.counters);
         Some(stream.counters)
+    }
+
+    /// What became of the samples of streams that are closed, all together.
+    #[must_use]
+    pub const fn closed(&self) -> StreamCounters {
+        self.closed
     }
 
     /// True if [`Self::handle_sample`] would take another sample; false for an unknown stream.
@@ -183,6 +193,9 @@ impl Link {
     /// A sample for a stream; `false` if it was not taken (counted as queue full).
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
         let Some(stream) = self.stream_mut(index) else { return false };
+        if stream.spec.kind.is_video() {
+            return self.handle_video(now, index, sample);
+        }
         match stream.offer(sample) {
             Offer::Waits => {}
             Offer::IsHead => self.announce_head(now, index),
@@ -317,15 +330,20 @@ impl Link {
     fn drop_missed(&mut self, now: Instant) {
         while let Some(miss) = self.discipline.poll_missed(now) {
             let Some(stream) = self.stream_mut(miss.stream) else { continue };
-            stream.counters.violations += u64::from(miss.violated);
+            stream.note_miss();
+            stream.count_violation(miss.violated);
             if miss.dropped {
+                let kind = stream.head().map(|sample| sample.kind);
                 let begun = stream.drop_head(DropReason::DeadlineMissed);
+                let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
                 let (hop, id) = (stream.spec.hop, stream.id);
                 if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
                     neighbour.notices.push_back(Notice::Abort(id, number));
                 }
+                self.judge_skipped(miss.stream, tail);
                 self.announce_head(now, miss.stream);
             }
+            self.shed(now, miss.stream);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
-use crate::sample::Sample;
+use crate::sample::{Kind, Sample};
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::{Ack, FrameHeader};
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
@@ -55,6 +55,8 @@ pub enum Received {
         samples: u64,
         /// Why.
         reason: DropReason,
+        /// What it was, if it had begun to arrive: then it is one. `None` if nobody knows.
+        kind: Option<Kind>,
     },
 }
 
@@ -75,6 +77,14 @@ struct Incoming {
     /// The number of the next sample to begin.
     next_number: u64,
     unfinished: Option<Unfinished>,
+}
+
+impl Incoming {
+    /// A sample that has begun, and of which the rest will not come.
+    const fn lost_one(&self, head: &SampleHead, reason: DropReason) -> Received {
+        let (publisher, form) = (self.publisher, self.form);
+        Received::Lost { publisher, form, samples: 1, reason, kind: Some(head.kind) }
+    }
 }
 
 /// One neighbour's frames, put together again.
@@ -160,9 +170,8 @@ impl Receiver {
     /// The sender starts anew: nothing unfinished will be finished.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
         for incoming in core::mem::take(&mut self.streams).into_values() {
-            if incoming.unfinished.is_some() {
-                let (publisher, form) = (incoming.publisher, incoming.form);
-                found(Received::Lost { publisher, form, samples: 1, reason: DropReason::LinkDown });
+            if let Some(unfinished) = &incoming.unfinished {
+                found(incoming.lost_one(&unfinished.head, DropReason::LinkDown));
             }
         }
         self.ack = Ack::default();
@@ -227,15 +236,14 @@ impl Receiver {
         let missing = piece.number.saturating_sub(incoming.next_number);
         if missing > 0 {
             let reason = DropReason::LinkLoss;
-            found(Received::Lost { publisher, form, samples: missing, reason });
+            found(Received::Lost { publisher, form, samples: missing, reason, kind: None });
         }
         incoming.next_number = piece.number.saturating_add(1);
         let born = now - head.age.saturating_add(half);
         if piece.last {
             found(Received::Sample { publisher, form, sample: sample(head, born, piece.payload) });
         } else if head.total > spare || piece.payload.len() >= head.total {
-            let reason = DropReason::TooLarge;
-            found(Received::Lost { publisher, form, samples: 1, reason });
+            found(incoming.lost_one(&head, DropReason::TooLarge));
         } else {
             self.unfinished_bytes += head.total;
             let mut bytes = BytesMut::with_capacity(head.total.min(TRUSTED_BYTES));
@@ -295,8 +303,7 @@ impl Receiver {
             && let Some(unfinished) = incoming.unfinished.take()
         {
             self.unfinished_bytes -= unfinished.head.total;
-            let (publisher, form) = (incoming.publisher, incoming.form);
-            found(Received::Lost { publisher, form, samples: 1, reason });
+            found(incoming.lost_one(&unfinished.head, reason));
         }
     }
 

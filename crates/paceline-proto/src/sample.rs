@@ -123,14 +123,17 @@ impl Encoding {
             "text/plain" => Self::Text,
             "application/json" => Self::Json,
             "image/jpeg" => Self::Jpeg,
-            other => {
-                let mut end = other.len().min(255);
-                while !other.is_char_boundary(end) {
-                    end -= 1;
-                }
-                Self::Other(other.get(..end).unwrap_or_default().into())
-            }
+            other => Self::Other(Self::cut(other).into()),
         }
+    }
+
+    /// As much of a name as an encoding may have. [`Self::Other`] can be written with a longer one.
+    pub(crate) fn cut(name: &str) -> &str {
+        let mut end = name.len().min(255);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name.get(..end).unwrap_or_default()
     }
 
     /// The media type.

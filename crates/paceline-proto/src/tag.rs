@@ -73,6 +73,13 @@ impl Tag {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// True if the tag begins with `@`: what nodes say among themselves. Patterns match it only if
+    /// they begin in the same way, and its streams are background.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        is_private(&self.0)
+    }
 }
 
 impl fmt::Display for Tag {

@@ -4,12 +4,14 @@
 #[cfg(test)]
 #[path = "control_network"]
 mod control_network {
+    mod ask;
     mod bounds;
     mod convergence;
+    mod global;
     mod net;
     mod oracle;
     mod random;
     mod refusals;
     mod routes;
-    mod status;
+    mod truth;
 }

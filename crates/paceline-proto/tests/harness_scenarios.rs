@@ -31,4 +31,7 @@ scenarios! {
     refusal_names_the_numbers
     matching_is_told
     best_effort_sheds_pictures_not_data
+    video_is_thinned_to_what_can_be_decoded
+    video_begins_with_an_i
+    video_sheds_b_before_p_before_i
 }

@@ -6,16 +6,18 @@
 //! so ([`Discipline::handle_segment`], [`Discipline::handle_served`]), and comes back at
 //! [`Discipline::next_change`] at the latest.
 //!
-//! A pick goes through three classes, and a lower class never precedes a higher one:
+//! A pick goes through four classes, and a lower class never precedes a higher one:
 //!
 //! | class | who | order |
 //! |---|---|---|
 //! | 0 | contracted heads whose period has come, owed service | the discipline's key |
 //! | 1 | contracted heads whose period has come, owed nothing (VDS m' = 0) | deadline |
 //! | 2 | best effort, and contracted heads ahead of their period | round robin, one segment a turn |
+//! | 3 | background | round robin, one segment a turn |
 //!
 //! What remains equal goes to the lowest [`StreamIndex`]: the papers say "first come, first served",
-//! which decides nothing between streams that are always backlogged. FIFO has a single class.
+//! which decides nothing between streams that are always backlogged. FIFO has a single
+//! class for all but background.
 //!
 //! Deadlines are *finish* deadlines, and successive ones are a period apart whatever became of the
 //! sample before. A sample is judged exactly once: on time when it is served by its first deadline,
@@ -103,6 +105,24 @@ pub enum Eligibility {
     OncePerPeriod,
 }
 
+/// In which class a stream takes part.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Class {
+    /// With a contract: classes 0 to 2.
+    Contracted(Contract),
+    /// Without one: class 2.
+    BestEffort,
+    /// Without one, and after all others: class 3.
+    Background,
+}
+
+impl From<Option<Contract>> for Class {
+    /// A stream without a contract is best effort.
+    fn from(contract: Option<Contract>) -> Self {
+        contract.map_or(Self::BestEffort, Self::Contracted)
+    }
+}
+
 /// The sample at the head of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Head {
@@ -115,7 +135,7 @@ pub struct Head {
 /// How the service of a sample ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Service {
-    /// It ended by the sample's first deadline. Always true for best effort.
+    /// It ended by the sample's first deadline. Always true without a contract.
     pub on_time: bool,
     /// The sample was missed, and with it the misses of its window first exceeded x: true at most once
     /// per window, and never for a miss that [`Discipline::poll_missed`] has reported.
@@ -208,12 +228,14 @@ impl Discipline {
         }
     }
 
-    /// `stream` takes part from now on, with a fresh window, or without a contract as best effort.
+    /// `stream` takes part from now on, under a contract with a fresh window. A contract or none
+    /// says the class too, unless it is background.
     ///
     /// A stream that takes part already leaves first, and its head with it: the caller announces the
     /// head again.
-    pub fn join(&mut self, stream: StreamIndex, contract: Option<Contract>) {
-        each!(self, scheduler => scheduler.join(stream, contract));
+    pub fn join(&mut self, stream: StreamIndex, class: impl Into<Class>) {
+        let class = class.into();
+        each!(self, scheduler => scheduler.join(stream, class));
     }
 
     /// `stream` and its head are forgotten, unjudged. Idempotent.
@@ -251,7 +273,7 @@ impl Discipline {
     }
 
     /// A segment of `stream` that is not the last of its sample left, and `service_left` remains. In
-    /// class 2 the stream's turn is over.
+    /// classes 2 and 3 the stream's turn is over.
     pub fn handle_segment(&mut self, stream: StreamIndex, service_left: Duration) {
         each!(self, scheduler => scheduler.handle_segment(stream, service_left));
     }
@@ -279,6 +301,13 @@ impl Discipline {
         each!(self, scheduler => scheduler.remove_head(stream))
     }
 
+    /// The caller gave up a sample of `stream` that waited behind the head, or came and never waited.
+    /// Under a contract it counts as missed; true if that violated its window. It takes no period from
+    /// those that follow.
+    pub fn handle_skipped(&mut self, stream: StreamIndex) -> bool {
+        each!(self, scheduler => scheduler.handle_skipped(stream))
+    }
+
     /// The earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may answer
     /// otherwise than at `now`, if the caller does nothing: a head's latest start has just passed, or a
     /// head's period comes. `None`: never.
@@ -287,7 +316,7 @@ impl Discipline {
         each!(self, scheduler => scheduler.next_change(now))
     }
 
-    /// Where `stream` stands in its window; `None` for best effort and for a stream not here.
+    /// Where `stream` stands in its window; `None` without a contract and for a stream not here.
     #[must_use]
     pub fn window(&self, stream: StreamIndex) -> Option<WindowState> {
         each!(self, scheduler => scheduler.window(stream))

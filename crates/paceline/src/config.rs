@@ -61,6 +61,14 @@ impl LinkConfig {
         self.insecure = true;
         self
     }
+
+    /// Says what [`NodeBuilder::open`] would refuse about this link before it opens anything.
+    ///
+    /// # Errors
+    /// [`OpenError::Link`]: no endpoint, or one that lets anybody in.
+    pub fn check(&self) -> Result<(), OpenError> {
+        crate::node::check_link(self)
+    }
 }
 
 /// Opens a [`Node`].

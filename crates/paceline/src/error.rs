@@ -1,6 +1,7 @@
 //! What can go wrong, one type per operation.
 
 use paceline_proto::TagError;
+use paceline_proto::pull::LimitsError;
 use paceline_sched::ContractError;
 
 /// Why a node could not be opened.
@@ -41,6 +42,21 @@ pub enum OpenError {
     Thread(std::io::Error),
 }
 
+/// Why a link did not get another capacity.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// The node has no such link.
+    #[error("link '{0}': this node has no link of that name")]
+    UnknownLink(String),
+    /// The link was opened without one.
+    #[error("link '{0}' was opened without a capacity: open the node again to give it one")]
+    NoCapacity(String),
+    /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}
+
 /// Why a publisher could not be declared or a sample not be published.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,6 +64,12 @@ pub enum PublishError {
     /// The tag is not one.
     #[error(transparent)]
     Tag(#[from] TagError),
+    /// The tag is one of the system's own.
+    #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
+    Private(String),
+    /// The limits of its buffer are none.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
     /// The contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
@@ -62,6 +84,17 @@ pub enum PublishError {
         /// The bound.
         max: usize,
     },
+    /// A video sample that is no picture.
+    #[error(
+        "sample of {bytes} bytes is no video/h264 access unit: {what}; publish one coded picture as \
+         one sample, in decode order, each of its units behind 00 00 01 (Annex B)"
+    )]
+    NoAccessUnit {
+        /// Its size.
+        bytes: usize,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The node was closed.
     #[error("the node is closed")]
     Closed,
@@ -74,6 +107,14 @@ pub enum SubscribeError {
     /// The pattern is not one.
     #[error(transparent)]
     Pattern(#[from] TagError),
+    /// The pattern is one of the system's own.
+    #[error(
+        "pattern '{0}' begins with '@', as tags of the system do: begin with another character"
+    )]
+    Private(String),
+    /// The limits of its buffer are none.
+    #[error(transparent)]
+    Limits(#[from] LimitsError),
     /// The contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
@@ -90,6 +131,16 @@ pub enum SubscribeError {
         width: u32,
         /// The height asked for.
         height: u32,
+    },
+    /// A sampling rate or a number of channels that no sound has.
+    #[error(
+        "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
+    )]
+    Audio {
+        /// Samples of each channel per second.
+        rate: u32,
+        /// Channels.
+        channels: u8,
     },
     /// A delay bound of zero.
     #[error("within 0: give the longest time from publish to delivery, above 0")]

@@ -20,23 +20,31 @@
 //! listens; each [`Subscriber`] states its own rate, size, delay bound and loss tolerance, and the
 //! links between schedule by them.
 
+mod buffer;
 mod config;
 mod error;
 mod node;
 mod publisher;
+mod pull;
 mod shell;
 mod status;
 mod subscriber;
 
+pub use buffer::{Buffer, BufferBuilder, History};
 pub use config::{LinkConfig, NodeBuilder};
-pub use error::{OpenError, PublishError, RecvError, SubscribeError};
+pub use error::{CapacityError, OpenError, PublishError, RecvError, SubscribeError};
 pub use node::Node;
 pub use paceline_proto::control::{Refusal, RefusalReason};
+pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
     DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size,
     StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
 };
 pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
 pub use publisher::{Publisher, PublisherBuilder, Put};
-pub use status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
+pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
+pub use shell::host::default_dir as default_runtime_dir;
+pub use status::{
+    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+};
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};

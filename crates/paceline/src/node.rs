@@ -1,12 +1,15 @@
 //! The node.
 
+use crate::buffer::BufferBuilder;
 use crate::config::{LinkConfig, NodeBuilder};
-use crate::error::{OpenError, PublishError, SubscribeError};
+use crate::error::{CapacityError, OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
+use crate::pull::{PullBuilder, PullError};
 use crate::shell::egress;
 use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink};
 use crate::shell::host::{Host, default_dir};
 use crate::shell::port::Announcements;
+use crate::shell::pull::{Holder, is_private};
 use crate::shell::rx::{LinkRx, RxSources};
 use crate::shell::scaling::ScalePool;
 use crate::shell::transport::Transport;
@@ -18,7 +21,7 @@ use event_listener::Event;
 use paceline_proto::control::Control;
 use paceline_proto::link::{LinkSpec, STREAMS_MAX};
 use paceline_proto::{NodeId, Pattern, Tag};
-use paceline_sched::Instant;
+use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::mpsc::sync_channel;
@@ -94,6 +97,7 @@ impl Node {
             control: Control::new(id, &name),
             name: name.clone(),
             inbox,
+            commands: commands.clone(),
             links,
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
@@ -105,6 +109,8 @@ impl Node {
             outgoing: BTreeMap::new(),
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
+            holder: Holder::new(commands.clone()),
+            pulls: Default::default(),
             closing: false,
             unsettled: false,
             pending: Vec::new(),
@@ -132,17 +138,45 @@ impl Node {
     /// A publisher on `tag`, to be declared.
     ///
     /// # Errors
-    /// [`PublishError::Tag`].
+    /// [`PublishError::Tag`], [`PublishError::Private`].
     pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> {
-        Ok(PublisherBuilder::new(self, Tag::new(tag)?))
+        let tag = Tag::new(tag)?;
+        if is_private(tag.as_str()) {
+            return Err(PublishError::Private(tag.to_string()));
+        }
+        Ok(PublisherBuilder::new(self, tag))
     }
 
     /// A subscriber to `pattern`, to be declared.
     ///
     /// # Errors
-    /// [`SubscribeError::Pattern`].
+    /// [`SubscribeError::Pattern`], [`SubscribeError::Private`].
     pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> {
-        Ok(SubscriberBuilder::new(self, Pattern::new(pattern)?))
+        let pattern = Pattern::new(pattern)?;
+        if is_private(pattern.as_str()) {
+            return Err(SubscribeError::Private(pattern.to_string()));
+        }
+        Ok(SubscriberBuilder::new(self, pattern))
+    }
+
+    /// A buffer that holds what comes on `pattern` for any node to pull, to be declared.
+    ///
+    /// # Errors
+    /// [`SubscribeError::Pattern`], [`SubscribeError::Private`].
+    pub fn buffer(&self, pattern: &str) -> Result<BufferBuilder<'_>, SubscribeError> {
+        Ok(BufferBuilder::new(self.subscriber(pattern)?))
+    }
+
+    /// A pull of samples of `tag` that buffers hold: the newest one, if nothing else is said.
+    ///
+    /// # Errors
+    /// [`PullError::Tag`], [`PullError::Private`].
+    pub fn pull(&self, tag: &str) -> Result<PullBuilder<'_>, PullError> {
+        let tag = Tag::new(tag)?;
+        if is_private(tag.as_str()) {
+            return Err(PullError::Private(tag.to_string()));
+        }
+        Ok(PullBuilder::new(self, tag))
     }
 
     /// What every reachable node says of itself; nodes that do not answer within `timeout` are left
@@ -164,6 +198,20 @@ impl Node {
             return Vec::new();
         }
         answer.recv().unwrap_or_default()
+    }
+
+    /// Gives the link `link` another capacity. What it promised is judged by it from now on:
+    /// subscriptions that do not fit any more are refused, others that do are granted.
+    ///
+    /// # Errors
+    /// [`CapacityError`]: no such link, one that was opened without a capacity, or a closed node.
+    pub fn set_capacity(&self, link: &str, capacity: Capacity) -> Result<(), CapacityError> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        let command = Command::SetCapacity { link: link.to_owned(), capacity, reply };
+        if !self.inner.commands.send(command) {
+            return Err(CapacityError::Closed);
+        }
+        answer.recv().unwrap_or(Err(CapacityError::Closed))
     }
 
     /// Closes the node, whoever else holds a handle of it. What was published is sent first, for at
@@ -247,7 +295,7 @@ fn is_safe(endpoint: &str) -> bool {
         || matches!(protocol, "unixsock-stream" | "tls")
 }
 
-fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
+pub(crate) fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
     let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
     if link.listen.is_empty() && link.connect.is_empty() {
         return refuse(

@@ -1,5 +1,6 @@
 //! Publishers: samples in, one call each.
 
+use crate::buffer::{Buffer, History};
 use crate::error::PublishError;
 use crate::node::Node;
 use crate::shell::clock;
@@ -9,11 +10,14 @@ use crate::shell::source::PublisherShared;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::Format;
+use paceline_media::audio::AudioFormat;
+use paceline_media::h264::{self, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_proto::{Encoding, Kind, PublisherId, Sample, Size, Tag};
 use paceline_sched::{ContractError, Late, LossTolerance};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -27,6 +31,7 @@ pub struct PublisherBuilder<'a> {
     node: &'a Node,
     spec: PublisherSpec,
     kind: Option<Kind>,
+    history: Option<History>,
 }
 
 impl<'a> PublisherBuilder<'a> {
@@ -41,7 +46,7 @@ impl<'a> PublisherBuilder<'a> {
             size: None,
             bytes_max: None,
         };
-        Self { node, spec, kind: None }
+        Self { node, spec, kind: None, history: None }
     }
 
     /// Declares that a sample comes every `period`: the base of its deadlines.
@@ -67,7 +72,9 @@ impl<'a> PublisherBuilder<'a> {
         self.period(Duration::from_secs_f64(1.0 / hertz))
     }
 
-    /// What the samples are; [`Kind::Data`] if not said, [`Kind::Picture`] for a picture encoding.
+    /// What the samples are. If not said, it goes by the encoding: [`Kind::Picture`] for pictures,
+    /// [`Kind::VideoI`] for video/h264, whose samples each get the kind of their own,
+    /// [`Kind::Audio`] for sound, and [`Kind::Data`] for all else.
     pub const fn kind(mut self, kind: Kind) -> Self {
         self.kind = Some(kind);
         self
@@ -107,14 +114,29 @@ impl<'a> PublisherBuilder<'a> {
         self
     }
 
+    /// What this node publishes on the tag is held here, for any node to pull, as long as the publisher
+    /// lasts.
+    pub const fn history(mut self, history: History) -> Self {
+        self.history = Some(history);
+        self
+    }
+
     /// Announces the publisher; every node knows it within a second.
     ///
     /// # Errors
     /// [`PublishError::Closed`] if the node was closed.
     pub fn declare(mut self) -> Result<Publisher, PublishError> {
-        let format: Option<Format> = self.spec.encoding.as_str().parse().ok();
-        let default = if format.is_some() { Kind::Picture } else { Kind::Data };
-        self.spec.kind = self.kind.unwrap_or(default);
+        // First, so that no sample goes before it.
+        let held = self.history.map(|history| Buffer::local(self.node, &self.spec.tag, history));
+        let held = held.transpose()?.map(Box::new);
+        let encoding = self.spec.encoding.as_str();
+        let format: Option<Format> = encoding.parse().ok();
+        self.spec.kind = self.kind.unwrap_or(match format {
+            Some(Format::H264) => Kind::VideoI,
+            Some(Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_)) => Kind::Picture,
+            None if encoding.parse::<AudioFormat>().is_ok() => Kind::Audio,
+            None => Kind::Data,
+        });
         let shared = Arc::new(PublisherShared::default());
         let node = self.node.clone();
         let (reply, answer) = std::sync::mpsc::channel();
@@ -129,12 +151,14 @@ impl<'a> PublisherBuilder<'a> {
             spec,
             format,
             bytes_declared,
+            parameters: ParameterSets::default(),
             shared,
             node,
             ingress,
             stamper,
             utc: clock::Utc::default(),
             seen: 0,
+            held,
         })
     }
 }
@@ -157,6 +181,8 @@ pub struct Publisher {
     spec: PublisherSpec,
     format: Option<Format>,
     bytes_declared: bool,
+    /// What a video's pictures are decoded with.
+    parameters: ParameterSets,
     shared: Arc<PublisherShared>,
     node: Node,
     ingress: Ingress<Port>,
@@ -164,6 +190,7 @@ pub struct Publisher {
     utc: clock::Utc,
     /// Installations applied so far.
     seen: u64,
+    held: Option<Box<Buffer>>,
 }
 
 impl Publisher {
@@ -179,37 +206,69 @@ impl Publisher {
         &self.spec.tag
     }
 
+    /// The buffer of [`PublisherBuilder::history`].
+    #[must_use]
+    pub fn buffer(&self) -> Option<&Buffer> {
+        self.held.as_deref()
+    }
+
     /// Publishes a sample captured now. Never waits: a stream without room drops it, counted.
     ///
+    /// A sample of video/h264 is one access unit, in decode order: one coded picture in Annex B. A
+    /// picture that stands alone gets the parameter sets put before it if it lacks them, so that
+    /// whoever comes late can begin there.
+    ///
     /// # Errors
-    /// [`PublishError::TooLarge`], [`PublishError::Closed`].
+    /// [`PublishError::TooLarge`], [`PublishError::NoAccessUnit`], [`PublishError::Closed`].
     pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
-        let payload = payload.into();
+        let mut payload = payload.into();
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(PublishError::Closed);
         }
         if payload.len() > SAMPLE_BYTES_MAX {
             return Err(PublishError::TooLarge { bytes: payload.len(), max: SAMPLE_BYTES_MAX });
         }
+        let kind = match self.format {
+            Some(Format::H264) if self.spec.kind.is_video() => self.take_video(&mut payload)?,
+            _ => self.spec.kind,
+        };
         self.observe(&payload);
         self.install();
         let now = clock::now();
-        let (kind, encoding) = (self.spec.kind, self.spec.encoding.clone());
+        let encoding = self.spec.encoding.clone();
         let captured = self.utc.at(now);
         let sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         let mut put = Put { seq: sample.seq, ..Put::default() };
-        self.ingress.offer(sample, |output, sample| match output.port.push(now, sample) {
-            true => put.taken += 1,
-            false => put.dropped += 1,
+        self.ingress.offer(sample, |output, sample| {
+            let taken = output.port.take(now, sample);
+            put.taken += u32::from(taken);
+            put.dropped += u32::from(!taken);
+            taken
         });
         self.shared.published.fetch_add(1, Ordering::Relaxed);
         Ok(put)
     }
 
+    /// The kind of a video sample; one that stands alone is made to carry all that it needs.
+    fn take_video(&mut self, payload: &mut Bytes) -> Result<Kind, PublishError> {
+        let class = h264::classify(payload).map_err(|error| PublishError::NoAccessUnit {
+            bytes: payload.len(),
+            what: error.to_string(),
+        })?;
+        if let Cow::Owned(complete) = self.parameters.complete(payload) {
+            *payload = complete.into();
+        }
+        Ok(match class {
+            h264::Class::I => Kind::VideoI,
+            h264::Class::P => Kind::VideoP,
+            h264::Class::B => Kind::VideoB,
+        })
+    }
+
     /// As [`Self::put`], but waits first until every stream has room.
     ///
     /// # Errors
-    /// [`PublishError::TooLarge`], [`PublishError::Closed`].
+    /// As [`Self::put`].
     pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         while let Some(room) = self.wait_for_room() {
             // A stream that goes away gives no room: look again from time to time.
@@ -221,7 +280,7 @@ impl Publisher {
     /// As [`Self::put_blocking`], for asynchronous code on any runtime.
     ///
     /// # Errors
-    /// [`PublishError::TooLarge`], [`PublishError::Closed`].
+    /// As [`Self::put`].
     pub async fn put_async(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         while let Some(room) = self.wait_for_room() {
             room.await;
@@ -250,6 +309,15 @@ impl Publisher {
         }
     }
 
+    /// Ends it as dropping it does, and waits at most `timeout` until all that it published has left
+    /// this node; false if something has not. Samples that were dropped count as gone.
+    #[must_use]
+    pub fn close(self, timeout: Duration) -> bool {
+        let (told, answer) = std::sync::mpsc::channel();
+        let command = Command::Unpublish(self.id, Some((timeout.into(), told)));
+        self.node.commands().send(command) && answer.recv().unwrap_or(false)
+    }
+
     fn install(&mut self) {
         let ingress = &mut self.ingress;
         self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
@@ -258,13 +326,7 @@ impl Publisher {
     /// A stream without room, to be waited for.
     fn wait_for_room(&mut self) -> Option<EventListener> {
         self.install();
-        let full = |ingress: &Ingress<Port>| {
-            ingress.outputs().iter().find_map(|output| output.port.full().cloned())
-        };
-        let link = full(&self.ingress)?;
-        let listener = link.room.listen();
-        // It may have been drained before we listened.
-        full(&self.ingress).map(|_| listener)
+        self.ingress.outputs().iter().find_map(|output| output.port.full())
     }
 
     /// Keeps what is announced of the samples true: their picture size and largest length are what
@@ -296,7 +358,7 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.node.commands().send(Command::Unpublish(self.id));
+        self.node.commands().send(Command::Unpublish(self.id, None));
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod mailbox;
 pub(crate) mod port;
+pub(crate) mod pull;
 pub(crate) mod report;
 pub(crate) mod rx;
 pub(crate) mod scaling;

@@ -1,5 +1,6 @@
 //! What a node says of itself: the rows of `paceline ls`.
 
+use paceline_proto::pull::Limits;
 use paceline_proto::{
     Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
 };
@@ -16,6 +17,8 @@ pub struct NodeStatus {
     pub publishers: Vec<PublisherStatus>,
     /// What it subscribes to.
     pub subscriptions: Vec<SubscriptionStatus>,
+    /// What it holds for others to pull.
+    pub buffers: Vec<BufferStatus>,
     /// Its links.
     pub links: Vec<LinkStatus>,
     /// Samples that arrived here and found nobody to go to, by reason.
@@ -76,6 +79,24 @@ pub struct SubscriptionStatus {
     pub drops: Drops,
 }
 
+/// A pull buffer, as its node counts it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BufferStatus {
+    /// The subscription that feeds it.
+    pub id: SubscriptionId,
+    /// Whose samples it holds.
+    pub pattern: String,
+    /// What it may hold.
+    pub limits: Limits,
+    /// Samples that it holds.
+    pub samples: u64,
+    /// Payload bytes that it holds.
+    pub bytes: u64,
+    /// Capture times of the first and the last sample that it holds, in nanoseconds since 1970 by their
+    /// publishers' clocks; none while it is empty.
+    pub captured: Option<(u64, u64)>,
+}
+
 /// A link of a node, with the streams that leave over it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkStatus {
@@ -93,6 +114,8 @@ pub struct LinkStatus {
     pub least_round_trip: Duration,
     /// Its streams.
     pub streams: Vec<StreamStatus>,
+    /// What became of the samples of streams that are gone, all together.
+    pub closed: StreamCounters,
 }
 
 /// A stream on a link.

@@ -1,5 +1,6 @@
 //! Subscribers: each states its own rate, size, delay bound and loss tolerance.
 
+use crate::buffer::History;
 use crate::error::{RecvError, SubscribeError};
 use crate::node::Node;
 use crate::publisher::HERTZ_MAX;
@@ -7,13 +8,16 @@ use crate::shell::engine::Command;
 use crate::shell::sink::Sink;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
+use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
 use paceline_proto::control::{Refusal, SubscriptionSpec};
+use paceline_proto::form::Audio;
 use paceline_proto::{
     Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
     Timestamp,
 };
 use paceline_sched::LossTolerance;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +25,10 @@ use std::time::{Duration, Instant};
 const QUEUE_SAMPLES: usize = 64;
 const QUEUE_SAMPLES_MAX: usize = 65_536;
 /// The longest side of a picture that can be asked for.
-const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
+pub(crate) const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
+/// Sound that can be asked for.
+const AUDIO_RATES: RangeInclusive<u32> = RATE_MIN..=RATE_MAX;
+const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 
 /// Declares a [`Subscriber`].
 #[must_use = "nothing is subscribed to before declare() or callback()"]
@@ -29,6 +36,7 @@ pub struct SubscriberBuilder<'a> {
     node: &'a Node,
     spec: SubscriptionSpec,
     queue: usize,
+    history: Option<History>,
 }
 
 impl<'a> SubscriberBuilder<'a> {
@@ -42,7 +50,7 @@ impl<'a> SubscriberBuilder<'a> {
             holds: false,
             local: false,
         };
-        Self { node, spec, queue: QUEUE_SAMPLES }
+        Self { node, spec, queue: QUEUE_SAMPLES, history: None }
     }
 
     /// One sample in `n`.
@@ -85,6 +93,20 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
+    /// Sound with `rate` samples per second of each of `channels` channels. What is no sound comes as
+    /// it is.
+    ///
+    /// # Errors
+    /// [`SubscribeError::Audio`] unless the rate is from 1,000 to 384,000 and there are 1 to 8
+    /// channels.
+    pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, SubscribeError> {
+        if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
+            return Err(SubscribeError::Audio { rate, channels });
+        }
+        self.spec.form.audio = Some(Audio { rate, channels });
+        Ok(self)
+    }
+
     /// The delay bound, publish to delivery.
     ///
     /// # Errors
@@ -124,12 +146,36 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
+    /// What it gets is also held here, for any node to pull, as long as it lasts.
+    pub const fn history(mut self, history: History) -> Self {
+        self.spec.holds = true;
+        self.history = Some(history);
+        self
+    }
+
+    /// For a buffer: what it gets is held.
+    pub(crate) const fn holding(mut self) -> Self {
+        self.spec.holds = true;
+        self
+    }
+
+    /// For a buffer beside a publisher: only what its own node publishes.
+    pub(crate) const fn local(mut self) -> Self {
+        self.spec.local = true;
+        self
+    }
+
+    pub(crate) fn into_parts(self) -> (&'a Node, SubscriptionSpec) {
+        (self.node, self.spec)
+    }
+
     /// Announces the subscription.
     ///
     /// # Errors
     /// [`SubscribeError::Closed`] if the node was closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
-        let sink = Sink::with_queue(self.spec, self.queue);
+        let held = self.history.map(History::hold);
+        let sink = Sink::with_queue(self.spec, self.queue).holding(held);
         Ok(Subscriber { subscription: Subscription::declare(self.node, sink)? })
     }
 
@@ -142,7 +188,9 @@ impl<'a> SubscriberBuilder<'a> {
         self,
         deliver: impl FnMut(Delivery) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
-        Subscription::declare(self.node, Sink::with_callback(self.spec, Box::new(deliver)))
+        let held = self.history.map(History::hold);
+        let sink = Sink::with_callback(self.spec, Box::new(deliver)).holding(held);
+        Subscription::declare(self.node, sink)
     }
 }
 
@@ -187,7 +235,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
+    pub(crate) fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
         let sink = Arc::new(sink);
         let (reply, answer) = std::sync::mpsc::channel();
         node.commands().send(Command::Subscribe(sink.spec().clone(), sink.clone(), reply));

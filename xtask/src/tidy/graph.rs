@@ -15,7 +15,20 @@ const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
     Layer {
         folder: "crates/paceline-media",
-        uses: &["fast_image_resize", "jpeg-encoder", "thiserror", "zune-jpeg"],
+        uses: &[
+            "fast_image_resize",
+            "h264-reader",
+            "jpeg-encoder",
+            "openh264",
+            "png",
+            "rubato",
+            "thiserror",
+            "zune-jpeg",
+        ],
+    },
+    Layer {
+        folder: "crates/paceline-fuzz",
+        uses: &["paceline-sched", "paceline-proto", "paceline-media", "bytes"],
     },
     Layer {
         folder: "crates/paceline",
@@ -43,10 +56,13 @@ const LAYERS: &[Layer] = &[
             "bytes",
             "regex-syntax",
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "rustix",
             "serde",
             "serde_json",
             "signal-hook",
+            "toml",
             "tracing",
             "tracing-subscriber",
             "zenoh",
@@ -56,7 +72,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What tests may use beside their crate's own dependencies.
-const TESTS: &[&str] = &["proptest", "serde_json"];
+const TESTS: &[&str] = &["openh264", "proptest", "serde_json"];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();

@@ -17,7 +17,7 @@ const UNITS: [(&str, u128); 8] = [
     ("B", 8),
 ];
 
-/// A link as it was written on the command line.
+/// A link as it was written on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkSpec {
     /// Its name, if one was given.
@@ -75,13 +75,10 @@ impl LinkSpec {
         match key {
             "name" if self.name.is_some() => return Err("name is there twice".to_owned()),
             "name" => self.name = Some(value.to_owned()),
-            "listen" => self.listen.push(endpoint(key, value)?),
-            "connect" => self.connect.push(endpoint(key, value)?),
-            "capacity" => self.capacity = Some(capacity(value)?),
-            "policy" => {
-                self.policy =
-                    value.parse().map_err(|error| format!("policy '{value}': {error}"))?;
-            }
+            "listen" => self.listen.push(named(key, value, endpoint)?),
+            "connect" => self.connect.push(named(key, value, endpoint)?),
+            "capacity" => self.capacity = Some(named(key, value, capacity)?),
+            "policy" => self.policy = named(key, value, policy)?,
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         }
         Ok(())
@@ -108,24 +105,34 @@ impl FromStr for LinkSpec {
     }
 }
 
-fn endpoint(key: &str, text: &str) -> Result<String, String> {
+/// Reads a value; what is wrong with it is told with its key before it.
+fn named<T>(key: &str, value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
+    read(value).map_err(|error| format!("{key} '{value}': {error}"))
+}
+
+/// Reads an endpoint, `tcp/127.0.0.1:7600`.
+pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
     if address.is_empty() || !PROTOCOLS.contains(&protocol) {
         return Err(format!(
-            "{key} '{text}': must be PROTOCOL/ADDRESS with protocol {}; tcp/127.0.0.1:7600 is one",
+            "must be PROTOCOL/ADDRESS with protocol {}; tcp/127.0.0.1:7600 is one",
             PROTOCOLS.join(", "),
         ));
     }
     Ok(text.to_owned())
 }
 
+/// Reads the name of a discipline.
+pub(crate) fn policy(text: &str) -> Result<Policy, String> {
+    text.parse::<Policy>().map_err(|error| error.to_string())
+}
+
 /// Reads a capacity: a decimal number and a unit, `2mbit`, `1.5 Mbit/s`, `250kB/s`.
 pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
     let wrong = || {
-        format!(
-            "capacity '{text}': must be a number above 0 with a unit: bit, kbit, mbit, gbit, B/s, \
-             kB/s, MB/s or GB/s; 2mbit is one"
-        )
+        "must be a number above 0 with a unit: bit, kbit, mbit, gbit, B/s, kB/s, MB/s or GB/s; \
+         2mbit is one"
+            .to_owned()
     };
     let amount = text.strip_suffix("/s").unwrap_or(text);
     let (number, unit) =
@@ -136,7 +143,7 @@ pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
         .find(|(name, _)| *name == unit || (name.ends_with("bit") && *name == lower))
         .ok_or_else(wrong)?;
     let bits = scaled(number.trim(), *scale).ok_or_else(wrong)?;
-    Capacity::from_bits_per_s(bits).map_err(|error| format!("capacity '{text}': {error}"))
+    Capacity::from_bits_per_s(bits).map_err(|error| error.to_string())
 }
 
 /// A decimal number times `scale`, rounded down; `None` if it is none or too large.
@@ -172,11 +179,11 @@ mod tests {
         assert_eq!(bits("1.5MB"), 12_000_000);
         for wrong in ["2", "mbit", "-2mbit", "2kb", "2kbps", "1e6bit", "2..0mbit", ".mbit", ""] {
             let error = capacity(wrong).unwrap_err();
-            assert!(error.starts_with(&format!("capacity '{wrong}': must be a number")), "{error}");
+            assert!(error.starts_with("must be a number above 0"), "{wrong}: {error}");
         }
         assert!(capacity("99999999999gbit").is_err());
         let zero = capacity("0mbit").unwrap_err();
-        assert!(zero.starts_with("capacity '0mbit': capacity is 0 bit/s: a link needs"), "{zero}");
+        assert!(zero.starts_with("capacity is 0 bit/s: a link needs"), "{zero}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The flags that every command with a node has.
+//! The flags that every command with a node has, and what they make of a configuration file.
 
-use super::LinkSpec;
-use crate::exit;
+use super::{BufferSpec, LinkSpec};
+use crate::config::{self, Config};
+use crate::{exit, log};
 use paceline::{Node, NodeBuilder, OpenError};
 use std::path::PathBuf;
 
@@ -22,34 +23,127 @@ pub(crate) struct NodeArgs {
     /// Stays apart from the other processes of this host: only the links given
     #[arg(long)]
     pub(crate) isolated: bool,
+    /// A configuration file, over which flags win; `paceline node --print-config` shows its keys
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// How a node is opened: the flags, the environment, and the configuration file where those say
+/// nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// What people call the node.
+    pub(crate) name: Option<String>,
+    /// The folder that joins the processes of this host.
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// Stays apart from the other processes of this host.
+    pub(crate) isolated: bool,
+    /// What the file says of the log.
+    pub(crate) log: Option<String>,
+    /// The node's links.
+    pub(crate) links: Vec<LinkSpec>,
+    /// The histories that the node keeps.
+    pub(crate) buffers: Vec<BufferSpec>,
+    /// The configuration file.
+    pub(crate) file: Option<PathBuf>,
+    /// Who has said the links: "--link" or the file.
+    pub(crate) links_from: String,
 }
 
 impl NodeArgs {
     /// Opens the node.
     pub(crate) fn open(&self) -> anyhow::Result<Node> {
-        self.builder()?.open().map_err(opening)
+        self.command_settings()?.open()
     }
 
     /// Opens the node of a command that looks and leaves: nobody comes to depend on it.
     pub(crate) fn open_guest(&self) -> anyhow::Result<Node> {
-        self.builder()?.guest().open().map_err(opening)
+        self.command_settings()?.open_guest()
     }
 
-    fn builder(&self) -> anyhow::Result<NodeBuilder> {
-        if self.link.len() > 2 {
-            return Err(exit::usage(format!(
-                "--link: {} links given, a node takes at most 2; endpoints may share one link",
-                self.link.len()
-            )));
+    /// How the node of this host is opened: all of the file holds, whether it was named or found.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        let file = self.config.clone().or_else(config::find);
+        let config = file.as_deref().map(config::load).transpose()?.unwrap_or_default();
+        self.merge(config, file)
+    }
+
+    /// How the node of any other command is opened. A file that was found is the host's node's: a
+    /// command beside that takes from it what they must agree on, and leaves it name and links.
+    fn command_settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = self.settings()?;
+        log::configure(settings.log.as_deref());
+        if self.config.is_none() {
+            let mut own = self.merge(Config::default(), None)?;
+            own.runtime_dir = settings.runtime_dir;
+            return Ok(own);
         }
-        if let [first, second] = self.link.as_slice()
-            && first.name(1) == second.name(2)
-        {
-            let name = first.name(1);
-            return Err(exit::usage(format!(
-                "--link: two links are named '{name}'; give each a name of its own"
-            )));
+        if !settings.buffers.is_empty() {
+            tracing::warn!("[[buffer]] of the configuration holds for `paceline node` alone");
+            settings.buffers.clear();
         }
+        Ok(settings)
+    }
+
+    /// Flags win over the environment, and that over `config`.
+    fn merge(&self, config: Config, file: Option<PathBuf>) -> anyhow::Result<Settings> {
+        let (links, links_from) = if self.link.is_empty() {
+            let file = file.as_ref().map(|file| file.display().to_string());
+            (config.links, file.unwrap_or_default())
+        } else {
+            check_flags(&self.link)?;
+            (self.link.clone(), "--link".to_owned())
+        };
+        let named = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
+        let configured = config.runtime_dir.filter(|_| !named);
+        Ok(Settings {
+            name: self.name.clone().or(config.name),
+            runtime_dir: self.runtime_dir.clone().or(configured),
+            isolated: self.isolated || config.isolated,
+            log: config.log,
+            links,
+            buffers: config.buffers,
+            file,
+            links_from,
+        })
+    }
+}
+
+fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
+    if links.len() > 2 {
+        return Err(exit::usage(format!(
+            "--link: {} links given, a node takes at most 2; endpoints may share one link",
+            links.len()
+        )));
+    }
+    if let [first, second] = links
+        && first.name(1) == second.name(2)
+    {
+        let name = first.name(1);
+        return Err(exit::usage(format!(
+            "--link: two links are named '{name}'; give each a name of its own"
+        )));
+    }
+    Ok(())
+}
+
+impl Settings {
+    /// Opens the node.
+    pub(crate) fn open(&self) -> anyhow::Result<Node> {
+        self.builder().open().map_err(|error| self.told(error))
+    }
+
+    fn open_guest(&self) -> anyhow::Result<Node> {
+        self.builder().guest().open().map_err(|error| self.told(error))
+    }
+
+    /// Says what opening would say about the links, without opening any.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
+        links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.told(error))
+    }
+
+    fn builder(&self) -> NodeBuilder {
         let mut builder = Node::builder();
         if let Some(name) = &self.name {
             builder = builder.name(name);
@@ -60,19 +154,26 @@ impl NodeArgs {
         if self.isolated {
             builder = builder.isolated();
         }
-        for (number, link) in (1..).zip(&self.link) {
+        for (number, link) in (1..).zip(&self.links) {
             builder = builder.link(link.config(number));
         }
-        Ok(builder)
+        builder
+    }
+
+    /// A wrong link is wrong usage; a port in use is not.
+    fn told(&self, error: OpenError) -> anyhow::Error {
+        let from = &self.links_from;
+        if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
+            return exit::usage(format!("{from}: {error}"));
+        }
+        if matches!(error, OpenError::Transport { .. }) {
+            let mend = format!("give {from} another port or address");
+            return anyhow::anyhow!("cannot open the node: {error}; {mend}");
+        }
+        anyhow::anyhow!("cannot open the node: {error}")
     }
 }
 
-/// A wrong link is wrong usage; a port in use is not.
-fn opening(error: OpenError) -> anyhow::Error {
-    if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {
-        return exit::usage(format!("--link: {error}"));
-    }
-    let transport = matches!(error, OpenError::Transport { .. });
-    let mend = if transport { "; give --link another port or address" } else { "" };
-    anyhow::anyhow!("cannot open the node: {error}{mend}")
-}
+#[cfg(test)]
+#[path = "node/tests.rs"]
+mod tests;

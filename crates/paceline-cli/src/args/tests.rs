@@ -56,7 +56,39 @@ fn cards_have_a_size_and_a_rate() {
 #[test]
 fn words_are_listed_when_none_fits() {
     assert_eq!(kind("state"), Ok(Kind::State));
-    assert!(kind("video").unwrap_err().contains("data, state or picture"));
+    assert_eq!(kind("video"), Ok(Kind::VideoI));
+    assert!(kind("film").unwrap_err().contains("data, state, picture, audio or video"));
     assert_eq!(proxy("subscriber"), Ok(Proxy::Subscriber));
     assert!(proxy("auto").unwrap_err().contains("publisher or subscriber"));
+}
+
+#[test]
+fn sound_is_a_rate_and_channels() {
+    assert_eq!(audio("8000x1"), Ok((8_000, 1)));
+    assert_eq!(audio("48000x2"), Ok((48_000, 2)));
+    for (wrong, part) in [
+        ("8000", "has no x; write RATExCHANNELS, such as 8000x1"),
+        ("999x1", "rate '999': must be a whole number from 1000 to 384000; write RATExCHANNELS"),
+        ("8000x9", "channels '9': must be a whole number from 1 to 8; write RATExCHANNELS"),
+        ("8000x", "channels ''"),
+        ("4294967296x1", "rate '4294967296'"),
+    ] {
+        let error = audio(wrong).unwrap_err();
+        assert!(error.starts_with(part), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn time_goes_a_hundredth_to_a_thousand_times_as_fast() {
+    assert_eq!(speed("max"), Ok(Speed::Max));
+    assert_eq!(speed("0.01"), Ok(Speed::Times(0.01)));
+    for wrong in ["0", "1001", "-1", "nan", "fast", ""] {
+        let error = speed(wrong).unwrap_err();
+        assert!(
+            error.starts_with("must be a number from 0.01 to 1000 (times); 1 is as"),
+            "{error}"
+        );
+    }
+    assert_eq!(telemetry("json"), Ok(Telemetry::Json));
+    assert!(telemetry("csv").unwrap_err().contains("raw or json"));
 }

@@ -40,9 +40,8 @@ impl Child {
         };
         command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
         command.env("PACELINE_RUNTIME_DIR", runtime_dir);
-        if std::env::var_os("PACELINE_LOG").is_none() {
-            command.env("PACELINE_LOG", "error,zenoh=off");
-        }
+        let quiet = ("PACELINE_LOG", "error,zenoh=off".to_owned());
+        command.envs([crate::log::for_child().unwrap_or(quiet)]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().with_context(|| format!("{name} does not start"))?;
         let stdout = process.stdout.take().context("output of a role")?;

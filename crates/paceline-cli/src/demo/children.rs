@@ -66,6 +66,7 @@ impl Children {
                 .args(["demo-role", role.name()])
                 .args(["--thin", &thin.to_string(), "--lan", &lan.to_string()])
                 .env("PACELINE_RUNTIME_DIR", &runtime)
+                .envs(crate::log::for_child())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 // Ctrl-C is for the demo, which ends its children in order.

@@ -3,7 +3,8 @@
 use crate::show::micros;
 use crate::stats::{drops_by_reason, round3};
 use paceline::{
-    Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamStatus, SubscriptionStatus,
+    BufferStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamStatus,
+    SubscriptionStatus,
 };
 use serde::Serialize;
 
@@ -25,6 +26,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) publishers: Vec<Publisher>,
     pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) buffers: Vec<Buffer>,
     pub(crate) links: Vec<Link>,
     /// Samples that arrived and found nobody to go to.
     #[serde(serialize_with = "drops_by_reason")]
@@ -73,6 +75,21 @@ pub(crate) struct Subscription {
     pub(crate) age_max_us: u64,
     #[serde(serialize_with = "drops_by_reason")]
     pub(crate) dropped: Drops,
+}
+
+/// A pull buffer.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Buffer {
+    /// The subscription that feeds it.
+    pub(crate) id: String,
+    pub(crate) pattern: String,
+    pub(crate) samples_max: usize,
+    pub(crate) bytes_max: u64,
+    pub(crate) age_max_us: u64,
+    pub(crate) samples: u64,
+    pub(crate) bytes: u64,
+    pub(crate) oldest_ns: Option<u64>,
+    pub(crate) newest_ns: Option<u64>,
 }
 
 /// A link.
@@ -126,6 +143,7 @@ impl Node {
             name: node.name.clone(),
             publishers: node.publishers.iter().map(Publisher::new).collect(),
             subscriptions: node.subscriptions.iter().map(Subscription::new).collect(),
+            buffers: node.buffers.iter().map(Buffer::new).collect(),
             links: node.links.iter().map(|link| Link::new(link, all)).collect(),
             dropped: node.drops,
         }
@@ -181,6 +199,23 @@ impl Subscription {
             late: subscription.late,
             age_max_us: micros(subscription.age_max),
             dropped: subscription.drops,
+        }
+    }
+}
+
+impl Buffer {
+    fn new(buffer: &BufferStatus) -> Self {
+        let limits = &buffer.limits;
+        Self {
+            id: buffer.id.to_string(),
+            pattern: buffer.pattern.clone(),
+            samples_max: limits.samples(),
+            bytes_max: limits.bytes(),
+            age_max_us: micros(limits.age().into()),
+            samples: buffer.samples,
+            bytes: buffer.bytes,
+            oldest_ns: buffer.captured.map(|(oldest, _)| oldest),
+            newest_ns: buffer.captured.map(|(_, newest)| newest),
         }
     }
 }

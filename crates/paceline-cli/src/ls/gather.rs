@@ -45,6 +45,7 @@ impl Reader {
             found.id != node.id()
                 || !(found.publishers.is_empty()
                     && found.subscriptions.is_empty()
+                    && found.buffers.is_empty()
                     && found.links.iter().all(|link| link.streams.is_empty()))
         });
         for link in status.iter_mut().flat_map(|found| &mut found.links) {

@@ -16,6 +16,7 @@ pub(crate) fn tables(document: &Document) -> String {
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
         ("SUBSCRIPTIONS", subscriptions(document)),
+        ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
         ("STREAMS", streams(document)),
     ];
@@ -124,6 +125,37 @@ fn subscriptions(document: &Document) -> Table {
     table
 }
 
+fn buffers(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("holds", Left),
+        ("node", Left),
+        ("samples", Right),
+        ("of", Right),
+        ("bytes", Right),
+        ("of", Right),
+        ("for", Right),
+        ("spans", Right),
+    ]);
+    for (node, buffer) in
+        document.nodes.iter().flat_map(|node| node.buffers.iter().map(move |b| (node, b)))
+    {
+        let seconds = |us: u64| format!("{} s", show::millis(us / 1_000));
+        let spans = buffer.oldest_ns.zip(buffer.newest_ns);
+        let spans = spans.map(|(oldest, newest)| seconds(newest.saturating_sub(oldest) / 1_000));
+        table.row(vec![
+            buffer.pattern.clone(),
+            node.name.clone(),
+            buffer.samples.to_string(),
+            buffer.samples_max.to_string(),
+            buffer.bytes.to_string(),
+            buffer.bytes_max.to_string(),
+            seconds(buffer.age_max_us),
+            spans.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    table
+}
+
 /// Every link with its node.
 fn all_links(document: &Document) -> impl Iterator<Item = (&Node, &Link)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
@@ -226,6 +258,10 @@ robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes
 SUBSCRIPTIONS
 pattern   node      asked            within  loss  proxy       Hz   oldest  late  dropped
 robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  5.0  45.6 ms     1  0
+
+BUFFERS
+holds         node   samples   of   bytes         of      for   spans
+robot/camera  robot      100  100  640000  268435456  86400 s  3.30 s
 
 LINKS
 node   link  to        capacity  use  round trip  wire bytes  streams

@@ -1,14 +1,16 @@
 //! The command line of `paceline pub`.
 
-use crate::args::{self, CardSpec, NodeArgs};
+use crate::args::{self, CardSpec, NodeArgs, Speed, Telemetry};
 use clap::ArgGroup;
-use paceline::{Kind, LossTolerance, Tag};
+use paceline::{History, Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
 .mjpeg and .mjpg files are published picture by picture, 30 a second if not said; .y4m files as raw \
-I420 pictures at their own rate. Other files and standard input are published line by line as text, \
+I420 pictures at their own rate; .264 and .h264 files access unit by access unit, at their own rate if \
+they say one; a .png file is one picture; .wav files go in blocks of 20 ms, at their own pace; .ulg files \
+message by message at their own times, each topic on a tag of its own below TAG. Other files and standard input are published line by line as text, \
 or in pieces of --chunk bytes; without --hz or --period as fast as they come.
 Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
 for those that state none of their own.";
@@ -57,19 +59,30 @@ pub(crate) struct PubArgs {
     /// The media type of the samples, if not the file's own
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,
-    /// data, state or picture: of state and pictures a newer one replaces one that still waits
+    /// data, state, picture, audio or video, if not by the media type: of state and pictures a newer one
+    /// replaces one that still waits
     #[arg(long, value_parser = args::kind)]
     pub(crate) kind: Option<Kind>,
     /// Waits at most this many seconds for a subscriber before the first sample; 1 for files and
     /// standard input, 0 for the test card and with --loop
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(crate) wait: Option<Duration>,
+    /// How fast time goes in a .ulg file: 0.01 to 1000 times, or max for as fast as it is taken; 1 if
+    /// not said
+    #[arg(long, value_name = "X", value_parser = args::speed)]
+    pub(crate) speed: Option<Speed>,
+    /// How messages of a .ulg file are published: raw or json; raw if not said
+    #[arg(long = "as", value_name = "FORM", value_parser = args::telemetry)]
+    pub(crate) form: Option<Telemetry>,
     /// Prints one line of JSON a second
     #[arg(long)]
     pub(crate) json: bool,
     /// Of each Y samples X may miss, for subscribers that state --within and no --loss of their own
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
+    /// Holds what is published here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    #[arg(long, value_name = "LIMITS", value_parser = args::history)]
+    pub(crate) history: Option<History>,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
 }
@@ -78,6 +91,11 @@ impl PubArgs {
     /// The rate that was asked for.
     pub(crate) fn rate(&self) -> Option<f64> {
         self.hz.or(self.period.map(|millis| 1_000.0 / millis))
+    }
+
+    /// A flag that only telemetry files understand, if one was given.
+    pub(crate) fn telemetry_flag(&self) -> Option<&'static str> {
+        self.speed.map(|_| "--speed").or(self.form.map(|_| "--as"))
     }
 }
 

@@ -1,15 +1,15 @@
 //! Where the samples come from.
 
 use super::args::PubArgs;
-use super::pictures::{self, Pictures};
+use super::card::{self, Card};
 use super::pieces::Pieces;
-use crate::args::CardSpec;
+use super::stored::Stored;
+use super::{pictures, sound, video};
 use anyhow::Context as _;
 use bytes::Bytes;
 use paceline::{Encoding, Size};
-use paceline_media::TestCard;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What is known of a source before its first sample.
 pub(crate) struct Origin {
@@ -39,8 +39,8 @@ pub(crate) struct Opened {
 pub(crate) enum Source {
     /// Drawn one by one.
     Card(Box<Card>),
-    /// Pictures of a file.
-    Pictures(Pictures),
+    /// Pictures, access units or blocks of sound of a file.
+    Stored(Stored),
     /// Lines or pieces.
     Pieces(Pieces),
 }
@@ -55,21 +55,12 @@ pub(crate) enum Next {
     End,
 }
 
-/// A test card and how to encode it.
-pub(crate) struct Card {
-    card: TestCard,
-    quality: u8,
-}
-
 impl Source {
     /// Sample number `number`.
     pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         match self {
-            Self::Card(card) => {
-                let picture = card.card.draw_jpeg(number, unix_micros(), card.quality);
-                Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
-            }
-            Self::Pictures(pictures) => Ok(pictures.next(number)),
+            Self::Card(card) => card.next(number),
+            Self::Stored(stored) => Ok(stored.next(number)),
             Self::Pieces(pieces) => pieces.next(),
         }
     }
@@ -78,21 +69,25 @@ impl Source {
     pub(crate) const fn has_end(&self) -> bool {
         match self {
             Self::Card(_) => false,
-            Self::Pictures(pictures) => !pictures.repeats(),
+            Self::Stored(stored) => !stored.repeats(),
             Self::Pieces(pieces) => pieces.has_end(),
         }
     }
 
     /// True if a sample that comes late loses its place; false if it only waits for its turn.
     pub(crate) const fn keeps_time(&self) -> bool {
-        matches!(self, Self::Card(_) | Self::Pictures(_))
+        match self {
+            Self::Card(_) => true,
+            Self::Stored(stored) => stored.keeps_time(),
+            Self::Pieces(_) => false,
+        }
     }
 }
 
 /// Opens what the command line names.
 pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     if let Some(spec) = args.test_card {
-        return card(spec, args.quality);
+        return card::open(spec, args.quality);
     }
     let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
         if args.repeat {
@@ -106,6 +101,9 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     match extension.to_ascii_lowercase().as_str() {
         "mjpeg" | "mjpg" => pictures::open_mjpeg(args, file),
         "y4m" => pictures::open_y4m(args, file),
+        "png" => pictures::open_png(args, file),
+        "264" | "h264" => video::open(args, file),
+        "wav" => sound::open(args, file),
         _ => {
             if args.repeat && args.rate().is_none() {
                 return Err(crate::exit::usage(format!(
@@ -117,24 +115,6 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
             Ok(pieces(args, Some(file)))
         }
     }
-}
-
-fn card(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
-    let mut card = TestCard::new(spec.size)
-        .map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
-    card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
-    let CardSpec { size, hz } = spec;
-    Ok(Opened {
-        origin: Origin {
-            encoding: Encoding::Jpeg,
-            hz: Some(hz),
-            size: Some(Size { width: size.width, height: size.height }),
-            bytes_max: None,
-            wait: Duration::ZERO,
-            what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
-        },
-        feed: Source::Card(Box::new(Card { card, quality })),
-    })
 }
 
 fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
@@ -161,10 +141,4 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         },
         feed: Source::Pieces(Pieces::start(file, args.chunk, args.repeat)),
     }
-}
-
-/// The time of day in microseconds since 1970, for the card to show.
-pub(crate) fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }

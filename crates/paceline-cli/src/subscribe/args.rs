@@ -1,15 +1,16 @@
 //! The command line of `paceline sub`.
 
+use super::sink::{AskedRate, is_stdout};
 use crate::args::{self, NodeArgs};
-use paceline::{LossTolerance, Pattern, Proxy};
+use paceline::{History, LossTolerance, Pattern, Proxy};
 use paceline_media::Size;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const AFTER: &str = "\
 Once a second it shows rate, size, age at delivery (p50, p99, max), late and dropped samples. --out \
-writes the payloads one after the other: JPEG pictures make an .mjpeg file; a name that ends in .y4m \
-makes a Y4M file. Text and JSON samples end with a line break each.";
+writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file; a name \
+that ends in .y4m makes a Y4M file, .wav a WAV file, and .png keeps the newest PNG picture. Text and JSON samples end with a line break each.";
 
 /// `paceline sub`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,9 @@ pub(crate) struct SubArgs {
     /// Pictures of this size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
     pub(crate) size: Option<Size>,
+    /// Sound with this many samples per second and channels, such as 8000x1
+    #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
+    pub(crate) audio: Option<(u32, u8)>,
     /// The delay bound in milliseconds, from publish to delivery
     #[arg(long, value_name = "MS", value_parser = args::within)]
     pub(crate) within: Option<Duration>,
@@ -37,8 +41,11 @@ pub(crate) struct SubArgs {
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,
     /// How many samples wait here before the oldest is dropped
-    #[arg(long, value_name = "N", value_parser = args::queue, default_value = "64")]
+    #[arg(long, value_name = "N", value_parser = args::queue, default_value = "1024")]
     pub(crate) queue: usize,
+    /// Holds what comes here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    #[arg(long, value_name = "LIMITS", value_parser = args::history)]
+    pub(crate) history: Option<History>,
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -61,6 +68,11 @@ pub(crate) struct SubArgs {
 impl SubArgs {
     /// True if standard output carries payloads.
     pub(crate) fn to_stdout(&self) -> bool {
-        self.out.as_deref() == Some(Path::new("-"))
+        is_stdout(self.out.as_deref())
+    }
+
+    /// The rate that was asked for.
+    pub(crate) const fn asked_rate(&self) -> AskedRate {
+        AskedRate { max_hz: self.max_hz, every: self.every }
     }
 }

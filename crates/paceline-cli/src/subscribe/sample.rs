@@ -1,8 +1,10 @@
 //! One delivered sample as a line of JSON.
 
-use paceline::Delivery;
-use paceline_media::{CardReading, Format, Picture, PixelFormat, Size};
+use paceline::{Delivery, Encoding};
+use paceline_media::audio::AudioFormat;
+use paceline_media::{CardReading, Format, Picture, PixelFormat, Size, png};
 use serde::Serialize;
+use std::fmt;
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -17,6 +19,10 @@ pub(crate) struct SampleLine {
     width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     height: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channels: Option<u8>,
     captured_ns: u64,
     kind: String,
     encoding: String,
@@ -30,6 +36,7 @@ impl SampleLine {
     /// The line for `delivery`, with what its test card says if asked.
     pub(crate) fn new(delivery: &Delivery, with_card: bool) -> Self {
         let size = picture_size(delivery);
+        let sound: Option<AudioFormat> = delivery.encoding.as_str().parse().ok();
         let card = if with_card { read_card(delivery) } else { None };
         Self {
             tag: delivery.tag.to_string(),
@@ -40,11 +47,40 @@ impl SampleLine {
             bytes: delivery.payload.len(),
             width: size.map(|size| size.width),
             height: size.map(|size| size.height),
+            rate: sound.map(|sound| sound.rate),
+            channels: sound.map(|sound| sound.channels),
             captured_ns: delivery.captured.nanos,
             kind: delivery.kind.to_string(),
             encoding: delivery.encoding.to_string(),
             card_frame: card.map(|card| card.frame),
             card_us: card.map(|card| card.micros),
+        }
+    }
+}
+
+/// What comes, in a few words.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    size: Option<Size>,
+    encoding: Encoding,
+}
+
+impl Told {
+    /// Looks at a sample.
+    pub(crate) fn take(&mut self, delivery: &Delivery) {
+        // Of a video only the pictures that stand alone say their size.
+        let size = picture_size(delivery);
+        let stays = delivery.kind.is_video() && self.encoding == delivery.encoding;
+        self.size = size.or(self.size.filter(|_| stays));
+        self.encoding = delivery.encoding.clone();
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.size {
+            Some(size) => write!(f, "{size} {}", self.encoding),
+            None => self.encoding.fmt(f),
         }
     }
 }
@@ -60,6 +96,11 @@ fn read_card(delivery: &Delivery) -> Option<CardReading> {
     let raw = |format, size| Picture::new(format, size, &delivery.payload).ok();
     let picture = match delivery.encoding.as_str().parse().ok()? {
         Format::Jpeg => return paceline_media::read_card_jpeg(&delivery.payload).ok().flatten(),
+        Format::Png => {
+            let picture = png::decode(&delivery.payload, PixelFormat::I420).ok()?;
+            return paceline_media::read_card(&picture.as_picture());
+        }
+        Format::H264 => return None,
         Format::I420(size) => raw(PixelFormat::I420, size),
         Format::Rgb8(size) => raw(PixelFormat::Rgb8, size),
     };
@@ -69,7 +110,7 @@ fn read_card(delivery: &Delivery) -> Option<CardReading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{Encoding, Kind, NodeId, PublisherId, Tag, Timestamp};
+    use paceline::{Kind, NodeId, PublisherId, Tag, Timestamp};
     use std::time::Duration;
 
     fn delivery(encoding: Encoding, payload: Vec<u8>) -> Delivery {

@@ -1,13 +1,14 @@
 //! Where payloads go: nowhere, to standard output, or to a file.
 
-use super::args::SubArgs;
+use super::still::Still;
+use super::wave::Wave;
 use crate::{exit, show};
 use anyhow::{Context as _, anyhow};
 use paceline::{Delivery, Encoding, Node, PublisherId};
-use paceline_media::{Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg};
+use paceline_media::{Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where payloads go.
@@ -18,6 +19,10 @@ pub(crate) enum Sink {
     Stdout,
     /// To a file.
     File(Output),
+    /// To a WAV file.
+    Wave(Wave),
+    /// To a PNG file.
+    Still(Still),
 }
 
 /// A file that holds whole samples only.
@@ -31,12 +36,26 @@ pub(crate) struct Output {
     buffer: Vec<u8>,
 }
 
+/// The rate that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedRate {
+    /// `--max-hz`.
+    pub(crate) max_hz: Option<f64>,
+    /// `--every`.
+    pub(crate) every: Option<u32>,
+}
+
+/// True if `--out` names standard output.
+pub(crate) fn is_stdout(out: Option<&Path>) -> bool {
+    out == Some(Path::new("-"))
+}
+
 impl Sink {
-    /// Opens what `--out` names.
-    pub(crate) fn open(args: &SubArgs) -> anyhow::Result<Self> {
-        let Some(path) = &args.out else { return Ok(Self::Nowhere) };
-        if args.to_stdout() {
-            if args.json {
+    /// Opens what `--out` names; `json` if standard output is for that.
+    pub(crate) fn open(out: Option<&Path>, json: bool) -> anyhow::Result<Self> {
+        let Some(path) = out else { return Ok(Self::Nowhere) };
+        if is_stdout(out) {
+            if json {
                 return Err(exit::usage(
                     "--out - and --json both write to standard output; give --out a file",
                 ));
@@ -50,10 +69,17 @@ impl Sink {
             };
             anyhow!("--out {}: cannot create it: {error}; {mend}", path.display())
         })?;
-        let y4m = path.extension().is_some_and(|name| name.eq_ignore_ascii_case("y4m"));
+        let named = |end| path.extension().is_some_and(|name| name.eq_ignore_ascii_case(end));
+        if named("wav") {
+            return Ok(Self::Wave(Wave::new(file, path.to_owned())));
+        }
+        if named("png") {
+            return Ok(Self::Still(Still::new(path.to_owned())));
+        }
+        let y4m = named("y4m");
         Ok(Self::File(Output {
             file,
-            path: path.clone(),
+            path: path.to_owned(),
             y4m,
             header: None,
             samples: 0,
@@ -66,11 +92,13 @@ impl Sink {
     pub(crate) fn write(
         &mut self,
         delivery: &Delivery,
-        args: &SubArgs,
+        asked: AskedRate,
         node: &Node,
     ) -> anyhow::Result<()> {
         match self {
             Self::Nowhere => Ok(()),
+            Self::Wave(wave) => wave.write(delivery),
+            Self::Still(still) => still.write(delivery),
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
                 let all = stdout
@@ -81,7 +109,7 @@ impl Sink {
             }
             Self::File(output) => {
                 if output.y4m && output.header.is_none() {
-                    output.begin_y4m(delivery, rate(args, node, delivery.publisher))?;
+                    output.begin_y4m(delivery, rate(asked, node, delivery.publisher))?;
                 }
                 output.write(delivery)
             }
@@ -100,7 +128,7 @@ impl Output {
 
     fn no_picture(&self, delivery: &Delivery) -> anyhow::Error {
         anyhow!(
-            "--out {}: sample {} of {} is {}, a .y4m file holds image/jpeg or \
+            "--out {}: sample {} of {} is {}, a .y4m file holds image/jpeg, image/png or \
              video/raw;format=i420 pictures; give a name that does not end in .y4m",
             self.path.display(),
             delivery.seq,
@@ -147,11 +175,16 @@ impl Output {
                     jpeg::decode(&delivery.payload, PixelFormat::I420).with_context(here)?;
                 writer.append_frame(&picture.as_picture(), &mut self.buffer)
             }
+            Ok(Format::Png) => {
+                let picture =
+                    png::decode(&delivery.payload, PixelFormat::I420).with_context(here)?;
+                writer.append_frame(&picture.as_picture(), &mut self.buffer)
+            }
             Ok(Format::I420(size)) => {
                 let picture = Picture::new(PixelFormat::I420, size, &delivery.payload);
                 writer.append_frame(&picture.with_context(here)?, &mut self.buffer)
             }
-            Ok(Format::Rgb8(_)) | Err(_) => return Err(self.no_picture(delivery)),
+            Ok(Format::Rgb8(_) | Format::H264) | Err(_) => return Err(self.no_picture(delivery)),
         }
         .with_context(|| format!("--out {}: sample {}", self.path.display(), delivery.seq))
     }
@@ -166,7 +199,7 @@ fn end_of(encoding: &Encoding) -> &'static [u8] {
 }
 
 /// The rate for a file's header: what was asked of what the publisher declared, else 30.
-fn rate(args: &SubArgs, node: &Node, publisher: PublisherId) -> FrameRate {
+fn rate(asked: AskedRate, node: &Node, publisher: PublisherId) -> FrameRate {
     let declared = node
         .status(Duration::from_millis(300))
         .iter()
@@ -174,7 +207,7 @@ fn rate(args: &SubArgs, node: &Node, publisher: PublisherId) -> FrameRate {
         .find(|found| found.id == publisher)
         .and_then(|found| found.period)
         .map(|period| 1.0 / period.as_secs_f64().max(1e-6));
-    header_rate(declared, args.max_hz, args.every)
+    header_rate(declared, asked.max_hz, asked.every)
 }
 
 fn header_rate(declared: Option<f64>, max_hz: Option<f64>, every: Option<u32>) -> FrameRate {

@@ -81,5 +81,5 @@ fn what_is_no_picture_cannot_be_written_as_one() {
     let _player = host.start(&["pub", "t", "--file", arg(&file), "--hz", "10", "--loop"]);
     let out = host.path("t.y4m");
     let sub = host.run(&["sub", "t", "--out", arg(&out), "--count", "1", "--timeout", "30"]);
-    sub.said(1, "is text/plain, a .y4m file holds image/jpeg or");
+    sub.said(1, "is text/plain, a .y4m file holds image/jpeg, image/png or");
 }

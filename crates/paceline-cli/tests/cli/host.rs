@@ -52,7 +52,10 @@ impl Host {
         command
             .args(args)
             .env("PACELINE_RUNTIME_DIR", &self.dir)
+            .env("XDG_CONFIG_HOME", self.dir.join("config"))
             .env_remove("PACELINE_LOG")
+            .env_remove("PACELINE_CONFIG")
+            .env_remove("NOTIFY_SOCKET")
             .current_dir(&self.dir)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -63,6 +66,34 @@ impl Host {
     /// Starts a command whose output is gathered until it ends.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::gathered(self.command(args).spawn().expect("the command starts"))
+    }
+
+    /// A node of its own for this host: what goes over the host does not depend on who of the others
+    /// ends first.
+    pub(crate) fn start_node(&self) -> Running {
+        let node = self.start(&["node"]);
+        let until = Instant::now() + LIMIT;
+        while !self.path("node.sock").exists() {
+            assert!(Instant::now() < until, "the node listens");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        node
+    }
+
+    /// Waits until so many subscriptions are known on this host.
+    pub(crate) fn wait_for_subscriptions(&self, wanted: usize) {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let ls = self.run(&["ls", "--json"]);
+            let document: serde_json::Value =
+                serde_json::from_str(&ls.text()).expect("ls --json prints JSON");
+            let nodes = document["nodes"].as_array().into_iter().flatten();
+            let found = nodes.filter_map(|node| node["subscriptions"].as_array());
+            if found.map(Vec::len).sum::<usize>() >= wanted {
+                return;
+            }
+            assert!(Instant::now() < until, "{document}");
+        }
     }
 
     /// Runs a command to its end.

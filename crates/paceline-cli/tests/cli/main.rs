@@ -1,9 +1,16 @@
 //! The built command, run as people run it: in processes of its own, on a host of its own.
+#![cfg(test)]
 
 mod bad_input;
+mod daemon;
+mod doctor;
 mod files;
 mod host;
 mod kills;
 mod links;
+mod manual;
 mod meet;
+mod pull;
 mod signals;
+mod telemetry;
+mod video;

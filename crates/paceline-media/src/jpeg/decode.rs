@@ -144,7 +144,11 @@ fn damaged(reason: &str) -> MediaError {
 }
 
 /// Separates interleaved samples into planes, halving chroma by averaging.
-fn to_i420(size: Size, kind: Samples, samples: &mut [u8]) -> Result<PictureBuf, MediaError> {
+pub(crate) fn to_i420(
+    size: Size,
+    kind: Samples,
+    samples: &mut [u8],
+) -> Result<PictureBuf, MediaError> {
     let mut out = PictureBuf::grey(PixelFormat::I420, size)?;
     let Some([luma, cb, cr]) = out.planes_mut() else { return Ok(out) };
     match kind {

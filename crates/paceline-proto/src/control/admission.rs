@@ -207,6 +207,9 @@ impl<'a> Round<'a> {
             refusal.reason = RefusalReason::SizeAboveSource { asked, source };
             return Judged::TooMuch(refusal);
         }
+        if pair.is_background() {
+            return Judged::Free;
+        }
         let Some(charge) = self.charge_of(pair) else { return Judged::Free };
         let Some(ledger) = self.ledgers.get(charge.link) else { return Judged::Free };
         let available = ledger.limit.saturating_sub(ledger.used);

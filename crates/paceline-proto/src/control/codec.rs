@@ -99,7 +99,7 @@ fn put_encoding(out: &mut Vec<u8>, encoding: &Encoding) {
         Encoding::Jpeg => out.put_u8(3),
         Encoding::Other(name) => {
             out.put_u8(4);
-            out.put_text(Encoding::new(name).as_str());
+            out.put_text(Encoding::cut(name));
         }
     }
 }
@@ -110,7 +110,7 @@ fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
         1 => Ok(Encoding::Text),
         2 => Ok(Encoding::Json),
         3 => Ok(Encoding::Jpeg),
-        4 => Ok(Encoding::Other(reader.text(ENCODING_BYTES_MAX, "encoding")?.into())),
+        4 => Ok(Encoding::new(&reader.text(ENCODING_BYTES_MAX, "encoding")?)),
         _ => Err(WireError::Invalid("encoding")),
     }
 }

@@ -120,8 +120,8 @@ impl Control {
                     self.flood(&bytes, Some(from));
                 }
             }
-            Message::StatusRequest(errand) => self.receive_status_request(errand),
-            Message::StatusReply(errand, rows) => self.receive_status_reply(errand, rows),
+            Message::Question(errand, body) => self.receive_question(errand, body),
+            Message::Answer(errand, body) => self.receive_answer(errand, body),
         }
         Ok(())
     }

@@ -6,8 +6,10 @@ use crate::ids::NodeId;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 
-/// The longest answer to a status request, in bytes.
-pub const STATUS_BYTES_MAX: usize = 1 << 20;
+/// The longest question to a node, in bytes.
+pub const QUESTION_BYTES_MAX: usize = 4_096;
+/// The longest answer, in bytes.
+pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// Versions stay far from where counting up would overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;
@@ -16,10 +18,10 @@ const DIGEST: u8 = 1;
 const NEED: u8 = 2;
 const DELTA: u8 = 3;
 const SNAPSHOT: u8 = 4;
-const STATUS_REQUEST: u8 = 5;
-const STATUS_REPLY: u8 = 6;
+const QUESTION: u8 = 5;
+const ANSWER: u8 = 6;
 
-/// A status request or its answer on its way.
+/// A question or its answer on its way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Errand {
     pub(crate) request: u64,
@@ -40,10 +42,10 @@ pub(crate) enum Message {
     Delta { node: NodeId, version: u64, change: Change },
     /// A whole record.
     Snapshot { node: NodeId, record: Record },
-    /// Someone wants a node's status.
-    StatusRequest(Errand),
+    /// Someone asks a node.
+    Question(Errand, Bytes),
     /// The answer.
-    StatusReply(Errand, Bytes),
+    Answer(Errand, Bytes),
 }
 
 fn put_node(out: &mut Vec<u8>, kind: u8, node: NodeId) {
@@ -51,20 +53,24 @@ fn put_node(out: &mut Vec<u8>, kind: u8, node: NodeId) {
     out.put_u64(node.0);
 }
 
-fn put_errand(out: &mut Vec<u8>, kind: u8, errand: &Errand) {
+fn put_errand(out: &mut Vec<u8>, kind: u8, errand: &Errand, body: &Bytes) {
     put_node(out, kind, errand.from);
     out.put_u64(errand.to.0);
     out.put_varint(errand.request);
     out.put_u8(errand.ttl);
+    out.put_varint(body.len() as u64);
+    out.put_bytes(body);
 }
 
-fn read_errand(reader: &mut Reader) -> Result<Errand, WireError> {
-    Ok(Errand {
-        from: NodeId(reader.u64("status from")?),
-        to: NodeId(reader.u64("status to")?),
-        request: reader.varint("status request")?,
-        ttl: reader.u8("status ttl")?,
-    })
+fn read_errand(reader: &mut Reader, bytes_max: usize) -> Result<(Errand, Bytes), WireError> {
+    let errand = Errand {
+        from: NodeId(reader.u64("asked from")?),
+        to: NodeId(reader.u64("asked to")?),
+        request: reader.varint("question number")?,
+        ttl: reader.u8("question ttl")?,
+    };
+    let len = reader.len(bytes_max, "body length")?;
+    Ok((errand, reader.bytes(len, "body")?))
 }
 
 fn read_digest(reader: &mut Reader) -> Result<Vec<(NodeId, u64)>, WireError> {
@@ -109,12 +115,8 @@ impl Message {
                 put_change(&mut out, change);
             }
             Self::Snapshot { node, record } => return snapshot(*node, record),
-            Self::StatusRequest(errand) => put_errand(&mut out, STATUS_REQUEST, errand),
-            Self::StatusReply(errand, rows) => {
-                put_errand(&mut out, STATUS_REPLY, errand);
-                out.put_varint(rows.len() as u64);
-                out.put_bytes(rows);
-            }
+            Self::Question(errand, body) => put_errand(&mut out, QUESTION, errand, body),
+            Self::Answer(errand, body) => put_errand(&mut out, ANSWER, errand, body),
         }
         out.into()
     }
@@ -133,16 +135,33 @@ impl Message {
                 let node = NodeId(reader.u64("node")?);
                 Self::Snapshot { node, record: read_record(&mut reader, node)? }
             }
-            STATUS_REQUEST => Self::StatusRequest(read_errand(&mut reader)?),
-            STATUS_REPLY => {
-                let errand = read_errand(&mut reader)?;
-                let len = reader.len(STATUS_BYTES_MAX, "status rows")?;
-                Self::StatusReply(errand, reader.bytes(len, "status rows")?)
+            QUESTION => {
+                let (errand, body) = read_errand(&mut reader, QUESTION_BYTES_MAX)?;
+                Self::Question(errand, body)
+            }
+            ANSWER => {
+                let (errand, body) = read_errand(&mut reader, ANSWER_BYTES_MAX)?;
+                Self::Answer(errand, body)
             }
             _ => return Err(WireError::Invalid("control message")),
         };
         reader.finish()?;
         Ok(message)
+    }
+}
+
+/// What a message says, written again. For whoever checks that what is read can be written: the
+/// messages themselves are nobody's business but `Control`'s.
+///
+/// # Errors
+/// [`WireError`] if it cannot be read.
+#[doc(hidden)]
+pub fn rewrite_message(message: Bytes) -> Result<Bytes, WireError> {
+    let read = Message::decode(message)?;
+    let written = read.encode();
+    match Message::decode(written.clone()) {
+        Ok(again) if again == read => Ok(written),
+        Ok(_) | Err(_) => Err(WireError::Invalid("control message that was written again")),
     }
 }
 

@@ -54,7 +54,10 @@ impl Control {
     fn hear(&self, live: &[&Pair<'_>]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
         let mut heard: BTreeMap<SubscriptionId, Vec<PublisherId>> = BTreeMap::new();
         for pair in live.iter().filter(|pair| pair.subscription.node == self.me) {
-            heard.entry(pair.subscription).or_default().push(pair.publisher);
+            // Most hear one publisher: room for one, not for four.
+            let publishers =
+                heard.entry(pair.subscription).or_insert_with(|| Vec::with_capacity(1));
+            publishers.push(pair.publisher);
         }
         heard
     }

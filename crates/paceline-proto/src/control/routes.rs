@@ -45,6 +45,10 @@ impl Pair<'_> {
         SourceKey { publisher: self.publisher, form }
     }
 
+    pub(crate) fn is_background(&self) -> bool {
+        self.spec.tag.is_private()
+    }
+
     pub(crate) fn target(&self) -> Target {
         self.place.next.map_or(Target::Local, Target::Hop)
     }
@@ -58,7 +62,11 @@ impl Pair<'_> {
         }
     }
 
+    /// What it asks of the link here; nothing for what is background, which no link promises.
     fn ask(&self) -> Option<Ask> {
+        if self.is_background() {
+            return None;
+        }
         Ask::new(self.request, self.spec, self.place.index + 1, self.place.hops)
     }
 }
@@ -166,7 +174,7 @@ pub(crate) fn plan(
     installed
 }
 
-const fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
+fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
     OutputPlan {
         target,
         form,
@@ -176,6 +184,7 @@ const fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputP
         within: None,
         late: publisher.late,
         kind: publisher.kind,
+        background: publisher.tag.is_private(),
         subscriptions: Vec::new(),
     }
 }

@@ -132,6 +132,8 @@ pub struct OutputPlan {
     pub late: Late,
     /// What the samples are.
     pub kind: Kind,
+    /// It is a stream of a private tag: links serve it when no live sample waits.
+    pub background: bool,
     /// The subscriptions behind it, in order.
     pub subscriptions: Vec<SubscriptionId>,
 }

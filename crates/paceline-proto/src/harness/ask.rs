@@ -7,6 +7,7 @@ use crate::tag::{Pattern, Tag};
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_sched::{Duration, Late, LossTolerance};
+use std::collections::BTreeSet;
 
 /// A publisher of data on `tag` with nothing declared.
 ///
@@ -41,6 +42,102 @@ pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
         ..data(tag)
     }
     .hertz(hertz)
+}
+
+/// A publisher of video on `tag`, `hertz` pictures a second of up to `bytes`, whose payloads are those of
+/// [`video_payloads`]: each says its own kind.
+///
+/// # Panics
+/// If `tag` is none.
+#[must_use]
+pub fn video(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
+    let (kind, encoding) = (Kind::VideoI, Encoding::new("video/h264"));
+    PublisherSpec { kind, encoding, ..pictures(tag, hertz, bytes) }
+}
+
+/// The kinds of a group of pictures in the order in which they are decoded, such as `IPBB`, over and
+/// over: that of the n-th sample.
+///
+/// # Panics
+/// If the group has no picture, or one that is none of I, P and B.
+#[must_use]
+pub fn video_kind(group: &str, number: u64) -> Kind {
+    let place = usize::try_from(number).unwrap_or(usize::MAX) % group.len().max(1);
+    match group.as_bytes().get(place) {
+        Some(b'I') => Kind::VideoI,
+        Some(b'P') => Kind::VideoP,
+        Some(b'B') => Kind::VideoB,
+        _ => panic!("{group} is no group of pictures: write I, P and B"),
+    }
+}
+
+/// A payload of `len` bytes, at least 9, that begins with `number` and says its kind.
+#[must_use]
+pub fn video_payload(number: u64, kind: Kind, len: usize) -> Bytes {
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.push(kind.code());
+    bytes.resize(len.max(bytes.len()), 0);
+    bytes.into()
+}
+
+/// Payloads of video to be published by themselves: `group` over and over, with so many bytes for each
+/// `[I, P, B]`.
+#[must_use]
+pub fn video_payloads(group: &str, bytes: [usize; 3]) -> super::Payload {
+    let (group, [i, p, b]) = (group.to_owned(), bytes);
+    Box::new(move |number| {
+        let kind = video_kind(&group, number);
+        let len = if kind == Kind::VideoI {
+            i
+        } else if kind == Kind::VideoP {
+            p
+        } else {
+            b
+        };
+        video_payload(number, kind, len)
+    })
+}
+
+/// The kind that a payload of video says it is.
+///
+/// # Panics
+/// If it says none: a publisher of video was given another payload.
+#[must_use]
+pub fn kind_of(payload: &[u8]) -> Kind {
+    let Some(kind) = payload.get(8).and_then(|code| Kind::from_code(*code)) else {
+        panic!("a payload of video says its kind: make it by video_payload");
+    };
+    kind
+}
+
+/// The first of `delivered`, samples of one publisher of `group` over and over, that could not be decoded
+/// with those before it: a P or B without every I and P of its group that came before it. What was
+/// coded anew on its way as a picture of its own is an I.
+#[must_use]
+pub fn undecodable(group: &str, delivered: &[super::Delivered]) -> Option<u64> {
+    let mut had = BTreeSet::new();
+    for sample in delivered {
+        had.insert(sample.seq);
+        if !matches!(sample.kind, Kind::VideoP | Kind::VideoB) {
+            continue;
+        }
+        let needed = (0..sample.seq).rev().map(|seq| (seq, video_kind(group, seq)));
+        let mut needed = needed.filter(|(_, kind)| *kind != Kind::VideoB);
+        // Back to the I that the group begins with, or to the beginning if there is none.
+        let whole = loop {
+            match needed.next() {
+                Some((seq, kind)) if !had.contains(&seq) || kind == Kind::VideoI => {
+                    break had.contains(&seq);
+                }
+                Some(_) => {}
+                None => break false,
+            }
+        };
+        if !whole {
+            return Some(sample.seq);
+        }
+    }
+    None
 }
 
 /// A subscription to `pattern` that asks for everything and nothing more.

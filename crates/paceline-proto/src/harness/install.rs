@@ -4,7 +4,7 @@ use super::node::{Node, Source};
 use super::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
 use crate::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use crate::form::Form;
-use crate::ingress::{Ingress, Output, OutputKey};
+use crate::ingress::{Output, OutputKey};
 use crate::link::StreamSpec;
 use crate::reason::DropReason;
 use paceline_sched::Instant;
@@ -20,10 +20,7 @@ impl Node {
         publisher: Arc<PublisherSpec>,
         plans: &[OutputPlan],
     ) {
-        let fresh = || Source {
-            ingress: Ingress::new(publisher.period),
-            publisher: Arc::clone(&publisher),
-        };
+        let fresh = || Source::new(Arc::clone(&publisher));
         let mut source = self.sources.remove(&key).unwrap_or_else(fresh);
         source.publisher = Arc::clone(&publisher);
         for plan in plans {
@@ -32,7 +29,7 @@ impl Node {
         let mut gone = Vec::new();
         source.ingress.install(
             plans,
-            |plan| self.open(key, plan),
+            |plan| self.open(key, &publisher, plan),
             |output, port| gone.push((output, port)),
         );
         for (output, port) in gone {
@@ -53,11 +50,11 @@ impl Node {
         plan: &OutputPlan,
         outputs: &mut [Output<Port>],
     ) {
-        let key = OutputKey { target: plan.target, form: plan.form };
-        let same = |output: &&mut Output<Port>| output.key == key && output.size == plan.scale.size;
-        let Some(output) = outputs.iter_mut().find(same) else { return };
+        let key = OutputKey::of(plan);
+        let Some(output) = outputs.iter_mut().find(|output| output.is_for(plan)) else { return };
         let way = match &mut output.port {
             Port::Way(way) => Some(way),
+            Port::Video(scaler) => Some(scaler.way_mut()),
             Port::Scale(place) => {
                 self.scalers.get_mut(place).and_then(|scaler| scaler.ways.get_mut(&key))
             }
@@ -72,22 +69,21 @@ impl Node {
                 }
             }
             Some(Way::Local(local)) => {
-                local.subscriptions.clone_from(&plan.subscriptions);
+                local.set_subscriptions(&plan.subscriptions);
                 local.late = plan.late;
             }
             None => {}
         }
     }
 
-    fn open(&mut self, source: SourceKey, plan: &OutputPlan) -> Option<Port> {
-        let key = OutputKey { target: plan.target, form: plan.form };
+    fn open(
+        &mut self,
+        source: SourceKey,
+        publisher: &PublisherSpec,
+        plan: &OutputPlan,
+    ) -> Option<Port> {
         let way = match plan.target {
-            Target::Local => Way::Local(LocalPort {
-                publisher: source.publisher,
-                late: plan.late,
-                subscriptions: plan.subscriptions.clone(),
-                next_seq: 0,
-            }),
+            Target::Local => Way::Local(LocalPort::new(source.publisher, plan)),
             Target::Hop(hop) => {
                 let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
                 let end = self.links.get_mut(link)?;
@@ -99,15 +95,17 @@ impl Node {
                 Way::Stream(link, index)
             }
         };
-        let Some(size) = plan.scale.size else { return Some(Port::Way(way)) };
-        let place = (source, size);
-        self.scalers.entry(place).or_default().ways.insert(key, way);
-        Some(Port::Scale(place))
+        Some(Port::new((plan.kind, plan.at_port(), publisher.period), way, |size, way| {
+            let place = (source, size);
+            self.scalers.entry(place).or_default().ways.insert(OutputKey::of(plan), way);
+            place
+        }))
     }
 
     fn close(&mut self, now: Instant, source: SourceKey, key: OutputKey, port: Port) {
         let way = match port {
             Port::Way(way) => Some(way),
+            Port::Video(scaler) => Some(scaler.into_way()),
             Port::Scale(place) => {
                 let Some(scaler) = self.scalers.get_mut(&place) else { return };
                 let way = scaler.ways.remove(&key);

@@ -1,5 +1,6 @@
 //! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
 
+use super::ask::kind_of;
 use super::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
 use super::random::Random;
 use super::sink::Sink;
@@ -28,6 +29,22 @@ const EPOCH_NANOS: u64 = 1_700_000_000_000_000_000;
 pub(super) struct Source {
     pub(super) ingress: Ingress<Port>,
     pub(super) publisher: Arc<PublisherSpec>,
+    /// The neighbour that brought its last sample.
+    by: Option<NodeId>,
+}
+
+impl Source {
+    pub(super) fn new(publisher: Arc<PublisherSpec>) -> Self {
+        Self { ingress: Ingress::new(publisher.period), publisher, by: None }
+    }
+
+    /// A sample comes by way of `hop`. What comes another way than the one before may leave a gap: each
+    /// way alone brings what can be decoded, the two together may not.
+    fn come_by(&mut self, hop: NodeId) {
+        if self.by.replace(hop) != Some(hop) {
+            self.ingress.handle_lost(None);
+        }
+    }
 }
 
 /// A publisher of the node.
@@ -62,7 +79,7 @@ pub(super) struct Node {
     pub(super) stalled: bool,
     /// Something came in since its last turn.
     pub(super) touched: bool,
-    pub(super) statuses: Vec<(u64, NodeId)>,
+    pub(super) answers: Vec<(u64, NodeId)>,
     frame: FrameBuf,
 }
 
@@ -84,7 +101,7 @@ impl Node {
             malformed: 0,
             stalled: false,
             touched: true,
-            statuses: Vec::new(),
+            answers: Vec::new(),
             frame: FrameBuf::default(),
         }
     }
@@ -154,14 +171,22 @@ impl Node {
             }
             Received::Sample { publisher, form, sample } => {
                 self.arrived.entry((from, publisher, form)).or_default().whole += 1;
-                if !self.offer(now, SourceKey { publisher, form }, &sample) {
+                let key = SourceKey { publisher, form };
+                if let Some(source) = self.sources.get_mut(&key) {
+                    source.come_by(from);
+                }
+                if !self.offer(now, key, &sample) {
                     self.drops.add(DropReason::NoRoute, 1);
                 }
             }
-            Received::Lost { publisher, form, samples, reason } => {
+            Received::Lost { publisher, form, samples, reason, kind } => {
                 let arrived = self.arrived.entry((from, publisher, form)).or_default();
                 arrived.lost.add(reason, samples);
-                if !self.count(now, SourceKey { publisher, form }, reason, samples) {
+                let key = SourceKey { publisher, form };
+                if let Some(source) = self.sources.get_mut(&key) {
+                    source.ingress.handle_lost(kind);
+                }
+                if !self.count(now, key, reason, samples) {
                     self.drops.add(reason, samples);
                 }
             }
@@ -172,8 +197,12 @@ impl Node {
     fn offer(&mut self, now: Instant, key: SourceKey, sample: &Sample) -> bool {
         let Some(mut source) = self.sources.remove(&key) else { return false };
         let mut outlets = self.outlets(now);
-        source.ingress.offer(sample.clone(), |output, sample| {
-            outlets.push(output.key, &mut output.port, &sample);
+        source.ingress.offer(sample.clone(), |output, offered| match offered {
+            Ok(sample) => outlets.push(output.key, &mut output.port, &sample),
+            Err(reason) => {
+                outlets.count(output.key, &output.port, reason, 1);
+                false
+            }
         });
         self.sources.insert(key, source);
         true
@@ -208,7 +237,8 @@ impl Node {
         publisher.published += 1;
         let captured = Timestamp { nanos: EPOCH_NANOS + now.as_nanos(), error: 0 };
         let encoding = spec.encoding.clone();
-        let sample = publisher.stamper.stamp(now, captured, spec.kind, encoding, payload);
+        let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
+        let sample = publisher.stamper.stamp(now, captured, kind, encoding, payload);
         self.offer(now, key, &sample);
         Some(sample.seq)
     }
@@ -291,10 +321,10 @@ impl Node {
                         sink.refusals.push((publisher, refusal));
                     }
                 }
-                Output::StatusWanted { request, from } => {
-                    self.control.handle_status(now, request, from, Bytes::from_static(b"status"));
+                Output::Asked { request, from, .. } => {
+                    self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }
-                Output::Status { request, node, .. } => self.statuses.push((request, node)),
+                Output::Answered { request, node, .. } => self.answers.push((request, node)),
             }
         }
         moved

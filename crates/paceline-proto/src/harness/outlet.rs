@@ -1,14 +1,16 @@
 //! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
 
 use super::sink::Sink;
-use crate::control::SourceKey;
-use crate::form::Size;
+use super::video::VideoScaler;
+use crate::control::{OutputPlan, SourceKey};
+use crate::form::{Form, Rate, Size};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::ingress::OutputKey;
 use crate::link::{Link, LinkSpec};
 use crate::reason::{DropReason, Drops};
 use crate::receive::Receiver;
-use crate::sample::Sample;
+use crate::sample::{Kind, Sample};
+use crate::video::DecodeGate;
 use core::ops::Bound;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant, Late};
@@ -89,8 +91,25 @@ pub(super) enum Way {
 pub(super) struct LocalPort {
     pub(super) publisher: PublisherId,
     pub(super) late: Late,
-    pub(super) subscriptions: Vec<SubscriptionId>,
+    /// Each begins by itself, and may lose what others get.
+    pub(super) subscriptions: Vec<(SubscriptionId, DecodeGate)>,
     pub(super) next_seq: u64,
+}
+
+impl LocalPort {
+    pub(super) fn new(publisher: PublisherId, plan: &OutputPlan) -> Self {
+        let mut port = Self { publisher, late: plan.late, subscriptions: Vec::new(), next_seq: 0 };
+        port.set_subscriptions(&plan.subscriptions);
+        port
+    }
+
+    /// Makes `wanted` its subscriptions; those that stay go on.
+    pub(super) fn set_subscriptions(&mut self, wanted: &[SubscriptionId]) {
+        let old = core::mem::take(&mut self.subscriptions);
+        let kept = |id: &SubscriptionId| old.iter().find(|(known, _)| known == id).copied();
+        let all = wanted.iter().map(|id| kept(id).unwrap_or((*id, DecodeGate::new())));
+        self.subscriptions = all.collect();
+    }
 }
 
 /// Where an output's samples go.
@@ -100,6 +119,24 @@ pub(super) enum Port {
     Way(Way),
     /// To the scaler first; the way is kept there.
     Scale(ScaleKey),
+    /// Video is scaled where it comes.
+    Video(Box<VideoScaler>),
+}
+
+impl Port {
+    /// The port that does `scale` to samples of the publisher's `kind` and `period` before their way.
+    /// `keep` takes the way where a scaler has it.
+    pub(super) fn new(
+        (kind, scale, period): (Kind, Form, Option<Duration>),
+        way: Way,
+        keep: impl FnOnce(Size, Way) -> ScaleKey,
+    ) -> Self {
+        match scale.size {
+            None if scale.rate == Rate::All => Self::Way(way),
+            Some(size) if !kind.is_video() => Self::Scale(keep(size, way)),
+            _ => Self::Video(Box::new(VideoScaler::new(scale, period, way))),
+        }
+    }
 }
 
 /// One scaling of one source's pictures.
@@ -131,10 +168,27 @@ pub(super) struct Outlets<'a> {
 }
 
 impl Outlets<'_> {
-    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: &Sample) {
+    /// False if the sample was dropped.
+    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: &Sample) -> bool {
         match port {
             Port::Way(way) => self.leave(way, sample),
-            Port::Scale(place) => self.submit(*place, key, sample),
+            Port::Scale(place) => {
+                self.submit(*place, key, sample);
+                true
+            }
+            Port::Video(scaler) => match scaler.scale(sample) {
+                Ok(None) => true,
+                Ok(Some(scaled)) => {
+                    if !self.leave(scaler.way_mut(), &scaled) {
+                        scaler.broke(scaled.kind);
+                    }
+                    true
+                }
+                Err(reason) => {
+                    self.count_on(scaler.way(), reason, 1);
+                    true
+                }
+            },
         }
     }
 
@@ -142,6 +196,7 @@ impl Outlets<'_> {
     pub(super) fn count(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
         match port {
             Port::Way(way) => self.count_on(way, reason, samples),
+            Port::Video(scaler) => self.count_on(scaler.way(), reason, samples),
             Port::Scale(place) => {
                 let Some(mut scaler) = self.scalers.remove(place) else { return };
                 if let Some(way) = scaler.ways.get_mut(&key) {
@@ -162,7 +217,7 @@ impl Outlets<'_> {
                 }
             }
             Way::Local(local) => {
-                for subscription in &local.subscriptions {
+                for (subscription, _) in &local.subscriptions {
                     if let Some(sink) = self.sinks.get_mut(subscription) {
                         sink.count(reason, samples);
                     }
@@ -171,35 +226,44 @@ impl Outlets<'_> {
         }
     }
 
-    fn leave(&mut self, way: &mut Way, sample: &Sample) {
+    /// False if the sample was dropped. Subscriptions here drop each for itself.
+    fn leave(&mut self, way: &mut Way, sample: &Sample) -> bool {
         match way {
             Way::Stream(link, index) => self.queue(*link, *index, sample),
             Way::Local(local) => {
-                let duplicate = sample.seq < local.next_seq;
-                local.next_seq = local.next_seq.max(sample.seq + 1);
-                for subscription in &local.subscriptions {
-                    let Some(sink) = self.sinks.get_mut(subscription) else { continue };
-                    if duplicate {
-                        sink.count(DropReason::Duplicate, 1);
-                    } else {
-                        sink.deliver(self.now, local.publisher, local.late, sample);
-                    }
-                }
+                self.deliver(local, sample);
+                true
             }
         }
     }
 
-    fn queue(&mut self, link: usize, index: StreamIndex, sample: &Sample) {
-        let Some(end) = self.links.get_mut(link) else { return };
-        let Some(ring) = end.rings.get_mut(&index) else { return };
+    fn deliver(&mut self, local: &mut LocalPort, sample: &Sample) {
+        let duplicate = sample.seq < local.next_seq;
+        local.next_seq = local.next_seq.max(sample.seq + 1);
+        for (subscription, gate) in &mut local.subscriptions {
+            let Some(sink) = self.sinks.get_mut(subscription) else { continue };
+            if duplicate {
+                sink.count(DropReason::Duplicate, 1);
+            } else if !gate.admit(sample.kind) {
+                sink.count(DropReason::Undecodable, 1);
+            } else if !sink.deliver(self.now, local.publisher, local.late, sample) {
+                gate.broke(sample.kind);
+            }
+        }
+    }
+
+    fn queue(&mut self, link: usize, index: StreamIndex, sample: &Sample) -> bool {
+        let Some(end) = self.links.get_mut(link) else { return false };
+        let Some(ring) = end.rings.get_mut(&index) else { return false };
         ring.pushed += 1;
         if ring.waiting.len() < RING_MAX {
             ring.waiting.push_back(sample.clone());
             end.drain(self.now, index);
-        } else {
-            ring.full += 1;
-            end.link.handle_dropped(index, DropReason::QueueFull, 1);
+            return true;
         }
+        ring.full += 1;
+        end.link.handle_dropped(index, DropReason::QueueFull, 1);
+        false
     }
 
     fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: &Sample) {
@@ -255,7 +319,7 @@ impl Outlets<'_> {
         let scaled = Sample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
         for key in &job.keys {
             if let Some(way) = scaler.ways.get_mut(key) {
-                self.leave(way, &scaled);
+                let _ = self.leave(way, &scaled);
             }
         }
     }

@@ -5,6 +5,7 @@
 
 mod links;
 mod streams;
+mod video;
 
 pub use links::{
     a_dead_neighbour_is_noticed_and_streams_recover, best_effort_sheds_pictures_not_data,
@@ -15,6 +16,11 @@ pub use streams::{
     temporal_scaling, unsubscribing_stops_the_stream,
 };
 
+pub use video::{
+    video_begins_with_an_i, video_is_thinned_to_what_can_be_decoded,
+    video_sheds_b_before_p_before_i,
+};
+
 use super::net::{LinkPlan, Net, NodeIx};
 use super::sink::Delivered;
 use paceline_sched::Duration;
@@ -23,7 +29,7 @@ use paceline_sched::Duration;
 pub type Scenario = fn(&mut dyn Net);
 
 /// Every scenario with its name.
-pub const ALL: [(&str, Scenario); 10] = [
+pub const ALL: [(&str, Scenario); 13] = [
     ("temporal_scaling", temporal_scaling),
     ("patterns_match", patterns_match),
     ("proxy_places_give_the_same_samples", proxy_places_give_the_same_samples),
@@ -37,6 +43,9 @@ pub const ALL: [(&str, Scenario); 10] = [
     ("refusal_names_the_numbers", refusal_names_the_numbers),
     ("matching_is_told", matching_is_told),
     ("best_effort_sheds_pictures_not_data", best_effort_sheds_pictures_not_data),
+    ("video_is_thinned_to_what_can_be_decoded", video_is_thinned_to_what_can_be_decoded),
+    ("video_begins_with_an_i", video_begins_with_an_i),
+    ("video_sheds_b_before_p_before_i", video_sheds_b_before_p_before_i),
 ];
 
 /// A change is known everywhere after this.

@@ -3,7 +3,7 @@
 use crate::control::{Refusal, SubscriptionSpec};
 use crate::ids::PublisherId;
 use crate::reason::{DropReason, Drops};
-use crate::sample::Sample;
+use crate::sample::{Kind, Sample};
 use paceline_sched::{Duration, Instant, Late};
 
 /// A sample as a subscription got it.
@@ -21,6 +21,8 @@ pub struct Delivered {
     pub late: bool,
     /// Bytes of its payload.
     pub bytes: usize,
+    /// What it was.
+    pub kind: Kind,
 }
 
 /// The end of a subscription.
@@ -52,21 +54,23 @@ impl Sink {
         self.drops.add(reason, samples);
     }
 
+    /// False if it came too late.
     pub(super) fn deliver(
         &mut self,
         now: Instant,
         publisher: PublisherId,
         late_rule: Late,
         sample: &Sample,
-    ) {
+    ) -> bool {
         let age = sample.age(now);
         let late = self.spec.within.is_some_and(|within| age > within);
         if late && late_rule == Late::Drop {
             self.count(DropReason::DeadlineMissed, 1);
-            return;
+            return false;
         }
         self.offered += 1;
-        let (seq, bytes) = (sample.seq, sample.payload.len());
-        self.delivered.push(Delivered { publisher, seq, age, at: now, late, bytes });
+        let (seq, bytes, kind) = (sample.seq, sample.payload.len(), sample.kind);
+        self.delivered.push(Delivered { publisher, seq, age, at: now, late, bytes, kind });
+        true
     }
 }

@@ -8,7 +8,6 @@ use super::wire::{Item, Wire, WireSpec};
 use crate::control::{PublisherSpec, SourceKey, SubscriptionSpec};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::ingress::Ingress;
 use crate::link::LinkSpec;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
@@ -184,8 +183,7 @@ impl World {
         let here = self.node_mut(node);
         let id = here.control.publish(now, spec.clone());
         let source = SourceKey { publisher: id, form: Form::FULL };
-        let (ingress, publisher) = (Ingress::new(spec.period), Arc::new(spec));
-        here.sources.insert(source, Source { ingress, publisher });
+        here.sources.insert(source, Source::new(Arc::new(spec)));
         here.publishers.insert(id.index, Publisher::default());
         here.touched = true;
         self.publishers.push((node.0, id));
@@ -246,18 +244,18 @@ impl World {
         here.touched = true;
     }
 
-    /// Asks a node for another's status; [`Self::statuses`] counts the answers.
-    pub fn request_status(&mut self, node: NodeIx, of: NodeIx) -> u64 {
+    /// Has a node ask another one; [`Self::answers`] counts the answers.
+    pub fn ask(&mut self, node: NodeIx, of: NodeIx, question: Bytes) -> u64 {
         let (now, id) = (self.now, self.node(of).id);
         let here = self.node_mut(node);
         here.touched = true;
-        here.control.request_status(now, id)
+        here.control.ask(now, id, question)
     }
 
-    /// The answers to a node's status requests: the request's number and who answered.
+    /// The answers to a node's questions: the question's number and who answered.
     #[must_use]
-    pub fn statuses(&self, node: NodeIx) -> &[(u64, NodeId)] {
-        &self.node(node).statuses
+    pub fn answers(&self, node: NodeIx) -> &[(u64, NodeId)] {
+        &self.node(node).answers
     }
 
     /// Lets time pass, and checks that the sums agree at its end.

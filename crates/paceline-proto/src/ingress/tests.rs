@@ -1,5 +1,5 @@
 use super::*;
-use crate::form::Rate;
+use crate::form::{Rate, Size};
 use crate::ids::NodeId;
 use core::num::NonZeroU32;
 use paceline_sched::Late;
@@ -15,6 +15,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         within: None,
         late: Late::Drop,
         kind: Kind::Data,
+        background: false,
         subscriptions: Vec::new(),
     }
 }
@@ -45,7 +46,10 @@ fn offer(ingress: &mut Ingress<u32>, stamper: &mut Stamper, count: u64) -> Vec<(
         let captured = Timestamp { nanos: k * 10_000_000, error: 0 };
         let (kind, encoding) = (Kind::Data, Encoding::Bytes);
         let sample = stamper.stamp(Instant::ZERO, captured, kind, encoding, Bytes::new());
-        ingress.offer(sample, |output, sample| got.push((output.port, sample.seq)));
+        ingress.offer(sample, |output, offered| {
+            got.push((output.port, offered.unwrap().seq));
+            true
+        });
     }
     got
 }
@@ -86,4 +90,61 @@ fn an_output_without_a_port_is_none() {
     let mut ingress: Ingress<u32> = Ingress::new(None);
     ingress.install(&[plan(hop(1), Rate::All, None)], |_| None, |_, _| panic!("never opened"));
     assert!(ingress.outputs().is_empty());
+}
+
+/// What each port gets of `kinds`, in order, or why not; `full` is a port that drops all it gets.
+fn offer_video(
+    ingress: &mut Ingress<u32>,
+    stamper: &mut Stamper,
+    kinds: &str,
+    full: u32,
+) -> Vec<(u32, Option<u64>)> {
+    let mut got = Vec::new();
+    for kind in kinds.chars() {
+        let kind = match kind {
+            'I' => Kind::VideoI,
+            'P' => Kind::VideoP,
+            _ => Kind::VideoB,
+        };
+        let encoding = Encoding::Bytes;
+        let sample =
+            stamper.stamp(Instant::ZERO, Timestamp::default(), kind, encoding, Bytes::new());
+        ingress.offer(sample, |output, offered| {
+            got.push((output.port, offered.ok().map(|sample| sample.seq)));
+            output.port != full
+        });
+    }
+    got
+}
+
+#[test]
+fn each_output_of_video_begins_with_an_i() {
+    let mut ingress = Ingress::new(None);
+    let video = |target| OutputPlan { kind: Kind::VideoI, ..plan(target, Rate::All, None) };
+    let mut stamper = Stamper::default();
+    install(&mut ingress, &[video(hop(1))], 0);
+    let got = offer_video(&mut ingress, &mut stamper, "PIB", 9);
+    assert_eq!(got, [(0, None), (0, Some(1)), (0, Some(2))]);
+    install(&mut ingress, &[video(hop(1)), video(Target::Local)], 5);
+    let got = offer_video(&mut ingress, &mut stamper, "PI", 9);
+    assert_eq!(got, [(5, None), (0, Some(3)), (0, Some(4)), (5, Some(4))]);
+    // One loses a P, and then both lose something that nobody knows, and a B.
+    let got = offer_video(&mut ingress, &mut stamper, "PB", 5);
+    assert_eq!(got, [(0, Some(5)), (5, Some(5)), (5, None), (0, Some(6))]);
+    ingress.handle_lost(Some(Kind::VideoB));
+    assert_eq!(offer_video(&mut ingress, &mut stamper, "P", 9), [(5, None), (0, Some(7))]);
+    ingress.handle_lost(None);
+    assert_eq!(offer_video(&mut ingress, &mut stamper, "P", 9), [(0, None), (5, None)]);
+}
+
+#[test]
+fn the_rate_of_video_is_left_to_the_port() {
+    let mut ingress = Ingress::new(None);
+    let slow = OutputPlan { kind: Kind::VideoI, ..plan(hop(1), every(3), None) };
+    assert_eq!(slow.at_port().rate, every(3));
+    assert_eq!(plan(hop(1), every(3), None).at_port(), Form::FULL);
+    install(&mut ingress, std::slice::from_ref(&slow), 0);
+    assert!(ingress.outputs().first().is_some_and(|output| output.is_for(&slow)));
+    let got = offer_video(&mut ingress, &mut Stamper::default(), "IPP", 9);
+    assert_eq!(got, [(0, Some(0)), (0, Some(1)), (0, Some(2))]);
 }

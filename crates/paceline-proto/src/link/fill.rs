@@ -145,10 +145,17 @@ impl Link {
             self.pacer.handle_control(now, control + WIRE_OVERHEAD);
         }
         let mut limit = self.limit();
+        let mut live = false;
         while let Some((hop, index)) = self.next_data(now) {
-            if hop != node || !self.put_segment(now, index, &mut limit, out) {
+            // A frame arrives when its end does: the background would make what is live wait.
+            let background = self.is_background(index);
+            if hop != node || live && background {
                 break;
             }
+            if !self.put_segment(now, index, &mut limit, out) {
+                break;
+            }
+            live |= !background;
         }
         let wire = out.len() as u64 + WIRE_OVERHEAD;
         // With a capacity each frame may fill the window, so each asks for its answer.
@@ -242,12 +249,12 @@ impl Link {
         }
         let begun = stream.head_begun;
         let Some((piece, last)) = stream.cut(space) else { return false };
+        let end = out.len() + heads + piece.len();
         if opens {
             stream.announced = true;
             write_open(id, stream.spec.publisher, &stream.spec.form, &mut out.head);
         }
         let len = piece.len();
-        let end = out.len() + heads + len;
         if last {
             self.finish(now, index, end, limit);
         } else {
@@ -255,7 +262,7 @@ impl Link {
             self.discipline.handle_segment(index, service);
         }
         // The age as of when the frame has left the wire, where its speed is known.
-        let frame = self.frame_end(now, end, *limit);
+        let frame = self.frame_end(now, index, end, *limit);
         head.age = head.age.saturating_add(self.wire_time_of(frame));
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
@@ -278,18 +285,27 @@ impl Link {
             stream.finish_head();
             stream.last_frame = frame;
             stream.counters.late += u64::from(!service.on_time);
-            stream.counters.violations += u64::from(service.violated);
+            if !service.on_time {
+                stream.note_miss();
+            }
+            stream.count_violation(service.violated);
         }
         self.announce_head(now, index);
     }
 
     /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.
-    fn frame_end(&mut self, now: Instant, end: usize, limit: usize) -> usize {
+    fn frame_end(&mut self, now: Instant, index: StreamIndex, end: usize, limit: usize) -> usize {
         if self.spec.capacity.is_none() || limit < end + PIECE_MIN {
             return end;
         }
+        let live = !self.is_background(index);
         let next = self.discipline.pick(now).and_then(|index| self.stream(index));
+        let next = next.filter(|stream| !(live && stream.spec.background));
         next.map_or(end, |stream| limit.min(end + stream.bytes_left() + HEAD_BYTES))
+    }
+
+    fn is_background(&self, index: StreamIndex) -> bool {
+        self.stream(index).is_some_and(|stream| stream.spec.background)
     }
 
     fn wire_time_of(&self, frame: usize) -> Duration {

@@ -109,10 +109,10 @@ impl Link {
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.contract)
+                (index, stream.spec.class())
             })
             .collect();
-        up.into_iter().for_each(|(index, contract)| self.discipline.join(index, contract));
+        up.into_iter().for_each(|(index, class)| self.discipline.join(index, class));
     }
 
     /// Streams that waited for this hop's credit compete again.

@@ -47,6 +47,16 @@ impl Pacer {
         self.capacity.map_or(Duration::ZERO, |capacity| capacity.time_for(bytes))
     }
 
+    /// Another capacity from `now` on: what the wire still has to carry takes its time at that one.
+    pub(super) fn set_capacity(&mut self, now: Instant, capacity: Capacity, frame_bytes: u64) {
+        if let Some(before) = self.capacity.replace(capacity) {
+            let rest = |until: Instant| capacity.time_for(before.bytes_in(until.since(now)));
+            self.busy_until = self.busy_until.min(now) + rest(self.busy_until);
+            self.control_free_at = self.control_free_at.min(now) + rest(self.control_free_at);
+        }
+        self.frame_bytes = frame_bytes;
+    }
+
     /// Counts a frame of `bytes` on the wire as sent.
     pub(super) fn handle_sent(&mut self, now: Instant, bytes: u64) {
         let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
@@ -101,6 +111,18 @@ mod tests {
         pacer.handle_idle(Instant::from_millis(1_024));
         pacer.handle_sent(Instant::from_millis(1_024) + Duration::from_micros(500), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_029) + Duration::from_micros(500));
+    }
+
+    #[test]
+    fn what_is_on_the_wire_takes_its_time_at_the_new_capacity() {
+        let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+        let mut pacer = Pacer::new(Some(bits(8)), 1_200);
+        pacer.handle_sent(Instant::from_millis(1_000), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_251_000));
+        pacer.set_capacity(Instant::from_millis(251_000), bits(8_000), 1_200);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(252_000), "1,000 bytes are left");
+        pacer.set_capacity(Instant::from_millis(260_000), bits(8), 1_200);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(252_000), "the wire was free");
     }
 
     #[test]

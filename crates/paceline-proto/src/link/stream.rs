@@ -5,7 +5,9 @@ use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::{DropReason, StreamCounters};
 use crate::sample::{Kind, Sample};
+use crate::video::DecodeGate;
 use bytes::Bytes;
+use paceline_sched::discipline::Class;
 use paceline_sched::{Contract, Duration, Instant};
 use std::collections::VecDeque;
 
@@ -14,7 +16,7 @@ const WAITING_MAX: usize = 256;
 /// Samples that a contracted stream may have waiting, however long its deadline.
 const CONTRACTED_MAX: usize = 64;
 /// Bytes that any stream may have waiting, unless a single sample is larger.
-const WAITING_BYTES_MAX: usize = 4 << 20;
+pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// What a stream is when it is opened on a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,14 +33,37 @@ pub struct StreamSpec {
     pub contract: Option<Contract>,
     /// The part of the delay bound that belongs to what lies before this link.
     pub upstream: Duration,
+    /// It is served when no live sample waits, without a contract; nothing of it replaces another.
+    pub background: bool,
 }
 
 impl StreamSpec {
     /// The stream that `plan` asks for towards `hop`.
     #[must_use]
     pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
-        let OutputPlan { form, kind, contract, upstream, .. } = plan;
-        Self { hop, publisher, form: *form, kind: *kind, contract: *contract, upstream: *upstream }
+        let OutputPlan { form, kind, contract, upstream, background, .. } = plan;
+        Self {
+            hop,
+            publisher,
+            form: *form,
+            kind: *kind,
+            contract: *contract,
+            upstream: *upstream,
+            background: *background,
+        }
+    }
+
+    /// The class in which the link's discipline serves it.
+    pub(super) fn class(&self) -> Class {
+        if self.background { Class::Background } else { self.contract.into() }
+    }
+
+    /// Samples that may wait: of a contracted stream what fits between release and deadline, and two.
+    fn waiting_max(&self) -> usize {
+        self.contract.map_or(WAITING_MAX, |contract| {
+            let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
+            usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
+        })
     }
 }
 
@@ -50,9 +75,15 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// The frame that ended the last sample that was sent.
     pub(super) last_frame: Option<u64>,
-    queue: VecDeque<Sample>,
-    queue_bytes: usize,
-    limit: usize,
+    pub(super) queue: VecDeque<Sample>,
+    pub(super) queue_bytes: usize,
+    pub(super) limit: usize,
+    /// What comes can be decoded once all that waits was sent.
+    pub(super) gate: DecodeGate,
+    /// How many had been offered when a sample last missed its deadline.
+    pub(super) last_miss: Option<u64>,
+    /// A window was violated since the stream is short of time.
+    pub(super) violated: bool,
     /// Bytes of the head that were sent, and whether anything was (a sample may be empty).
     pub(super) head_sent: usize,
     pub(super) head_begun: bool,
@@ -79,15 +110,15 @@ pub(super) enum Offer {
 
 impl Stream {
     pub(super) fn new(spec: StreamSpec, id: u32, up: bool) -> Self {
-        let limit = spec.contract.map_or(WAITING_MAX, |contract| {
-            let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
-            usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
-        });
+        let limit = spec.waiting_max();
         Self {
             last_frame: None,
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             limit,
+            gate: DecodeGate::new(),
+            last_miss: None,
+            violated: false,
             head_sent: 0,
             head_begun: false,
             number: 0,
@@ -100,14 +131,22 @@ impl Stream {
         }
     }
 
-    /// A newer sample takes the place of those that still wait.
-    const fn newest_only(&self) -> bool {
-        self.spec.contract.is_none() && self.spec.kind.is_replaced()
+    /// It is something else from now on; what waits stays, also where less may wait than before.
+    pub(super) fn update(&mut self, spec: StreamSpec) {
+        self.limit = spec.waiting_max();
+        self.spec = spec;
     }
 
+    /// A newer sample takes the place of those that still wait.
+    const fn newest_only(&self) -> bool {
+        self.spec.contract.is_none() && self.spec.kind.is_replaced() && !self.spec.background
+    }
+
+    /// Video makes its own room (`shed.rs`).
     pub(super) fn has_room(&self) -> bool {
         !self.up
             || self.newest_only()
+            || self.spec.kind.is_video()
             || self.queue.len() < self.limit && self.queue_bytes < WAITING_BYTES_MAX
     }
 
@@ -130,6 +169,11 @@ impl Stream {
             }
         } else if !self.has_room() {
             self.counters.drops.add(DropReason::QueueFull, 1);
+            self.gate.broke(sample.kind);
+            return Offer::Dropped;
+        }
+        if !self.gate.admit(sample.kind) {
+            self.counters.drops.add(DropReason::Undecodable, 1);
             return Offer::Dropped;
         }
         self.queue_bytes += sample.payload.len();
@@ -145,6 +189,7 @@ impl Stream {
         if let Some(sample) = self.queue.pop_back() {
             self.queue_bytes -= sample.payload.len();
             self.counters.drops.add(reason, 1);
+            self.gate.broke(sample.kind);
         }
     }
 
@@ -190,25 +235,27 @@ impl Stream {
     /// The head is given up; its number if its sending had begun.
     pub(super) fn drop_head(&mut self, reason: DropReason) -> Option<u64> {
         let begun = self.head_begun.then_some(self.number);
-        if self.pop_head() {
+        if let Some(kind) = self.pop_head() {
             self.counters.drops.add(reason, 1);
+            self.gate_after(0, kind);
         }
         begun
     }
 
-    fn pop_head(&mut self) -> bool {
-        let Some(sample) = self.queue.pop_front() else { return false };
+    fn pop_head(&mut self) -> Option<Kind> {
+        let sample = self.queue.pop_front()?;
         self.queue_bytes -= sample.payload.len();
         self.number += u64::from(self.head_begun);
         self.head_sent = 0;
         self.head_begun = false;
-        true
+        Some(sample.kind)
     }
 
     /// The hop is gone: everything that waits is given up, and the next hop knows nothing of this.
     pub(super) fn take_down(&mut self) {
         self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
+        (self.last_miss, self.violated) = (None, false);
     }
 
     /// Everything that waits is given up.
@@ -216,5 +263,6 @@ impl Stream {
         while !self.queue.is_empty() {
             self.drop_head(reason);
         }
+        self.gate = DecodeGate::new();
     }
 }

@@ -3,7 +3,8 @@ use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::receive::{Received, Receiver};
 use crate::sample::{Encoding, Kind, Timestamp};
-use crate::wire::frame::FrameBuf;
+use crate::wire::Reader;
+use crate::wire::frame::{FrameBuf, FrameHeader};
 use paceline_sched::{Contract, Late};
 
 const STREAM: StreamIndex = StreamIndex(0);
@@ -22,7 +23,8 @@ fn publisher() -> PublisherId {
 
 fn to(hop: NodeId, kind: Kind, contract: Option<Contract>) -> StreamSpec {
     let upstream = Duration::ZERO;
-    StreamSpec { hop, publisher: publisher(), form: Form::FULL, kind, contract, upstream }
+    let (publisher, form, background) = (publisher(), Form::FULL, false);
+    StreamSpec { hop, publisher, form, kind, contract, upstream, background }
 }
 
 fn sample(now: Instant, seq: u64, len: usize) -> Sample {
@@ -345,6 +347,113 @@ fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
     let end = later + capacity.time_for(a.sent[0].len() as u64 + WIRE_OVERHEAD);
     assert!(a.sent[0].len() > 700, "pictures use what is left: {}", a.sent[0].len());
     assert!(end <= now + Duration::from_millis(9), "{end}");
+}
+
+/// Bytes that went over the wire in a second in which both ends are polled each millisecond.
+fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
+    let before = a.link.sent().1;
+    for seq in 0..1_000 {
+        *now += Duration::from_millis(1);
+        a.link.handle_sample(*now, STREAM, sample(*now, seq, 5_000));
+        a.poll(*now);
+        a.sent.drain(..).for_each(|frame| b.hear(*now, frame));
+        b.poll(*now);
+        b.sent.drain(..).for_each(|frame| a.hear(*now, frame));
+    }
+    a.link.sent().1 - before
+}
+
+#[test]
+fn another_capacity_holds_at_once() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for (capacity, bytes_per_s) in [(2_000_000, 250_000), (400_000, 50_000), (8_000_000, 1_000_000)]
+    {
+        assert!(a.link.set_capacity(now, bits(capacity)));
+        let bytes = second(&mut now, &mut a, &mut b);
+        assert!((bytes_per_s * 95 / 100..=bytes_per_s * 102 / 100).contains(&bytes), "{bytes}");
+    }
+    let mut boundless = Link::new(LinkSpec::default());
+    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops know no pace");
+}
+
+#[test]
+fn what_waits_is_judged_by_the_new_capacity() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let contract = Contract::every(Duration::from_millis(100)).unwrap().with_late(Late::Drop);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
+    a.link.handle_sample(now, STREAM, sample(now, 0, 2_000));
+    // 9 ms at 2 Mbit/s, 185 ms at 100 kbit/s.
+    a.link.set_capacity(now, bits(100_000));
+    a.poll(now);
+    let counters = a.link.counters(STREAM).unwrap();
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 1);
+    now += Duration::from_millis(100);
+    a.link.handle_sample(now, STREAM, sample(now, 1, 100));
+    talk(&mut now, &mut a, &mut b, 1);
+    assert_eq!(b.got, [1], "what fits goes on");
+}
+
+/// What the frames of a link without any other load hold: of each segment the stream.
+fn frames(a: &mut End) -> Vec<Vec<u32>> {
+    use crate::wire::segment::Segment;
+    let streams = |frame: Bytes| {
+        let mut reader = Reader::new(frame);
+        FrameHeader::read(&mut reader).unwrap();
+        let mut streams = Vec::new();
+        while !reader.is_empty() {
+            if let Segment::Data { stream, .. } = Segment::read(&mut reader).unwrap() {
+                streams.push(stream);
+            }
+        }
+        streams
+    };
+    a.sent.drain(..).map(streams).collect()
+}
+
+#[test]
+fn a_background_stream_waits_for_all_live_ones_and_shares_no_frame_with_them() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let live = to(node(2), Kind::Data, None);
+    a.link.open_stream(STREAM, StreamSpec { background: true, ..live.clone() });
+    a.link.open_stream(StreamIndex(1), live);
+    for seq in 0..3 {
+        a.link.handle_sample(now, STREAM, sample(now, seq, 20_000));
+        a.link.handle_sample(now, StreamIndex(1), sample(now, seq, 40_000));
+    }
+    a.poll(now);
+    let got = frames(&mut a);
+    assert_eq!(got, [vec![1, 1], vec![1, 1], vec![0, 0, 0]], "live ones first, by themselves");
+}
+
+#[test]
+fn of_a_background_stream_nothing_replaces_another() {
+    for kind in [Kind::State, Kind::Picture] {
+        let (mut a, mut b) = pair(LinkSpec::default());
+        let mut now = at(1_000);
+        talk(&mut now, &mut a, &mut b, 4);
+        let spec = StreamSpec { background: true, ..to(node(2), kind, None) };
+        a.link.open_stream(STREAM, spec.clone());
+        let mut offer = |seq| a.link.handle_sample(now, STREAM, sample(now, seq, 10));
+        assert!((0..256).all(&mut offer) && !offer(256), "it holds what a stream of data does");
+        assert_eq!(a.link.counters(STREAM).unwrap().drops.of(DropReason::QueueFull), 1);
+        // It stays in its class when it gets another form of contract, or its hop comes again.
+        a.link.update_stream(
+            now,
+            STREAM,
+            StreamSpec { upstream: Duration::from_millis(1), ..spec },
+        );
+        talk(&mut now, &mut a, &mut b, 1);
+        assert_eq!(b.got, (0..256).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -251,3 +251,24 @@ proptest! {
         prop_assert!(got.samples.len() as u64 + lost <= 20);
     }
 }
+
+#[test]
+fn the_kind_of_what_is_lost_is_told_where_its_head_was_seen() {
+    let mut receiver = opened();
+    let mut kinds = Vec::new();
+    let head = SampleHead { kind: Kind::VideoB, ..head(300) };
+    let begin = frame(1, |out| {
+        DataHead { stream: 0, number: 2, first: Some(&head), offset: 0, last: false, len: 3 }
+            .write(out);
+        out.extend([1, 2, 3]);
+    });
+    for frame in [begin, frame(2, |out| write_abort(0, 2, out))] {
+        let heard = receiver.handle_frame(NOW, US, frame, |item| {
+            if let Received::Lost { samples, kind, .. } = item {
+                kinds.push((samples, kind));
+            }
+        });
+        heard.unwrap();
+    }
+    assert_eq!(kinds, [(2, None), (1, Some(Kind::VideoB))]);
+}

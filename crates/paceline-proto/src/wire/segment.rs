@@ -234,7 +234,7 @@ impl DataHead<'_> {
 }
 
 fn other_len(encoding: &Encoding) -> usize {
-    if let Encoding::Other(name) = encoding { name.len() + 1 } else { 0 }
+    if let Encoding::Other(name) = encoding { Encoding::cut(name).len() + 1 } else { 0 }
 }
 
 /// The head of a control segment.
@@ -292,9 +292,9 @@ pub fn write_abort(stream: u32, number: u64, out: &mut Vec<u8>) {
 const FORM_SIZE: u8 = 1;
 const FORM_AUDIO: u8 = 2;
 
-/// Appends a form.
-pub fn write_form(form: &Form, out: &mut Vec<u8>) {
-    match form.rate {
+/// Appends a rate.
+pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
+    match rate {
         Rate::All => out.put_u8(0),
         Rate::Every(n) => {
             out.put_u8(1);
@@ -305,6 +305,22 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
             out.put_varint(u64::from(millihertz.get()));
         }
     }
+}
+
+/// Reads a rate, which is not zero.
+pub(crate) fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
+    let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
+    match reader.u8("rate")? {
+        0 => Ok(Rate::All),
+        1 => Ok(Rate::Every(non_zero(reader.varint32("rate")?)?)),
+        2 => Ok(Rate::Max(non_zero(reader.varint32("rate")?)?)),
+        _ => Err(WireError::Invalid("rate")),
+    }
+}
+
+/// Appends a form.
+pub fn write_form(form: &Form, out: &mut Vec<u8>) {
+    write_rate(form.rate, out);
     let with = |there: bool, mask: u8| if there { mask } else { 0 };
     out.put_u8(with(form.size.is_some(), FORM_SIZE) | with(form.audio.is_some(), FORM_AUDIO));
     if let Some(size) = form.size {
@@ -321,13 +337,7 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
 /// # Errors
 /// [`WireError`] for what is wrong with it; no rate and no side of a size is zero.
 pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
-    let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
-    let rate = match reader.u8("rate")? {
-        0 => Rate::All,
-        1 => Rate::Every(non_zero(reader.varint32("rate")?)?),
-        2 => Rate::Max(non_zero(reader.varint32("rate")?)?),
-        _ => return Err(WireError::Invalid("rate")),
-    };
+    let rate = read_rate(reader)?;
     let has = reader.u8("form")?;
     if has & !(FORM_SIZE | FORM_AUDIO) != 0 {
         return Err(WireError::Invalid("form"));
@@ -369,7 +379,7 @@ pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
         Encoding::Jpeg => out.put_u8(3),
         Encoding::Other(name) => {
             out.put_u8(255);
-            out.put_text(name);
+            out.put_text(Encoding::cut(name));
         }
     }
 }

@@ -20,8 +20,8 @@ pub(crate) struct Seen {
     pub(crate) matching: BTreeMap<PublisherId, bool>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) refused: Vec<Refusal>,
-    pub(crate) status_wanted: Vec<(u64, NodeId)>,
-    pub(crate) status: Vec<(u64, NodeId, Bytes)>,
+    pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
+    pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
 
 pub(crate) struct Net {
@@ -133,8 +133,10 @@ impl Net {
                     );
                     seen.refused.push(refusal);
                 }
-                Output::StatusWanted { request, from } => seen.status_wanted.push((request, from)),
-                Output::Status { request, node, rows } => seen.status.push((request, node, rows)),
+                Output::Asked { request, from, body } => seen.asked.push((request, from, body)),
+                Output::Answered { request, node, body } => {
+                    seen.answered.push((request, node, body));
+                }
             }
         }
     }

@@ -25,7 +25,7 @@ enum Step {
     Lose(prop::sample::Index),
 }
 
-fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
+pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = prop_oneof![
         Just(Form::FULL),
         (1u32..4).prop_map(one_in),

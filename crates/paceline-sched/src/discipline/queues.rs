@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 /// The least length of time.
 const TICK: Duration = Duration::from_nanos(1);
 
-/// Where a head waits. The turns count up, so a new turn is the tail of the round.
+/// Where a head waits. The turns count up, so a new turn is the tail of its round.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<K> {
     /// In order of the discipline's key.
@@ -16,6 +16,8 @@ pub(super) enum Place<K> {
     Turn(u64),
     /// In round robin until `release`, ranked from then on.
     Early { turn: u64, release: Instant },
+    /// In the round robin of background streams.
+    Background(u64),
     /// Nowhere: its stream is suspended.
     Aside,
 }
@@ -25,6 +27,7 @@ pub(super) enum Place<K> {
 pub(super) struct Queues<K> {
     ranked: BTreeSet<(K, StreamIndex)>,
     turns: BTreeMap<u64, StreamIndex>,
+    background: BTreeMap<u64, StreamIndex>,
     next_turn: u64,
     releases: BTreeSet<(Instant, StreamIndex)>,
     latest_starts: BTreeSet<(Instant, StreamIndex)>,
@@ -35,6 +38,7 @@ impl<K: Copy + Ord> Queues<K> {
         Self {
             ranked: BTreeSet::new(),
             turns: BTreeMap::new(),
+            background: BTreeMap::new(),
             next_turn: 0,
             releases: BTreeSet::new(),
             latest_starts: BTreeSet::new(),
@@ -59,6 +63,9 @@ impl<K: Copy + Ord> Queues<K> {
                 self.turns.insert(turn, stream);
                 self.releases.insert((release, stream));
             }
+            Place::Background(turn) => {
+                self.background.insert(turn, stream);
+            }
             Place::Aside => {}
         }
     }
@@ -75,14 +82,18 @@ impl<K: Copy + Ord> Queues<K> {
                 self.turns.remove(&turn);
                 self.releases.remove(&(release, stream));
             }
+            Place::Background(turn) => {
+                self.background.remove(&turn);
+            }
             Place::Aside => {}
         }
     }
 
-    /// Whoever is first: by rank, else by turn.
+    /// Whoever is first: by rank, else by turn, else by turn of the background.
     pub(super) fn first(&self) -> Option<StreamIndex> {
         let ranked = self.ranked.first().map(|&(_, stream)| stream);
-        ranked.or_else(|| self.turns.first_key_value().map(|(_, &stream)| stream))
+        let turns = self.turns.values().chain(self.background.values());
+        ranked.or_else(|| turns.copied().next())
     }
 
     /// A stream whose release has come, if any; it stays where it is until taken.

@@ -3,8 +3,8 @@
 
 use super::queues::{Place, Queues};
 use super::stream::{Promise, Queued, Stream};
-use super::{Eligibility, Head, Miss, Service, StreamIndex, WindowState};
-use crate::contract::{Contract, Late, LossTolerance};
+use super::{Class, Eligibility, Head, Miss, Service, StreamIndex, WindowState};
+use crate::contract::{Late, LossTolerance};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -51,15 +51,19 @@ impl<R: Ranking> Scheduler<R> {
         Self { eligibility, streams: Vec::new(), queues: Queues::new(), announced: 0 }
     }
 
-    pub(super) fn join(&mut self, index: StreamIndex, contract: Option<Contract>) {
+    pub(super) fn join(&mut self, index: StreamIndex, class: Class) {
         self.leave(index);
         let slot = index.0 as usize;
         if self.streams.len() <= slot {
             self.streams.resize_with(slot + 1, || None);
         }
-        let promise = contract.map(|contract| Promise::new(contract, R::open(contract.loss)));
+        let promise = match class {
+            Class::Contracted(contract) => Some(Promise::new(contract, R::open(contract.loss))),
+            Class::BestEffort | Class::Background => None,
+        };
+        let background = class == Class::Background;
         if let Some(stream) = self.streams.get_mut(slot) {
-            *stream = Some(Stream { promise, head: None, suspended: false });
+            *stream = Some(Stream { promise, background, head: None, suspended: false });
         }
     }
 
@@ -126,6 +130,7 @@ impl<R: Ranking> Scheduler<R> {
             Place::Ranked(_) => head.place,
             Place::Turn(_) => Place::Turn(self.queues.last_turn()),
             Place::Early { release, .. } => Place::Early { turn: self.queues.last_turn(), release },
+            Place::Background(_) => Place::Background(self.queues.last_turn()),
             Place::Aside => Place::Aside,
         };
         self.queues.take(index, head.place);
@@ -173,6 +178,19 @@ impl<R: Ranking> Scheduler<R> {
         let removed = self.take_head(index);
         let promise = self.promise(index).filter(|promise| removed && !promise.charged);
         promise.is_some_and(|promise| charge::<R>(promise, 1))
+    }
+
+    pub(super) fn handle_skipped(&mut self, index: StreamIndex) -> bool {
+        let Some(stream) = find::<R>(&mut self.streams, index) else { return false };
+        let Some(promise) = &mut stream.promise else { return false };
+        let loss = promise.contract.loss;
+        R::missed(&mut promise.window, loss, 1);
+        let violated = promise.account.record_missed(loss);
+        let ranked = stream.head.as_ref().is_some_and(|h| matches!(h.place, Place::Ranked(_)));
+        if ranked {
+            self.rank(index);
+        }
+        violated
     }
 
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
@@ -248,6 +266,9 @@ fn place<R: Ranking>(
 ) -> Place<R::Key> {
     if stream.suspended {
         return Place::Aside;
+    }
+    if stream.background {
+        return Place::Background(queues.last_turn());
     }
     let promise = stream.promise.as_ref();
     // A head is announced once it arrived, so one released on arrival is released.

@@ -5,10 +5,12 @@ use super::{Head, WindowState};
 use crate::contract::{Contract, LossTolerance};
 use crate::time::{Duration, Instant};
 
-/// A stream that joined: best effort without a promise.
+/// A stream that joined: best effort or background without a promise.
 #[derive(Clone, Debug)]
 pub(super) struct Stream<K, W> {
     pub(super) promise: Option<Promise<W>>,
+    /// It is served after all others.
+    pub(super) background: bool,
     pub(super) head: Option<Queued<K>>,
     /// Its heads are not picked; they are still missed.
     pub(super) suspended: bool,

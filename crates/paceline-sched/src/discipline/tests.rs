@@ -6,6 +6,7 @@ use std::vec::Vec;
 const A: StreamIndex = StreamIndex(0);
 const B: StreamIndex = StreamIndex(1);
 const C: StreamIndex = StreamIndex(2);
+const D: StreamIndex = StreamIndex(3);
 const POLICIES: [Policy; 3] = [Policy::Fifo, Policy::Dwcs, Policy::Vds];
 
 fn ms(millis: u64) -> Duration {
@@ -81,6 +82,39 @@ fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
         assert_eq!(link.next_change(at(10)), Some(past(11)));
         assert_eq!(segments(&mut link, at(9), 5), [A, B, C, A, B]);
         assert_eq!(segments(&mut link, at(10), 2), [C, C]);
+    }
+}
+
+#[test]
+fn the_background_is_served_in_turn_when_nobody_else_waits() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[None, Some(every(10))]);
+        link.join(C, Class::Background);
+        link.join(D, Class::Background);
+        link.handle_head(D, head(0, 5));
+        link.handle_head(C, head(0, 5));
+        assert_eq!((link.window(C), link.deadline(C)), (None, None));
+        assert_eq!(segments(&mut link, at(0), 3), [D, C, D]);
+        link.handle_head(A, head(1, 1));
+        link.handle_head(B, head(1, 1));
+        let first = link.pick(at(1)).unwrap();
+        link.handle_served(first, at(2));
+        let second = link.pick(at(2)).unwrap();
+        // Ahead of its period B is not behind the background either.
+        link.handle_served(second, at(3));
+        link.handle_head(B, head(3, 1));
+        assert_eq!(segments(&mut link, at(3), 1), [B], "{policy}");
+        link.suspend(B);
+        assert_eq!(segments(&mut link, at(4), 2), [C, D]);
+        link.suspend(C);
+        assert_eq!(segments(&mut link, at(4), 2), [D, D]);
+        link.resume(B);
+        link.resume(C);
+        assert_eq!(link.pick(at(4)), Some(B));
+        assert!(!link.remove_head(C));
+        assert!(link.handle_served(D, at(5)).on_time);
+        link.handle_served(B, at(6));
+        assert_eq!(link.pick(at(6)), None);
     }
 }
 
@@ -278,5 +312,24 @@ fn the_end_of_time_is_no_trap() {
             assert!(link.pick(now).is_some());
             assert_eq!(link.next_change(now), None);
         }
+    }
+}
+
+#[test]
+fn a_sample_that_was_skipped_is_judged_as_missed() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10).with_loss(loss(1, 4))), None]);
+        assert!(!link.handle_skipped(B) && !link.handle_skipped(C), "nothing was promised");
+        link.handle_head(A, head(0, 2));
+        assert!(!link.handle_skipped(A), "one miss is tolerated");
+        assert_eq!(link.window(A).map(|window| window.x), Some(0));
+        // The head, whose rank has changed, is still there, and its period is its own.
+        assert_eq!((link.pick(at(0)), link.deadline(A)), (Some(A), Some(at(10))));
+        assert!(link.handle_skipped(A), "two are not");
+        assert!(!link.handle_skipped(A), "a window is violated once");
+        assert_eq!(link.handle_served(A, at(2)), Service { on_time: true, violated: false });
+        // Four were judged: the next window is whole.
+        assert!(!link.handle_skipped(A) && link.handle_skipped(A));
+        assert_eq!(link.pick(at(3)), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::twin::{Rules, Twin};
 use paceline_sched::contract::{Contract, Late, LossTolerance};
-use paceline_sched::discipline::{Discipline, Eligibility, Head, Policy, StreamIndex};
+use paceline_sched::discipline::{Class, Discipline, Eligibility, Head, Policy, StreamIndex};
 use paceline_sched::time::{Duration, Instant};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ const SEGMENT: u64 = 4;
 /// One event on the link.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    Join(u32, Option<Contract>),
+    Join(u32, Class),
     Leave(u32),
     /// A sample joins the stream's queue.
     Arrive(u32, u64),
@@ -50,9 +50,13 @@ fn contract() -> impl Strategy<Value = Contract> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let contract = prop_oneof![4 => contract().prop_map(Some), 1 => Just(None)];
+    let class = prop_oneof![
+        4 => contract().prop_map(Class::Contracted),
+        1 => Just(Class::BestEffort),
+        1 => Just(Class::Background)
+    ];
     prop_oneof![
-        2 => (0..STREAMS, contract).prop_map(|(stream, contract)| Event::Join(stream, contract)),
+        2 => (0..STREAMS, class).prop_map(|(stream, class)| Event::Join(stream, class)),
         1 => (0..STREAMS).prop_map(Event::Leave),
         12 => (0..STREAMS, 1..14u64).prop_map(|(stream, service)| Event::Arrive(stream, service)),
         1 => (0..STREAMS).prop_map(Event::Remove),
@@ -69,7 +73,9 @@ pub(crate) fn life() -> impl Strategy<Value = (Eligibility, Vec<Event>)> {
         1 => Just(Eligibility::WorkConserving)
     ];
     let joined = proptest::collection::vec(contract(), 1..5).prop_map(|contracts| {
-        (0..).zip(contracts).map(|(stream, contract)| Event::Join(stream, Some(contract)))
+        (0..)
+            .zip(contracts)
+            .map(|(stream, contract)| Event::Join(stream, Class::Contracted(contract)))
     });
     let events = proptest::collection::vec(event(), 1..120);
     let events = (joined, events).prop_map(|(joined, events)| joined.chain(events).collect());
@@ -99,10 +105,10 @@ impl<R: Rules> Pair<R> {
 
     pub(crate) fn step(&mut self, event: &Event) -> Result<(), TestCaseError> {
         match *event {
-            Event::Join(stream, contract) => {
+            Event::Join(stream, class) => {
                 self.forget(stream);
-                self.fast.join(StreamIndex(stream), contract);
-                self.slow.join(StreamIndex(stream), contract);
+                self.fast.join(StreamIndex(stream), class);
+                self.slow.join(StreamIndex(stream), class);
             }
             Event::Leave(stream) => {
                 self.forget(stream);

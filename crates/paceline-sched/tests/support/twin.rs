@@ -2,7 +2,9 @@
 //! deadline passes one by one, and windows are cut from the full history of verdicts.
 
 use paceline_sched::contract::{Contract, Late};
-use paceline_sched::discipline::{Eligibility, Head, Miss, Service, StreamIndex, WindowState};
+use paceline_sched::discipline::{
+    Class, Eligibility, Head, Miss, Service, StreamIndex, WindowState,
+};
 use paceline_sched::time::{Duration, Instant};
 use std::cmp::Ordering;
 
@@ -38,6 +40,7 @@ struct Waiting {
 
 struct Line<W> {
     contract: Option<(Contract, W)>,
+    background: bool,
     next_release: u64,
     head: Option<Waiting>,
     verdicts: Vec<bool>,
@@ -62,9 +65,13 @@ impl<R: Rules> Twin<R> {
         self.lines[stream.0 as usize].as_mut()
     }
 
-    pub(crate) fn join(&mut self, stream: StreamIndex, contract: Option<Contract>) {
-        let contract = contract.map(|contract| (contract, R::open(&contract)));
-        let line = Line { contract, next_release: 0, head: None, verdicts: Vec::new() };
+    pub(crate) fn join(&mut self, stream: StreamIndex, class: Class) {
+        let contract = match class {
+            Class::Contracted(contract) => Some((contract, R::open(&contract))),
+            Class::BestEffort | Class::Background => None,
+        };
+        let background = class == Class::Background;
+        let line = Line { contract, background, next_release: 0, head: None, verdicts: Vec::new() };
         self.lines[stream.0 as usize] = Some(line);
     }
 
@@ -108,11 +115,11 @@ impl<R: Rules> Twin<R> {
             }
         }
         let mut ranked: Vec<(usize, Rank<R::Window>)> = Vec::new();
-        let mut turns: Vec<(u64, usize)> = Vec::new();
+        let mut turns: Vec<(bool, u64, usize)> = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
-            let Some(Line { contract, head: Some(head), .. }) = line else { continue };
+            let Some(Line { contract, background, head: Some(head), .. }) = line else { continue };
             match (head.turn, contract) {
-                (Some(turn), _) => turns.push((turn, at)),
+                (Some(turn), _) => turns.push((*background, turn, at)),
                 (None, &Some((contract, window))) => {
                     ranked.push((at, Rank { deadline: head.deadline, contract, window }));
                 }
@@ -121,7 +128,7 @@ impl<R: Rules> Twin<R> {
         }
         // min_by returns the first of equals: the lowest index.
         let first = ranked.iter().min_by(|(_, a), (_, b)| R::order(a, b)).map(|&(at, _)| at);
-        first.or_else(|| turns.iter().min().map(|&(_, at)| at)).map(index)
+        first.or_else(|| turns.iter().min().map(|&(_, _, at)| at)).map(index)
     }
 
     pub(crate) fn handle_served(&mut self, stream: StreamIndex, finish: Instant) -> Service {

@@ -14,7 +14,7 @@ use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -61,6 +61,10 @@ struct Egress {
     frame: FrameBuf,
 }
 
+fn is_express(capacity: Option<Capacity>) -> bool {
+    capacity.is_some_and(|capacity| capacity.bits_per_s() <= EXPRESS_BITS_MAX)
+}
+
 /// Starts the egress thread of a link.
 pub(crate) fn start(
     index: usize,
@@ -74,7 +78,7 @@ pub(crate) fn start(
     let (commands, inbox) = std::sync::mpsc::channel();
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
-    let express = spec.capacity.is_some_and(|c| c.bits_per_s() <= EXPRESS_BITS_MAX);
+    let express = is_express(spec.capacity);
     let mut egress = Egress {
         link: Link::new(spec),
         transport,
@@ -149,12 +153,18 @@ impl Egress {
                 Ok(LinkCommand::Watch(index)) => self.watched.push(index),
                 Ok(LinkCommand::Close(index)) => {
                     self.drain(now, index);
+                    self.count_ring_drops(index);
                     self.link.close_stream(index);
                     if let Some(slot) = self.streams.get_mut(index.0 as usize) {
                         *slot = None;
                     }
                     // Whoever waited for room in it waits no more.
                     self.announcements.room.notify(usize::MAX);
+                }
+                Ok(LinkCommand::Capacity(capacity)) => {
+                    self.link.set_capacity(now, capacity);
+                    // Hops that are there keep their way: to make it anew would lose frames.
+                    self.express = is_express(Some(capacity));
                 }
                 Ok(LinkCommand::Reopen(transport)) => {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
@@ -303,12 +313,16 @@ impl Egress {
         }
     }
 
+    /// Counts what never got from a stream's ring into the link.
+    fn count_ring_drops(&mut self, index: StreamIndex) {
+        let Some(Some(end)) = self.streams.get(index.0 as usize) else { return };
+        let drops = end.ring.shared.drops.take();
+        drops.iter().for_each(|(reason, n)| self.link.handle_dropped(index, reason, n));
+    }
+
     fn publish_snapshot(&mut self) {
-        for (place, end) in self.streams.iter().enumerate() {
-            let Some(end) = end else { continue };
-            let drops = end.ring.shared.drops.take();
-            let index = StreamIndex(u32::try_from(place).unwrap_or(u32::MAX));
-            drops.iter().for_each(|(reason, n)| self.link.handle_dropped(index, reason, n));
+        for place in 0..self.streams.len() {
+            self.count_ring_drops(StreamIndex(u32::try_from(place).unwrap_or(u32::MAX)));
         }
         let (frames, wire_bytes) = self.link.sent();
         let snapshot = LinkSnapshot {
@@ -317,6 +331,7 @@ impl Egress {
             frames,
             wire_bytes,
             streams: self.link.streams().map(|(_, spec, n, _)| (spec.clone(), n)).collect(),
+            closed: self.link.closed(),
         };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

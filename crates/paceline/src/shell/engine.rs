@@ -1,29 +1,34 @@
 //! The engine thread: one owner of `Control` and of everything that it installs.
 
+mod capacity;
 mod install;
 mod linger;
+mod pull;
 mod status;
 
 use super::clock;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
+use super::pull::{Holder, PullCommand};
 use super::rx::{LinkRx, RxSources};
 use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
 use crate::config::LinkConfig;
+use crate::error::CapacityError;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use install::{Outgoing, Slots};
-use linger::Lingering;
+use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
-    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec,
+    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic,
 };
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant};
+pub(crate) use pull::Pulls;
 use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,15 +48,37 @@ const SETTLE_AGAIN: Duration = Duration::from_millis(2);
 pub(crate) enum Command {
     Publish(PublisherSpec, Arc<PublisherShared>, Sender<PublisherId>),
     UpdatePublisher(PublisherId, PublisherSpec),
-    Unpublish(PublisherId),
+    /// It has gone; what it published may take so long to be sent, and whom to tell whether it was.
+    Unpublish(PublisherId, Option<(Duration, Sender<bool>)>),
+    /// A scaler has handed on all that it had of a publisher that has gone.
+    Scaled(PublisherId),
     Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
     Unsubscribe(SubscriptionId),
-    Found { link: usize, node: NodeId },
-    Hop { link: usize, node: NodeId, up: bool },
-    Message { from: NodeId, message: Bytes },
-    Settled { link: usize, stream: StreamIndex },
+    Found {
+        link: usize,
+        node: NodeId,
+    },
+    Hop {
+        link: usize,
+        node: NodeId,
+        up: bool,
+    },
+    Message {
+        from: NodeId,
+        message: Bytes,
+    },
+    Settled {
+        link: usize,
+        stream: StreamIndex,
+    },
     Status(std::time::Duration, Sender<Vec<NodeStatus>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
+    SetCapacity {
+        link: String,
+        capacity: Capacity,
+        reply: Sender<Result<(), CapacityError>>,
+    },
+    Pull(PullCommand),
     Close,
 }
 
@@ -90,6 +117,8 @@ pub(crate) struct Engine {
     pub(crate) control: Control,
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Command>,
+    /// The way back to this thread, for those that it asks.
+    pub(crate) commands: Commands,
     pub(crate) links: Vec<EngineLink>,
     /// The host's place, and which link is the host's own.
     pub(crate) host: Option<(Host, usize)>,
@@ -103,6 +132,9 @@ pub(crate) struct Engine {
     pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
+    /// The buffers of this node, and who answers for them.
+    pub(crate) holder: Holder,
+    pub(crate) pulls: Pulls,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -159,10 +191,17 @@ impl Engine {
                 let _ = reply.send(id);
             }
             Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
-            Command::Unpublish(id) => self.linger(now, id),
+            Command::Unpublish(id, None) => self.linger(now, id, now + LINGER_MAX, None),
+            Command::Unpublish(id, Some((within, told))) => {
+                self.linger(now, id, now + within, Some(told));
+            }
+            Command::Scaled(id) => self.handle_scaled(now, id),
             Command::Settled { link, stream } => self.handle_settled(now, link, stream),
             Command::Subscribe(spec, sink, reply) => {
                 let id = self.control.subscribe(now, spec);
+                if let Some(held) = sink.held() {
+                    self.holder.hold(id, held.clone());
+                }
                 self.sinks.insert(id, sink);
                 self.drain(now);
                 let _ = reply.send(id);
@@ -171,6 +210,7 @@ impl Engine {
                 self.control.unsubscribe(now, id);
                 self.drain(now);
                 self.sinks.remove(&id);
+                self.holder.release(id);
                 self.heard.remove(&id);
             }
             Command::Found { link, node } => {
@@ -189,10 +229,14 @@ impl Engine {
                 let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
                 let _ = reply.send(nodes.collect());
             }
+            Command::SetCapacity { link, capacity, reply } => {
+                let _ = reply.send(self.set_capacity(now, &link, capacity));
+            }
+            Command::Pull(command) => self.handle_pull(now, command),
             Command::Close => {
                 self.closing = true;
                 for id in self.publishers.keys().copied().collect::<Vec<_>>() {
-                    self.linger(now, id);
+                    self.linger(now, id, now + LINGER_MAX, None);
                 }
             }
         }
@@ -248,13 +292,29 @@ impl Engine {
                         sink.tell(SubscriberEvent::Refused(publisher, refusal));
                     }
                 }
-                Output::StatusWanted { request, from } => {
-                    let rows = super::report::encode(&self.own_status());
-                    self.control.handle_status(now, request, from, rows.into());
+                Output::Asked { request, from, body } => self.asked(now, request, from, body),
+                Output::Answered { request, node, body } => {
+                    if !self.take_pull_answer(request, node, &body) {
+                        self.take_status(request, node, body);
+                    }
                 }
-                Output::Status { request, node, rows } => self.take_status(request, node, rows),
             }
         }
+    }
+
+    /// Answers another node's question.
+    fn asked(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+        let answer = match Topic::split(body) {
+            Some((Topic::Status, rest)) if rest.is_empty() => {
+                super::report::encode(&self.own_status()).into()
+            }
+            Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
+            Some((Topic::Status, _)) | None => {
+                tracing::debug!("a question of {from} was not understood");
+                return;
+            }
+        };
+        self.control.answer(now, request, from, answer);
     }
 
     fn tick(&mut self, now: Instant) {

@@ -5,8 +5,8 @@ use super::transport::Transport;
 use bytes::Bytes;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::{NodeId, StreamCounters};
-use paceline_sched::Duration;
 use paceline_sched::discipline::StreamIndex;
+use paceline_sched::{Capacity, Duration};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,8 @@ pub(crate) enum LinkCommand {
     Watch(StreamIndex),
     /// A stream carries nothing any more.
     Close(StreamIndex),
+    /// The link has another capacity; only for one that has a capacity.
+    Capacity(Capacity),
     /// The transport was opened anew: this process is the host's node now.
     Reopen(Box<Transport>),
     /// The node closes.
@@ -39,6 +41,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) frames: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) streams: Vec<(StreamSpec, StreamCounters)>,
+    pub(crate) closed: StreamCounters,
 }
 
 /// The engine's side of a link.

@@ -75,8 +75,10 @@ impl Host {
     }
 }
 
-/// The folder to meet in, if none was named.
-pub(crate) fn default_dir() -> PathBuf {
+/// The folder in which the processes of a host meet, if none is named: `$PACELINE_RUNTIME_DIR`, else
+/// `$XDG_RUNTIME_DIR/paceline`, else one of this user's under the system's temporary folder.
+#[must_use]
+pub fn default_dir() -> PathBuf {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(dir) = named("PACELINE_RUNTIME_DIR") {
         return dir;

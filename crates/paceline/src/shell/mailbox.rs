@@ -25,16 +25,28 @@ impl<T> Mailbox<T> {
         self.posted.fetch_add(1, Ordering::Release);
     }
 
-    /// Applies what was posted since `seen`, which is the reader's own count.
-    pub(crate) fn collect(&self, seen: &mut u64, mut apply: impl FnMut(T)) {
-        if self.posted.load(Ordering::Acquire) == *seen {
+    /// Leaves a change that undoes an earlier one: if `undone` waits still, both are as good as none.
+    pub(crate) fn post_undoing(&self, change: T, undone: impl Fn(&T) -> bool) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = waiting.iter().rposition(undone) {
+            waiting.remove(place);
             return;
         }
+        waiting.push_back(change);
+        self.posted.fetch_add(1, Ordering::Release);
+    }
+
+    /// Applies what was posted since `seen`, which is the reader's own count.
+    pub(crate) fn collect(&self, seen: &mut u64, mut apply: impl FnMut(T)) {
+        let posted = self.posted.load(Ordering::Acquire);
+        if posted == *seen {
+            return;
+        }
+        *seen = posted;
         loop {
             // Applied outside the lock: a change may be large, and whoever posts must not wait.
             let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(change) = next else { return };
-            *seen += 1;
             apply(change);
         }
     }

@@ -1,11 +1,13 @@
 //! Ports: where an output's samples go, owned by the one thread that brings them.
 
+use super::mailbox::Mailbox;
 use super::scaling::ScalePort;
-use super::sink::{AtomicDrops, Sink};
+use super::sink::{AtomicDrops, Origin, Sink};
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
-use event_listener::Event;
-use paceline_proto::{DropReason, PublisherId, Sample, Tag};
+use event_listener::{Event, EventListener};
+use paceline_proto::video::DecodeGate;
+use paceline_proto::{DropReason, Kind, PublisherId, Sample, SubscriptionId, Tag};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Instant, Late};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -41,6 +43,16 @@ impl RingEnd {
     /// it, so that the two do not wake each other for every sample.
     pub(crate) fn has_much_room(&self) -> bool {
         self.consumer.slots() <= RING_SAMPLES / 2
+    }
+}
+
+impl RingPort {
+    /// What to wait for if there is no room; nothing if the link is gone.
+    fn full(&self) -> Option<EventListener> {
+        let full = || self.producer.is_full() && !self.producer.is_abandoned();
+        let room = full().then(|| self.shared.link.room.listen());
+        // It may have been drained before we listened.
+        room.filter(|_| full())
     }
 }
 
@@ -84,32 +96,113 @@ pub(crate) fn ring(index: StreamIndex, link: Arc<Announcements>) -> (RingPort, R
     (RingPort { producer, shared: shared.clone() }, RingEnd { consumer, shared })
 }
 
-/// Subscribers of this node that get samples in one form from one publisher.
+/// A change of who gets what a [`LocalPort`] delivers.
+pub(crate) enum SinkChange {
+    Join(SubscriptionId, Arc<Sink>),
+    Leave(SubscriptionId),
+}
+
+/// A subscriber, and what of a video it can use.
+struct LocalSink {
+    id: SubscriptionId,
+    sink: Arc<Sink>,
+    gate: DecodeGate,
+    /// Video pictures handed to it that later ones need.
+    needed: u64,
+}
+
+/// Subscribers of this node that get samples in one form from one publisher. They come and go by
+/// changes that are posted, so that one more among thousands costs no more than among few.
 pub(crate) struct LocalPort {
-    pub(crate) tag: Tag,
-    pub(crate) publisher: PublisherId,
-    pub(crate) late: Late,
-    pub(crate) sinks: Vec<Arc<Sink>>,
-    pub(crate) next_seq: u64,
+    tag: Tag,
+    publisher: PublisherId,
+    late: Late,
+    changes: Arc<Mailbox<SinkChange>>,
+    /// Changes applied so far.
+    seen: u64,
+    sinks: Vec<LocalSink>,
+    /// Somebody came since this was last asked.
+    newcomer: bool,
+    next_seq: u64,
 }
 
 impl LocalPort {
+    /// The way from a publisher to subscribers here.
+    pub(crate) fn new(
+        tag: Tag,
+        publisher: PublisherId,
+        late: Late,
+        changes: Arc<Mailbox<SinkChange>>,
+    ) -> Self {
+        let sinks = Vec::new();
+        Self { tag, publisher, late, changes, seen: 0, sinks, newcomer: false, next_seq: 0 }
+    }
+
+    /// Lets those in and out of whom that was posted.
+    fn settle(&mut self) {
+        let Self { changes, seen, sinks, newcomer, .. } = self;
+        changes.collect(seen, |change| match change {
+            SinkChange::Join(id, sink) => {
+                sinks.push(LocalSink { id, sink, gate: DecodeGate::new(), needed: 0 });
+                *newcomer = true;
+            }
+            SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
+        });
+    }
+
+    /// True if somebody came since this was last asked: of a video they need a picture that stands
+    /// alone.
+    pub(crate) fn has_newcomer(&mut self) -> bool {
+        self.settle();
+        std::mem::take(&mut self.newcomer)
+    }
+
     fn deliver(&mut self, now: Instant, sample: Sample) -> bool {
+        self.settle();
         if sample.seq < self.next_seq {
             self.count(DropReason::Duplicate, 1);
-            return false;
+            // Of a video nothing is missing: it was delivered before.
+            return sample.kind.is_video();
         }
         self.next_seq = sample.seq + 1;
-        let Some((last, others)) = self.sinks.split_last() else { return true };
-        let mut delivered = true;
-        for sink in others {
-            delivered &= sink.deliver(now, &self.tag, self.publisher, self.late, sample.clone());
+        let Self { tag, publisher, late, sinks, .. } = self;
+        let from = Origin { tag, publisher: *publisher, late: *late };
+        let Some((last, others)) = sinks.split_last_mut() else { return true };
+        if sample.kind.is_video() {
+            // One that cannot use it must not keep it from the others.
+            let mut delivered = false;
+            for sink in others {
+                delivered |= sink.deliver_video(now, &from, sample.clone());
+            }
+            return delivered | last.deliver_video(now, &from, sample);
         }
-        delivered & last.deliver(now, &self.tag, self.publisher, self.late, sample)
+        let mut delivered = true;
+        for other in others {
+            delivered &= other.sink.deliver(now, &from, 0, sample.clone());
+        }
+        delivered & last.sink.deliver(now, &from, 0, sample)
     }
 
     fn count(&self, reason: DropReason, samples: u64) {
-        self.sinks.iter().for_each(|sink| sink.counts.drops.add(reason, samples));
+        self.sinks.iter().for_each(|place| place.sink.counts.drops.add(reason, samples));
+    }
+}
+
+impl LocalSink {
+    /// Delivers a video picture if it can be decoded with what was delivered before.
+    fn deliver_video(&mut self, now: Instant, from: &Origin<'_>, sample: Sample) -> bool {
+        let kind = sample.kind;
+        if !self.gate.admit(kind) {
+            self.sink.counts.drops.add(DropReason::Undecodable, 1);
+            return false;
+        }
+        let delivered = self.sink.deliver(now, from, self.needed, sample);
+        if !delivered {
+            self.gate.broke(kind);
+        } else if kind != Kind::VideoB {
+            self.needed += 1;
+        }
+        delivered
     }
 }
 
@@ -140,6 +233,17 @@ impl Port {
         }
     }
 
+    /// Takes a sample, or the reason why there is none; false if it was dropped.
+    pub(crate) fn take(&mut self, now: Instant, sample: Result<Sample, DropReason>) -> bool {
+        match sample {
+            Ok(sample) => self.push(now, sample),
+            Err(reason) => {
+                self.count(reason, 1);
+                false
+            }
+        }
+    }
+
     /// Counts samples that were lost on their way here.
     pub(crate) fn count(&self, reason: DropReason, samples: u64) {
         match self {
@@ -149,13 +253,17 @@ impl Port {
         }
     }
 
-    /// The link to wait for if this port has no room.
-    pub(crate) fn full(&self) -> Option<&Arc<Announcements>> {
+    /// True if a picture waits for its scaler: another one now would take its place.
+    pub(crate) fn is_scaling(&self) -> bool {
+        matches!(self, Self::Scale(scale) if scale.is_waiting())
+    }
+
+    /// What to wait for if this port has no room.
+    pub(crate) fn full(&self) -> Option<EventListener> {
         match self {
-            Self::Ring(ring) if ring.producer.is_full() && !ring.producer.is_abandoned() => {
-                Some(&ring.shared.link)
-            }
-            Self::Ring(_) | Self::Local(_) | Self::Scale(_) => None,
+            Self::Ring(ring) => ring.full(),
+            Self::Scale(scale) => scale.full(),
+            Self::Local(_) => None,
         }
     }
 }

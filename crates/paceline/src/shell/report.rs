@@ -1,7 +1,11 @@
 //! A node's status on the wire: the rows that answer a status request.
 
-use crate::status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
+use crate::status::{
+    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+};
 use bytes::Bytes;
+use paceline_proto::pull::Limits;
+use paceline_proto::pull::limits::SAMPLES_MAX;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{
@@ -20,6 +24,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_text(&status.name, &mut out);
     put_rows(&status.publishers, put_publisher, &mut out);
     put_rows(&status.subscriptions, put_subscription, &mut out);
+    put_rows(&status.buffers, put_buffer, &mut out);
     put_rows(&status.links, put_link, &mut out);
     put_drops(&status.drops, &mut out);
     out
@@ -34,6 +39,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         name: r.text(TEXT_MAX, "name")?,
         publishers: read_rows(r, read_publisher)?,
         subscriptions: read_rows(r, read_subscription)?,
+        buffers: read_rows(r, read_buffer)?,
         links: read_rows(r, read_link)?,
         drops: read_drops(r)?,
     };
@@ -178,6 +184,39 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
     })
 }
 
+fn put_buffer(row: &BufferStatus, out: &mut Vec<u8>) {
+    out.put_u64(row.id.node.0);
+    out.put_varint(u64::from(row.id.index));
+    put_text(&row.pattern, out);
+    out.put_varint(row.limits.samples() as u64);
+    out.put_varint(row.limits.bytes());
+    out.put_varint(row.limits.age().as_nanos());
+    out.put_varint(row.samples);
+    out.put_varint(row.bytes);
+    put_option(row.captured, put_span, out);
+}
+
+fn put_span((first, last): (u64, u64), out: &mut Vec<u8>) {
+    out.put_varint(first);
+    out.put_varint(last);
+}
+
+fn read_buffer(r: &mut Reader) -> Result<BufferStatus, WireError> {
+    let id = SubscriptionId { node: NodeId(r.u64("node")?), index: r.varint32("subscription")? };
+    let pattern = r.text(TEXT_MAX, "pattern")?;
+    let samples = r.len(SAMPLES_MAX, "buffer samples")?;
+    let (bytes, age) = (r.varint("buffer bytes")?, r.varint("buffer age")?);
+    let limits = Limits::new(samples, bytes, paceline_sched::Duration::from_nanos(age));
+    Ok(BufferStatus {
+        id,
+        pattern,
+        limits: limits.map_err(|_| WireError::Invalid("buffer limits"))?,
+        samples: r.varint("samples held")?,
+        bytes: r.varint("bytes held")?,
+        captured: read_option(r, |r| Ok((r.varint("oldest")?, r.varint("newest")?)))?,
+    })
+}
+
 fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     put_text(&row.name, out);
     put_option(row.capacity_bits_per_s, |bits, out| out.put_varint(bits), out);
@@ -186,6 +225,7 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     out.put_varint(row.frames);
     put_time(row.least_round_trip, out);
     put_rows(&row.streams, put_stream, out);
+    put_counters(&row.closed, out);
 }
 
 fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
@@ -197,6 +237,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         frames: r.varint("frames")?,
         least_round_trip: read_time(r)?,
         streams: read_rows(r, read_stream)?,
+        closed: read_counters(r)?,
     })
 }
 
@@ -205,9 +246,24 @@ fn put_stream(row: &StreamStatus, out: &mut Vec<u8>) {
     write_form(&row.form, out);
     out.put_u64(row.hop.0);
     out.put_flag(row.contracted);
-    let StreamCounters { offered, sent, bytes, late, violations, drops } = row.counters;
+    put_counters(&row.counters, out);
+}
+
+fn put_counters(counters: &StreamCounters, out: &mut Vec<u8>) {
+    let StreamCounters { offered, sent, bytes, late, violations, drops } = *counters;
     [offered, sent, bytes, late, violations].into_iter().for_each(|n| out.put_varint(n));
     put_drops(&drops, out);
+}
+
+fn read_counters(r: &mut Reader) -> Result<StreamCounters, WireError> {
+    Ok(StreamCounters {
+        offered: r.varint("offered")?,
+        sent: r.varint("sent")?,
+        bytes: r.varint("bytes")?,
+        late: r.varint("late")?,
+        violations: r.varint("violations")?,
+        drops: read_drops(r)?,
+    })
 }
 
 fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
@@ -216,13 +272,6 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
         form: read_form(r)?,
         hop: NodeId(r.u64("hop")?),
         contracted: r.flag("contracted")?,
-        counters: StreamCounters {
-            offered: r.varint("offered")?,
-            sent: r.varint("sent")?,
-            bytes: r.varint("bytes")?,
-            late: r.varint("late")?,
-            violations: r.varint("violations")?,
-            drops: read_drops(r)?,
-        },
+        counters: read_counters(r)?,
     })
 }

@@ -59,10 +59,26 @@ pub(crate) struct RxChange {
 const EARLY_MAX: usize = 64;
 const EARLY_FOR: Duration = Duration::from_millis(200);
 
+/// An arriving stream.
+struct Source {
+    ingress: Ingress<Port>,
+    /// The neighbour that its samples come from.
+    via: Option<NodeId>,
+}
+
+impl Source {
+    /// Samples come from `from` now. What was on its way by another neighbour may be missing between.
+    fn come_by(&mut self, from: NodeId) {
+        if self.via.replace(from).is_some_and(|before| before != from) {
+            self.ingress.handle_lost(None);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Sources {
     seen: u64,
-    sources: BTreeMap<SourceKey, Ingress<Port>>,
+    sources: BTreeMap<SourceKey, Source>,
     early: VecDeque<(Instant, SourceKey, Sample)>,
 }
 
@@ -74,7 +90,8 @@ impl Sources {
             Some(installation) => {
                 let period = installation.period;
                 let source = sources.entry(change.source);
-                let ingress = source.or_insert_with(|| Ingress::new(period));
+                let new = || Source { ingress: Ingress::new(period), via: None };
+                let ingress = &mut source.or_insert_with(new).ingress;
                 installation.apply(ingress);
                 early.retain(|(_, key, sample)| {
                     let its = *key == change.source;
@@ -97,9 +114,7 @@ impl Sources {
 }
 
 fn offer(ingress: &mut Ingress<Port>, now: Instant, sample: Sample) {
-    ingress.offer(sample, |output, sample| {
-        output.port.push(now, sample);
-    });
+    ingress.offer(sample, |output, sample| output.port.take(now, sample));
 }
 
 /// What arriving streams are handed to; one for all links of a node.
@@ -127,7 +142,7 @@ impl RxSources {
         }
     }
 
-    fn hand_over(&self, now: Instant, received: impl Iterator<Item = Received>) {
+    fn hand_over(&self, now: Instant, from: NodeId, received: impl Iterator<Item = Received>) {
         let mut guard = lock(&self.sources);
         guard.settle(now, &self.changes, &self.drops);
         let Sources { sources, early, .. } = &mut *guard;
@@ -136,13 +151,17 @@ impl RxSources {
                 Received::Sample { publisher, form, sample } => {
                     let key = SourceKey { publisher, form };
                     match sources.get_mut(&key) {
-                        Some(ingress) => offer(ingress, now, sample),
+                        Some(source) => {
+                            source.come_by(from);
+                            offer(&mut source.ingress, now, sample);
+                        }
                         None => early.push_back((now, key, sample)),
                     }
                 }
-                Received::Lost { publisher, form, samples, reason } => {
-                    match sources.get(&SourceKey { publisher, form }) {
-                        Some(ingress) => {
+                Received::Lost { publisher, form, samples, reason, kind } => {
+                    match sources.get_mut(&SourceKey { publisher, form }) {
+                        Some(Source { ingress, .. }) => {
+                            ingress.handle_lost(kind);
                             ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
                         }
                         None => self.drops.add(reason, samples),
@@ -235,7 +254,7 @@ impl Inbound for LinkRx {
             }
         }
         if batch.iter().any(|item| !matches!(item, Received::Control(_))) {
-            self.sources.hand_over(now, batch.drain(..));
+            self.sources.hand_over(now, from, batch.drain(..));
         }
         batch.clear();
         // The egress thread is woken for what it must act on; the rest is in the next of these.

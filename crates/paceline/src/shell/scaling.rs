@@ -1,227 +1,225 @@
-//! Spatial scaling: once per source and size, on threads of its own.
+//! Scaling: once per source and form, on threads of its own.
 //!
-//! One worker at a time serves a (source, size), so its streams have one producer. While it is busy
-//! the newest picture waits and the one before gives way, counted: a picture that waits for its
-//! scaler is soon worth nothing.
+//! One worker at a time serves a (source, form), so its streams have one producer. What waits for it
+//! is bounded, and what has to give way is counted: of pictures that stand alone the newest wins,
+//! sound loses its oldest block, video everything up to the next picture that stands alone.
 
-use super::clock;
+#[cfg(feature = "h264")]
+mod coder;
+#[cfg(not(feature = "h264"))]
+#[path = "scaling/no_coder.rs"]
+mod coder;
+mod pictures;
+mod places;
+mod pool;
+mod sound;
+mod thin;
+mod video;
+mod waiting;
+
+pub(crate) use pool::ScalePool;
+
 use super::port::Port;
-use paceline_media::{Format, Scaler};
-use paceline_proto::{DropReason, Encoding, Sample, Size};
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use event_listener::{Event, EventListener};
+use paceline_proto::{DropReason, Form, Kind, Sample};
+use paceline_sched::Duration;
+use pictures::Pictures;
+use places::Places;
+use sound::Sound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use video::Video;
+use waiting::{Job, Rule, Waiting, Work};
 
-/// Outputs that one task serves; more of a size make another task.
+/// Outputs that one task serves; more of a form make another task.
 pub(crate) const SLOTS_MAX: u32 = 64;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Job {
-    sample: Sample,
-    slots: u64,
-}
-
-#[derive(Default)]
-struct Pending {
-    job: Option<Job>,
-    /// The task is with the pool: queued or being served.
-    queued: bool,
-    lost: Vec<(u32, DropReason, u64)>,
-    changes: Vec<(u32, Option<Port>)>,
+/// Who does the work of a task.
+enum Worker {
+    Pictures(Box<Pictures>),
+    Sound(Box<Sound>),
+    Video(Box<Video>),
 }
 
 struct Working {
-    scaler: Scaler,
-    ports: Vec<Option<Port>>,
+    worker: Worker,
+    places: Places,
 }
 
-/// The scaling of one source's pictures to one size.
+/// The scaling of one source's samples to one form.
 pub(crate) struct ScaleTask {
-    to: Size,
     pool: Arc<ScalePool>,
-    pending: Mutex<Pending>,
+    waiting: Mutex<Waiting>,
     working: Mutex<Working>,
+    /// Told when there is room again for what waits.
+    room: Event,
 }
 
 /// One output's place at a [`ScaleTask`].
 pub(crate) struct ScalePort {
     task: Arc<ScaleTask>,
     slot: u32,
+    /// Where scaled samples go, until the worker has it.
+    port: Option<Box<Port>>,
 }
 
 impl ScalePort {
-    /// A place for `port`, which gets the scaled pictures.
+    /// A place for `port`, which gets the scaled samples from the first one on that is submitted.
     pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port) -> Self {
-        lock(&task.pending).changes.push((slot, Some(port)));
-        Self { task, slot }
+        Self { task, slot, port: Some(Box::new(port)) }
     }
 
-    /// Hands a picture to the scaler; never waits.
-    pub(crate) fn submit(&self, sample: Sample) -> bool {
-        let bit = 1u64.checked_shl(self.slot).unwrap_or_default();
-        let mut pending = lock(&self.task.pending);
-        match &mut pending.job {
-            Some(job) if job.sample.seq == sample.seq => job.slots |= bit,
-            job => {
-                let older = job.replace(Job { sample, slots: bit });
-                if let Some(older) = older {
-                    let slots = (0..SLOTS_MAX).filter(|slot| older.slots >> slot & 1 == 1);
-                    pending.lost.extend(slots.map(|slot| (slot, DropReason::ScalerBusy, 1)));
-                }
-            }
+    /// Hands a sample to the scaler; never waits. False if it was dropped, which is counted.
+    pub(crate) fn submit(&mut self, sample: Sample) -> bool {
+        let mut waiting = lock(&self.task.waiting);
+        if let Some(port) = self.port.take() {
+            waiting.open(self.slot, *port, sample.seq);
         }
-        if !pending.queued {
-            pending.queued = true;
-            drop(pending);
-            self.task.pool.queue(self.task.clone());
-        }
-        true
+        let taken = waiting.push(sample, self.slot);
+        self.task.wake(waiting);
+        taken
     }
 
     /// Counts samples that were lost on their way to the scaler.
     pub(crate) fn count(&self, reason: DropReason, samples: u64) {
-        lock(&self.task.pending).lost.push((self.slot, reason, samples));
+        match &self.port {
+            Some(port) => port.count(reason, samples),
+            None => lock(&self.task.waiting).count_lost(self.slot, reason, samples),
+        }
+    }
+
+    /// What to wait for if the scaler has no room.
+    pub(crate) fn full(&self) -> Option<EventListener> {
+        lock(&self.task.waiting).is_full().then(|| self.task.room.listen())
+    }
+
+    /// True if a sample waits for the scaler that another one now would displace.
+    pub(crate) fn is_waiting(&self) -> bool {
+        lock(&self.task.waiting).would_displace()
     }
 }
 
 impl Drop for ScalePort {
     fn drop(&mut self) {
-        lock(&self.task.pending).changes.push((self.slot, None));
+        if self.port.is_none() {
+            let mut waiting = lock(&self.task.waiting);
+            waiting.add(Work::Close(self.slot));
+            self.task.wake(waiting);
+        }
     }
 }
 
 impl ScaleTask {
-    pub(crate) fn new(to: Size, pool: Arc<ScalePool>) -> Arc<Self> {
-        let working = Working { scaler: Scaler::new(), ports: Vec::new() };
-        let (pending, working) = (Mutex::default(), Mutex::new(working));
-        Arc::new(Self { to, pool, pending, working })
+    /// The task that makes `form` of samples of `kind`, one of which comes each `period`, if that is
+    /// known.
+    pub(crate) fn new(
+        kind: Kind,
+        form: Form,
+        period: Option<Duration>,
+        pool: Arc<ScalePool>,
+    ) -> Arc<Self> {
+        let (worker, rule) = if kind.is_video() {
+            (Worker::Video(Box::new(Video::new(form, period))), Rule::WholeVideo)
+        } else if let Some(audio) = form.audio {
+            (Worker::Sound(Box::new(Sound::new(audio))), Rule::NewestMany)
+        } else {
+            (Worker::Pictures(Box::new(Pictures::new(form.size))), Rule::NewestOne)
+        };
+        let working = Working { worker, places: Places::default() };
+        Arc::new(Self {
+            pool,
+            waiting: Mutex::new(Waiting::new(rule)),
+            working: Mutex::new(working),
+            room: Event::new(),
+        })
     }
 
+    /// Calls `done` once all that was submitted has been scaled and handed on, also what the worker
+    /// would have kept until the next sample.
+    pub(crate) fn finish(self: &Arc<Self>, done: impl FnOnce() + Send + 'static) {
+        let mut waiting = lock(&self.waiting);
+        waiting.add(Work::Finish(Box::new(done)));
+        self.wake(waiting);
+    }
+
+    fn wake(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
+        if waiting.begin() {
+            drop(waiting);
+            self.pool.queue(self.clone());
+        }
+    }
+
+    /// Does what waits, up to one sample.
     fn run(self: &Arc<Self>) {
         let mut working = lock(&self.working);
-        let (job, lost, changes) = {
-            let mut pending = lock(&self.pending);
-            let lost = std::mem::take(&mut pending.lost);
-            (pending.job.take(), lost, std::mem::take(&mut pending.changes))
-        };
-        for (slot, port) in changes {
-            let place = slot as usize;
-            if working.ports.len() <= place {
-                working.ports.resize_with(place + 1, || None);
+        loop {
+            let (work, lost) = lock(&self.waiting).next();
+            for ((slot, reason), samples) in lost {
+                working.places.count(1 << slot, reason, samples);
             }
-            if let Some(place) = working.ports.get_mut(place) {
-                *place = port;
+            let Some(work) = work else { return };
+            let sample = matches!(work, Work::Sample(_));
+            working.carry_out(work);
+            if sample {
+                break;
             }
         }
-        for (slot, reason, samples) in lost {
-            if let Some(Some(port)) = working.ports.get(slot as usize) {
-                port.count(reason, samples);
-            }
-        }
-        if let Some(job) = job {
-            working.serve(&job, self.to);
-        }
-        let mut pending = lock(&self.pending);
-        pending.queued = pending.job.is_some();
-        if pending.queued {
-            drop(pending);
+        drop(working);
+        self.room.notify(usize::MAX);
+        // Others of the pool have their turn between two samples.
+        if lock(&self.waiting).goes_on() {
             self.pool.queue(self.clone());
         }
     }
 }
 
 impl Working {
-    fn serve(&mut self, job: &Job, to: Size) {
-        let scaled = scale(&mut self.scaler, &job.sample, to);
-        if let Err(error) = &scaled {
-            tracing::debug!("picture {}: {error}", job.sample.seq);
-        }
-        for (slot, port) in self.ports.iter_mut().enumerate() {
-            let Some(port) = port else { continue };
-            if slot >= 64 || job.slots >> slot & 1 == 0 {
-                continue;
-            }
-            match &scaled {
-                Ok(sample) => {
-                    port.push(clock::now(), sample.clone());
+    fn carry_out(&mut self, work: Work) {
+        let Self { worker, places } = self;
+        match work {
+            Work::Sample(job) => worker.serve(job, places),
+            Work::Open(slot, port) => places.open(slot, port),
+            Work::Close(slot) => {
+                if places.is_last(slot) {
+                    worker.finish(places);
+                    worker.reset();
                 }
-                Err(_) => port.count(DropReason::CannotScale, 1),
+                places.close(slot);
+            }
+            Work::Finish(done) => {
+                worker.finish(places);
+                done();
             }
         }
     }
 }
 
-/// The sample with its picture at another size, in the same format.
-fn scale(scaler: &mut Scaler, sample: &Sample, to: Size) -> Result<Sample, String> {
-    let to = paceline_media::Size::new(to.width, to.height).map_err(|error| error.to_string())?;
-    let format: Format = sample
-        .encoding
-        .as_str()
-        .parse()
-        .map_err(|error| format!("{}: {error}", sample.encoding))?;
-    let payload = scaler.scale(&format, &sample.payload, to).map_err(|error| error.to_string())?;
-    let encoding = Encoding::new(&format.with_size(to).to_string());
-    Ok(Sample { encoding, payload: payload.into(), ..sample.clone() })
-}
-
-#[derive(Default)]
-struct Queue {
-    tasks: VecDeque<Arc<ScaleTask>>,
-    workers: usize,
-    idle: usize,
-    closed: bool,
-}
-
-/// The threads that scale. They start with the first picture.
-#[derive(Default)]
-pub(crate) struct ScalePool {
-    queue: Mutex<Queue>,
-    arrival: Condvar,
-}
-
-impl ScalePool {
-    fn queue(self: &Arc<Self>, task: Arc<ScaleTask>) {
-        let mut queue = lock(&self.queue);
-        queue.tasks.push_back(task);
-        let workers_max =
-            std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
-        if queue.idle == 0 && queue.workers < workers_max {
-            let pool = self.clone();
-            let named = std::thread::Builder::new().name("paceline-scale".to_owned());
-            match named.spawn(move || pool.work()) {
-                Ok(_) => queue.workers += 1,
-                Err(error) => tracing::error!("cannot start a scaling thread: {error}"),
-            }
-        }
-        drop(queue);
-        self.arrival.notify_one();
-    }
-
-    fn work(&self) {
-        let mut queue = lock(&self.queue);
-        loop {
-            if let Some(task) = queue.tasks.pop_front() {
-                drop(queue);
-                task.run();
-                queue = lock(&self.queue);
-            } else if queue.closed {
-                return;
-            } else {
-                queue.idle += 1;
-                queue = self.arrival.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                queue.idle -= 1;
-            }
+impl Worker {
+    fn serve(&mut self, job: Job, places: &mut Places) {
+        match self {
+            Self::Pictures(pictures) => pictures.serve(&job, places),
+            Self::Sound(sound) => sound.serve(&job, places),
+            Self::Video(video) => video.serve(job.sample, places),
         }
     }
 
-    /// Lets the threads end.
-    pub(crate) fn close(&self) {
-        let mut queue = lock(&self.queue);
-        queue.closed = true;
-        queue.tasks.clear();
-        drop(queue);
-        self.arrival.notify_all();
+    /// Hands on what is kept until the next sample: there may be none.
+    fn finish(&mut self, places: &mut Places) {
+        match self {
+            Self::Pictures(_) | Self::Sound(_) => {}
+            Self::Video(video) => video.finish(places),
+        }
+    }
+
+    /// Nobody listens any more: whoever comes begins anew.
+    fn reset(&mut self) {
+        match self {
+            Self::Pictures(_) => {}
+            Self::Sound(sound) => sound.reset(),
+            Self::Video(video) => video.reset(),
+        }
     }
 }

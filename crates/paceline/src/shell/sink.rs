@@ -1,25 +1,36 @@
 //! Where a subscription's samples end: a bounded queue or a callback, and the counts of both.
 
+use super::pull::HeldBuffer;
 use crate::subscriber::{Delivery, SubscriberEvent};
-use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, Drops, PublisherId, Sample, Tag};
 use paceline_sched::{Instant, Late};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Payload bytes that may wait in a subscriber's queue.
 const WAITING_BYTES_MAX: usize = 128 << 20;
 /// Events that wait for a subscriber that does not look; older ones are forgotten.
 const EVENTS_MAX: usize = 64;
 
+mod queue;
+
+use queue::{Queue, Unread};
+
 /// What a callback subscriber gave us.
 pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
 
+/// Where a sample comes from.
+pub(crate) struct Origin<'a> {
+    pub(crate) tag: &'a Tag,
+    pub(crate) publisher: PublisherId,
+    pub(crate) late: Late,
+}
+
 enum Output {
-    Queue(Box<ArrayQueue<Delivery>>),
+    Queue(Box<Queue>),
     Callback(Mutex<Callback>),
 }
 
@@ -68,8 +79,11 @@ pub(crate) struct SinkCounts {
 pub(crate) struct Sink {
     spec: SubscriptionSpec,
     output: Output,
+    /// What comes is held here too, for others to pull.
+    held: Option<Arc<HeldBuffer>>,
     waiting_bytes: AtomicUsize,
-    events: Mutex<VecDeque<SubscriberEvent>>,
+    /// Boxed: most subscribers have one that waits, and room for four.
+    events: Mutex<VecDeque<Box<SubscriberEvent>>>,
     closed: AtomicBool,
     /// Told of each sample and event, and of the end.
     pub(crate) arrival: Event,
@@ -78,7 +92,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     pub(crate) fn with_queue(spec: SubscriptionSpec, samples: usize) -> Self {
-        Self::new(spec, Output::Queue(Box::new(ArrayQueue::new(samples.max(1)))))
+        Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
     }
 
     pub(crate) fn with_callback(spec: SubscriptionSpec, callback: Callback) -> Self {
@@ -89,6 +103,7 @@ impl Sink {
         Self {
             spec,
             output,
+            held: None,
             waiting_bytes: AtomicUsize::new(0),
             events: Mutex::new(VecDeque::new()),
             closed: AtomicBool::new(false),
@@ -97,18 +112,29 @@ impl Sink {
         }
     }
 
+    /// The same, with what comes held in a buffer.
+    pub(crate) fn holding(mut self, held: Option<Arc<HeldBuffer>>) -> Self {
+        self.held = held;
+        self
+    }
+
+    /// The buffer that holds what comes.
+    pub(crate) const fn held(&self) -> Option<&Arc<HeldBuffer>> {
+        self.held.as_ref()
+    }
+
     /// What was asked for.
     pub(crate) const fn spec(&self) -> &SubscriptionSpec {
         &self.spec
     }
 
-    /// Delivers a sample, or drops it with a reason; true if it was delivered.
+    /// Delivers a sample, or drops it with a reason; true if it was delivered. `needed` counts the
+    /// video pictures before it that were delivered and that others need.
     pub(crate) fn deliver(
         &self,
         now: Instant,
-        tag: &Tag,
-        publisher: PublisherId,
-        late_rule: Late,
+        from: &Origin<'_>,
+        needed: u64,
         sample: Sample,
     ) -> bool {
         if self.closed.load(Ordering::Relaxed) {
@@ -118,16 +144,19 @@ impl Sink {
         let late = self.spec.within.is_some_and(|within| age > within);
         let counts = &self.counts;
         counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
-        if late && late_rule == Late::Drop {
+        if late && from.late == Late::Drop {
             counts.drops.add(DropReason::DeadlineMissed, 1);
             return false;
         }
         counts.delivered.fetch_add(1, Ordering::Relaxed);
         counts.bytes.fetch_add(sample.payload.len() as u64, Ordering::Relaxed);
         counts.age_max.fetch_max(age.as_nanos(), Ordering::Relaxed);
-        self.hand_over(Delivery {
-            tag: tag.clone(),
-            publisher,
+        if let Some(held) = &self.held {
+            held.push(now, from.tag, from.publisher, &sample);
+        }
+        let delivery = Delivery {
+            tag: from.tag.clone(),
+            publisher: from.publisher,
             seq: sample.seq,
             captured: sample.captured,
             age: age.into(),
@@ -135,44 +164,58 @@ impl Sink {
             kind: sample.kind,
             encoding: sample.encoding,
             payload: sample.payload,
-        });
+        };
+        self.hand_over(Unread { delivery, needed });
         true
     }
 
-    fn hand_over(&self, delivery: Delivery) {
+    fn hand_over(&self, unread: Unread) {
         match &self.output {
             Output::Callback(callback) => {
-                (callback.lock().unwrap_or_else(PoisonError::into_inner))(delivery);
+                (callback.lock().unwrap_or_else(PoisonError::into_inner))(unread.delivery);
             }
             Output::Queue(queue) => {
-                self.waiting_bytes.fetch_add(delivery.payload.len(), Ordering::Relaxed);
-                if let Some(oldest) = queue.force_push(delivery) {
-                    self.drop_unread(&oldest);
+                let bytes = unread.delivery.payload.len();
+                self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+                if let Some(oldest) = queue.unread.force_push(Box::new(unread)) {
+                    self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
                 }
                 while self.waiting_bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX
-                    && queue.len() > 1
-                    && let Some(oldest) = queue.pop()
+                    && queue.unread.len() > 1
+                    && let Some(oldest) = queue.unread.pop()
                 {
-                    self.drop_unread(&oldest);
+                    self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
                 }
                 self.arrival.notify(1);
             }
         }
     }
 
-    fn drop_unread(&self, delivery: &Delivery) {
+    fn drop_unread(&self, delivery: &Delivery, reason: DropReason) {
         self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
         // It was counted as delivered when it entered the queue; it never reached the reader.
         self.counts.delivered.fetch_sub(1, Ordering::Relaxed);
-        self.counts.drops.add(DropReason::SubscriberFull, 1);
+        self.counts.drops.add(reason, 1);
     }
 
-    /// The next sample that waits.
+    /// The next sample that waits and can be used.
     pub(crate) fn pop(&self) -> Option<Delivery> {
         let Output::Queue(queue) = &self.output else { return None };
-        let delivery = queue.pop()?;
-        self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
-        Some(delivery)
+        loop {
+            let unread = queue.unread.pop()?;
+            if queue.is_usable(&unread) {
+                let bytes = unread.delivery.payload.len();
+                self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                return Some(unread.delivery);
+            }
+            self.drop_unread(&unread.delivery, DropReason::Undecodable);
+        }
+    }
+
+    /// True if a sample or an event waits.
+    pub(crate) fn has_something(&self) -> bool {
+        let samples = matches!(&self.output, Output::Queue(queue) if !queue.unread.is_empty());
+        samples || !self.events.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Tells the subscriber something beside samples.
@@ -181,13 +224,14 @@ impl Sink {
         if events.len() >= EVENTS_MAX {
             events.pop_front();
         }
-        events.push_back(event);
+        events.push_back(Box::new(event));
         drop(events);
         self.arrival.notify(usize::MAX);
     }
 
     pub(crate) fn pop_event(&self) -> Option<SubscriberEvent> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        let event = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
+        Some(*event)
     }
 
     pub(crate) fn close(&self) {

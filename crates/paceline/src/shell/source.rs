@@ -19,29 +19,8 @@ impl Installation {
     pub(crate) fn apply(self, ingress: &mut Ingress<Port>) {
         let (plans, mut ports): (Vec<_>, Vec<_>) = self.outputs.into_iter().unzip();
         let place = |plan: &OutputPlan| plans.iter().position(|other| std::ptr::eq(other, plan));
-        // A port that is there although the output stays replaces the old one: its subscribers are
-        // others now.
-        for (plan, port) in plans.iter().zip(&mut ports) {
-            let same = |o: &&mut paceline_proto::ingress::Output<Port>| {
-                o.key.target == plan.target && o.key.form == plan.form && o.size == plan.scale.size
-            };
-            if port.is_some()
-                && let Some(output) = ingress.outputs_mut().iter_mut().find(same)
-                && let Some(port) = port.take()
-            {
-                output.port = carry_on(&output.port, port);
-            }
-        }
         ingress.install(&plans, |plan| ports.get_mut(place(plan)?)?.take(), |_, port| drop(port));
     }
-}
-
-/// What a port that is replaced hands on: which samples were delivered already.
-fn carry_on(old: &Port, mut new: Port) -> Port {
-    if let (Port::Local(old), Port::Local(new)) = (old, &mut new) {
-        new.next_seq = new.next_seq.max(old.next_seq);
-    }
-    new
 }
 
 /// What a publisher shares with its node.

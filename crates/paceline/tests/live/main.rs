@@ -1,13 +1,17 @@
 //! Nodes of one process over real Zenoh sessions and real sockets.
 #![cfg(test)]
 
+mod audio;
 mod cable;
 mod counts;
 mod faults;
+mod film;
 mod meeting;
 mod net;
 mod pictures;
+mod pull;
 mod refusals;
 mod scenarios;
 mod support;
 mod thin_link;
+mod video;

@@ -5,12 +5,14 @@ use crate::counts::Counts;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use bytes::Bytes;
 use paceline::{
-    LinkConfig, Node, Publisher, PublisherId, Rate, Refusal, StreamCounters, SubscriberEvent,
+    Kind, LinkConfig, Node, Publisher, PublisherId, Rate, Refusal, StreamCounters, SubscriberEvent,
     Subscription,
 };
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::harness::ask::kind_of;
 use paceline_proto::harness::{Delivered, LinkPlan, Net, NodeIx, Payload, Pub, Sub};
 use paceline_sched::{Duration, Instant};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
@@ -46,6 +48,8 @@ pub(crate) struct Live {
     over: Arc<AtomicBool>,
     drivers: Vec<JoinHandle<()>>,
     publishers: Vec<(PublisherId, Arc<Mutex<Publisher>>)>,
+    /// Those of video.
+    films: BTreeSet<PublisherId>,
     ends: Vec<End>,
     nodes: Vec<Node>,
     names: Vec<String>,
@@ -177,18 +181,25 @@ impl Net for Live {
             builder = builder.bytes_max(bytes);
         }
         let publisher = builder.declare().unwrap();
+        if spec.kind.is_video() {
+            self.films.insert(publisher.id());
+        }
         self.publishers.push((publisher.id(), Arc::new(Mutex::new(publisher))));
         Pub(self.publishers.len() - 1)
     }
 
     fn put(&mut self, publisher: Pub, payload: Bytes) {
         self.settled = false;
-        self.publisher(publisher).1.lock().unwrap().put(payload).unwrap();
+        let (id, publisher) = self.publisher(publisher);
+        let payload = if self.films.contains(id) { access_unit(&payload) } else { payload };
+        publisher.lock().unwrap().put(payload).unwrap();
     }
 
     fn every(&mut self, publisher: Pub, period: Duration, count: u64, mut payload: Payload) {
         self.settled = false;
-        let (publisher, over) = (self.publisher(publisher).1.clone(), self.over.clone());
+        let (id, publisher) = self.publisher(publisher);
+        let film = self.films.contains(id);
+        let (publisher, over) = (publisher.clone(), self.over.clone());
         self.drivers.push(std::thread::spawn(move || {
             let began = std::time::Instant::now();
             for number in 0..count {
@@ -197,7 +208,9 @@ impl Net for Live {
                 if over.load(Ordering::Relaxed) {
                     return;
                 }
-                publisher.lock().unwrap().put(payload(number)).unwrap();
+                let payload = payload(number);
+                let payload = if film { access_unit(&payload) } else { payload };
+                publisher.lock().unwrap().put(payload).unwrap();
             }
         }));
     }
@@ -225,8 +238,8 @@ impl Net for Live {
         let subscription = builder.callback(move |sample| {
             let at = Instant::ZERO + began.elapsed().into();
             let (publisher, seq, late) = (sample.publisher, sample.seq, sample.late);
-            let (age, bytes) = (sample.age.into(), sample.payload.len());
-            got.lock().unwrap().push(Delivered { publisher, seq, age, at, late, bytes });
+            let (age, bytes, kind) = (sample.age.into(), sample.payload.len(), sample.kind);
+            got.lock().unwrap().push(Delivered { publisher, seq, age, at, late, bytes, kind });
         });
         let subscription = Some(subscription.unwrap());
         self.ends.push(End { subscription, delivered, heard: Vec::new(), refusals: Vec::new() });
@@ -288,4 +301,17 @@ impl Net for Live {
         self.look(from);
         self.counts.open(self.node(from).id(), self.node(to).id(), self.id(publisher))
     }
+}
+
+/// What the harness calls a payload of video, as an access unit of the same length and kind; nobody can
+/// decode it.
+fn access_unit(payload: &[u8]) -> Bytes {
+    let header = match kind_of(payload) {
+        Kind::VideoI => 0x65,
+        Kind::VideoB => 0x01,
+        Kind::VideoP | Kind::Data | Kind::State | Kind::Picture | Kind::Audio => 0x41,
+    };
+    let mut unit = vec![0, 0, 0, 1, header];
+    unit.resize(payload.len(), 0xff);
+    unit.into()
 }

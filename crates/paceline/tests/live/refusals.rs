@@ -2,8 +2,8 @@
 
 use crate::support::{SOON, free_endpoint, pair, wait_until};
 use paceline::{
-    Capacity, LinkConfig, Node, OpenError, PublishError, RefusalReason, SubscribeError,
-    SubscriberEvent,
+    Capacity, CapacityError, LinkConfig, Node, OpenError, PublishError, RefusalReason,
+    SubscribeError, SubscriberEvent,
 };
 use std::time::Duration;
 
@@ -41,6 +41,40 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
         "a lower rate is granted",
         || matches!(fewer.try_event(), Some(SubscriberEvent::Publishers(p)) if p.len() == 1),
     );
+}
+
+#[test]
+fn another_capacity_grants_what_was_refused_and_refuses_what_was_granted() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(bits(1_000_000)));
+    let lidar = robot.publisher("lidar").unwrap().hz(20.0).unwrap().bytes_max(20_000);
+    let _lidar = lidar.declare().unwrap();
+    let within = Duration::from_millis(100);
+    let lidars = operator.subscriber("lidar").unwrap().within(within).unwrap().declare().unwrap();
+    let refused = || matches!(lidars.try_event(), Some(SubscriberEvent::Refused(..)));
+    wait_until("1 Mbit/s refuses it", refused);
+    robot.set_capacity("radio", bits(10_000_000)).unwrap();
+    let granted =
+        || matches!(lidars.try_event(), Some(SubscriberEvent::Publishers(p)) if p.len() == 1);
+    wait_until("10 Mbit/s grants it", granted);
+    let status = robot.status(SOON);
+    let link = &status.iter().find(|node| node.name == "robot").unwrap().links[0];
+    assert_eq!(link.capacity_bits_per_s, Some(10_000_000));
+    robot.set_capacity("radio", bits(1_000_000)).unwrap();
+    wait_until("1 Mbit/s refuses it again", refused);
+}
+
+#[test]
+fn a_capacity_is_given_to_links_that_have_one() {
+    let (robot, _operator) = pair(|link| link);
+    let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let error = robot.set_capacity("satellite", capacity).unwrap_err();
+    assert_eq!(error, CapacityError::UnknownLink("satellite".to_owned()));
+    let error = robot.set_capacity("radio", capacity).unwrap_err();
+    assert_eq!(error, CapacityError::NoCapacity("radio".to_owned()));
+    let again = robot.clone();
+    robot.close();
+    assert_eq!(again.set_capacity("radio", capacity), Err(CapacityError::Closed));
 }
 
 #[test]

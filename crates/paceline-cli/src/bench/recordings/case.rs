@@ -20,8 +20,10 @@ pub(super) struct Outcome {
     pub(super) samples: Vec<Value>,
     /// The subscriber's last line.
     pub(super) summary: Value,
-    /// The publisher's last line.
-    pub(super) published: Value,
+    /// Samples published.
+    pub(super) published: u64,
+    /// The links as the publisher's last line has them.
+    links: Vec<Value>,
     /// Bytes that left the robot over the link.
     pub(super) wire_bytes: f64,
     /// From the publisher's start to its end.
@@ -56,29 +58,35 @@ pub(super) fn run(
         [first, .., last] => last.at.duration_since(first.at).as_secs_f64() + 1.0,
         _ => 1.0,
     };
-    let last = lines.last().context("paceline pub printed nothing")?;
-    let published = serde_json::from_str(&last.text).context("paceline pub --json")?;
+    let (mut published, mut links) = (0, Vec::new());
+    for line in &lines {
+        let line: Value = serde_json::from_str(&line.text).context("paceline pub --json")?;
+        if let Some(count) = line.get("published").and_then(Value::as_u64) {
+            published = count;
+        }
+        if let Some(last) = line.get("links").and_then(Value::as_array) {
+            links.clone_from(last);
+        }
+    }
     let mut samples = Vec::new();
     for line in subscriber.end()? {
         samples.push(serde_json::from_str::<Value>(&line.text).context("paceline sub --json")?);
     }
     let summary = samples.pop().context("paceline sub printed nothing")?;
-    Ok(Outcome { samples, summary, published, wire_bytes, seconds })
+    Ok(Outcome { samples, summary, published, links, wire_bytes, seconds })
 }
 
 impl Outcome {
-    /// What the link's streams did, added up, by the publisher's last line.
-    pub(super) fn link(&self, field: &str) -> u64 {
-        let streams = self.published.get("streams").and_then(Value::as_array);
-        let field = |stream: &Value| stream.get(field).and_then(Value::as_u64);
-        streams.into_iter().flatten().filter_map(field).sum()
+    /// What the robot's links did, added up.
+    fn link(&self, field: &str) -> u64 {
+        let field = |link: &Value| link.get(field).and_then(Value::as_u64);
+        self.links.iter().filter_map(field).sum()
     }
 
     /// Samples dropped on the link and by the subscriber, by reason.
     pub(super) fn drops(&self) -> BTreeMap<String, u64> {
         let mut drops = BTreeMap::new();
-        let streams = self.published.get("streams").and_then(Value::as_array);
-        let tables = streams.into_iter().flatten().filter_map(|stream| stream.get("dropped"));
+        let tables = self.links.iter().filter_map(|link| link.get("dropped"));
         for table in tables.chain(self.summary.pointer("/summary/dropped")) {
             for (reason, count) in table.as_object().into_iter().flatten() {
                 *drops.entry(reason.clone()).or_default() += count.as_u64().unwrap_or(0);
@@ -90,13 +98,10 @@ impl Outcome {
     /// Samples of which nobody says what became of them: between the link's queue and the wire, and
     /// between the wire and the subscriber.
     pub(super) fn unaccounted(&self) -> u64 {
-        let (offered, sent, waiting) =
-            (self.link("offered"), self.link("sent"), self.link("waiting"));
-        let on_link = self.published.get("streams").and_then(Value::as_array);
-        let on_link = on_link.into_iter().flatten().filter_map(|stream| stream.get("dropped"));
+        let (offered, sent) = (self.link("offered"), self.link("sent"));
+        let dropped: u64 = self.links.iter().map(|link| total(link.get("dropped"))).sum();
         let arrived = self.delivered() + total(self.summary.pointer("/summary/dropped"));
-        let dropped: u64 = on_link.map(|table| total(Some(table))).sum();
-        offered.abs_diff(sent + waiting + dropped) + sent.abs_diff(arrived)
+        offered.abs_diff(sent + dropped) + sent.abs_diff(arrived)
     }
 
     /// What the subscriber got.

@@ -20,7 +20,7 @@ pub(super) fn measure(rig: &Rig, scratch: &Scratch, flight: &str, speed: f64) ->
     let subscribe = ["px4/**", "--queue", "65536"];
     let outcome = case::run(rig, scratch, &publish, &subscribe, PATIENCE)?;
     let mut section = Section::new(format!("The flight, every topic, at {speed} × its own speed"));
-    let published = outcome.published.get("published").and_then(Value::as_u64).unwrap_or(0);
+    let published = outcome.published;
     let streams = order(&outcome.samples);
     let drops: u64 = outcome.drops().values().sum();
     section.tell("messages published", Unit::Count, float(published), f64::NAN);

@@ -1,6 +1,7 @@
 use super::*;
 use paceline::{
-    DropReason, Kind, NodeId, Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
+    BufferStatus, DropReason, History, Kind, NodeId, Proxy, PublisherId, Size, StreamCounters,
+    SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         frames: 1_000,
         least_round_trip: Duration::from_micros(150),
         streams: vec![stream],
+        closed: StreamCounters::default(),
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
@@ -62,18 +64,34 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_max: Duration::from_micros(45_678),
         drops: Drops::default(),
     };
-    let node = |id, name: &str| NodeStatus {
+    let (publishers, buffers, links) = (vec![camera], vec![held(robot)], vec![thin]);
+    vec![
+        NodeStatus { publishers, buffers, links, ..node(robot, "robot") },
+        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
+    ]
+}
+
+fn node(id: NodeId, name: &str) -> NodeStatus {
+    NodeStatus {
         id,
         name: name.to_owned(),
         publishers: vec![],
         subscriptions: vec![],
+        buffers: vec![],
         links: vec![],
         drops: Drops::default(),
-    };
-    vec![
-        NodeStatus { publishers: vec![camera], links: vec![thin], ..node(robot, "robot") },
-        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
-    ]
+    }
+}
+
+fn held(robot: NodeId) -> BufferStatus {
+    BufferStatus {
+        id: SubscriptionId { node: robot, index: 0 },
+        pattern: "robot/camera".to_owned(),
+        limits: History::new().samples(100).unwrap().limits(),
+        samples: 100,
+        bytes: 640_000,
+        captured: Some((1_700_000_000_000_000_000, 1_700_000_003_300_000_000)),
+    }
 }
 
 fn expected_robot() -> serde_json::Value {
@@ -91,6 +109,17 @@ fn expected_robot() -> serde_json::Value {
             "matching": true,
         }],
         "subscriptions": [],
+        "buffers": [{
+            "id": "0000000000000b0b.0",
+            "pattern": "robot/camera",
+            "samples_max": 100,
+            "bytes_max": 268_435_456,
+            "age_max_us": 86_400_000_000u64,
+            "samples": 100,
+            "bytes": 640_000,
+            "oldest_ns": 1_700_000_000_000_000_000u64,
+            "newest_ns": 1_700_000_003_300_000_000u64,
+        }],
         "links": [{
             "name": "thin",
             "capacity_bits_per_s": 2_000_000,
@@ -149,6 +178,7 @@ fn the_schema_is_stable() {
                     "age_max_us": 45_678,
                     "dropped": {},
                 }],
+                "buffers": [],
                 "links": [],
                 "dropped": {},
             },

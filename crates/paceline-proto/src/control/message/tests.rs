@@ -167,9 +167,10 @@ fn message() -> impl Strategy<Value = Message> {
             Message::Delta { node: NodeId(node), version, change }
         }),
         snapshot(),
-        errand().prop_map(Message::StatusRequest),
         (errand(), prop::collection::vec(any::<u8>(), 0..50))
-            .prop_map(|(errand, rows)| Message::StatusReply(errand, rows.into())),
+            .prop_map(|(errand, body)| Message::Question(errand, body.into())),
+        (errand(), prop::collection::vec(any::<u8>(), 0..50))
+            .prop_map(|(errand, body)| Message::Answer(errand, body.into())),
     ]
 }
 

@@ -71,3 +71,12 @@ fn lengths_are_not_believed() {
     let flags = Segment::read(&mut Reader::new(Bytes::from_static(&[OPEN | FIRST, 1])));
     assert_eq!(flags, Err(WireError::Invalid("segment flags")));
 }
+
+#[test]
+fn a_name_that_is_too_long_is_cut_and_harms_no_frame() {
+    let long = Encoding::Other("ö".repeat(200).into());
+    let mut out = Vec::new();
+    write_encoding(&long, &mut out);
+    let read = read_encoding(&mut Reader::new(out.into())).unwrap();
+    assert_eq!(read.as_str(), "ö".repeat(127));
+}

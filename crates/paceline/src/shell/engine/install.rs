@@ -2,7 +2,8 @@
 
 use super::super::clock;
 use super::super::handle::LinkCommand;
-use super::super::port::{LocalPort, Port, ring};
+use super::super::mailbox::Mailbox;
+use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
 use super::super::scaling::{SLOTS_MAX, ScalePort, ScaleTask};
 use super::super::source::Installation;
@@ -10,9 +11,9 @@ use super::Engine;
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::link::{STREAMS_MAX, StreamSpec};
-use paceline_proto::{NodeId, Size};
+use paceline_proto::{Form, NodeId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The stream indexes of a link.
@@ -43,23 +44,42 @@ struct OpenStream {
     plan: OutputPlan,
 }
 
-struct SizeTask {
+struct FormTask {
     task: Arc<ScaleTask>,
     slots: u32,
+}
+
+/// An output and what is still to be done for it here.
+type Key = (OutputKey, Form);
+
+const fn name(plan: &OutputPlan) -> Key {
+    (OutputKey::of(plan), plan.at_port())
+}
+
+/// An output to subscribers of this node.
+#[derive(Default)]
+struct Local {
+    subscriptions: BTreeSet<SubscriptionId>,
+    changes: Arc<Mailbox<SinkChange>>,
 }
 
 /// What leaves this node of one source.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    streams: BTreeMap<(OutputKey, Option<Size>), OpenStream>,
-    local: BTreeMap<(OutputKey, Option<Size>), OutputPlan>,
-    scalers: BTreeMap<Size, SizeTask>,
+    streams: BTreeMap<Key, OpenStream>,
+    local: BTreeMap<Key, Local>,
+    scalers: BTreeMap<Form, FormTask>,
 }
 
 impl Outgoing {
     /// The streams that carry this source, by link.
     pub(super) fn open_streams(&self) -> impl Iterator<Item = (usize, StreamIndex)> + '_ {
         self.streams.values().map(|stream| (stream.link, stream.index))
+    }
+
+    /// The scalers of this source.
+    pub(super) fn scalers(&self) -> impl Iterator<Item = &Arc<ScaleTask>> {
+        self.scalers.values().map(|scaler| &scaler.task)
     }
 }
 
@@ -72,15 +92,19 @@ impl Engine {
         plans: Vec<OutputPlan>,
     ) {
         let mut outgoing = self.outgoing.remove(&source).unwrap_or_default();
-        self.close_unwanted(&mut outgoing, &plans);
+        let mut changed = self.close_unwanted(&mut outgoing, &plans);
         let wanted = !plans.is_empty();
-        let outputs = plans
-            .into_iter()
-            .map(|plan| {
-                let port = self.port(&mut outgoing, source, publisher, &plan);
-                (plan, port)
-            })
-            .collect();
+        let mut outputs = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let port = self.port(&mut outgoing, source, publisher, &plan);
+            changed |= port.is_some();
+            outputs.push((plan, port));
+        }
+        if !changed && wanted {
+            // The outputs are the same: contracts and subscribers were told of their changes.
+            self.outgoing.insert(source, outgoing);
+            return;
+        }
         let installation = Installation { period: publisher.period, outputs };
         // A publisher of ours in its own form is fed by its handle, all else by what arrives.
         if let Some(shared) = self.publishers.get(&source.publisher) {
@@ -96,12 +120,10 @@ impl Engine {
         }
     }
 
-    fn close_unwanted(&mut self, outgoing: &mut Outgoing, plans: &[OutputPlan]) {
-        let wanted = |key: &(OutputKey, Option<Size>)| {
-            plans
-                .iter()
-                .any(|p| p.target == key.0.target && p.form == key.0.form && p.scale.size == key.1)
-        };
+    /// Closes what no plan names any more; true if there was such an output.
+    fn close_unwanted(&mut self, outgoing: &mut Outgoing, plans: &[OutputPlan]) -> bool {
+        let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
+        let before = outgoing.local.len() + outgoing.streams.len();
         outgoing.local.retain(|key, _| wanted(key));
         let (stay, gone): (BTreeMap<_, _>, _) =
             std::mem::take(&mut outgoing.streams).into_iter().partition(|(key, _)| wanted(key));
@@ -112,9 +134,10 @@ impl Engine {
                 link.slots.give_back(stream.index);
             }
         }
+        outgoing.local.len() + outgoing.streams.len() < before
     }
 
-    /// The port of an output that is new or whose subscribers changed; `None` if it stays.
+    /// The port of an output that is new; `None` if it stays.
     fn port(
         &mut self,
         outgoing: &mut Outgoing,
@@ -122,21 +145,18 @@ impl Engine {
         publisher: &PublisherSpec,
         plan: &OutputPlan,
     ) -> Option<Port> {
-        let key = (OutputKey { target: plan.target, form: plan.form }, plan.scale.size);
+        let key = name(plan);
+        let left = key.1;
         let port = match plan.target {
             Target::Local => {
-                if outgoing.local.get(&key) == Some(plan) {
+                let is_new = !outgoing.local.contains_key(&key);
+                let local = outgoing.local.entry(key).or_default();
+                self.update_local(local, plan);
+                if !is_new {
                     return None;
                 }
-                outgoing.local.insert(key, plan.clone());
-                let sinks = plan.subscriptions.iter();
-                Port::Local(LocalPort {
-                    tag: publisher.tag.clone(),
-                    publisher: source.publisher,
-                    late: plan.late,
-                    sinks: sinks.filter_map(|id| self.sinks.get(id).cloned()).collect(),
-                    next_seq: 0,
-                })
+                let (tag, changes) = (publisher.tag.clone(), local.changes.clone());
+                Port::Local(LocalPort::new(tag, source.publisher, plan.late, changes))
             }
             Target::Hop(hop) => {
                 if let Some(stream) = outgoing.streams.get_mut(&key) {
@@ -148,8 +168,10 @@ impl Engine {
                 port
             }
         };
-        let Some(size) = plan.scale.size else { return Some(port) };
-        Some(Port::Scale(self.scale_port(outgoing, size, port)))
+        if left == Form::FULL {
+            return Some(port);
+        }
+        Some(Port::Scale(self.scale_port(outgoing, publisher, left, port)))
     }
 
     fn open_stream(
@@ -173,6 +195,21 @@ impl Engine {
         Some((Port::Ring(port), OpenStream { link: at, index, hop, plan: plan.clone() }))
     }
 
+    /// Tells the port of a local output who came and who went.
+    fn update_local(&self, local: &mut Local, plan: &OutputPlan) {
+        let now: BTreeSet<SubscriptionId> = plan.subscriptions.iter().copied().collect();
+        for &id in local.subscriptions.difference(&now) {
+            let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, _) if *it == id);
+            local.changes.post_undoing(SinkChange::Leave(id), same);
+        }
+        for &id in now.difference(&local.subscriptions) {
+            if let Some(sink) = self.sinks.get(&id) {
+                local.changes.post(SinkChange::Join(id, sink.clone()));
+            }
+        }
+        local.subscriptions = now;
+    }
+
     fn update_stream(&self, stream: &mut OpenStream, source: SourceKey, plan: &OutputPlan) {
         let spec = StreamSpec::of(source.publisher, stream.hop, plan);
         if spec != StreamSpec::of(source.publisher, stream.hop, &stream.plan)
@@ -183,9 +220,18 @@ impl Engine {
         stream.plan = plan.clone();
     }
 
-    fn scale_port(&self, outgoing: &mut Outgoing, size: Size, port: Port) -> ScalePort {
-        let new = || SizeTask { task: ScaleTask::new(size, self.pool.clone()), slots: 0 };
-        let entry = outgoing.scalers.entry(size).or_insert_with(new);
+    fn scale_port(
+        &self,
+        outgoing: &mut Outgoing,
+        publisher: &PublisherSpec,
+        form: Form,
+        port: Port,
+    ) -> ScalePort {
+        let new = || {
+            let (kind, period) = (publisher.kind, publisher.period);
+            FormTask { task: ScaleTask::new(kind, form, period, self.pool.clone()), slots: 0 }
+        };
+        let entry = outgoing.scalers.entry(form).or_insert_with(new);
         if entry.slots >= SLOTS_MAX {
             *entry = new();
         }

@@ -4,40 +4,80 @@
 //! closed the streams that the last samples arrive on.
 
 use super::super::handle::LinkCommand;
-use super::Engine;
+use super::{Command, Engine};
 use paceline_proto::control::SourceKey;
 use paceline_proto::{Form, PublisherId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 
-/// No longer than this, whatever still waits.
-const LINGER_MAX: Duration = Duration::from_millis(500);
+/// No longer than this, whatever still waits, if nobody said how long.
+pub(super) const LINGER_MAX: Duration = Duration::from_millis(500);
 
-/// A publisher that has gone and the streams that still carry its samples.
+/// A publisher that has gone, the scalers that still have its samples, and the streams that still
+/// carry them.
 pub(crate) struct Lingering {
     until: Instant,
+    scalers: usize,
     streams: BTreeSet<(usize, StreamIndex)>,
+    /// Whom to tell whether all was sent.
+    told: Option<Sender<bool>>,
+}
+
+impl Lingering {
+    fn is_over(&self) -> bool {
+        self.scalers == 0 && self.streams.is_empty()
+    }
 }
 
 impl Engine {
-    /// The publisher has gone.
-    pub(super) fn linger(&mut self, now: Instant, id: PublisherId) {
-        if self.lingering.contains_key(&id) {
+    /// The publisher has gone; what it published may take until `until` to be sent.
+    pub(super) fn linger(
+        &mut self,
+        now: Instant,
+        id: PublisherId,
+        until: Instant,
+        told: Option<Sender<bool>>,
+    ) {
+        if self.lingering.contains_key(&id) || !self.publishers.contains_key(&id) {
             return;
         }
         self.drain(now);
-        let source = SourceKey { publisher: id, form: Form::FULL };
-        let streams: BTreeSet<_> =
-            self.outgoing.get(&source).into_iter().flat_map(|o| o.open_streams()).collect();
-        for (link, stream) in &streams {
+        let outgoing = self.outgoing.get(&SourceKey { publisher: id, form: Form::FULL });
+        let mut scalers = 0;
+        for scaler in outgoing.into_iter().flat_map(|outgoing| outgoing.scalers()) {
+            let commands = self.commands.clone();
+            scaler.finish(move || commands.offer(Command::Scaled(id)));
+            scalers += 1;
+        }
+        let streams = outgoing.into_iter().flat_map(|o| o.open_streams()).collect();
+        self.lingering.insert(id, Lingering { until, scalers, streams, told });
+        if scalers == 0 {
+            self.watch(id);
+        }
+        self.stop_lingering(now);
+    }
+
+    /// A scaler has handed on all that it had of a publisher.
+    pub(super) fn handle_scaled(&mut self, now: Instant, id: PublisherId) {
+        let Some(lingering) = self.lingering.get_mut(&id) else { return };
+        lingering.scalers = lingering.scalers.saturating_sub(1);
+        if lingering.scalers == 0 {
+            self.watch(id);
+        }
+        self.stop_lingering(now);
+    }
+
+    /// Has the links tell when the streams of a publisher carry nothing any more.
+    fn watch(&self, id: PublisherId) {
+        let streams = self.lingering.get(&id).into_iter().flat_map(|lingering| &lingering.streams);
+        for (link, stream) in streams {
             if let Some(link) = self.links.get(*link) {
                 link.handle.send(LinkCommand::Watch(*stream));
             }
         }
-        self.lingering.insert(id, Lingering { until: now + LINGER_MAX, streams });
-        self.stop_lingering(now);
     }
 
     /// A link says that a stream carries nothing any more.
@@ -53,16 +93,19 @@ impl Engine {
         let gone: Vec<_> = self
             .lingering
             .iter()
-            .filter(|(_, lingering)| lingering.streams.is_empty() || now >= lingering.until)
+            .filter(|(_, lingering)| lingering.is_over() || now >= lingering.until)
             .map(|(id, _)| *id)
             .collect();
         for id in gone {
-            self.lingering.remove(&id);
+            let lingering = self.lingering.remove(&id);
             self.control.unpublish(now, id);
             self.drain(now);
             if let Some(shared) = self.publishers.remove(&id) {
                 shared.closed.store(true, Ordering::Release);
                 shared.change.notify(usize::MAX);
+            }
+            if let Some(Lingering { told: Some(told), .. }) = &lingering {
+                let _ = told.send(lingering.as_ref().is_some_and(Lingering::is_over));
             }
         }
     }

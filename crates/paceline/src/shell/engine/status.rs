@@ -1,12 +1,14 @@
 //! What the node says of itself, and what it learns of others.
 
+use super::super::pull::is_private;
 use super::super::report;
 use super::Engine;
 use crate::status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
 use bytes::Bytes;
+use paceline_proto::control::Topic;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
@@ -69,7 +71,10 @@ impl Engine {
     pub(super) fn own_status(&self) -> NodeStatus {
         let me = self.control.me();
         let view = self.control.nodes().find(|node| node.id == me);
-        let publishers = view.iter().flat_map(|view| view.publishers).map(|(id, spec)| {
+        let private = self.private_publishers();
+        let shown = view.iter().flat_map(|view| view.publishers);
+        let shown = shown.filter(|(id, _)| !private.contains(id));
+        let publishers = shown.map(|(id, spec)| {
             let shared = self.publishers.get(id);
             PublisherStatus {
                 id: *id,
@@ -87,7 +92,8 @@ impl Engine {
             name: self.name.clone(),
             publishers: publishers.collect(),
             subscriptions: self.subscription_rows(),
-            links: self.links.iter().map(link_status).collect(),
+            buffers: self.buffer_rows(),
+            links: self.links.iter().map(|link| link_status(link, &private)).collect(),
             drops: self.sources.drops.load(),
         }
     }
@@ -96,6 +102,7 @@ impl Engine {
         let mut rows: Vec<_> = self
             .sinks
             .iter()
+            .filter(|(_, sink)| !is_private(sink.spec().pattern.as_str()))
             .map(|(id, sink)| {
                 let (spec, counts) = (sink.spec(), &sink.counts);
                 let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
@@ -134,7 +141,9 @@ impl Engine {
         reply: Sender<Vec<NodeStatus>>,
     ) {
         let nodes: Vec<NodeId> = self.control.nodes().map(|node| node.id).collect();
-        let requests = nodes.into_iter().map(|node| (self.control.request_status(now, node), node));
+        let question = Bytes::from(vec![Topic::Status.code()]);
+        let ask = |node| (self.control.ask(now, node, question.clone()), node);
+        let requests = nodes.into_iter().map(ask);
         let pending = PendingStatus {
             requests: requests.collect(),
             found: Vec::new(),
@@ -171,9 +180,10 @@ impl Engine {
     }
 }
 
-fn link_status(link: &super::EngineLink) -> LinkStatus {
+fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
     let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-    let streams = snapshot.streams.iter().map(|(spec, counters)| StreamStatus {
+    let streams = snapshot.streams.iter().filter(|(spec, _)| !private.contains(&spec.publisher));
+    let streams = streams.map(|(spec, counters)| StreamStatus {
         publisher: spec.publisher,
         form: spec.form,
         hop: spec.hop,
@@ -188,5 +198,6 @@ fn link_status(link: &super::EngineLink) -> LinkStatus {
         frames: snapshot.frames,
         least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
         streams: streams.collect(),
+        closed: snapshot.closed,
     }
 }

@@ -1,0 +1,208 @@
+//! From TOML to a configuration: every key with its range and the mend.
+
+use super::Config;
+use super::section::{Problems, Section};
+use super::units;
+use crate::args::{self, BufferSpec, LinkSpec};
+use crate::log;
+use paceline::{History, Pattern};
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// The keys of the file, of a link and of a buffer.
+pub(super) const KEYS: [&str; 6] = ["name", "runtime_dir", "isolated", "log", "link", "buffer"];
+pub(super) const LINK_KEYS: [&str; 6] =
+    ["name", "listen", "connect", "capacity", "policy", "insecure"];
+pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
+
+/// Links that a node takes beside the host's own.
+const LINKS_MAX: usize = 2;
+/// Buffers that a node keeps, and endpoints of a link in each direction.
+const BUFFERS_MAX: usize = 64;
+const ENDPOINTS_MAX: usize = 64;
+const SAMPLES_MAX: u64 = 1_000_000;
+const BYTES_MAX: u64 = 1 << 32;
+
+const NAME: &str =
+    "must be text of 1 to 255 bytes without line breaks and other control characters";
+const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; leave it out for \
+     $XDG_RUNTIME_DIR/paceline, or for a folder below /tmp";
+const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
+const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
+const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
+     out for a link that takes whatever comes";
+const POLICY: &str = "must be \"vds\", \"dwcs\" or \"fifo\"; leave it out for vds";
+const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
+const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
+const BYTES: &str = "must be a whole number from 1 to 4294967296; leave it out for 268435456";
+
+/// Reads `text`, which came from `file`; or says everything that is wrong, one line each.
+pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
+    let mut problems = Problems::new(file, text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        let span = error.span().unwrap_or_default();
+        let shown = problems.shown(&span);
+        problems.add(
+            &span,
+            match error.message() {
+                "duplicate key" => format!("{shown} is there twice: keep one"),
+                what => format!("not TOML at '{shown}': {what}"),
+            },
+        );
+    }
+    if !problems.is_empty() {
+        return Err(problems.told());
+    }
+    let span = document.span();
+    let section = Section::new(String::new(), span, document.get_ref(), &KEYS, &mut problems);
+    let config = config(&section, &mut problems);
+    if problems.is_empty() { Ok(config) } else { Err(problems.told()) }
+}
+
+fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
+    Config {
+        name: section
+            .read("name", problems, |value| name(value, "the host name and process number")),
+        runtime_dir: section.read("runtime_dir", problems, runtime_dir),
+        isolated: section.read("isolated", problems, |value| truth(value, ISOLATED)) == Some(true),
+        log: section.read("log", problems, |value| {
+            let text = value.as_str().ok_or_else(|| log::RULE.to_owned())?;
+            log::check(text).map(|()| text.to_owned())
+        }),
+        links: links(section, problems),
+        buffers: buffers(section, problems),
+    }
+}
+
+fn name(value: &DeValue<'_>, without: &str) -> Result<String, String> {
+    let fits = |text: &&str| (1..=255).contains(&text.len()) && !text.contains(char::is_control);
+    let text = value.as_str().filter(fits);
+    text.map(str::to_owned).ok_or_else(|| format!("{NAME}; leave it out for {without}"))
+}
+
+fn runtime_dir(value: &DeValue<'_>) -> Result<PathBuf, String> {
+    let fits = |text: &&str| (2..=97).contains(&text.len()) && Path::new(text).is_absolute();
+    value.as_str().filter(fits).map(PathBuf::from).ok_or_else(|| RUNTIME_DIR.to_owned())
+}
+
+fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| rule.to_owned())
+}
+
+/// Text that `read` understands; `rule` is for what is no text at all.
+fn text<T>(
+    value: &DeValue<'_>,
+    rule: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, String> {
+    value.as_str().ok_or_else(|| rule.to_owned()).and_then(read)
+}
+
+fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, String> {
+    let read = value
+        .as_integer()
+        .and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
+    read.filter(|number| (1..=max).contains(number)).ok_or_else(|| rule.to_owned())
+}
+
+fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec> {
+    let tables = section.tables("link", &LINK_KEYS, problems);
+    if let Some(third) = tables.get(LINKS_MAX) {
+        let given = tables.len();
+        problems.add(
+            &third.span,
+            format!(
+                "{given} links, a node takes at most {LINKS_MAX}; endpoints may share one link"
+            ),
+        );
+    }
+    let links: Vec<LinkSpec> = tables.iter().map(|table| link(table, problems)).collect();
+    for (at, table) in tables.iter().enumerate().skip(1) {
+        let named = |at: usize| links.get(at).map(|link| link.name(at + 1));
+        let name = named(at).unwrap_or_default();
+        if (0..at).any(|before| named(before).as_ref() == Some(&name)) {
+            problems.add(
+                &table.span_of("name"),
+                format!("two links are named '{name}'; give each a name of its own"),
+            );
+        }
+    }
+    links
+}
+
+fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
+    let endpoints = |key, problems: &mut Problems<'_>| {
+        table.read_list(key, ENDPOINTS_MAX, ENDPOINTS, problems, args::endpoint)
+    };
+    if table.is_without("listen") && table.is_without("connect") {
+        problems.add(
+            &table.span,
+            format!(
+                "{}no endpoint: give listen = [\"tcp/127.0.0.1:7600\"] or \
+                 connect = [\"tcp/HOST:7600\"]",
+                table.place
+            ),
+        );
+    }
+    LinkSpec {
+        name: table.read("name", problems, |value| name(value, "link1 or link2")),
+        listen: endpoints("listen", problems),
+        connect: endpoints("connect", problems),
+        capacity: table.read("capacity", problems, |value| text(value, CAPACITY, args::capacity)),
+        policy: table
+            .read("policy", problems, |value| {
+                text(value, POLICY, |name| args::policy(name).map_err(|_| POLICY.to_owned()))
+            })
+            .unwrap_or_default(),
+        insecure: table.read("insecure", problems, |value| truth(value, INSECURE)) == Some(true),
+    }
+}
+
+fn buffers(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<BufferSpec> {
+    let tables = section.tables("buffer", &BUFFER_KEYS, problems);
+    if let Some(first) = tables.get(BUFFERS_MAX) {
+        let given = tables.len();
+        problems.add(
+            &first.span,
+            format!("{given} buffers, a node keeps at most {BUFFERS_MAX}; a pattern may cover several tags"),
+        );
+    }
+    let mut buffers: Vec<BufferSpec> = Vec::new();
+    for table in &tables {
+        let Some(buffer) = buffer(table, problems) else { continue };
+        if buffers.iter().any(|before| before.pattern == buffer.pattern) {
+            let pattern = &buffer.pattern;
+            problems.add(
+                &table.span_of("pattern"),
+                format!("two buffers have the pattern '{pattern}': keep one"),
+            );
+        }
+        buffers.push(buffer);
+    }
+    buffers
+}
+
+fn buffer(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<BufferSpec> {
+    if table.is_without("pattern") {
+        problems.add(&table.span, format!("{}no pattern: it {PATTERN}", table.place));
+    }
+    let samples = table.read("samples", problems, |value| whole(value, SAMPLES_MAX, SAMPLES));
+    let bytes = table.read("bytes", problems, |value| whole(value, BYTES_MAX, BYTES));
+    let age = table.read("age", problems, |value| text(value, units::RULE, units::time));
+    let pattern = table.read("pattern", problems, |value| {
+        text(value, PATTERN, |text| Pattern::new(text).map_err(|error| error.to_string()))
+    })?;
+    let mut history = History::new();
+    if let Some(samples) = samples.and_then(|samples| usize::try_from(samples).ok()) {
+        history = history.samples(samples).ok()?;
+    }
+    if let Some(bytes) = bytes {
+        history = history.bytes(bytes).ok()?;
+    }
+    if let Some(age) = age {
+        history = history.age(age).ok()?;
+    }
+    Some(BufferSpec { pattern, history })
+}

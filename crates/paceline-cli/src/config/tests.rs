@@ -1,0 +1,264 @@
+use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
+use super::*;
+use paceline::Policy;
+
+fn wrong(text: &str) -> String {
+    read(text, "p.toml").expect_err(text)
+}
+
+/// A file, the line that is to be blamed, and what must be said of it.
+type Case = (&'static str, usize, &'static [&'static str]);
+
+const CASES: &[Case] = &[
+    // The file itself.
+    ("name = ", 1, &["not TOML"]),
+    ("name = \"a\"\nwhat is this\n", 2, &["not TOML"]),
+    ("name = \"a\"\nname = \"b\"\n", 2, &["name is there twice: keep one"]),
+    ("\nnmae = \"a\"\n", 2, &["nmae is not known", "did you mean name?", "runtime_dir"]),
+    ("colour = 1\n", 1, &["colour is not known: the keys here are name, runtime_dir"]),
+    // Text.
+    ("name = 5\n", 1, &["name = 5: must be text of 1 to 255 bytes", "leave it out for the host"]),
+    ("name = \"\"\n", 1, &["name = \"\": must be text of 1 to 255"]),
+    ("name = \"a\\nb\"\n", 1, &["control characters"]),
+    ("name = [\"a\"]\n", 1, &["name = [\"a\"]"]),
+    ("runtime_dir = 5\n", 1, &["runtime_dir = 5: must be an absolute path of 2 to 97 bytes"]),
+    ("runtime_dir = \"\"\n", 1, &["runtime_dir = \"\"", "leave it out for $XDG_RUNTIME_DIR"]),
+    ("runtime_dir = \"run/here\"\n", 1, &["must be an absolute path"]),
+    ("log = 5\n", 1, &["log = 5: must be", "off, error, warn, info, debug or trace"]),
+    ("log = \"wran\"\n", 1, &["log = \"wran\"", "off, error, warn, info, debug or trace"]),
+    ("log = \"\"\n", 1, &["log = \"\": must be"]),
+    ("log = \"paceline=loud\"\n", 1, &["log = \"paceline=loud\""]),
+    // Truths.
+    ("isolated = 1\n", 1, &["isolated = 1: must be true or false"]),
+    ("isolated = \"yes\"\n", 1, &["isolated = \"yes\": must be true or false; false joins"]),
+    // Links.
+    ("link = 5\n", 1, &["link must be a list of tables: write [[link]]"]),
+    ("[link]\nname = \"a\"\n", 1, &["link must be a list of tables: write [[link]]"]),
+    ("link = [1]\n", 1, &["write [[link]]"]),
+    (
+        "[[link]]\nlisen = [\"tcp/[::1]:1\"]\nconnect = [\"tcp/[::1]:1\"]\n",
+        2,
+        &["link 1: lisen is not known: did you mean listen?"],
+    ),
+    (
+        "[[link]]\nname = \"a\"\n",
+        1,
+        &["link 1: no endpoint: give listen = [\"tcp/127.0.0.1:7600\"]"],
+    ),
+    (
+        "[[link]]\nlisten = \"tcp/[::1]:1\"\n",
+        2,
+        &["link 1: listen = \"tcp/[::1]:1\": must be a list of 1 to 64 endpoints"],
+    ),
+    ("[[link]]\nlisten = []\n", 2, &["listen = []: must be a list of 1 to 64"]),
+    (
+        "[[link]]\nconnect = [\n  \"tcp/[::1]:1\",\n  \"here\",\n]\n",
+        4,
+        &["link 1: connect has \"here\": must be PROTOCOL/ADDRESS with protocol tcp, udp, tls"],
+    ),
+    ("[[link]]\nconnect = [7600]\n", 2, &["connect has 7600: must be a list of 1 to 64 endpoints"]),
+    (
+        "[[link]]\nlisten = [\"quic/[::1]:1\"]\n",
+        2,
+        &["listen has \"quic/[::1]:1\": must be PROTOCOL"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\nname = 1\n",
+        3,
+        &["name = 1", "leave it out for link1"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = 2\n",
+        3,
+        &["link 1: capacity = 2: must be text with a number above 0 and a unit; \"2mbit\" is one"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"0mbit\"\n",
+        3,
+        &["capacity = \"0mbit\": capacity is 0 bit/s: a link needs at least 8 bit/s"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"-2mbit\"\n",
+        3,
+        &["capacity = \"-2mbit\": must be a number above 0 with a unit: bit, kbit"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"99999999999gbit\"\n",
+        3,
+        &["capacity = \"99999999999gbit\": must be a number above 0"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = \"edf\"\n",
+        3,
+        &["policy = \"edf\": must be \"vds\", \"dwcs\" or \"fifo\"; leave it out for vds"],
+    ),
+    ("[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = 1\n", 3, &["policy = 1: must be \"vds\""]),
+    ("[[link]]\nlisten = [\"tcp/[::1]:1\"]\ninsecure = 1\n", 3, &["insecure = 1: must be true or"]),
+    (
+        "[[link]]\nname = \"a\"\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\nname = \"a\"\n\
+         listen = [\"tcp/[::1]:2\"]\n",
+        5,
+        &["two links are named 'a'; give each a name of its own"],
+    ),
+    (
+        "[[link]]\nname = \"link2\"\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\n\
+         listen = [\"tcp/[::1]:2\"]\n",
+        4,
+        &["two links are named 'link2'"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\nlisten = [\"tcp/[::1]:2\"]\n\
+         [[link]]\nlisten = [\"tcp/[::1]:3\"]\n",
+        5,
+        &["3 links, a node takes at most 2; endpoints may share one link"],
+    ),
+    // Buffers.
+    ("buffer = {}\n", 1, &["buffer must be a list of tables: write [[buffer]]"]),
+    ("[[buffer]]\nsamples = 5\n", 1, &["buffer 1: no pattern: it must be text", "robot/**"]),
+    ("[[buffer]]\npatern = \"a\"\npattern = \"b\"\n", 2, &["did you mean pattern?"]),
+    ("[[buffer]]\npattern = 5\n", 2, &["buffer 1: pattern = 5: must be text: a tag or a pattern"]),
+    ("[[buffer]]\npattern = \"a//b\"\n", 2, &["pattern = \"a//b\": ", "empty chunk"]),
+    ("[[buffer]]\npattern = \"\"\n", 2, &["pattern = \"\": "]),
+    (
+        "[[buffer]]\npattern = \"a\"\nsamples = 0\n",
+        3,
+        &[
+            "samples = 0: must be a whole number from 1 to 1000000; leave it out for no limit beside",
+        ],
+    ),
+    ("[[buffer]]\npattern = \"a\"\nsamples = -1\n", 3, &["samples = -1: must be a whole number"]),
+    ("[[buffer]]\npattern = \"a\"\nsamples = 1.5\n", 3, &["samples = 1.5: must be a whole"]),
+    ("[[buffer]]\npattern = \"a\"\nsamples = \"5\"\n", 3, &["samples = \"5\": must be a whole"]),
+    ("[[buffer]]\npattern = \"a\"\nsamples = 1000001\n", 3, &["from 1 to 1000000"]),
+    ("[[buffer]]\npattern = \"a\"\nbytes = 0\n", 3, &["bytes = 0: must be", "to 4294967296"]),
+    ("[[buffer]]\npattern = \"a\"\nbytes = -5\n", 3, &["bytes = -5: must be a whole number"]),
+    ("[[buffer]]\npattern = \"a\"\nbytes = 4294967297\n", 3, &["bytes = 4294967297"]),
+    ("[[buffer]]\npattern = \"a\"\nbytes = 99999999999999999999\n", 3, &["must be a whole number"]),
+    ("[[buffer]]\npattern = \"a\"\nbytes = true\n", 3, &["bytes = true: must be a whole number"]),
+    (
+        "[[buffer]]\npattern = \"a\"\nage = 10\n",
+        3,
+        &[
+            "age = 10: must be text with a whole number and a unit (ms, s, min or h), from 1ms to 24h",
+        ],
+    ),
+    ("[[buffer]]\npattern = \"a\"\nage = \"0s\"\n", 3, &["age = \"0s\"", "from 1ms to 24h"]),
+    ("[[buffer]]\npattern = \"a\"\nage = \"-1s\"\n", 3, &["age = \"-1s\"", "\"10s\" is one"]),
+    ("[[buffer]]\npattern = \"a\"\nage = \"25h\"\n", 3, &["age = \"25h\""]),
+    (
+        "[[buffer]]\npattern = \"a\"\n[[buffer]]\npattern = \"a\"\n",
+        4,
+        &["two buffers have the pattern 'a': keep one"],
+    ),
+];
+
+#[test]
+fn what_is_wrong_names_line_field_value_range_and_mend() {
+    for (text, line, parts) in CASES {
+        let error = wrong(text);
+        assert!(error.starts_with(&format!("p.toml:{line}: ")), "{text}: {error}");
+        for part in *parts {
+            assert!(error.contains(part), "{text}: '{part}' is not in: {error}");
+        }
+        assert_eq!(error.lines().count(), 1, "{text}: {error}");
+    }
+}
+
+#[test]
+fn values_that_are_too_long_are_cut_in_the_message() {
+    let long = "x".repeat(300);
+    let error = wrong(&format!("name = \"{long}\"\n"));
+    assert!(error.contains("must be text of 1 to 255 bytes") && error.contains("x …: "), "{error}");
+    assert!(error.len() < 300, "{error}");
+    let error = wrong(&format!("runtime_dir = \"/{long}\"\n"));
+    assert!(error.contains("of 2 to 97 bytes"), "{error}");
+    let error = wrong("name = \"\"\"a\nb\"\"\"\n");
+    assert!(error.contains("name = \"\"\"a …: "), "{error}");
+    let list = "\"tcp/[::1]:1\",".repeat(65);
+    let error = wrong(&format!("[[link]]\nlisten = [{list}]\n"));
+    assert!(error.contains("must be a list of 1 to 64 endpoints"), "{error}");
+    let buffers: String = (0..65).map(|n| format!("[[buffer]]\npattern = \"a/{n}\"\n")).collect();
+    let error = wrong(&buffers);
+    assert!(error.starts_with("p.toml:129: 65 buffers, a node keeps at most 64"), "{error}");
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_in_order() {
+    let error = wrong("name = 1\nisolated = 2\n[[link]]\ncapacity = 3\n");
+    let lines: Vec<&str> = error.lines().collect();
+    assert_eq!(lines.len(), 4, "{error}");
+    for (line, start) in lines.iter().zip(["p.toml:1: ", "p.toml:2: ", "p.toml:3: ", "p.toml:4: "])
+    {
+        assert!(line.starts_with(start), "{error}");
+    }
+}
+
+#[test]
+fn what_is_right_is_read() {
+    let config = read(
+        "name = \"gate\"\nruntime_dir = \"/run/x\"\nisolated = true\nlog = \"info,zenoh=warn\"\n\
+         [[link]]\nname = \"radio\"\nlisten = [\"tcp/[::1]:1\"]\nconnect = [\"udp/h:2\", \"tls/h:3\"]\n\
+         capacity = \"1.5mbit\"\npolicy = \"dwcs\"\ninsecure = true\n\
+         [[link]]\nconnect = [\"tcp/h:4\"]\n\
+         [[buffer]]\npattern = \"a/**\"\nsamples = 0x10\nbytes = 1_000\nage = \"90s\"\n\
+         [[buffer]]\npattern = \"b\"\n",
+        "p.toml",
+    )
+    .unwrap();
+    assert_eq!(config.name.as_deref(), Some("gate"));
+    assert_eq!(config.runtime_dir, Some(PathBuf::from("/run/x")));
+    assert!(config.isolated);
+    assert_eq!(config.log.as_deref(), Some("info,zenoh=warn"));
+    let [radio, second] = config.links.as_slice() else { panic!("{config:?}") };
+    assert_eq!(
+        (radio.name(1).as_str(), radio.policy, radio.insecure),
+        ("radio", Policy::Dwcs, true)
+    );
+    assert_eq!(radio.capacity.unwrap().bits_per_s(), 1_500_000);
+    assert_eq!(radio.connect, ["udp/h:2", "tls/h:3"]);
+    assert_eq!((second.name(2).as_str(), second.policy), ("link2", Policy::Vds));
+    let [all, one] = config.buffers.as_slice() else { panic!("{config:?}") };
+    assert_eq!(Ok(all), "a/**=samples=16,bytes=1000B,age=90s".parse().as_ref());
+    assert_eq!(Ok(one), "b".parse().as_ref());
+    assert_eq!(read("", "p.toml"), Ok(Config::default()));
+}
+
+#[test]
+fn the_printed_configuration_is_valid_with_and_without_its_marks() {
+    assert_eq!(read(TEMPLATE, "p.toml"), Ok(Config::default()));
+    let bare = |line: &str| match line.strip_prefix('#') {
+        Some(key) if !key.is_empty() && !key.starts_with(' ') => format!("{key}\n"),
+        _ => format!("{line}\n"),
+    };
+    let all: String = TEMPLATE.lines().map(bare).collect();
+    let config = read(&all, "p.toml").unwrap();
+    assert_eq!((config.links.len(), config.buffers.len()), (1, 1));
+    let table: toml::Table = all.parse().unwrap();
+    let has = |table: &toml::Table, keys: &[&str]| {
+        assert!(keys.iter().all(|key| table.contains_key(*key)) && table.len() == keys.len());
+    };
+    has(&table, &KEYS);
+    has(table["link"][0].as_table().unwrap(), &LINK_KEYS);
+    has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
+}
+
+#[test]
+fn files_are_looked_for_where_people_put_them() {
+    let dir = std::env::temp_dir().join(format!("plc-{}", std::process::id()));
+    std::fs::create_dir_all(dir.join("paceline")).unwrap();
+    let user = dir.join(FILE);
+    std::fs::write(&user, "").unwrap();
+    let env = |pairs: &[(&str, &Path)]| {
+        let pairs: Vec<_> = pairs.iter().map(|(n, p)| ((*n).to_owned(), p.to_path_buf())).collect();
+        move |name: &str| pairs.iter().find(|(n, _)| n == name).map(|(_, path)| path.clone())
+    };
+    let named = Path::new("/no/such/file");
+    assert_eq!(search(env(&[(VARIABLE, named), ("XDG_CONFIG_HOME", &dir)])), Some(named.into()));
+    assert_eq!(search(env(&[("XDG_CONFIG_HOME", &dir), ("HOME", named)])), Some(user.clone()));
+    let places = places(env(&[("HOME", Path::new("/home/ada"))]));
+    assert_eq!(places[0], Path::new("/home/ada/.config/paceline/config.toml"));
+    assert_eq!(places[1], Path::new("/etc/paceline/config.toml"));
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(load(&user).unwrap_err().to_string().contains("cannot read the configuration"));
+    assert!(load(Path::new("/dev/zero")).unwrap_err().to_string().contains("longer than"));
+}

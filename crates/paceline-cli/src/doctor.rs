@@ -1,0 +1,130 @@
+//! `paceline doctor`: what this host can give, and the mend for what it lacks.
+
+mod host;
+mod limits;
+mod node;
+mod row;
+mod timer;
+mod tools;
+
+use crate::exit;
+use crate::show;
+use crate::table::{Align, Table};
+use row::{Row, State};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Wide enough for every row: what is found must not be cut.
+const WIDTH: usize = 140;
+
+/// `paceline doctor`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Prints the rows as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// The folder that joins the processes of this host; as the other commands find it if not said
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    ok: bool,
+    rows: &'a [Row],
+}
+
+/// Looks at everything; the exit code is 3 if something that is needed lacks.
+pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let rows = rows(args.runtime_dir.clone());
+    let ok = !rows.iter().any(|row| row.needed && row.state == State::Lack);
+    if args.json {
+        show::json(&Document { schema: 1, ok, rows: &rows })?;
+    } else {
+        show::text(&told(&rows))?;
+    }
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::from(exit::REFUSED) })
+}
+
+fn rows(runtime_dir: Option<PathBuf>) -> Vec<Row> {
+    let (configuration, configured) = node::configuration();
+    let mut rows = vec![
+        host::kernel(),
+        host::cores(),
+        host::clock_source(),
+        host::governor(),
+        timer::precision(),
+        configuration,
+        node::runtime_dir(runtime_dir, configured),
+        node::delivery(),
+    ];
+    rows.extend(limits::rows());
+    rows.extend(tools::rows());
+    rows
+}
+
+/// A table, and below it the mend for each lack.
+fn told(rows: &[Row]) -> String {
+    let columns = [
+        ("WHAT", Align::Left),
+        ("FOUND", Align::Left),
+        ("WANTED", Align::Left),
+        ("STATE", Align::Left),
+    ];
+    let mut table = Table::new(&columns);
+    for row in rows {
+        let state = match (row.state, row.needed) {
+            (State::Lack, true) => "LACK, needed",
+            (State::Lack, false) => "lack",
+            (State::Ok, _) => "ok",
+            (State::Unknown, _) => "unknown",
+        };
+        let wanted = row.wanted.to_owned();
+        table.row(vec![row.what.to_owned(), row.found.clone(), wanted, state.to_owned()]);
+    }
+    let mut text = table.render(WIDTH);
+    let lacks = rows.iter().filter(|row| row.state == State::Lack);
+    for (number, row) in lacks.enumerate() {
+        if number == 0 {
+            text.push_str("\nTo mend:\n");
+        }
+        text.push_str(&format!("  {}: {}\n", row.what, row.mend.as_deref().unwrap_or_default()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_ends_with_the_mends() {
+        let rows = [
+            Row::new("cores", "4", "2 or more", State::Ok, ""),
+            Row::new("runtime folder", "/x", "writable", State::Lack, "chmod u+w /x").needed(),
+            Row::new("ffmpeg", "not found", "found", State::Lack, "apt install ffmpeg"),
+        ];
+        let text = told(&rows);
+        assert!(text.contains("cores           4          2 or more  ok\n"), "{text}");
+        assert!(text.contains("LACK, needed\n"), "{text}");
+        let mends = "To mend:\n  runtime folder: chmod u+w /x\n  ffmpeg: apt install ffmpeg\n";
+        assert!(text.ends_with(mends), "{text}");
+    }
+
+    #[test]
+    fn every_row_has_what_it_should() {
+        let dir = std::env::temp_dir().join(format!("pld-{}", std::process::id()));
+        let rows = rows(Some(dir.clone()));
+        std::fs::remove_dir_all(dir).unwrap();
+        let mut names: Vec<&str> = rows.iter().map(|row| row.what).collect();
+        for row in &rows {
+            assert!(!row.found.is_empty() && !row.wanted.is_empty(), "{row:?}");
+            assert_eq!(row.mend.is_some(), row.state == State::Lack, "{row:?}");
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), rows.len(), "no two rows of one name");
+    }
+}

@@ -1,0 +1,114 @@
+//! The machine: kernel, cores, clock, frequencies.
+
+use super::row::{Row, State, line_of, ok_if};
+use std::collections::BTreeSet;
+
+/// The oldest kernel that still gets fixes.
+const KERNEL_MIN: (u32, u32) = (5, 10);
+/// Clock sources that are slow to read or coarse.
+const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"];
+
+pub(super) fn kernel() -> Row {
+    kernel_row(line_of("/proc/sys/kernel/osrelease").as_deref())
+}
+
+fn kernel_row(release: Option<&str>) -> Row {
+    let mut numbers = release.unwrap_or_default().split(|c: char| !c.is_ascii_digit());
+    let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok());
+    let state = match (number(), number()) {
+        (Some(major), Some(minor)) => ok_if((major, minor) >= KERNEL_MIN),
+        _ => State::Unknown,
+    };
+    let found = release.map_or_else(|| "unknown".to_owned(), |release| format!("Linux {release}"));
+    Row::new("kernel", &found, "Linux 5.10 or later", state, "update the system's kernel package")
+}
+
+pub(super) fn cores() -> Row {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Row::new(
+        "cores",
+        &cores.to_string(),
+        "2 or more",
+        ok_if(cores >= 2),
+        "give the machine or container two cores: links and applications then do not wait for each \
+         other (docker run --cpus 2)",
+    )
+}
+
+pub(super) fn clock_source() -> Row {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    clock_row(line_of(path).as_deref())
+}
+
+fn clock_row(source: Option<&str>) -> Row {
+    let state = source.map_or(State::Unknown, |source| ok_if(!SLOW_CLOCKS.contains(&source)));
+    Row::new(
+        "clock source",
+        source.unwrap_or("unknown"),
+        "fast and fine: tsc, kvm-clock, arch_sys_counter",
+        state,
+        "boot with clocksource=tsc if \
+         /sys/devices/system/clocksource/clocksource0/available_clocksource lists it",
+    )
+}
+
+pub(super) fn governor() -> Row {
+    let mut governors = BTreeSet::new();
+    for entry in std::fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten() {
+        let path = entry.path().join("cpufreq/scaling_governor");
+        governors.extend(path.to_str().and_then(line_of));
+    }
+    governor_row(&governors)
+}
+
+fn governor_row(governors: &BTreeSet<String>) -> Row {
+    let found: Vec<&str> = governors.iter().map(String::as_str).collect();
+    let (found, state) = match found.as_slice() {
+        [] => ("not ours to set".to_owned(), State::Unknown),
+        all => (all.join(", "), ok_if(all == ["performance"])),
+    };
+    Row::new(
+        "CPU governor",
+        &found,
+        "performance",
+        state,
+        "cpupower frequency-set -g performance (else waking takes longer when the host idles)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_compared_by_number() {
+        for (release, state) in [
+            (Some("6.1.0-18-amd64"), State::Ok),
+            (Some("5.10.0"), State::Ok),
+            (Some("5.9.16"), State::Lack),
+            (Some("4.19.0"), State::Lack),
+            (Some("next"), State::Unknown),
+            (None, State::Unknown),
+        ] {
+            assert_eq!(kernel_row(release).state, state, "{release:?}");
+        }
+    }
+
+    #[test]
+    fn slow_clocks_are_a_lack() {
+        assert_eq!(clock_row(Some("tsc")).state, State::Ok);
+        let slow = clock_row(Some("hpet"));
+        assert_eq!(slow.state, State::Lack);
+        assert!(slow.mend.unwrap().contains("clocksource=tsc"));
+        assert_eq!(clock_row(None).state, State::Unknown);
+    }
+
+    #[test]
+    fn one_core_that_saves_power_is_a_lack() {
+        let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        assert_eq!(governor_row(&set(&["performance"])).state, State::Ok);
+        let mixed = governor_row(&set(&["performance", "powersave"]));
+        assert_eq!((mixed.state, mixed.found.as_str()), (State::Lack, "performance, powersave"));
+        assert_eq!(governor_row(&set(&[])).state, State::Unknown);
+    }
+}

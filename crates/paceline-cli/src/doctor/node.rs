@@ -1,0 +1,124 @@
+//! Paceline on this host: its configuration, its folder, and samples between two nodes.
+
+use super::row::{Row, State, ok_if};
+use crate::{config, show};
+use anyhow::Context as _;
+use paceline::{LinkConfig, Node, OpenError, RecvError};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long two nodes on loopback may take to find each other and deliver.
+const DELIVERY_MAX: Duration = Duration::from_millis(1_500);
+const SAMPLES: usize = 20;
+
+/// The configuration file, and what it says of the runtime folder.
+pub(super) fn configuration() -> (Row, Option<PathBuf>) {
+    let row = |found: &str, state, mend: &str| {
+        Row::new("configuration", found, "right, or none", state, mend).needed()
+    };
+    let Some(file) = config::find() else {
+        return (row("none: every default holds", State::Ok, ""), None);
+    };
+    let shown = file.display();
+    match config::load(&file) {
+        Ok(config) => (row(&shown.to_string(), State::Ok, ""), config.runtime_dir),
+        Err(error) => (row(&format!("{shown} is wrong"), State::Lack, &error.to_string()), None),
+    }
+}
+
+/// The folder that joins the processes of this host, opened as every command opens it.
+/// A flag wins over the environment, and that over the configuration.
+pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) -> Row {
+    let environment = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
+    let named = flag.or(configured.filter(|_| !environment));
+    let dir = named.unwrap_or_else(paceline::default_runtime_dir);
+    let row = |found: &str, state, mend: &str| {
+        Row::new("runtime folder", found, "writable, this user's own", state, mend).needed()
+    };
+    let shown = dir.display();
+    match Node::builder().runtime_dir(&dir).guest().open() {
+        Ok(node) => {
+            node.close();
+            row(&format!("{shown}, {}", socket(&dir)), State::Ok, "")
+        }
+        Err(error @ OpenError::RuntimeDir { .. }) => {
+            row(&format!("{shown} cannot be used"), State::Lack, &error.to_string())
+        }
+        Err(error) => row(&shown.to_string(), State::Lack, &error.to_string()),
+    }
+}
+
+/// Who listens there.
+fn socket(dir: &Path) -> &'static str {
+    let socket = dir.join("node.sock");
+    match UnixStream::connect(&socket) {
+        Ok(_) => "a node listens",
+        Err(_) if socket.exists() => "the last node is gone",
+        Err(_) => "no node yet",
+    }
+}
+
+/// Samples from one node to another over loopback TCP.
+pub(super) fn delivery() -> Row {
+    let (found, delivered) = match deliver() {
+        Ok(age) => {
+            (format!("{} ms from publish to delivery", show::millis(show::micros(age))), true)
+        }
+        Err(error) => (format!("{error:#}"), false),
+    };
+    Row::new(
+        "two nodes over loopback",
+        &found,
+        "delivered within 1.5 s",
+        ok_if(delivered),
+        "ip link set lo up; paceline doctor --log info says how far they get",
+    )
+    .needed()
+}
+
+/// The median time from publish to delivery.
+fn deliver() -> anyhow::Result<Duration> {
+    let until = Instant::now() + DELIVERY_MAX;
+    let port = TcpListener::bind(("127.0.0.1", 0)).context("no port of 127.0.0.1")?;
+    let endpoint = format!("tcp/{}", port.local_addr()?);
+    drop(port);
+    let open = |name, link| Node::builder().name(name).isolated().link(link).open();
+    let near = open("doctor-1", LinkConfig::new("loopback").listen(&endpoint))?;
+    let far = open("doctor-2", LinkConfig::new("loopback").connect(&endpoint))?;
+    let mut publisher = near.publisher("doctor/sample")?.declare()?;
+    let mut subscriber = far.subscriber("doctor/sample")?.declare()?;
+    let left = until.saturating_duration_since(Instant::now());
+    anyhow::ensure!(publisher.wait_matching(left), "they do not find each other");
+    let mut ages = Vec::new();
+    while ages.len() < SAMPLES && Instant::now() < until {
+        let begun = Instant::now();
+        publisher.put("a sample")?;
+        match subscriber.recv_timeout(until.saturating_duration_since(begun)) {
+            Ok(_) => ages.push(begun.elapsed()),
+            Err(RecvError::Timeout) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    ages.sort_unstable();
+    ages.get(ages.len() / 2).copied().context("nothing arrives")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_nodes_deliver() {
+        let row = delivery();
+        assert_eq!(row.state, State::Ok, "{row:?}");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_is_a_lack_with_its_mend() {
+        let row = runtime_dir(Some(PathBuf::from("/proc/nowhere")), None);
+        assert!(row.needed && row.state == State::Lack, "{row:?}");
+        assert!(row.mend.unwrap().contains("set PACELINE_RUNTIME_DIR"));
+    }
+}

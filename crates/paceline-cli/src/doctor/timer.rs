@@ -1,0 +1,73 @@
+//! How exactly a thread of this host wakes.
+
+use super::row::{Row, State, line_of, ok_if};
+use crate::show;
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+/// How often and how long to sleep: 60 ms in all.
+const SLEEPS: usize = 50;
+const SLEEP: Duration = Duration::from_millis(1);
+/// A wake-up this late costs a tenth of a deadline of 10 ms.
+const LATE_MAX: Duration = Duration::from_millis(1);
+
+/// Sleeps as links do, and tells how late it woke.
+pub(super) fn precision() -> Row {
+    let measured = std::thread::Builder::new().name("doctor-timer".to_owned()).spawn(sleeps);
+    let late = measured.ok().and_then(|thread| thread.join().ok());
+    row(late, line_of("/proc/self/timerslack_ns").as_deref())
+}
+
+/// How late each sleep ended.
+fn sleeps() -> Vec<Duration> {
+    // As on the threads of links; without it the kernel adds 50 µs.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    (0..SLEEPS)
+        .map(|_| {
+            let begun = Instant::now();
+            std::thread::sleep(SLEEP);
+            begun.elapsed().saturating_sub(SLEEP)
+        })
+        .collect()
+}
+
+fn row(late: Option<Vec<Duration>>, slack_ns: Option<&str>) -> Row {
+    let mut late = late.unwrap_or_default();
+    late.sort_unstable();
+    let at = |percent: usize| late.get((late.len() * percent / 100).min(late.len() - 1)).copied();
+    let (found, state) = if late.is_empty() {
+        ("unknown".to_owned(), State::Unknown)
+    } else {
+        let (median, most) = (at(50).unwrap_or_default(), at(90).unwrap_or_default());
+        let millis = |time| show::millis(show::micros(time));
+        let slack = slack_ns.map_or_else(String::new, |slack| format!(", slack {slack} ns"));
+        (
+            format!("{} ms late, 9 in 10 below {} ms{slack}", millis(median), millis(most)),
+            ok_if(most < LATE_MAX),
+        )
+    };
+    Row::new(
+        "timer",
+        &found,
+        "9 in 10 wake-ups less than 1 ms late",
+        state,
+        "leave a core idle, or take away a CPU quota (CPUQuota=, docker --cpus); deep sleep states \
+         are kept out by cpupower idle-set -D 10",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nine_in_ten_must_be_soon() {
+        let millis = |millis: &[u64]| millis.iter().map(|n| Duration::from_millis(*n)).collect();
+        let late = row(Some(millis(&[0, 0, 0, 0, 0, 0, 0, 0, 3, 3])), Some("50000"));
+        assert_eq!(late.state, State::Lack);
+        assert_eq!(late.found, "0.00 ms late, 9 in 10 below 3.00 ms, slack 50000 ns");
+        let once = row(Some(millis(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9])), None);
+        assert_eq!(once.state, State::Ok);
+        assert_eq!(row(None, None).state, State::Unknown);
+    }
+}

@@ -1,0 +1,40 @@
+//! Programs that some commands call.
+
+use super::row::{Row, ok_if};
+use std::path::PathBuf;
+
+/// Programs, what they are for, and the mend.
+const TOOLS: [(&str, &str, &str); 3] = [
+    ("ffmpeg", "for cameras and films of other formats", "apt-get install ffmpeg"),
+    ("ip", "for bench main-job only", "apt-get install iproute2"),
+    ("tc", "for bench main-job only", "apt-get install iproute2"),
+];
+/// Where administrators' programs are, which a user's PATH may leave out.
+const MORE: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+pub(super) fn rows() -> Vec<Row> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).chain(MORE.iter().map(PathBuf::from)).collect();
+    TOOLS.iter().map(|(name, wanted, mend)| row(name, wanted, mend, &folders)).collect()
+}
+
+fn row(name: &'static str, wanted: &'static str, mend: &str, folders: &[PathBuf]) -> Row {
+    let found = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
+    let shown = found.as_ref().map_or_else(|| "not found".to_owned(), |p| p.display().to_string());
+    Row::new(name, &shown, wanted, ok_if(found.is_some()), mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::row::State;
+    use super::*;
+
+    #[test]
+    fn a_program_is_where_the_path_says() {
+        let there = row("sh", "x", "y", &["/nowhere".into(), "/bin".into(), "/usr/bin".into()]);
+        assert_eq!((there.state, there.found.ends_with("/sh")), (State::Ok, true));
+        let gone = row("no-such-program", "x", "apt-get install it", &["/bin".into()]);
+        assert_eq!((gone.state, gone.mend.as_deref()), (State::Lack, Some("apt-get install it")));
+    }
+}

@@ -1,0 +1,125 @@
+//! What is logged to standard error, and changing that while the command runs.
+
+use crate::exit;
+use std::io::IsTerminal as _;
+use std::sync::OnceLock;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
+
+/// Says what is logged.
+const VARIABLE: &str = "PACELINE_LOG";
+/// What is logged if nobody says.
+const DEFAULT: &str = "warn";
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// What a filter must be.
+pub(crate) const RULE: &str = "must be one of off, error, warn, info, debug or trace, or a list of \
+     TARGET=LEVEL such as \"warn,paceline=debug\"";
+
+static LOG: OnceLock<Log> = OnceLock::new();
+
+/// The log of this process.
+struct Log {
+    filter: reload::Handle<EnvFilter, Registry>,
+    /// What a flag or the environment has said is logged: no file changes that.
+    said: Option<String>,
+}
+
+/// Starts logging: `flag` wins over the environment, which wins over configuration files.
+///
+/// # Errors
+/// Wrong usage: the environment names no filter.
+pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
+    let named = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
+    if let (None, Some(text)) = (flag, &named) {
+        check(text).map_err(|rule| exit::usage(format!("{VARIABLE} '{text}': {rule}")))?;
+    }
+    let said = flag.or(named.as_deref());
+    let (filter, handle) = reload::Layer::new(filter(said.unwrap_or(DEFAULT)));
+    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = lines.with_ansi(std::io::stderr().is_terminal());
+    // The journal has the time already.
+    let lines = if is_journal() { lines.without_time().boxed() } else { lines.boxed() };
+    // A second start, in a test, leaves the first in place.
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        let _ = LOG.set(Log { filter: handle, said: said.map(str::to_owned) });
+    }
+    Ok(())
+}
+
+/// What a configuration file says of the log holds from now on, unless a flag or the environment
+/// has said something; `None` stands for the default.
+pub(crate) fn configure(text: Option<&str>) {
+    let Some(log) = LOG.get().filter(|log| log.said.is_none()) else { return };
+    if let Err(error) = log.filter.reload(filter(text.unwrap_or(DEFAULT))) {
+        tracing::error!("the log stays as it was: {error}");
+    }
+}
+
+/// True if a flag or the environment has said what is logged.
+pub(crate) fn is_said() -> bool {
+    LOG.get().is_some_and(|log| log.said.is_some())
+}
+
+/// The variable by which a child logs what a flag or the environment has said.
+pub(crate) fn for_child() -> Option<(&'static str, String)> {
+    Some((VARIABLE, LOG.get()?.said.clone()?))
+}
+
+/// Reads a filter for the command line.
+pub(crate) fn argument(text: &str) -> Result<String, String> {
+    check(text).map(|()| text.to_owned())
+}
+
+/// Says what is wrong with a filter: the range and the mend.
+pub(crate) fn check(text: &str) -> Result<(), String> {
+    let known = |part: &str| match part.rsplit_once('=') {
+        Some((target, level)) => !target.is_empty() && LEVELS.contains(&level),
+        None => LEVELS.contains(&part),
+    };
+    let fits = text.split(',').all(known) && EnvFilter::try_new(text).is_ok();
+    if fits { Ok(()) } else { Err(RULE.to_owned()) }
+}
+
+/// The filter that `text`, which was checked, stands for. Zenoh warns of what Paceline does on
+/// purpose (no gossip, a socket that another process has), so it speaks only where it is named.
+fn filter(text: &str) -> EnvFilter {
+    let silent = text == "off" || text.contains("zenoh");
+    EnvFilter::new(if silent { text.to_owned() } else { format!("{text},zenoh=error") })
+}
+
+/// True if standard error is the journal's.
+fn is_journal() -> bool {
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(stat) = rustix::fs::fstat(std::io::stderr()) else { return false };
+    named == format!("{}:{}", stat.st_dev, stat.st_ino)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_levels_and_targets_with_levels() {
+        for right in ["off", "warn", "trace", "info,zenoh=warn", "paceline=debug", "a::b=off"] {
+            assert_eq!(check(right), Ok(()), "{right}");
+        }
+        for wrong in ["", "wran", "WARN ", "paceline", "paceline=", "=debug", "paceline=loud", "a,"]
+        {
+            assert_eq!(check(wrong), Err(RULE.to_owned()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn zenoh_speaks_only_where_it_is_named() {
+        let parts = |text: &str| {
+            let text = filter(text).to_string();
+            let mut parts: Vec<String> = text.split(',').map(str::to_owned).collect();
+            parts.sort();
+            parts
+        };
+        assert_eq!(parts("info"), ["info", "zenoh=error"]);
+        assert_eq!(parts("off"), ["off"]);
+        assert_eq!(parts("debug,zenoh=info"), ["debug", "zenoh=info"]);
+    }
+}

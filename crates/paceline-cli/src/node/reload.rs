@@ -1,0 +1,178 @@
+//! SIGHUP: reading the configuration again, and what of it can change without a restart.
+
+use super::buffers::Buffers;
+use crate::args::Settings;
+use crate::log;
+use paceline::{Capacity, Node};
+
+/// What differs between two configurations.
+#[derive(Clone, Debug, PartialEq)]
+enum Change {
+    /// Another filter of the log.
+    Log,
+    /// Another capacity of the link with this place and name.
+    Capacity(usize, String, Capacity),
+    /// Other pull buffers.
+    Buffers,
+    /// This key, which holds from the next start on.
+    Restart(String),
+}
+
+/// Makes of a configuration that was read again what can be made now. What is wrong with it is
+/// logged, and everything stays.
+pub(super) fn reload(
+    read: anyhow::Result<Settings>,
+    settings: &mut Settings,
+    buffers: &mut Buffers,
+    node: &Node,
+) {
+    let new = match read.and_then(|new| new.check().map(|()| new)) {
+        Ok(new) => new,
+        Err(error) => {
+            for line in format!("{error:#}").lines() {
+                tracing::error!("{line}");
+            }
+            tracing::error!("the configuration stays as it was");
+            return;
+        }
+    };
+    let file = new.file.as_ref().map(|file| file.display().to_string());
+    let file = file.unwrap_or_else(|| "no configuration file".to_owned());
+    let changes = changes(settings, &new);
+    for change in &changes {
+        apply(change, settings, buffers, &new, node);
+    }
+    tracing::info!("reloaded {file}: {} keys differ", changes.len());
+}
+
+fn apply(
+    change: &Change,
+    settings: &mut Settings,
+    buffers: &mut Buffers,
+    new: &Settings,
+    node: &Node,
+) {
+    match change {
+        Change::Log => {
+            settings.log.clone_from(&new.log);
+            log::configure(new.log.as_deref());
+            if log::is_said() {
+                tracing::info!("log: a flag or the environment has said it");
+            }
+        }
+        Change::Capacity(place, name, capacity) => match node.set_capacity(name, *capacity) {
+            Ok(()) => {
+                if let Some(link) = settings.links.get_mut(*place) {
+                    link.capacity = Some(*capacity);
+                }
+                tracing::info!("link '{name}': capacity {capacity} from now on");
+            }
+            Err(error) => tracing::error!("capacity: {error}"),
+        },
+        Change::Buffers => {
+            settings.buffers.clone_from(&new.buffers);
+            match buffers.set(node, &new.buffers) {
+                Ok(()) => tracing::info!("pull buffers: {} from now on", new.buffers.len()),
+                Err(error) => tracing::error!("{error:#}"),
+            }
+        }
+        Change::Restart(key) => tracing::warn!("{key} differs: restart the node to apply it"),
+    }
+}
+
+/// What has to be done, or cannot be done, to get from `old` to `new`.
+fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if old.log != new.log {
+        changes.push(Change::Log);
+    }
+    if old.buffers != new.buffers {
+        changes.push(Change::Buffers);
+    }
+    for (key, differs) in [
+        ("name", old.name != new.name),
+        ("runtime_dir", old.runtime_dir != new.runtime_dir),
+        ("isolated", old.isolated != new.isolated),
+    ] {
+        if differs {
+            changes.push(Change::Restart(key.to_owned()));
+        }
+    }
+    if old.links.len() != new.links.len() {
+        changes.push(Change::Restart("the number of links".to_owned()));
+        return changes;
+    }
+    for (place, (was, is)) in old.links.iter().zip(&new.links).enumerate() {
+        let name = was.name(place + 1);
+        for (key, differs) in [
+            ("name", name != is.name(place + 1)),
+            ("listen", was.listen != is.listen),
+            ("connect", was.connect != is.connect),
+            ("policy", was.policy != is.policy),
+            ("insecure", was.insecure != is.insecure),
+        ] {
+            if differs {
+                changes.push(Change::Restart(format!("{key} of link '{name}'")));
+            }
+        }
+        match (was.capacity, is.capacity) {
+            (was, is) if was == is => {}
+            (Some(_), Some(capacity)) => changes.push(Change::Capacity(place, name, capacity)),
+            _ => changes.push(Change::Restart(format!(
+                "capacity of link '{name}', which can be changed but not given or taken away,"
+            ))),
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(links: &[&str]) -> Settings {
+        let links = links.iter().map(|link| link.parse().unwrap()).collect();
+        Settings { links, ..Settings::default() }
+    }
+
+    fn restarts(old: &Settings, new: &Settings) -> Vec<String> {
+        let changes = changes(old, new);
+        let key = |change| match change {
+            Change::Restart(key) => key,
+            Change::Log | Change::Buffers | Change::Capacity(..) => panic!("{change:?}"),
+        };
+        changes.into_iter().map(key).collect()
+    }
+
+    #[test]
+    fn capacities_buffers_and_the_log_change_at_once() {
+        let old = settings(&["name=radio,connect=tcp/h:1,capacity=2mbit"]);
+        let mut new = settings(&["name=radio,connect=tcp/h:1,capacity=1mbit"]);
+        new.log = Some("info".to_owned());
+        new.buffers = vec!["robot/**=100".parse().unwrap()];
+        let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+        let wanted =
+            [Change::Log, Change::Buffers, Change::Capacity(0, "radio".to_owned(), capacity)];
+        assert_eq!(changes(&old, &new), wanted);
+        assert_eq!(changes(&old, &old), []);
+    }
+
+    #[test]
+    fn what_needs_a_restart_is_named() {
+        let old = settings(&["name=radio,connect=tcp/h:1,capacity=2mbit"]);
+        let new = settings(&["name=thin,listen=tcp/[::1]:1,policy=dwcs,insecure"]);
+        let keys = restarts(&old, &new);
+        for key in ["name", "listen", "connect", "policy", "insecure", "capacity"] {
+            let text = format!("{key} of link 'radio'");
+            assert!(keys.iter().any(|key| key.starts_with(&text)), "{key}: {keys:?}");
+        }
+        assert_eq!(restarts(&old, &settings(&[])), ["the number of links"]);
+        let other = Settings {
+            name: Some("x".to_owned()),
+            runtime_dir: Some("/run/x".into()),
+            isolated: true,
+            ..settings(&[])
+        };
+        assert_eq!(restarts(&settings(&[]), &other), ["name", "runtime_dir", "isolated"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! `paceline node --print-unit`: the node as a service of systemd.
+
+use crate::show;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Where a binary goes that every user may run.
+const INSTALLED: &str = "/usr/local/bin/paceline";
+/// Folders that the service does not see.
+const HIDDEN: [&str; 3] = ["/home/", "/root/", "/run/user/"];
+
+/// Prints the unit for the program that runs.
+pub(super) fn print() -> anyhow::Result<ExitCode> {
+    let program = std::env::current_exe().unwrap_or_else(|_| INSTALLED.into());
+    let program = program.to_string_lossy();
+    if HIDDEN.iter().any(|folder| program.starts_with(folder)) {
+        show::text(&unit(Path::new(INSTALLED)))?;
+        show::note(&format!(
+            "the service cannot run {program}, in a home folder: sudo install {program} {INSTALLED}"
+        ));
+    } else {
+        show::text(&unit(Path::new(program.as_ref())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The unit. It needs neither devices nor other folders, nor more rights than a socket.
+fn unit(program: &Path) -> String {
+    format!(
+        "\
+[Unit]
+Description=Paceline node
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+Type=notify
+ExecStart={program} node
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=on-failure
+RestartSec=1
+TimeoutStopSec=10
+
+# Processes join this node in /run/paceline, as this user: let their units say User=paceline too.
+DynamicUser=yes
+User=paceline
+RuntimeDirectory=paceline
+RuntimeDirectoryMode=0700
+Environment=PACELINE_RUNTIME_DIR=%t/paceline
+LimitNOFILE=65536
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+RestrictNamespaces=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+UMask=0077
+
+[Install]
+WantedBy=multi-user.target
+",
+        program = program.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_says_what_the_node_does() {
+        let unit = unit(Path::new("/opt/paceline"));
+        for line in [
+            "Type=notify",
+            "ExecStart=/opt/paceline node",
+            "ExecReload=/bin/kill -HUP $MAINPID",
+            "RuntimeDirectory=paceline",
+            "Environment=PACELINE_RUNTIME_DIR=%t/paceline",
+        ] {
+            assert!(unit.lines().any(|has| has == line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The test card, drawn picture by picture.
+
+use super::source::{Next, Opened, Origin, Source};
+use crate::args::CardSpec;
+use anyhow::Context as _;
+use paceline::{Encoding, Size};
+use paceline_media::TestCard;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A test card and how to encode it.
+pub(crate) struct Card {
+    card: TestCard,
+    quality: u8,
+}
+
+impl Card {
+    /// Picture `number`.
+    pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
+        let picture = self.card.draw_jpeg(number, unix_micros(), self.quality);
+        Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
+    }
+}
+
+/// Makes the card that the command line asks for.
+pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
+    let mut card = TestCard::new(spec.size)
+        .map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
+    card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
+    let CardSpec { size, hz } = spec;
+    Ok(Opened {
+        origin: Origin {
+            encoding: Encoding::Jpeg,
+            hz: Some(hz),
+            size: Some(Size { width: size.width, height: size.height }),
+            bytes_max: None,
+            wait: Duration::ZERO,
+            what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
+        },
+        feed: Source::Card(Box::new(Card { card, quality })),
+    })
+}
+
+/// The time of day in microseconds since 1970, for the card to show.
+pub(crate) fn unix_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,71 @@
+//! What became of the samples on this node's links, told at the end.
+
+use super::args::PubArgs;
+use crate::show;
+use crate::stats::drops_by_reason;
+use paceline::{Drops, LinkStatus, Node, StreamCounters};
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Streams are closed a moment after their publisher.
+const PATIENCE: Duration = Duration::from_millis(1_500);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct LinksLine {
+    links: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    offered: u64,
+    sent: u64,
+    late: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    dropped: Drops,
+}
+
+/// Tells of each link that carried anything; to be called when the publishers are closed.
+pub(super) fn tell(node: &Node, args: &PubArgs) -> anyhow::Result<()> {
+    let links: Vec<Line> = settled(node).iter().map(Line::new).collect();
+    let links: Vec<Line> = links.into_iter().filter(|line| line.offered > 0).collect();
+    if links.is_empty() {
+        return Ok(());
+    }
+    if args.json {
+        return show::json(&LinksLine { links });
+    }
+    for Line { name, offered, sent, late, dropped } in &links {
+        let dropped = show::drops(dropped);
+        show::note(&format!(
+            "link {name}: sent {sent} of {offered} samples, {late} late; dropped {dropped}"
+        ));
+    }
+    Ok(())
+}
+
+/// This node's links once no stream is left on them.
+fn settled(node: &Node) -> Vec<LinkStatus> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let status = node.status(LOOK_AGAIN);
+        let own = status.into_iter().find(|status| status.id == node.id());
+        let links = own.map(|own| own.links).unwrap_or_default();
+        let ours = |link: &LinkStatus| link.streams.iter().any(|s| s.publisher.node == node.id());
+        if !links.iter().any(ours) || Instant::now() >= until {
+            return links;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+impl Line {
+    fn new(link: &LinkStatus) -> Self {
+        let mut all: StreamCounters = link.closed;
+        link.streams.iter().for_each(|stream| all.merge(&stream.counters));
+        let StreamCounters { offered, sent, late, drops, .. } = all;
+        Self { name: link.name.clone(), offered, sent, late, dropped: drops }
+    }
+}

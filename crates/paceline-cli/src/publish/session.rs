@@ -1,0 +1,200 @@
+//! Publishing one source: each sample at its moment, and a report each second.
+
+use super::args::PubArgs;
+use super::pace::Pacer;
+use super::source::{Next, Source};
+use crate::show::{self, Block};
+use crate::stats::round3;
+use crate::stop::Stop;
+use anyhow::Context as _;
+use paceline::Publisher;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+
+/// One line of `--json`.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) tag: String,
+    pub(crate) published: u64,
+    pub(crate) rate_hz: f64,
+    pub(crate) matching: bool,
+    pub(crate) taken: u64,
+    pub(crate) dropped: u64,
+    pub(crate) skipped: u64,
+}
+
+/// What has been published so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) published: u64,
+    pub(crate) taken: u64,
+    pub(crate) dropped: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Counts {
+    /// Counts one sample.
+    pub(crate) fn add(&mut self, put: paceline::Put) {
+        self.published += 1;
+        self.taken += u64::from(put.taken);
+        self.dropped += u64::from(put.dropped);
+    }
+}
+
+/// Tells once a second how far it is.
+pub(crate) struct Teller<'a> {
+    args: &'a PubArgs,
+    block: Block,
+    tick: Instant,
+    reported: (Instant, Counts),
+}
+
+impl<'a> Teller<'a> {
+    /// The first report comes in a second.
+    pub(crate) fn new(args: &'a PubArgs) -> Self {
+        let now = Instant::now();
+        Self {
+            args,
+            block: Block::on_stdout(),
+            tick: now + TICK,
+            reported: (now, Counts::default()),
+        }
+    }
+
+    /// The moment of the next report.
+    pub(crate) const fn next(&self) -> Instant {
+        self.tick
+    }
+
+    /// Reports if it is time to; `wanted` tells whether anybody wants the samples, and in words.
+    pub(crate) fn tick(
+        &mut self,
+        counts: Counts,
+        wanted: impl FnOnce() -> (bool, String),
+    ) -> anyhow::Result<()> {
+        let now = Instant::now();
+        if now < self.tick {
+            return Ok(());
+        }
+        while self.tick <= now {
+            self.tick += TICK;
+        }
+        self.report(now, counts, wanted())
+    }
+
+    /// The last report.
+    pub(crate) fn end(&mut self, counts: Counts, wanted: (bool, String)) -> anyhow::Result<()> {
+        self.report(Instant::now(), counts, wanted)
+    }
+
+    fn report(
+        &mut self,
+        now: Instant,
+        counts: Counts,
+        (matching, wanted): (bool, String),
+    ) -> anyhow::Result<()> {
+        let (since, before) = std::mem::replace(&mut self.reported, (now, counts));
+        let seconds = (now - since).as_secs_f64().max(1e-3);
+        let samples = u32::try_from(counts.published - before.published).unwrap_or(u32::MAX);
+        let rate_hz = round3(f64::from(samples) / seconds);
+        if counts.skipped > before.skipped {
+            self.block.note(&format!(
+                "late: skipped {} periods, this host makes samples more slowly than asked; lower \
+                 the rate or the size",
+                counts.skipped - before.skipped
+            ));
+        }
+        let Counts { published, taken, dropped, skipped } = counts;
+        if self.args.json {
+            let tag = self.args.tag.to_string();
+            let report = Report { tag, published, rate_hz, matching, taken, dropped, skipped };
+            return show::json(&report);
+        }
+        self.block.update(&format!(
+            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}"
+        ))
+    }
+}
+
+/// Publishes one source on one tag.
+pub(super) struct Session<'a> {
+    args: &'a PubArgs,
+    pacer: Option<Pacer>,
+    counts: Counts,
+    teller: Teller<'a>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(args: &'a PubArgs, hz: Option<f64>) -> Self {
+        Self {
+            args,
+            pacer: hz.map(|hz| Pacer::new(Instant::now(), hz)),
+            counts: Counts::default(),
+            teller: Teller::new(args),
+        }
+    }
+
+    /// True if it came to its end, false if the user ended what had an end of its own.
+    pub(super) fn run(
+        mut self,
+        publisher: &mut Publisher,
+        mut source: Source,
+        stop: &Stop,
+    ) -> anyhow::Result<bool> {
+        let bounded = self.args.count.is_some() || source.has_end();
+        let whole = loop {
+            if self.args.count.is_some_and(|count| self.counts.published >= count) {
+                break true;
+            }
+            if stop.requested() {
+                break !bounded;
+            }
+            self.teller.tick(self.counts, || wanted(publisher))?;
+            if !self.due(&source, stop) {
+                continue;
+            }
+            match source.next(self.counts.published)? {
+                Next::Sample(payload) => self.put(publisher, payload)?,
+                Next::Wait => {}
+                Next::End => break true,
+            }
+        };
+        self.teller.end(self.counts, wanted(publisher))?;
+        Ok(whole)
+    }
+
+    /// Waits for the moment of the next sample, at most until the next report.
+    fn due(&mut self, source: &Source, stop: &Stop) -> bool {
+        let Some(pacer) = &mut self.pacer else { return true };
+        let due = pacer.due();
+        if stop.wait_until(due.min(self.teller.next())) || due > Instant::now() {
+            return false;
+        }
+        if source.keeps_time() {
+            self.counts.skipped += pacer.skip_missed(Instant::now());
+        } else {
+            pacer.restart_if_behind(Instant::now());
+        }
+        true
+    }
+
+    fn put(&mut self, publisher: &mut Publisher, payload: bytes::Bytes) -> anyhow::Result<()> {
+        let number = self.counts.published;
+        let put = match &mut self.pacer {
+            Some(pacer) => {
+                pacer.advance();
+                publisher.put(payload)
+            }
+            None => publisher.put_blocking(payload),
+        };
+        self.counts.add(put.with_context(|| format!("cannot publish sample {number}"))?);
+        Ok(())
+    }
+}
+
+fn wanted(publisher: &Publisher) -> (bool, String) {
+    let matching = publisher.matching();
+    (matching, if matching { "wanted" } else { "nobody subscribes" }.to_owned())
+}

@@ -1,0 +1,152 @@
+//! Samples of a file that is held in memory: pictures, access units, blocks of sound.
+
+use super::args::PubArgs;
+use super::source::{Next, Opened, Origin, Source};
+use crate::show;
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use paceline::{Encoding, Size};
+use paceline_media::MediaError;
+use std::path::Path;
+use std::time::Duration;
+
+/// Such files are held in memory while they are published.
+const FILE_MAX: u64 = 4 << 30;
+
+/// The samples of a file, sharing its bytes.
+pub(crate) struct Stored {
+    samples: Vec<Bytes>,
+    repeat: bool,
+    keeps_time: bool,
+}
+
+/// What is known of a file's samples.
+pub(super) struct About {
+    /// What they are called: pictures.
+    pub(super) name: &'static str,
+    /// The media type, if `--encoding` says no other.
+    pub(super) encoding: String,
+    pub(super) size: Option<paceline_media::Size>,
+    /// Samples per second.
+    pub(super) hz: Option<f64>,
+    /// True if one that comes late loses its place, false if it only waits for its turn.
+    pub(super) keeps_time: bool,
+}
+
+impl Stored {
+    /// Sample `number` of the file, over and over if it repeats.
+    pub(crate) fn next(&self, number: u64) -> Next {
+        let length = self.samples.len() as u64;
+        let place = if self.repeat && length > 0 { number % length } else { number };
+        let sample = usize::try_from(place).ok().and_then(|place| self.samples.get(place));
+        sample.map_or(Next::End, |sample| Next::Sample(sample.clone()))
+    }
+
+    /// True if it begins again at its end.
+    pub(crate) const fn repeats(&self) -> bool {
+        self.repeat
+    }
+
+    /// True if a sample that comes late loses its place.
+    pub(crate) const fn keeps_time(&self) -> bool {
+        self.keeps_time
+    }
+}
+
+/// Reads a file as a whole.
+pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
+    let what = || format!("cannot read {}", file.display());
+    let length = std::fs::metadata(file).with_context(what)?.len();
+    if length > FILE_MAX {
+        bail!(
+            "{} has {length} bytes, at most {FILE_MAX} are published sample by sample; split the \
+             file",
+            file.display()
+        );
+    }
+    Ok(std::fs::read(file).with_context(what)?.into())
+}
+
+/// The samples up to the first bad one, which is told; an error if there is none before it.
+pub(super) fn gather<P>(
+    file: &Path,
+    name: &str,
+    samples: impl Iterator<Item = Result<P, MediaError>>,
+    share: impl Fn(P) -> Bytes,
+) -> anyhow::Result<Vec<Bytes>> {
+    let mut shared = Vec::new();
+    for sample in samples {
+        match sample {
+            Ok(sample) => shared.push(share(sample)),
+            Err(error) if shared.is_empty() => {
+                return Err(error).with_context(|| file.display().to_string());
+            }
+            Err(error) => {
+                show::note(&format!(
+                    "{}: {error}; publishing the {} {name} before it",
+                    file.display(),
+                    shared.len()
+                ));
+                break;
+            }
+        }
+    }
+    if shared.is_empty() {
+        bail!("{} has no {name}; give a file with at least one", file.display());
+    }
+    Ok(shared)
+}
+
+/// A file whose samples are there.
+pub(super) fn opened(args: &PubArgs, file: &Path, samples: Vec<Bytes>, about: About) -> Opened {
+    let About { name, encoding, size, hz, keeps_time } = about;
+    let encoding = args.encoding.clone().unwrap_or(encoding);
+    let at = size.map(|size| format!(" of {size}")).unwrap_or_default();
+    let rate = hz.map_or_else(String::new, |hz| format!(" at {hz} Hz"));
+    let what = format!("{}, {} {name}{at}{rate}, {encoding}", file.display(), samples.len());
+    Opened {
+        origin: Origin {
+            encoding: Encoding::new(&encoding),
+            hz,
+            size: size.map(|size| Size { width: size.width, height: size.height }),
+            bytes_max: samples.iter().map(|sample| sample.len() as u64).max(),
+            wait: Duration::from_secs(u64::from(!args.repeat)),
+            what,
+        },
+        feed: Source::Stored(Stored { samples, repeat: args.repeat, keeps_time }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(next: Next) -> Option<Bytes> {
+        match next {
+            Next::Sample(bytes) => Some(bytes),
+            Next::Wait | Next::End => None,
+        }
+    }
+
+    #[test]
+    fn samples_come_in_order_and_again_if_asked() {
+        let samples = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
+        let once = Stored { samples: samples.clone(), repeat: false, keeps_time: true };
+        let again = Stored { samples, repeat: true, keeps_time: true };
+        assert_eq!(sample(once.next(1)).unwrap(), "b");
+        assert_eq!(sample(once.next(2)), None);
+        assert_eq!(sample(again.next(2)).unwrap(), "a");
+    }
+
+    #[test]
+    fn what_comes_before_a_bad_sample_is_kept() {
+        let bad = || Err(MediaError::SizeText { text: "x".to_owned() });
+        let file = Path::new("x.mjpeg");
+        let kept = gather(file, "pictures", [Ok(1), bad(), Ok(2)].into_iter(), |_| Bytes::new());
+        assert_eq!(kept.unwrap().len(), 1);
+        let error = gather::<u8>(file, "pictures", [bad()].into_iter(), |_| Bytes::new());
+        assert!(format!("{:#}", error.unwrap_err()).starts_with("x.mjpeg: size"));
+        let none = gather::<u8>(file, "pictures", std::iter::empty(), |_| Bytes::new());
+        assert!(none.unwrap_err().to_string().contains("has no pictures"));
+    }
+}

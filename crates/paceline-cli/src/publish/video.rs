@@ -1,0 +1,45 @@
+//! H.264 files: one access unit a sample.
+
+use super::args::PubArgs;
+use super::pictures::HZ;
+use super::source::Opened;
+use super::stored::{About, gather, opened, read};
+use crate::show;
+use anyhow::Context as _;
+use paceline_media::Format;
+use paceline_media::h264::{self, Class};
+use std::path::Path;
+
+/// Opens an H.264 byte stream.
+pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
+    let bytes = read(file)?;
+    let mut early = 0;
+    let mut begun = false;
+    let units = h264::split(&bytes).filter(|unit| {
+        // Nobody can decode what comes before the first that stands alone.
+        begun |= unit.as_ref().map_or(true, |unit| unit.class == Class::I);
+        early += u32::from(!begun);
+        begun
+    });
+    let share = |unit: h264::AccessUnit<'_>| bytes.slice_ref(unit.bytes);
+    let units = gather(file, "pictures that can be decoded", units, share)?;
+    if early > 0 {
+        show::note(&format!(
+            "{}: its first {early} pictures need earlier ones and are left out",
+            file.display()
+        ));
+    }
+    let first = units.first().map(|unit| h264::info(unit)).transpose();
+    let info = first.with_context(|| file.display().to_string())?.flatten();
+    let own = info.as_ref().and_then(|info| info.hz);
+    let hz = args.rate().or(own).unwrap_or_else(|| {
+        show::note(&format!(
+            "{} does not say its rate; publishing {HZ} pictures a second; --hz gives another rate",
+            file.display()
+        ));
+        HZ
+    });
+    let size = info.map(|info| info.size);
+    let (name, encoding) = ("pictures", Format::H264.to_string());
+    Ok(opened(args, file, units, About { name, encoding, size, hz: Some(hz), keeps_time: true }))
+}

@@ -1,0 +1,264 @@
+//! `paceline pull`: samples that buffers hold, shown, written to a file or passed on.
+
+mod args;
+mod range;
+
+pub(crate) use args::PullArgs;
+
+use crate::exit::{self, INTERRUPTED};
+use crate::publish::unix_micros;
+use crate::show;
+use crate::stop::{STOP_SLICE, Stop};
+use crate::subscribe::{SampleLine, Sink, picture_size};
+use paceline::{Delivery, Missing, Node, PullError, PullSummary, Pulled, RecvError};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long nodes may take to be found.
+const SETTLE: Duration = Duration::from_millis(2_500);
+/// Reasons that are told one by one.
+const REASONS_SHOWN: usize = 5;
+
+/// The last line of `--json`.
+#[derive(Serialize)]
+struct SummaryLine {
+    summary: Summary,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    found: u64,
+    delivered: u64,
+    bytes: u64,
+    missing: Vec<MissingLine>,
+    nodes: Vec<NodeLine>,
+    silent: Vec<String>,
+    more: bool,
+}
+
+#[derive(Serialize)]
+struct MissingLine {
+    publisher: String,
+    seq: u64,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct NodeLine {
+    id: String,
+    name: String,
+    delivered: u64,
+}
+
+/// Pulls what was selected.
+pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let now = unix_micros().saturating_mul(1_000);
+    let times = args.time.map(|times| times.nanos(now)).transpose();
+    let times = times.map_err(|error| exit::usage(format!("--time: {error}")))?;
+    let sink = Sink::open(args.out.as_deref(), args.json)?;
+    let node = args.node.open_guest()?;
+    crate::ls::settle(&node, SETTLE, &stop);
+    let done = match begin(&node, args, times) {
+        Ok(pulled) => take_all(args, &node, pulled, sink, &stop),
+        Err(error) => Err(failed(&error)),
+    };
+    node.close();
+    done
+}
+
+fn begin(
+    node: &Node,
+    args: &PullArgs,
+    times: Option<std::ops::RangeInclusive<u64>>,
+) -> Result<Pulled, PullError> {
+    let mut pull = node.pull(args.tag.as_str())?;
+    if let Some(n) = args.newest {
+        pull = pull.newest(n)?;
+    }
+    if let Some(n) = args.nth {
+        pull = pull.nth(n)?;
+    }
+    if let Some(seqs) = &args.seq {
+        pull = pull.seq(seqs.clone())?;
+    }
+    if let Some(times) = times {
+        pull = pull.time(times)?;
+    }
+    if let Some(from) = &args.from {
+        pull = pull.from(from);
+    }
+    if let Some(publisher) = args.publisher {
+        pull = pull.publisher(publisher);
+    }
+    if let Some(size) = args.size {
+        pull = pull.size(size.width, size.height)?;
+    }
+    if let Some(n) = args.every {
+        pull = pull.every(n)?;
+    }
+    if let Some(hz) = args.max_hz {
+        pull = pull.max_hz(hz)?;
+    }
+    if let Some(timeout) = args.timeout {
+        pull = pull.timeout(timeout)?;
+    }
+    pull.run()
+}
+
+/// What was asked wrongly is wrong usage; what is not there was not delivered.
+fn failed(error: &PullError) -> anyhow::Error {
+    if error.is_usage() {
+        exit::usage(error)
+    } else if matches!(error, PullError::Closed) {
+        anyhow::anyhow!("{error}")
+    } else {
+        exit::refused(error)
+    }
+}
+
+fn take_all(
+    args: &PullArgs,
+    node: &Node,
+    mut pulled: Pulled,
+    mut sink: Sink,
+    stop: &Stop,
+) -> anyhow::Result<ExitCode> {
+    loop {
+        if stop.requested() {
+            return Ok(ExitCode::from(INTERRUPTED));
+        }
+        match pulled.next_timeout(STOP_SLICE) {
+            Ok(Some(delivery)) => {
+                if args.json {
+                    show::json(&SampleLine::new(&delivery, false))?;
+                } else if args.out.is_none() {
+                    show::line(&told(&delivery))?;
+                }
+                sink.write(&delivery, args.asked_rate(), node)?;
+            }
+            Ok(None) => break,
+            Err(RecvError::Timeout) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let summary = pulled.summary().cloned().unwrap_or_default();
+    print(args, &summary)?;
+    verdict(&summary)
+}
+
+/// A sample in one line.
+fn told(delivery: &Delivery) -> String {
+    let size = picture_size(delivery).map(|size| format!(" {size}")).unwrap_or_default();
+    format!(
+        "{} {} seq {} captured {} age {} s  {} {}{size}  {} bytes",
+        delivery.tag,
+        delivery.publisher,
+        delivery.seq,
+        range::rfc3339_of(delivery.captured.nanos),
+        show::millis(u64::try_from(delivery.age.as_millis()).unwrap_or(u64::MAX)),
+        delivery.kind,
+        delivery.encoding,
+        delivery.payload.len(),
+    )
+}
+
+fn print(args: &PullArgs, summary: &PullSummary) -> anyhow::Result<()> {
+    if args.json {
+        return show::json(&SummaryLine { summary: Summary::new(summary) });
+    }
+    let from: Vec<String> =
+        summary.nodes.iter().map(|node| format!("{} from {}", node.delivered, node.name)).collect();
+    let mut text = format!(
+        "found {}, delivered {}, {} bytes",
+        summary.found, summary.delivered, summary.bytes
+    );
+    if !from.is_empty() {
+        text.push_str(&format!(": {}", from.join(", ")));
+    }
+    if args.to_stdout() {
+        show::note(&text)
+    } else {
+        show::line(&text)?
+    }
+    if summary.more {
+        show::note("more was selected than one pull brings; pull the rest by --seq or --time");
+    }
+    for node in &summary.silent {
+        show::note(&format!("node {node} did not answer: what it holds was left out"));
+    }
+    Ok(())
+}
+
+impl Summary {
+    fn new(summary: &PullSummary) -> Self {
+        let missing = summary.missing.iter().map(|missing| MissingLine {
+            publisher: missing.publisher.to_string(),
+            seq: missing.seq,
+            reason: missing.reason.to_string(),
+        });
+        let nodes = summary.nodes.iter().map(|node| NodeLine {
+            id: node.id.to_string(),
+            name: node.name.clone(),
+            delivered: node.delivered,
+        });
+        Self {
+            found: summary.found,
+            delivered: summary.delivered,
+            bytes: summary.bytes,
+            missing: missing.collect(),
+            nodes: nodes.collect(),
+            silent: summary.silent.clone(),
+            more: summary.more,
+        }
+    }
+}
+
+fn verdict(summary: &PullSummary) -> anyhow::Result<ExitCode> {
+    if summary.missing.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(exit::refused(format!(
+        "{} of {} samples did not come: {}",
+        summary.missing.len(),
+        summary.found,
+        reasons(&summary.missing)
+    )))
+}
+
+/// Which samples are missing, by reason.
+fn reasons(missing: &[Missing]) -> String {
+    let mut by_reason: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for missing in missing {
+        by_reason.entry(missing.reason.to_string()).or_default().push(missing.seq);
+    }
+    let one = |(reason, seqs): (&String, &Vec<u64>)| match seqs.as_slice() {
+        [] => reason.clone(),
+        [seq] => format!("seq {seq}: {reason}"),
+        [first, .., last] => format!("{} from seq {first} to {last}: {reason}", seqs.len()),
+    };
+    let shown: Vec<String> = by_reason.iter().take(REASONS_SHOWN).map(one).collect();
+    shown.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::{MissingReason, NodeId, PublisherId};
+
+    #[test]
+    fn what_is_missing_is_told_by_reason() {
+        let publisher = PublisherId { node: NodeId(1), index: 0 };
+        let missing = |seq, reason| Missing { publisher, seq, reason };
+        let all = [
+            missing(3, MissingReason::Expired),
+            missing(4, MissingReason::Expired),
+            missing(9, MissingReason::TimeIsOver),
+        ];
+        let text = reasons(&all);
+        assert!(text.contains("2 from seq 3 to 4: "), "{text}");
+        assert!(text.contains("; seq 9: "), "{text}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The command line of `paceline pull`.
+
+use super::range::{self, Times};
+use crate::args::{self, NodeArgs};
+use crate::subscribe::{AskedRate, is_stdout};
+use clap::ArgGroup;
+use paceline::{PublisherId, Tag};
+use paceline_media::Size;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const AFTER: &str = "\
+Pulls what buffers hold: those of pub --history, sub --history and node --buffer. Without a selection \
+it is the newest sample. Ranges include both ends, and either may be left out: 100..200, 100.., ..200. \
+Times are capture times by the publisher's clock: 2026-01-31T12:00:00Z, seconds since 1970, \
+nanoseconds as sub --json prints them, or a time ago: -10s.., -1min..-30s.";
+
+/// `paceline pull`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = AFTER,
+    group(ArgGroup::new("selection").args(["newest", "nth", "seq", "time"]))
+)]
+pub(crate) struct PullArgs {
+    /// The tag whose samples to pull
+    #[arg(value_parser = Tag::new)]
+    pub(crate) tag: Tag,
+    /// The newest N samples of each publisher
+    #[arg(long, value_name = "N", value_parser = args::pulled)]
+    pub(crate) newest: Option<u32>,
+    /// The N-th newest sample of each publisher alone; 1 is the newest
+    #[arg(long, value_name = "N", value_parser = args::pulled)]
+    pub(crate) nth: Option<u32>,
+    /// Those with these sequence numbers
+    #[arg(long, value_name = "A..B", value_parser = range::seqs, allow_hyphen_values = true)]
+    pub(crate) seq: Option<RangeInclusive<u64>>,
+    /// Those captured in this time
+    #[arg(long, value_name = "A..B", value_parser = range::times, allow_hyphen_values = true)]
+    pub(crate) time: Option<Times>,
+    /// Only from the buffers of this node, by name or id
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: Option<String>,
+    /// Only the samples of this publisher, by its id as ls --json prints it
+    #[arg(long, value_name = "ID", value_parser = args::publisher)]
+    pub(crate) publisher: Option<PublisherId>,
+    /// Pictures of this size, at most the publisher's
+    #[arg(long, value_name = "WxH", value_parser = args::size)]
+    pub(crate) size: Option<Size>,
+    /// One sample in N
+    #[arg(long, value_name = "N", value_parser = args::every)]
+    pub(crate) every: Option<u32>,
+    /// At most this many samples for each second of capture time, evenly spread
+    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
+    pub(crate) max_hz: Option<f64>,
+    /// Writes the payloads to a file, or to standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Ends after this many seconds; with code 3 if not all came
+    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Prints one line of JSON for each sample, and a summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+impl PullArgs {
+    /// True if standard output carries payloads.
+    pub(super) fn to_stdout(&self) -> bool {
+        is_stdout(self.out.as_deref())
+    }
+
+    /// The rate that was asked for.
+    pub(super) const fn asked_rate(&self) -> AskedRate {
+        AskedRate { max_hz: self.max_hz, every: self.every }
+    }
+}

@@ -1,0 +1,73 @@
+//! A WAV file that grows block by block. Its header is right after each of them, however the command
+//! ends.
+
+use anyhow::{anyhow, bail};
+use paceline::Delivery;
+use paceline_media::audio::{AudioFormat, wav_header};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+
+/// A WAV file.
+pub(crate) struct Wave {
+    file: File,
+    path: PathBuf,
+    format: Option<AudioFormat>,
+    bytes: u32,
+}
+
+impl Wave {
+    /// A file that has nothing yet.
+    pub(crate) const fn new(file: File, path: PathBuf) -> Self {
+        Self { file, path, format: None, bytes: 0 }
+    }
+
+    /// Appends a block of sound.
+    pub(crate) fn write(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+        let format = self.format_of(delivery)?;
+        let bytes = u32::try_from(delivery.payload.len()).ok();
+        let bytes = bytes.and_then(|bytes| self.bytes.checked_add(bytes));
+        let Some(bytes) = bytes.filter(|bytes| *bytes < u32::MAX - 1_024) else {
+            bail!(
+                "--out {}: a .wav file holds at most 4 GB, it has {} bytes; give another --out",
+                self.path.display(),
+                self.bytes
+            );
+        };
+        let failed = |error: std::io::Error| {
+            anyhow!("--out {}: cannot write: {error}; give another --out", self.path.display())
+        };
+        if self.format.is_none() {
+            self.file.write_all(&wav_header(&format, 0)).map_err(failed)?;
+        }
+        self.file.write_all(&delivery.payload).map_err(failed)?;
+        // A pipe keeps its first header.
+        let _ = self.file.write_all_at(&wav_header(&format, bytes), 0);
+        (self.format, self.bytes) = (Some(format), bytes);
+        Ok(())
+    }
+
+    fn format_of(&self, delivery: &Delivery) -> anyhow::Result<AudioFormat> {
+        let refuse = |what: String| {
+            anyhow!(
+                "--out {}: sample {} of {} is {}; {what}",
+                self.path.display(),
+                delivery.seq,
+                delivery.tag,
+                delivery.encoding
+            )
+        };
+        let format: AudioFormat = delivery.encoding.as_str().parse().map_err(|_| {
+            refuse(
+                "a .wav file holds audio/pcm, audio/pcmu or audio/pcma; give another --out".into(),
+            )
+        })?;
+        match self.format {
+            Some(first) if first != format => Err(refuse(format!(
+                "the file holds {first}, and only that; ask for one kind of sound with --audio"
+            ))),
+            _ => Ok(format),
+        }
+    }
+}

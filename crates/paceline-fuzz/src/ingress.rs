@@ -1,0 +1,160 @@
+//! Histories of an `Ingress`, held against a model of it.
+
+mod model;
+
+use crate::input::Input;
+use bytes::Bytes;
+use core::num::NonZeroU32;
+use model::{Key, Model};
+use paceline_proto::control::{OutputPlan, Target};
+use paceline_proto::ingress::Ingress;
+use paceline_proto::{Encoding, Form, Kind, NodeId, Rate, Sample, Size, Timestamp};
+use paceline_sched::{Duration, Instant, Late};
+
+const STEPS_MAX: usize = 2_000;
+
+/// The bytes are steps: samples with gaps and jitter, and outputs that come and go.
+pub fn ingress(data: &[u8]) {
+    let mut input = Input::new(data);
+    let millis = input.one_of(&[0, 0, 1, 10, 33, 40]);
+    let period = (millis > 0).then(|| Duration::from_millis(millis));
+    let mut both = Both {
+        real: Ingress::new(period),
+        model: Model::new(period.map(Duration::as_nanos)),
+        ports: 0,
+        seq: 0,
+        captured: 1_700_000_000_000_000_000,
+        step: millis.max(20) * 1_000_000,
+    };
+    for _ in 0..STEPS_MAX {
+        if input.is_empty() {
+            break;
+        }
+        match input.below(8) {
+            0 => both.install(&mut input),
+            1 => both.gap(&mut input),
+            2 => (0..input.byte()).for_each(|_| both.offer(0)),
+            _ => both.offer(i64::from(input.byte()) - 128),
+        }
+    }
+    both.drain();
+}
+
+struct Both {
+    real: Ingress<u32>,
+    model: Model,
+    ports: u32,
+    seq: u64,
+    captured: u64,
+    /// Between two samples, in nanoseconds.
+    step: u64,
+}
+
+impl Both {
+    fn gap(&mut self, input: &mut Input<'_>) {
+        let lost = u64::from(input.byte());
+        self.seq += lost;
+        self.captured += lost * self.step;
+        if input.below(8) == 0 {
+            self.step = u64::from(input.byte()) * 500_000;
+        }
+        if input.below(16) == 0 {
+            self.captured -= u64::from(input.u16()) * 1_000_000; // the clock was set
+        }
+    }
+
+    /// One sample, `jitter` 128ths of half a step late or early.
+    fn offer(&mut self, jitter: i64) {
+        self.captured += self.step;
+        let jitter = jitter * i64::try_from(self.step / 256).unwrap();
+        let nanos = self.captured.saturating_add_signed(jitter);
+        let payload = Bytes::copy_from_slice(&self.seq.to_le_bytes());
+        let sample = Sample {
+            seq: self.seq,
+            captured: Timestamp { nanos, error: 3 },
+            born: Instant::from_millis(self.seq),
+            kind: Kind::Data,
+            encoding: Encoding::Bytes,
+            payload: payload.clone(),
+        };
+        let mut got = Vec::new();
+        self.real.offer(sample, |output, sample| {
+            let sample = sample.expect("nothing needs a sample of data");
+            assert_eq!((sample.seq, &sample.payload), (self.seq, &payload));
+            assert_eq!((sample.captured.nanos, sample.captured.error), (nanos, 3));
+            got.push(output.port);
+            true
+        });
+        assert_eq!(got, self.model.offer(self.seq, nanos), "sample {}", self.seq);
+        self.seq += 1;
+    }
+
+    fn install(&mut self, input: &mut Input<'_>) {
+        let count = input.below(6);
+        let mut plans: Vec<OutputPlan> = Vec::new();
+        for plan in (0..count).map(|_| plan(input)) {
+            if !plans.iter().any(|other| key(other) == key(&plan)) {
+                plans.push(plan); // a source has no output twice
+            }
+        }
+        // An output for which there is no port is none.
+        let failing = input.byte();
+        let (mut opened, mut closed) = (Vec::new(), Vec::new());
+        let ports = self.ports;
+        let mut asked = 0u8;
+        let mut port = |key| {
+            asked += 1;
+            if failing > 240 && asked & 1 == failing & 1 {
+                return None;
+            }
+            opened.push(key);
+            Some(ports + u32::try_from(opened.len()).unwrap())
+        };
+        self.real.install(&plans, |plan| port(key(plan)), |_, port| closed.push(port));
+        self.ports += u32::try_from(opened.len()).unwrap();
+        let keys: Vec<Key> = plans.iter().map(key).collect();
+        let fails = |asked: u8| failing > 240 && asked & 1 == failing & 1;
+        let mut expected = self.model.install(&keys, ports, fails);
+        expected.closed.sort_unstable();
+        closed.sort_unstable();
+        assert_eq!((opened, closed), (expected.opened, expected.closed));
+        self.compare();
+    }
+
+    fn compare(&self) {
+        let real: Vec<u32> = self.real.outputs().iter().map(|output| output.port).collect();
+        assert_eq!(real, self.model.ports());
+    }
+
+    fn drain(&mut self) {
+        self.compare();
+        let count = self.real.drain().count();
+        assert_eq!((count, self.real.outputs().len()), (self.model.ports().len(), 0));
+    }
+}
+
+fn plan(input: &mut Input<'_>) -> OutputPlan {
+    let n = NonZeroU32::new(u32::from(input.byte()) + 1).unwrap();
+    let millihertz = n.saturating_mul(NonZeroU32::new(250).unwrap());
+    let rate = input.one_of(&[Rate::All, Rate::Every(n), Rate::Max(millihertz)]);
+    let size = input.one_of(&[None, None, Some(Size { width: 4, height: 3 })]);
+    let form = Form { rate, size, audio: None };
+    let target = input.one_of(&[Target::Local, Target::Hop(NodeId(1)), Target::Hop(NodeId(2))]);
+    OutputPlan {
+        target,
+        form,
+        scale: if input.below(4) == 0 { Form::FULL } else { form },
+        contract: None,
+        upstream: Duration::ZERO,
+        within: None,
+        late: Late::Drop,
+        kind: Kind::Data,
+        subscriptions: Vec::new(),
+        background: false,
+    }
+}
+
+/// What makes an output the same as before: its way, its form, and the size to scale to.
+fn key(plan: &OutputPlan) -> Key {
+    Key { target: plan.target, form: plan.form, rate: plan.scale.rate, size: plan.scale.size }
+}

@@ -1,0 +1,146 @@
+//! What an `Ingress` does, said plainly: every output remembers where its series began.
+
+use paceline_proto::control::Target;
+use paceline_proto::{Form, Rate, Size};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) target: Target,
+    pub(super) form: Form,
+    pub(super) rate: Rate,
+    pub(super) size: Option<Size>,
+}
+
+impl PartialEq for Key {
+    /// The rate that is left to do is no part of an output's name.
+    fn eq(&self, other: &Self) -> bool {
+        (self.target, self.form, self.size) == (other.target, other.form, other.size)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Installed {
+    pub(super) opened: Vec<Key>,
+    pub(super) closed: Vec<u32>,
+}
+
+struct Output {
+    key: Key,
+    port: u32,
+    picker: Picker,
+}
+
+pub(super) struct Model {
+    outputs: Vec<Output>,
+    period: Option<u64>,
+}
+
+impl Model {
+    pub(super) const fn new(period: Option<u64>) -> Self {
+        Self { outputs: Vec::new(), period }
+    }
+
+    /// `fails(n)` says whether the n-th port that is asked for, from 1, cannot be opened.
+    pub(super) fn install(
+        &mut self,
+        keys: &[Key],
+        ports: u32,
+        fails: impl Fn(u8) -> bool,
+    ) -> Installed {
+        let mut installed = Installed::default();
+        let mut asked = 0;
+        let mut now = Vec::new();
+        for key in keys {
+            if let Some(place) = self.outputs.iter().position(|output| output.key == *key) {
+                now.push(self.outputs.remove(place));
+                continue;
+            }
+            asked += 1;
+            if fails(asked) {
+                continue;
+            }
+            installed.opened.push(*key);
+            let port = ports + u32::try_from(installed.opened.len()).unwrap();
+            now.push(Output { key: *key, port, picker: Picker::new(key.rate, self.period) });
+        }
+        installed.closed = self.outputs.iter().map(|output| output.port).collect();
+        self.outputs = now;
+        installed
+    }
+
+    pub(super) fn offer(&mut self, seq: u64, captured: u64) -> Vec<u32> {
+        let takers = self.outputs.iter_mut();
+        takers.filter_map(|o| o.picker.takes(seq, captured).then_some(o.port)).collect()
+    }
+
+    pub(super) fn ports(&self) -> Vec<u32> {
+        self.outputs.iter().map(|output| output.port).collect()
+    }
+}
+
+/// A series of ideal points, one step apart from `start`; each takes the first sample that is not
+/// more than a slack before it.
+struct Series {
+    start: i128,
+    /// Points that have their sample.
+    taken: i128,
+}
+
+struct Picker {
+    rate: Rate,
+    period: Option<u64>,
+    series: Option<Series>,
+    /// Sequence number and time of the sample before.
+    last: Option<(u64, u64)>,
+    /// The smoothed time between two samples.
+    interval: u64,
+}
+
+impl Picker {
+    const fn new(rate: Rate, period: Option<u64>) -> Self {
+        Self { rate, period, series: None, last: None, interval: 0 }
+    }
+
+    fn takes(&mut self, seq: u64, captured: u64) -> bool {
+        match self.rate {
+            Rate::All => true,
+            Rate::Every(n) => self.point(i128::from(seq), i128::from(n.get()), 0),
+            Rate::Max(millihertz) => {
+                let step = 1_000_000_000_000 / i128::from(millihertz.get());
+                let (at, interval) = match self.period {
+                    Some(period) => (i128::from(seq) * i128::from(period), period),
+                    None => (i128::from(captured), self.estimate(seq, captured)),
+                };
+                self.point(at, step, i128::from(interval / 16 * 7))
+            }
+        }
+    }
+
+    fn point(&mut self, at: i128, step: i128, slack: i128) -> bool {
+        let Some(series) = &mut self.series else {
+            self.series = Some(Series { start: at, taken: 1 });
+            return true;
+        };
+        let next = series.start + series.taken * step;
+        if at < next - slack {
+            return false;
+        }
+        series.taken += 1;
+        // A whole step too late for it: the points in between are given up.
+        if at >= next + step + slack {
+            *series = Series { start: at, taken: 1 };
+        }
+        true
+    }
+
+    /// Each new gap counts an eighth.
+    fn estimate(&mut self, seq: u64, captured: u64) -> u64 {
+        if let Some((before, at)) = self.last.filter(|(before, _)| *before < seq) {
+            let gap = captured.saturating_sub(at) / (seq - before);
+            let first = self.interval == 0;
+            self.interval = if first { gap } else { self.interval / 8 * 7 + gap / 8 };
+        }
+        self.last = Some((seq, captured));
+        self.interval
+    }
+}

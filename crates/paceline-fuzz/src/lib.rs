@@ -1,0 +1,73 @@
+//! What must hold for any bytes: fuzz bodies, one function an input.
+//!
+//! A body takes arbitrary bytes and panics if something that must hold does not: no panic inside,
+//! nothing beyond its bounds, what was read can be written and read again with the same meaning, an
+//! error changes nothing. Bodies of a part (`ingress`, `link`) read the bytes as a history of inputs
+//! and hold the part against a reference model, written with maps and vectors to be obvious.
+//!
+//! Three callers share them: `tests/corpus.rs` runs the files of `fuzz/corpus` and mutations of
+//! them, `tests/models.rs` runs random histories and shrinks one that fails, and `fuzz/` gives each
+//! to cargo-fuzz. A new body is a function, a line in [`BODIES`], a target in `fuzz/` and seeds in
+//! `examples/corpus.rs`.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a body is a test: its panic is its verdict"
+)]
+
+mod control;
+mod files;
+mod ingress;
+mod input;
+mod link;
+pub mod mutate;
+mod pictures;
+mod receiver;
+mod tags;
+mod video;
+mod wire;
+
+pub use control::control;
+pub use files::{png, sound, ulog, wav};
+pub use ingress::ingress;
+pub use link::link;
+pub use pictures::{encoding, jpeg, mjpeg, y4m};
+pub use receiver::receiver;
+pub use tags::tags;
+pub use video::h264;
+pub use wire::{frame, segments};
+
+/// One fuzz body.
+#[derive(Clone, Copy, Debug)]
+pub struct Body {
+    /// Its name: of its target in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
+    pub name: &'static str,
+    /// The body: panics if something does not hold.
+    pub run: fn(&[u8]),
+    /// How many mutations of each of its seeds an ordinary test runs: fewer of what takes longer.
+    pub mutations: u32,
+}
+
+const fn body(name: &'static str, mutations: u32, run: fn(&[u8])) -> Body {
+    Body { name, run, mutations }
+}
+
+/// Every body.
+pub const BODIES: &[Body] = &[
+    body("frame", 2_000, frame),
+    body("segments", 2_000, segments),
+    body("receiver", 1_000, receiver),
+    body("control", 2_000, control),
+    body("tags", 2_000, tags),
+    body("link", 300, link),
+    body("ingress", 300, ingress),
+    body("encoding", 2_000, encoding),
+    body("jpeg", 3_000, jpeg),
+    body("mjpeg", 3_000, mjpeg),
+    body("y4m", 3_000, y4m),
+    body("png", 1_000, png),
+    body("wav", 2_000, wav),
+    body("sound", 10, sound),
+    body("ulog", 2_000, ulog),
+    body("h264", 3_000, h264),
+];

@@ -1,0 +1,211 @@
+//! The other end of a hop: a real receiver, and what it must find, by a model of it.
+
+use bytes::Bytes;
+use paceline_proto::receive::{Heard, Received, Receiver};
+use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::segment::{Place, Segment};
+use paceline_proto::{DropReason, Form, PublisherId, Sample};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// What a frame brings.
+#[derive(Debug, Eq, PartialEq)]
+enum Found {
+    Sample(PublisherId, Form, u64),
+    Lost(PublisherId, u64, DropReason),
+    Control(usize),
+}
+
+/// A stream as the other end knows it.
+#[derive(Debug)]
+struct Known {
+    id: u32,
+    publisher: PublisherId,
+    form: Form,
+    next_number: u64,
+    /// Of the sample that has begun: its sequence number and the bytes that came.
+    begun: Option<(u64, usize)>,
+}
+
+pub(super) struct Far {
+    receiver: Receiver,
+    pub(super) epoch: u32,
+    /// The sender's epoch, as heard last.
+    pub(super) knows: u32,
+    pub(super) owed: Option<Ack>,
+    next_seq: u64,
+    /// By place.
+    streams: BTreeMap<u32, Known>,
+    /// Bytes that came of the message at hand, and all that it has.
+    control: Option<(usize, usize)>,
+    /// Messages that arrived.
+    pub(super) messages: Vec<Bytes>,
+}
+
+impl Far {
+    pub(super) fn new(epoch: u32) -> Self {
+        Self {
+            receiver: Receiver::new(),
+            epoch,
+            knows: 0,
+            owed: None,
+            next_seq: 0,
+            streams: BTreeMap::new(),
+            control: None,
+            messages: Vec::new(),
+        }
+    }
+
+    /// What it says back.
+    pub(super) fn heard(&self) -> Heard {
+        let (epoch, known, ack) = (self.epoch, self.knows, self.owed);
+        Heard { epoch, known, ack, owed: None, ack_now: false }
+    }
+
+    /// Takes a frame; what it brings is what the model says, and each sample is the one in `book`.
+    pub(super) fn hear(
+        &mut self,
+        now: Instant,
+        frame: &Bytes,
+        header: &FrameHeader,
+        segments: &[Segment],
+        book: &BTreeMap<u64, Sample>,
+    ) {
+        let expected = self.expect(header, segments);
+        let mut found = Vec::new();
+        let messages = &mut self.messages;
+        let heard = self.receiver.handle_frame(now, self.epoch, frame.clone(), |received| {
+            found.push(match received {
+                Received::Sample { publisher, form, sample } => {
+                    check_sample(&sample, &book[&sample.seq]);
+                    Found::Sample(publisher, form, sample.seq)
+                }
+                Received::Lost { publisher, samples, reason, .. } => {
+                    Found::Lost(publisher, samples, reason)
+                }
+                Received::Control(message) => {
+                    messages.push(message.clone());
+                    Found::Control(message.len())
+                }
+            });
+        });
+        assert_eq!(found, expected);
+        let heard = heard.expect("a frame of ours is understood");
+        assert_eq!((heard.epoch, heard.known), (header.epoch, header.known));
+        self.owed = heard.owed.or(self.owed);
+    }
+
+    fn expect(&mut self, header: &FrameHeader, segments: &[Segment]) -> Vec<Found> {
+        let mut found = Vec::new();
+        if header.epoch > self.knows {
+            for known in core::mem::take(&mut self.streams).into_values() {
+                let lost = known.begun.map(|_| DropReason::LinkDown);
+                found.extend(lost.map(|reason| Found::Lost(known.publisher, 1, reason)));
+            }
+            (self.knows, self.next_seq) = (header.epoch, 0);
+            (self.control, self.owed) = (None, None);
+        }
+        let Some(seq) = header.seq.filter(|_| header.known == self.epoch) else { return found };
+        if seq > self.next_seq {
+            self.control = None; // a frame is missing, and with it maybe a piece
+        }
+        self.next_seq = seq + 1;
+        segments.iter().for_each(|segment| self.expect_of(segment, &mut found));
+        found
+    }
+
+    fn expect_of(&mut self, segment: &Segment, found: &mut Vec<Found>) {
+        match segment {
+            Segment::Open { stream, publisher, form } => {
+                self.give_up(*stream, DropReason::LinkLoss, found);
+                self.open(*stream, *publisher, *form, found);
+            }
+            Segment::Close { stream } => {
+                if self.known(*stream).is_some() {
+                    self.give_up(*stream, DropReason::NoRoute, found);
+                    self.streams.remove(&(stream % 4_096));
+                }
+            }
+            Segment::Abort { stream, number } => {
+                if self.known(*stream).is_some_and(|known| known.next_number == number + 1) {
+                    self.give_up(*stream, DropReason::DeadlineMissed, found);
+                }
+            }
+            Segment::Data { stream, number, place: Place::First(head), last, payload } => {
+                self.give_up(*stream, DropReason::LinkLoss, found);
+                let Some(known) = self.known(*stream) else { return };
+                let missing = number - known.next_number;
+                if missing > 0 {
+                    found.push(Found::Lost(known.publisher, missing, DropReason::LinkLoss));
+                }
+                known.next_number = number + 1;
+                match last {
+                    true => found.push(Found::Sample(known.publisher, known.form, head.seq)),
+                    false => known.begun = Some((head.seq, payload.len())),
+                }
+            }
+            Segment::Data { stream, number, place: Place::At(offset), last, payload } => {
+                let Some(known) = self.known(*stream) else { return };
+                let Some((seq, came)) = known.begun.filter(|_| known.next_number == number + 1)
+                else {
+                    return;
+                };
+                if came != *offset {
+                    return self.give_up(*stream, DropReason::LinkLoss, found);
+                }
+                known.begun = (!last).then_some((seq, came + payload.len()));
+                found.extend(last.then_some(Found::Sample(known.publisher, known.form, seq)));
+            }
+            Segment::Control { total, last, payload } => {
+                self.expect_control(*total, *last, payload.len(), found);
+            }
+        }
+    }
+
+    fn expect_control(
+        &mut self,
+        total: Option<usize>,
+        last: bool,
+        len: usize,
+        found: &mut Vec<Found>,
+    ) {
+        if let Some(total) = total {
+            self.control = Some((0, total));
+        }
+        let Some((came, total)) = self.control else { return };
+        self.control = (!last).then_some((came + len, total));
+        found.extend((last && came + len == total).then_some(Found::Control(total)));
+    }
+
+    fn open(&mut self, id: u32, publisher: PublisherId, form: Form, found: &mut Vec<Found>) {
+        let place = id % 4_096;
+        if let Some(other) = self.streams.get(&place).map(|known| known.id) {
+            if other == id {
+                return;
+            }
+            self.give_up(other, DropReason::NoRoute, found);
+        }
+        let known = Known { id, publisher, form, next_number: 0, begun: None };
+        self.streams.insert(place, known);
+    }
+
+    fn known(&mut self, id: u32) -> Option<&mut Known> {
+        self.streams.get_mut(&(id % 4_096)).filter(|known| known.id == id)
+    }
+
+    fn give_up(&mut self, id: u32, reason: DropReason, found: &mut Vec<Found>) {
+        if let Some(known) = self.known(id)
+            && known.begun.take().is_some()
+        {
+            found.push(Found::Lost(known.publisher, 1, reason));
+        }
+    }
+}
+
+/// What arrived is what was sent, and no younger than it is.
+fn check_sample(got: &Sample, sent: &Sample) {
+    assert_eq!((got.seq, got.captured), (sent.seq, sent.captured));
+    assert_eq!((got.kind, &got.encoding), (sent.kind, &sent.encoding));
+    assert!(got.payload == sent.payload, "sample {}: another payload", sent.seq);
+    assert!(got.born <= sent.born + Duration::from_micros(1), "sample {} became younger", sent.seq);
+}

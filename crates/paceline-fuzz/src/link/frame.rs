@@ -1,0 +1,57 @@
+//! What may be in a frame, and when one may leave.
+
+use super::Setup;
+use paceline_proto::wire::segment::Segment;
+use paceline_sched::{Duration, Instant};
+
+/// What the layers below add to each frame.
+const OVERHEAD: u64 = 100;
+/// How far a link may catch up after a late wake-up.
+const CATCH_UP: Duration = Duration::from_millis(1);
+
+/// Holds frames to the capacity, and control to its share of it.
+#[derive(Debug)]
+pub(super) struct Gate {
+    setup: Setup,
+    /// Time on the wire of all frames so far.
+    busy: Duration,
+    /// The latest that a frame could have left, were there none before it: its instant less `busy`.
+    latest: u64,
+    control_free: Instant,
+}
+
+impl Gate {
+    pub(super) const fn new(setup: Setup) -> Self {
+        Self { setup, busy: Duration::ZERO, latest: 0, control_free: Instant::ZERO }
+    }
+
+    /// A frame of `len` bytes leaves at `now`, `control` of them control.
+    ///
+    /// Between any two frames lies at least the time on the wire of the first and of all between
+    /// them, but for what may be caught up.
+    pub(super) fn pass(&mut self, now: Instant, len: usize, control: usize) {
+        let len = len as u64;
+        assert!(len <= self.setup.frame_bytes(), "{len} bytes in a frame");
+        let alone = now.as_nanos().checked_sub(self.busy.as_nanos()).expect("sent before time was");
+        assert!(alone + CATCH_UP.as_nanos() >= self.latest, "{now}: above the capacity");
+        self.latest = self.latest.max(alone);
+        self.busy = self.busy.saturating_add(self.setup.wire_time(len + OVERHEAD));
+        if control > 0 && self.setup.capacity.is_some() {
+            assert!(now >= self.control_free, "{now}: control above its share");
+            // A twentieth of the capacity, and at least a frame in 20 ms.
+            let bytes = control as u64 + OVERHEAD;
+            let share = self.setup.wire_time(bytes).mul_div(20, 1);
+            let frames = Duration::from_millis(20).mul_div(bytes, self.setup.frame_bytes());
+            self.control_free = now + share.min(frames);
+        }
+    }
+}
+
+/// Where in a frame a segment belongs: closes and aborts, then control, then samples.
+pub(super) const fn part(segment: &Segment) -> u8 {
+    match segment {
+        Segment::Close { .. } | Segment::Abort { .. } => 0,
+        Segment::Control { .. } => 1,
+        Segment::Open { .. } | Segment::Data { .. } => 2,
+    }
+}

@@ -1,0 +1,216 @@
+//! One stream of the model.
+
+use super::Setup;
+use paceline_proto::link::StreamSpec;
+use paceline_proto::{DropReason, Sample};
+use paceline_sched::{Duration, Instant, Late};
+use std::collections::BTreeSet;
+
+/// The head of a stream, as its discipline was told of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) arrived: Instant,
+    /// Its place among all heads of the link.
+    pub(super) serial: u64,
+    /// Before then it is ahead of its period.
+    pub(super) release: Instant,
+    pub(super) deadline: Instant,
+    /// It has had its verdict.
+    pub(super) judged: bool,
+}
+
+/// What became of the samples of a stream.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Counts {
+    pub(super) offered: u64,
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) late: u64,
+    pub(super) drops: Vec<DropReason>,
+}
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) spec: StreamSpec,
+    /// Its number on the wire.
+    pub(super) id: u32,
+    pub(super) up: bool,
+    pub(super) announced: bool,
+    pub(super) queue: Vec<Sample>,
+    pub(super) head: Option<Head>,
+    /// Bytes of the head that were sent; `None` before its first piece.
+    pub(super) begun: Option<usize>,
+    /// The number of the next sample whose sending begins, or of the one that has begun.
+    pub(super) number: u64,
+    next_release: Instant,
+    /// Missed or not, since its contract began.
+    verdicts: Vec<bool>,
+    violations_before: u64,
+    /// Who was served in round robin since this head began to wait for its turn.
+    pub(super) passed: BTreeSet<u32>,
+    pub(super) counts: Counts,
+}
+
+impl Line {
+    pub(super) fn new(spec: StreamSpec, id: u32, up: bool) -> Self {
+        Self {
+            spec,
+            id,
+            up,
+            announced: false,
+            queue: Vec::new(),
+            head: None,
+            begun: None,
+            number: 0,
+            next_release: Instant::ZERO,
+            verdicts: Vec::new(),
+            violations_before: 0,
+            passed: BTreeSet::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// At most this many wait: what fits between a period's begin and its deadline, and two more.
+    fn limit(&self) -> usize {
+        self.spec.contract.map_or(256, |contract| {
+            let periods = contract.deadline.as_nanos() / contract.period.as_nanos();
+            usize::try_from(periods).unwrap().clamp(2, 62) + 2
+        })
+    }
+
+    fn newest_only(&self) -> bool {
+        self.spec.contract.is_none() && self.spec.kind.is_replaced()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        let bytes: usize = self.queue.iter().map(|sample| sample.payload.len()).sum();
+        !self.up || self.newest_only() || self.queue.len() < self.limit() && bytes < 4 << 20
+    }
+
+    /// False if the sample was dropped.
+    pub(super) fn offer(&mut self, now: Instant, sample: Sample, serial: &mut u64) -> bool {
+        self.counts.offered += 1;
+        if !self.up {
+            self.counts.drops.push(DropReason::LinkDown);
+            return false;
+        }
+        if self.newest_only() {
+            let stays = usize::from(self.begun.is_some());
+            let gone = self.queue.split_off(stays.min(self.queue.len()));
+            self.counts.drops.extend(gone.iter().map(|_| DropReason::Superseded));
+        } else if !self.has_room() {
+            self.counts.drops.push(DropReason::QueueFull);
+            return false;
+        }
+        self.queue.push(sample);
+        if self.queue.len() == 1 {
+            self.announce(now, serial);
+        }
+        true
+    }
+
+    /// The first that waits becomes the head.
+    pub(super) fn announce(&mut self, now: Instant, serial: &mut u64) {
+        self.passed.clear();
+        self.head = None;
+        let Some(first) = self.queue.first() else { return };
+        *serial += 1;
+        let arrived = (first.born + self.spec.upstream).min(now);
+        let (mut release, mut deadline) = (arrived, Instant::FAR);
+        if let Some(contract) = self.spec.contract {
+            // As early as it came, if the contract, with its jitter, allows that.
+            release = arrived.max(self.next_release - contract.jitter);
+            self.next_release = self.next_release.max(arrived) + contract.period;
+            deadline = release + contract.deadline;
+        }
+        self.head = Some(Head { arrived, serial: *serial, release, deadline, judged: false });
+    }
+
+    /// A contract begins: a new window, no memory of periods.
+    pub(super) fn update(&mut self, now: Instant, spec: StreamSpec, serial: &mut u64) {
+        self.forget_contract();
+        self.spec = spec;
+        if self.up {
+            self.announce(now, serial);
+        }
+    }
+
+    fn forget_contract(&mut self) {
+        self.violations_before = self.violations();
+        self.verdicts.clear();
+        self.next_release = Instant::ZERO;
+    }
+
+    pub(super) fn take_down(&mut self) {
+        self.forget_contract();
+        let gone = self.queue.drain(..).map(|_| DropReason::LinkDown);
+        self.counts.drops.extend(gone);
+        (self.up, self.announced, self.number) = (false, false, 0);
+        (self.head, self.begun) = (None, None);
+    }
+
+    /// The head leaves the queue, sent or not; its number if its sending had begun.
+    pub(super) fn pop(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
+        self.queue.remove(0);
+        let number = self.begun.take().map(|_| self.number);
+        self.number += u64::from(number.is_some());
+        self.announce(now, serial);
+        number
+    }
+
+    /// The latest instant at which service of the head may begin and still end in time.
+    pub(super) fn latest_start(&self, setup: &Setup) -> Option<Instant> {
+        let (head, first) = (self.head?, self.queue.first()?);
+        self.spec.contract?;
+        let left = first.payload.len() - self.begun.unwrap_or(0);
+        Some(head.deadline - service(setup, left as u64))
+    }
+
+    /// The head cannot end in time; true if that is worth nothing and it has to go.
+    pub(super) fn miss(&mut self, now: Instant, setup: &Setup) -> bool {
+        let (Some(head), Some(contract)) = (&mut self.head, self.spec.contract) else {
+            return false;
+        };
+        if !core::mem::replace(&mut head.judged, true) {
+            self.verdicts.push(true);
+        }
+        if contract.late == Late::Drop {
+            return true;
+        }
+        // It will be late: its deadline moves on until it can be met.
+        let left = self.queue.first().map_or(0, |first| first.payload.len());
+        let finish = now + service(setup, (left - self.begun.unwrap_or(0)) as u64);
+        while head.deadline < finish {
+            head.deadline += contract.period;
+        }
+        false
+    }
+
+    /// The head is served to its end at `now`.
+    pub(super) fn serve(&mut self, now: Instant) {
+        self.counts.sent += 1;
+        let (Some(head), Some(_)) = (self.head, self.spec.contract) else { return };
+        let late = now > head.deadline;
+        if !head.judged {
+            self.verdicts.push(late);
+        }
+        self.counts.late += u64::from(late || head.judged);
+    }
+
+    /// Windows of y verdicts each with more than x misses.
+    pub(super) fn violations(&self) -> u64 {
+        let loss = self.spec.contract.map(|contract| (contract.loss.x(), contract.loss.y()));
+        let Some((x, y)) = loss.filter(|(_, y)| *y > 0) else { return self.violations_before };
+        let windows = self.verdicts.chunks(usize::try_from(y).unwrap());
+        let broken = windows.filter(|window| {
+            window.iter().filter(|missed| **missed).count() > usize::try_from(x).unwrap()
+        });
+        self.violations_before + broken.count() as u64
+    }
+}
+
+/// How long the link needs for so many bytes of payload, in frames with 160 bytes of headers each.
+fn service(setup: &Setup, bytes: u64) -> Duration {
+    let frames = bytes.div_ceil(setup.frame_bytes() - 60).max(1);
+    setup.wire_time(bytes + frames * 160)
+}

@@ -1,0 +1,104 @@
+//! Pictures, files of pictures, and the words that describe them.
+
+use paceline_media::audio::AudioFormat;
+use paceline_media::{
+    Format, MediaError, Picture, PixelFormat, Scaler, Size, Y4mReader, Y4mWriter, jpeg as codec,
+    mjpeg as file,
+};
+
+/// Larger pictures are not decoded here: they take time and show nothing new.
+const PIXELS_MAX: u64 = 1 << 20;
+
+/// One JPEG picture: its size, its pixels, smaller pictures of it.
+pub fn jpeg(data: &[u8]) {
+    let Ok(size) = codec::dimensions(data) else {
+        assert!(codec::decode(data, PixelFormat::I420).is_err());
+        return;
+    };
+    if size.pixels() > PIXELS_MAX {
+        return;
+    }
+    let planes = codec::decode(data, PixelFormat::I420);
+    for decoded in [&planes, &codec::decode(data, PixelFormat::Rgb8)].into_iter().flatten() {
+        assert_eq!(decoded.size(), size);
+        let len = decoded.format().payload_len(size);
+        assert_eq!(u64::try_from(decoded.bytes().len()), Ok(len));
+    }
+    let mut scaler = Scaler::new();
+    let wider = Size { width: size.width + 1, ..size };
+    let refused = scaler.scale(&Format::Jpeg, data, wider);
+    assert!(refused.is_err(), "nothing is made larger");
+    for divisor in [2, 7, 16_384] {
+        let to =
+            Size { width: (size.width / divisor).max(1), height: (size.height / divisor).max(1) };
+        if to == size {
+            continue;
+        }
+        let scaled = scaler.scale(&Format::Jpeg, data, to);
+        assert_eq!(scaled.is_ok(), planes.is_ok(), "{size} to {to}: {:?}", scaled.err());
+        if let Ok(scaled) = scaled {
+            assert_eq!(codec::dimensions(&scaled), Ok(to));
+        }
+    }
+}
+
+/// A file of JPEG pictures: its pieces follow each other and are whole.
+pub fn mjpeg(data: &[u8]) {
+    let mut split = file::split(data);
+    let mut end = 0;
+    while let Some(item) = split.next() {
+        let Ok(picture) = item else {
+            assert!(split.next().is_none(), "an error is the last");
+            return;
+        };
+        assert!(picture.starts_with(&[0xff, 0xd8]) && picture.ends_with(&[0xff, 0xd9]));
+        let begin = split.offset() - picture.len();
+        assert!(begin >= end && data[end..begin].iter().all(|&byte| byte == 0));
+        assert_eq!(&data[begin..split.offset()], picture);
+        end = split.offset();
+        let _ = codec::dimensions(picture);
+    }
+    assert!(data[end..].iter().all(|&byte| byte == 0), "nothing is left over");
+}
+
+/// An uncompressed video file: what is read of it, written and read again, is the same.
+pub fn y4m(data: &[u8]) {
+    let Ok(reader) = Y4mReader::new(data) else { return };
+    let writer = Y4mWriter::new(reader.size(), reader.rate()).unwrap();
+    let mut out = Vec::new();
+    writer.append_header(&mut out);
+    let mut pictures: Vec<Picture<'_>> = Vec::new();
+    for item in reader.clone() {
+        match item {
+            Ok(picture) => {
+                writer.append_frame(&picture, &mut out).unwrap();
+                pictures.push(picture);
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+    let again = Y4mReader::new(&out).unwrap();
+    assert_eq!((again.size(), again.rate()), (reader.size(), reader.rate()));
+    let again: Result<Vec<_>, MediaError> = again.collect();
+    assert_eq!(again.as_deref(), Ok(&pictures[..]));
+}
+
+/// The words for a payload's format, and a size: what was understood is said again the same way.
+pub fn encoding(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match text.parse::<Format>() {
+        Ok(format) => {
+            assert_eq!(format.to_string().parse(), Ok(format));
+            let _ = format.picture_size(data);
+        }
+        Err(error) => assert!(error.to_string().len() < 1_000, "an error is one line"),
+    }
+    match text.parse::<AudioFormat>() {
+        Ok(format) => assert_eq!(format.to_string().parse(), Ok(format)),
+        Err(error) => assert!(error.to_string().len() < 1_000, "an error is one line"),
+    }
+    match text.parse::<Size>() {
+        Ok(size) => assert_eq!((size.check(), size.to_string().parse()), (Ok(()), Ok(size))),
+        Err(error) => assert!(error.to_string().len() < 1_000, "an error is one line"),
+    }
+}

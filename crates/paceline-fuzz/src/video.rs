@@ -1,0 +1,42 @@
+//! H.264 streams: access units, their classes, their parameter sets. No picture is decoded: the
+//! decoder is not ours, and the media crate's own tests give it damaged units.
+
+use paceline_media::h264::{ParameterSets, classify, info, split};
+
+/// A byte stream: joined, its units are the stream, each is what it is in the stream, and parameter
+/// sets that are put before one change nothing about it.
+pub fn h264(data: &[u8]) {
+    check_info(data);
+    let _ = classify(data);
+    let mut sets = ParameterSets::new();
+    let mut end = None;
+    let mut units = split(data);
+    while let Some(item) = units.next() {
+        let Ok(unit) = item else {
+            assert!(units.next().is_none(), "an error is the last");
+            return;
+        };
+        let begin = unit.bytes.as_ptr().addr() - data.as_ptr().addr();
+        assert!(end.is_none_or(|end| end == begin), "nothing lies between two units");
+        end = Some(begin + unit.bytes.len());
+        assert!(!unit.bytes.is_empty());
+        assert_eq!(classify(unit.bytes), Ok(unit.class));
+        check_info(unit.bytes);
+        let complete = sets.complete(unit.bytes);
+        assert!(complete.len() >= unit.bytes.len(), "nothing is taken away");
+        assert_eq!(classify(&complete), Ok(unit.class));
+        assert_eq!(sets.clone().complete(&complete), complete, "what is complete stays as it is");
+    }
+    assert!(end.is_none_or(|end| end == data.len()), "nothing is left over");
+}
+
+fn check_info(bytes: &[u8]) {
+    match info(bytes) {
+        Ok(Some(info)) => {
+            assert_eq!(info.size.check(), Ok(()));
+            assert!(info.hz.is_none_or(|hz| hz.is_finite() && hz > 0.0), "{info:?}");
+        }
+        Ok(None) => {}
+        Err(error) => assert!(error.to_string().len() < 1_000, "an error is one line"),
+    }
+}

@@ -1,0 +1,39 @@
+//! The parts against their reference models on random histories. A history that fails is shrunk to a
+//! short one and printed; the same histories run every time.
+#![cfg(test)]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::cell::Cell;
+use std::io::Write as _;
+use std::time::Instant;
+
+/// Runs `cases` histories of up to `bytes_max` bytes and says so.
+fn histories(part: &str, cases: u32, bytes_max: usize, body: fn(&[u8])) {
+    let (began, count) = (Instant::now(), Cell::new(0u64));
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let chance = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let result =
+        TestRunner::new_with_rng(config, chance).run(&vec(any::<u8>(), 0..bytes_max), |bytes| {
+            count.set(count.get() + 1);
+            body(&bytes);
+            Ok(())
+        });
+    if let Err(error) = result {
+        panic!("{part}: {error}");
+    }
+    assert_eq!(count.get(), u64::from(cases));
+    let line = format!("models: {part}: {} histories, {:.1?}", count.get(), began.elapsed());
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[test]
+fn ingress_does_what_its_model_does() {
+    histories("ingress", 50_000, 200, paceline_fuzz::ingress);
+}
+
+#[test]
+fn link_and_receiver_do_what_their_models_do() {
+    histories("link", 50_000, 300, paceline_fuzz::link);
+}

@@ -1,0 +1,20 @@
+//! Sound: its formats, WAV files, G.711, and scaling of rate and channels.
+//!
+//! A block of sound is a whole number of frames; a frame has one sample per channel, one after
+//! the other. [`read_wav`] and [`wav_header`] know the files, [`AudioScaler`] changes the rate
+//! and the channels of a stream of blocks, [`g711`] holds the two codings of telephony.
+
+mod format;
+pub mod g711;
+mod mix;
+mod resample;
+mod samples;
+mod scale;
+mod wav;
+
+pub use format::{AudioFormat, CHANNELS_MAX, Coding, RATE_MAX, RATE_MIN};
+pub use scale::{AudioScaler, BLOCK_MAX};
+pub use wav::{Wav, read_wav, wav_header};
+
+#[cfg(test)]
+mod tests;

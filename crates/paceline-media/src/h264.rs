@@ -1,0 +1,125 @@
+//! H.264 video (ITU-T H.264, Annex B byte streams): access units, their classes, and a
+//! transcoder.
+//!
+//! An access unit is one coded picture with everything that belongs to it: delimiter,
+//! parameter sets, SEI, all its slices. [`split`] cuts a stream into units, [`classify`] says
+//! what depends on a unit, [`info`] reads size and rate from the parameter sets,
+//! [`ParameterSets`] makes I units decodable on their own. None of them decodes a picture.
+//!
+//! `Transcoder` (feature `h264`, see [`HAS_TRANSCODER`]) decodes units, scales the wanted
+//! pictures and codes them again.
+//!
+//! Bounds: a unit has at most [`UNIT_BYTES_MAX`] bytes and [`UNIT_NALS_MAX`] NAL units.
+
+mod bits;
+mod nal;
+mod params;
+mod scan;
+mod sets;
+mod slice;
+mod split;
+
+#[cfg(feature = "h264")]
+mod coder;
+#[cfg(feature = "h264")]
+mod source;
+#[cfg(feature = "h264")]
+mod transcoder;
+
+use crate::error::MediaError;
+use crate::size::Size;
+use nal::{Kind, Nals};
+use params::Sps;
+
+pub use sets::ParameterSets;
+pub use split::{Split, split};
+#[cfg(feature = "h264")]
+pub use transcoder::{Event, Transcoder};
+
+/// Whether `Transcoder` exists in this build (feature `h264`).
+///
+/// Without it H.264 is still split, classified, thinned and passed on in full size.
+pub const HAS_TRANSCODER: bool = cfg!(feature = "h264");
+
+/// Largest access unit, in bytes: 64 MiB.
+pub const UNIT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Most NAL units in one access unit.
+pub const UNIT_NALS_MAX: usize = 8192;
+
+/// What depends on an access unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// An IDR picture: it needs nothing before it, and nothing after it needs anything before
+    /// it. Other I pictures are [`Class::P`]: later ones may refer to what was before them.
+    I,
+    /// A reference picture: later pictures may need it.
+    P,
+    /// `nal_ref_idc` is 0: no other picture needs it, whatever its slice type.
+    B,
+}
+
+impl Class {
+    /// Of a slice: whether it is IDR, and whether `nal_ref_idc` is not 0.
+    fn of(idr: bool, reference: bool) -> Self {
+        match (idr, reference) {
+            (true, _) => Self::I,
+            (false, true) => Self::P,
+            (false, false) => Self::B,
+        }
+    }
+}
+
+/// One access unit of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessUnit<'a> {
+    /// Its NAL units in Annex B, from its first start code to the next unit's.
+    pub bytes: &'a [u8],
+    /// What depends on it.
+    pub class: Class,
+}
+
+/// What the parameter sets say about a stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamInfo {
+    /// Size of the pictures as shown, after cropping.
+    pub size: Size,
+    /// Pictures per second, from the timing in the VUI; `None` if it has none. A promise of
+    /// the encoder, not a measurement.
+    pub hz: Option<f64>,
+}
+
+/// Size and rate from the first sequence parameter set (SPS) in `bytes`; `None` if there is
+/// none.
+///
+/// # Errors
+/// [`MediaError::H264Stream`] for an SPS that cannot be read, [`MediaError::Side`] or
+/// [`MediaError::Pixels`] for one with a size out of range.
+pub fn info(bytes: &[u8]) -> Result<Option<StreamInfo>, MediaError> {
+    match Nals::new(bytes).find(|nal| nal.kind() == Kind::Sps) {
+        Some(nal) => Sps::read(&nal).map(|sps| Some(sps.info())),
+        None => Ok(None),
+    }
+}
+
+/// What depends on an access unit, from its NAL headers only.
+///
+/// # Errors
+/// [`MediaError::H264Stream`] if `access_unit` has no slice or is above a bound.
+pub fn classify(access_unit: &[u8]) -> Result<Class, MediaError> {
+    scan::check_bytes(0, access_unit.len())?;
+    let mut class = None;
+    for (count, nal) in Nals::new(access_unit).enumerate() {
+        scan::check_nals(0, count)?;
+        if let Kind::Slice { idr } = nal.kind() {
+            class = Some(Class::of(idr, nal.reference()));
+        }
+        if matches!(class, Some(Class::I | Class::P)) {
+            break;
+        }
+    }
+    class.ok_or_else(|| scan::no_slice(access_unit, 0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! From decoded pictures to units of the asked size.
+
+use openh264::encoder::{
+    BitRate, Complexity, Encoder, EncoderConfig, FrameRate, Profile, QpRange, RateControlMode,
+};
+use openh264::formats::YUVSource;
+use openh264::{OpenH264API, Timestamp};
+
+use super::{Class, classify};
+use crate::error::MediaError;
+use crate::picture::{PixelFormat, split_planes};
+use crate::scale::Scaler;
+use crate::size::Size;
+
+/// Bits per pixel that the rate control aims at.
+const BITS_PER_PIXEL: f64 = 0.1;
+
+/// Seconds of coded pictures after which an I picture comes at the latest.
+const KEY_SECONDS: f64 = 2.0;
+
+/// Rates that openh264's rate control knows; others are coded as the nearest of them.
+const ENCODER_HZ: (f64, f64) = (1.0, 60.0);
+
+/// Highest rate that may be asked for.
+const HZ_MAX: u32 = 1000;
+
+/// Shorter sides than this are not coded.
+const SIDE_MIN: u32 = 16;
+
+/// Longer and shorter side of the largest picture that openh264 codes.
+const SIDES_MAX: (u32, u32) = (3840, 2160);
+
+/// Scales and codes pictures, each to one unit.
+pub(super) struct Coder {
+    hz: f64,
+    scaler: Scaler,
+    scaled: Vec<u8>,
+    encoder: Option<(Size, Encoder)>,
+    /// Pictures from one I picture to the next at most.
+    key_every: u64,
+    /// Pictures coded since the last I picture, that one included.
+    since_key: u64,
+    key: bool,
+    coded: u64,
+}
+
+impl Coder {
+    pub(super) fn new(hz: f64) -> Result<Self, MediaError> {
+        if !hz.is_finite() || hz <= 0.0 || hz > f64::from(HZ_MAX) {
+            return Err(MediaError::H264Rate { hz: hz.to_string(), max: HZ_MAX });
+        }
+        Ok(Self {
+            hz,
+            scaler: Scaler::new(),
+            scaled: Vec::new(),
+            encoder: None,
+            key_every: whole((KEY_SECONDS * hz).floor()).max(1),
+            since_key: 0,
+            key: true,
+            coded: 0,
+        })
+    }
+
+    /// The next picture will be an I picture.
+    pub(super) fn request_key(&mut self) {
+        self.key = true;
+    }
+
+    /// One unit of size `to` (the picture's if `None`) that shows `picture`.
+    pub(super) fn code(
+        &mut self,
+        picture: &impl YUVSource,
+        to: Option<Size>,
+    ) -> Result<(Class, Vec<u8>), MediaError> {
+        let from = size_of(picture)?;
+        let to = to.unwrap_or(from);
+        check_target(to)?;
+        if !to.fits(from) {
+            return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
+        }
+        if to == from {
+            return self.encode(picture, to);
+        }
+        let mut scaled = std::mem::take(&mut self.scaled);
+        let coded = self
+            .scale(picture, from, &mut scaled, to)
+            .and_then(|planes| self.encode(&Planes { planes, size: to }, to));
+        self.scaled = scaled;
+        coded
+    }
+
+    fn scale<'a>(
+        &mut self,
+        picture: &impl YUVSource,
+        from: Size,
+        scaled: &'a mut Vec<u8>,
+        to: Size,
+    ) -> Result<[&'a [u8]; 3], MediaError> {
+        let len = PixelFormat::I420.payload_len(to);
+        scaled.resize(usize::try_from(len).map_err(|_| MediaError::Pixels { size: to })?, 0);
+        let strides = picture.strides();
+        let planes = split_planes(to, scaled).ok_or(MediaError::Pixels { size: to })?;
+        let [luma, cb, cr] = planes;
+        let (small, half) = (to.chroma(), from.chroma());
+        self.scaler.resize_rows((picture.y(), strides.0, from), (&mut *luma, to))?;
+        self.scaler.resize_rows((picture.u(), strides.1, half), (&mut *cb, small))?;
+        self.scaler.resize_rows((picture.v(), strides.2, half), (&mut *cr, small))?;
+        Ok([luma, cb, cr])
+    }
+
+    fn encode(
+        &mut self,
+        picture: &impl YUVSource,
+        size: Size,
+    ) -> Result<(Class, Vec<u8>), MediaError> {
+        let refuse = |error: &dyn std::error::Error| MediaError::H264Encode {
+            size,
+            reason: error.to_string(),
+            mend: "choose another size",
+        };
+        let mut encoder = match self.encoder.take() {
+            Some((made_for, encoder)) if made_for == size => encoder,
+            Some(_) | None => {
+                self.key = true;
+                Encoder::with_api_config(OpenH264API::from_source(), config(size, self.hz))
+                    .map_err(|error| refuse(&error))?
+            }
+        };
+        if self.key || self.since_key >= self.key_every {
+            encoder.force_intra_frame();
+        }
+        let millis = self.coded.saturating_mul(1000) / whole(encoder_hz(self.hz)).max(1);
+        let stream = encoder.encode_at(picture, Timestamp::from_millis(millis));
+        let bytes = stream.map_err(|error| refuse(&error))?.to_vec();
+        let class = classify(&bytes)?;
+        self.since_key = if class == Class::I { 1 } else { self.since_key + 1 };
+        self.key &= class != Class::I;
+        self.coded += 1;
+        self.encoder = Some((size, encoder));
+        Ok((class, bytes))
+    }
+}
+
+/// Checks that pictures of `size` can be coded.
+pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
+    size.check()?;
+    let sides = (size.width.max(size.height), size.width.min(size.height));
+    let reason = if !size.width.is_multiple_of(2) || !size.height.is_multiple_of(2) {
+        "a side is odd, and chroma has half the pixels".to_owned()
+    } else if sides.1 < SIDE_MIN || sides.0 > SIDES_MAX.0 || sides.1 > SIDES_MAX.1 {
+        let (long, short) = SIDES_MAX;
+        format!("allowed are {SIDE_MIN}x{SIDE_MIN} to {long}x{short} or {short}x{long}")
+    } else {
+        return Ok(());
+    };
+    let mend = "choose even sides in that range, such as 320x180";
+    Err(MediaError::H264Encode { size, reason, mend })
+}
+
+fn encoder_hz(hz: f64) -> f64 {
+    hz.clamp(ENCODER_HZ.0, ENCODER_HZ.1)
+}
+
+/// Baseline, one slice and one reference, no B pictures, no skipped pictures, one thread.
+fn config(size: Size, hz: f64) -> EncoderConfig {
+    let hz = encoder_hz(hz);
+    let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);
+    let bits = whole(f64::from(pixels) * hz * BITS_PER_PIXEL);
+    EncoderConfig::new()
+        .profile(Profile::Baseline)
+        .max_frame_rate(FrameRate::from_hz(narrow(hz)))
+        .rate_control_mode(RateControlMode::Bitrate)
+        .bitrate(BitRate::from_bps(u32::try_from(bits).unwrap_or(u32::MAX)))
+        .qp(QpRange::new(12, 40))
+        .complexity(Complexity::Low)
+        .skip_frames(false)
+        .scene_change_detect(false)
+        .background_detection(false)
+        .num_threads(1)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "at most 60, and a rate need not be exact")]
+fn narrow(hz: f64) -> f32 {
+    hz as f32
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "callers pass whole positive numbers")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+fn size_of(picture: &impl YUVSource) -> Result<Size, MediaError> {
+    let (width, height) = picture.dimensions();
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    Size::new(side(width), side(height))
+}
+
+/// Scaled planes without padding.
+struct Planes<'a> {
+    planes: [&'a [u8]; 3],
+    size: Size,
+}
+
+impl YUVSource for Planes<'_> {
+    fn dimensions(&self) -> (usize, usize) {
+        self.size.usizes()
+    }
+
+    fn strides(&self) -> (usize, usize, usize) {
+        let ((luma, _), (chroma, _)) = (self.size.usizes(), self.size.chroma().usizes());
+        (luma, chroma, chroma)
+    }
+
+    fn y(&self) -> &[u8] {
+        let [luma, _, _] = self.planes;
+        luma
+    }
+
+    fn u(&self) -> &[u8] {
+        let [_, cb, _] = self.planes;
+        cb
+    }
+
+    fn v(&self) -> &[u8] {
+        let [_, _, cr] = self.planes;
+        cr
+    }
+}

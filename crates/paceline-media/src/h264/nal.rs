@@ -1,0 +1,122 @@
+//! NAL units in an Annex B byte stream.
+
+/// What a NAL unit is to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A slice, or partition A of one: types 1, 2 and 5.
+    Slice { idr: bool },
+    /// SPS, type 7.
+    Sps,
+    /// PPS, type 8.
+    Pps,
+    /// Access unit delimiter, type 9.
+    Delimiter,
+    /// Other types that begin a unit when they stand behind a picture: SEI (6) and 15 to 18.
+    Leading,
+    /// A prefix (14): stands before each slice of a unit.
+    Prefix,
+    /// Everything else, and what is damaged: belongs to the unit at hand.
+    Other,
+}
+
+/// One NAL unit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Nal<'a> {
+    /// Offset of its start code, with one zero byte before it if there is one.
+    pub(super) begin: usize,
+    /// Offset of the next NAL unit's `begin`, or the end of the stream.
+    pub(super) end: usize,
+    /// Header and payload, without the zeros behind them.
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Nal<'a> {
+    fn header(&self) -> u8 {
+        self.bytes.first().copied().unwrap_or_default()
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        let header = self.header();
+        if header & 0x80 != 0 {
+            return Kind::Other;
+        }
+        match header & 0x1f {
+            1 | 2 => Kind::Slice { idr: false },
+            5 => Kind::Slice { idr: true },
+            7 => Kind::Sps,
+            8 => Kind::Pps,
+            9 => Kind::Delimiter,
+            6 | 15..=18 => Kind::Leading,
+            14 => Kind::Prefix,
+            _ => Kind::Other,
+        }
+    }
+
+    /// `nal_ref_idc` is not 0.
+    pub(super) fn reference(&self) -> bool {
+        self.header() & 0x60 != 0
+    }
+
+    /// What follows the one-byte header.
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.bytes.get(1..).unwrap_or_default()
+    }
+}
+
+/// The NAL units of a byte stream, from its first start code on.
+#[derive(Debug, Clone)]
+pub(super) struct Nals<'a> {
+    bytes: &'a [u8],
+    /// Offset from which the next start code is searched for.
+    at: usize,
+    /// End of the NAL unit before: zeros up to there are not ours.
+    floor: usize,
+}
+
+impl<'a> Nals<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self::starting(bytes, 0)
+    }
+
+    /// From offset `at`, where a start code is.
+    pub(super) fn starting(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at, floor: at }
+    }
+
+    /// Offsets of the next start code and of the zero byte before it, if there is one.
+    fn start_code(&self, from: usize, floor: usize) -> Option<(usize, usize)> {
+        let code = find_start_code(self.bytes, from)?;
+        let zero = code.checked_sub(1).filter(|&at| at >= floor);
+        let begin = zero.filter(|&at| self.bytes.get(at) == Some(&0)).unwrap_or(code);
+        Some((begin, code))
+    }
+}
+
+impl<'a> Iterator for Nals<'a> {
+    type Item = Nal<'a>;
+
+    fn next(&mut self) -> Option<Nal<'a>> {
+        let (begin, code) = self.start_code(self.at, self.floor)?;
+        let header = code + 3;
+        let next = self.start_code(header, header);
+        let end = next.map_or(self.bytes.len(), |(begin, _)| begin);
+        (self.at, self.floor) = (end, end);
+        let bytes = self.bytes.get(header..end).unwrap_or_default();
+        let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        Some(Nal { begin, end, bytes: bytes.get(..len).unwrap_or_default() })
+    }
+}
+
+/// Offset of the first 00 00 01 at or behind `from`.
+fn find_start_code(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        // The last of three bytes says how far the next start code is at least.
+        match *bytes.get(at..at.checked_add(3)?)? {
+            [0, 0, 1] => return Some(at),
+            [_, 0, 0] => at += 1,
+            [_, _, 0] => at += 2,
+            _ => at += 3,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Parameter sets kept for those who join later.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::bits::Bits;
+use super::nal::{Kind, Nal, Nals};
+use super::params::Params;
+use super::slice::Slice;
+
+/// Parameter sets longer than this are not kept. Only a PPS that gives each macroblock its
+/// slice group is longer than some hundred bytes.
+const SET_BYTES_MAX: usize = 64 * 1024;
+
+/// All PPS kept have at most this many bytes together.
+const ALL_BYTES_MAX: usize = 1024 * 1024;
+
+/// The latest parameter sets (SPS and PPS) of a stream.
+///
+/// Encoders may send them once, at the start of the stream. Put before each I unit, they let a
+/// decoder begin there.
+///
+/// Keeps at most 32 SPS and 256 PPS of at most 64 KiB each, together at most 1 MiB.
+#[derive(Debug, Clone, Default)]
+pub struct ParameterSets {
+    sps: BTreeMap<u32, Kept>,
+    pps: BTreeMap<u32, Kept>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    /// Id of the SPS that this is or refers to.
+    sps: u32,
+    /// Start code and NAL unit.
+    bytes: Vec<u8>,
+}
+
+impl ParameterSets {
+    /// With no parameter set yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Remembers the parameter sets in `unit`, and returns it: an I unit whose slices name a
+    /// PPS or SPS that it lacks with that SPS and all PPS of it put before, any other as it is.
+    /// Pass every unit, in decoding order.
+    pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
+        let mut own = Own::default();
+        // Parameter sets stand before the slices.
+        for (count, nal) in Nals::new(unit).enumerate() {
+            if count == 0 {
+                own.front = nal.begin;
+            }
+            own.look(&nal);
+            self.remember(&nal);
+            if matches!(nal.kind(), Kind::Slice { .. }) {
+                break;
+            }
+        }
+        let Some(pps) = own.named else { return Cow::Borrowed(unit) };
+        let Some(&Kept { sps, .. }) = self.pps.get(&pps) else { return Cow::Borrowed(unit) };
+        if own.sps.contains(&sps) && own.pps.contains(&pps) {
+            return Cow::Borrowed(unit);
+        }
+        let lacking = |kept: &BTreeMap<u32, Kept>, own: &[u32]| -> Vec<u8> {
+            let of_sps = kept.iter().filter(|(id, kept)| kept.sps == sps && !own.contains(id));
+            of_sps.flat_map(|(_, kept)| &kept.bytes).copied().collect()
+        };
+        let (sets, pps) = (lacking(&self.sps, &own.sps), lacking(&self.pps, &own.pps));
+        // A PPS is read with its SPS, so none goes before the unit's own SPS.
+        let (head, rest) = unit.split_at_checked(own.front).unwrap_or((&[], unit));
+        let middle = own.behind_sps.saturating_sub(head.len());
+        let (middle, tail) = rest.split_at_checked(middle).unwrap_or((&[], rest));
+        Cow::Owned([head, &sets, middle, &pps, tail].concat())
+    }
+
+    /// The SPS of this id: its NAL unit behind a start code.
+    #[cfg(feature = "h264")]
+    pub(super) fn sps(&self, id: u32) -> Option<&[u8]> {
+        self.sps.get(&id).map(|kept| kept.bytes.as_slice())
+    }
+
+    fn remember(&mut self, nal: &Nal<'_>) {
+        let Some(Set { kind, id, sps }) = Set::read(nal) else { return };
+        if nal.bytes.len() > SET_BYTES_MAX {
+            return;
+        }
+        let others = |kept: &BTreeMap<u32, Kept>| -> usize {
+            kept.values().map(|kept| kept.bytes.len()).sum()
+        };
+        if others(&self.sps) + others(&self.pps) + nal.bytes.len() > ALL_BYTES_MAX {
+            // No encoder does this. Starting over keeps the bound and the latest set.
+            self.sps.clear();
+            self.pps.clear();
+        }
+        let kept = if kind == Kind::Sps { &mut self.sps } else { &mut self.pps };
+        kept.insert(id, Kept { sps, bytes: [&[0, 0, 0, 1], nal.bytes].concat() });
+    }
+}
+
+/// What a unit brings itself.
+#[derive(Default)]
+struct Own {
+    sps: Vec<u32>,
+    pps: Vec<u32>,
+    /// The PPS that its slices name, if it is an I unit.
+    named: Option<u32>,
+    /// Where the unit begins, or ends its delimiter, which must stay first.
+    front: usize,
+    behind_sps: usize,
+}
+
+impl Own {
+    fn look(&mut self, nal: &Nal<'_>) {
+        match (nal.kind(), Set::read(nal)) {
+            (Kind::Delimiter, _) if self.behind_sps == 0 => self.front = nal.end,
+            (Kind::Slice { idr: true }, _) => {
+                self.named = Slice::read(nal, &Params::default()).map(|slice| slice.pps);
+            }
+            (_, Some(Set { kind: Kind::Sps, id, .. })) => {
+                self.sps.push(id);
+                self.behind_sps = nal.end;
+            }
+            (_, Some(Set { id, .. })) => self.pps.push(id),
+            _ => {}
+        }
+    }
+}
+
+/// What is known of a parameter set without reading all of it.
+struct Set {
+    kind: Kind,
+    id: u32,
+    /// Id of the SPS that it is or refers to.
+    sps: u32,
+}
+
+impl Set {
+    fn read(nal: &Nal<'_>) -> Option<Self> {
+        let (kind, mut bits) = (nal.kind(), Bits::new(nal.payload()));
+        match kind {
+            Kind::Sps => {
+                // profile_idc, constraint flags, level_idc.
+                bits.bits(24)?;
+                let id = bits.ue().filter(|&id| id <= 31)?;
+                Some(Self { kind, id, sps: id })
+            }
+            Kind::Pps => {
+                let id = bits.ue().filter(|&id| id <= 255)?;
+                bits.ue().filter(|&sps| sps <= 31).map(|sps| Self { kind, id, sps })
+            }
+            Kind::Slice { .. } | Kind::Delimiter | Kind::Leading | Kind::Prefix | Kind::Other => {
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! From a byte stream to access units.
+
+use std::iter::FusedIterator;
+
+use super::AccessUnit;
+use super::params::Params;
+use super::scan::{Scan, scan};
+use crate::error::MediaError;
+
+/// Cuts an Annex B byte stream into access units, in decoding order.
+///
+/// Delimiters, parameter sets and SEI belong to the unit that follows, all slices of a picture
+/// to one unit. Joined, the units are the stream from its first start code on. No picture is
+/// decoded. The first item that is an error is the last.
+///
+/// The stream must be whole: a file, or what a pipe gave until its end.
+///
+/// # Errors
+/// Items are [`MediaError::H264Stream`]: bytes without a start code, NAL units at the end
+/// without a picture, or a unit above a bound. Offsets count from the start of `stream`.
+#[must_use]
+pub fn split(stream: &[u8]) -> Split<'_> {
+    Split { stream, at: 0, params: Params::default() }
+}
+
+/// The access units of a byte stream; see [`split`].
+#[derive(Debug, Clone)]
+pub struct Split<'a> {
+    stream: &'a [u8],
+    at: usize,
+    params: Params,
+}
+
+impl<'a> Iterator for Split<'a> {
+    type Item = Result<AccessUnit<'a>, MediaError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match scan(self.stream, self.at, &mut self.params) {
+            Ok(None) => None,
+            Ok(Some(Scan { begin, end, class, .. })) => {
+                self.at = end;
+                Some(Ok(AccessUnit { bytes: self.stream.get(begin..end)?, class }))
+            }
+            Err(error) => {
+                self.at = self.stream.len();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl FusedIterator for Split<'_> {}

@@ -1,0 +1,345 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Format, Scaler};
+
+mod write;
+
+use write::{Slice, aud, join, nal, pps, sei, slice, sps};
+
+/// Classes and lengths of the units of a stream that must be whole.
+fn units(stream: &[u8]) -> Vec<(Class, usize)> {
+    split(stream)
+        .map(|unit| unit.unwrap())
+        .map(|unit| (unit.class, Nals::new(unit.bytes).count()))
+        .collect()
+}
+
+fn refused(bytes: &[u8]) -> String {
+    split(bytes).last().unwrap().unwrap_err().to_string()
+}
+
+#[test]
+fn slices_of_one_picture_are_one_unit() {
+    let stream = join(&[
+        sps(),
+        pps(),
+        slice(Slice { first_mb: 0, ..Slice::idr(0) }),
+        slice(Slice { first_mb: 40, ..Slice::idr(0) }),
+        slice(Slice { first_mb: 0, ..Slice::p(1) }),
+        slice(Slice { first_mb: 40, ..Slice::p(1) }),
+        slice(Slice { first_mb: 80, ..Slice::p(1) }),
+        slice(Slice { first_mb: 40, ..Slice::p(2) }),
+        slice(Slice { first_mb: 0, ..Slice::p(2) }),
+        slice(Slice { first_mb: 80, ..Slice::b(3, 2) }),
+        slice(Slice { first_mb: 0, ..Slice::b(3, 2) }),
+    ]);
+    let (i, p, b) = (Class::I, Class::P, Class::B);
+    assert_eq!(units(&stream), [(i, 4), (p, 3), (p, 2), (b, 2)]);
+}
+
+#[test]
+fn each_field_that_differs_begins_a_unit() {
+    let before = Slice::p(1);
+    for (what, after) in [
+        ("frame_num", Slice { frame_num: 2, ..before }),
+        ("pic_order_cnt_lsb", Slice { order: 9, ..before }),
+        ("nal_ref_idc", Slice { reference: 0, ..before }),
+        ("pps", Slice { pps: 1, ..before }),
+        ("idr", Slice { first_mb: 40, ..Slice::idr(1) }),
+    ] {
+        let other = write::pps_of(1, false);
+        let after = Slice { first_mb: 40, ..after };
+        let stream = join(&[sps(), pps(), other, slice(before), slice(after)]);
+        assert_eq!(units(&stream).len(), 2, "{what}");
+    }
+    let both = [Slice::idr(0), Slice { first_mb: 40, ..Slice::idr(1) }];
+    let stream = join(&[sps(), pps(), slice(both[0]), slice(both[1])]);
+    assert_eq!(units(&stream).len(), 2, "idr_pic_id");
+    // nal_ref_idc may differ as long as none is 0, and the same picture may be sent again.
+    let strong = Slice { reference: 3, first_mb: 40, ..before };
+    assert_eq!(units(&join(&[sps(), pps(), slice(before), slice(strong)])).len(), 1);
+    assert_eq!(units(&join(&[sps(), pps(), slice(before), slice(before)])).len(), 2);
+}
+
+#[test]
+fn without_parameter_sets_the_first_macroblock_begins_a_unit() {
+    let stream = join(&[
+        slice(Slice::p(1)),
+        slice(Slice { first_mb: 40, ..Slice::p(1) }),
+        slice(Slice::p(2)),
+        slice(Slice::b(3, 4)),
+    ]);
+    assert_eq!(units(&stream), [(Class::P, 2), (Class::P, 1), (Class::B, 1)]);
+}
+
+#[test]
+fn what_stands_before_a_picture_belongs_to_it() {
+    let (end, filler) = (nal(0x0a, &[]), nal(0x0c, &[0xff, 0x80]));
+    let stream = join(&[
+        aud(),
+        sps(),
+        pps(),
+        sei(),
+        slice(Slice::idr(0)),
+        filler,
+        end,
+        aud(),
+        slice(Slice::p(1)),
+        sei(),
+        slice(Slice::p(2)),
+        pps(),
+        slice(Slice::p(3)),
+    ]);
+    let p = Class::P;
+    assert_eq!(units(&stream), [(Class::I, 7), (p, 2), (p, 2), (p, 2)]);
+}
+
+#[test]
+fn prefixes_belong_to_the_slice_behind_them() {
+    let prefix = || nal(0x6e, &[0x80, 0, 7]);
+    let more = Slice { first_mb: 40, ..Slice::p(1) };
+    let stream = join(&[
+        sps(),
+        pps(),
+        prefix(),
+        slice(Slice::p(1)),
+        prefix(),
+        slice(more),
+        prefix(),
+        slice(Slice::p(2)),
+    ]);
+    assert_eq!(units(&stream), [(Class::P, 6), (Class::P, 2)]);
+}
+
+#[test]
+fn redundant_slices_belong_to_the_picture_at_hand() {
+    let first = Slice { redundant: Some(0), ..Slice::p(1) };
+    let again = Slice { redundant: Some(1), ..first };
+    let next = Slice { redundant: Some(0), ..Slice::p(2) };
+    let stream = join(&[sps(), write::pps_of(0, true), slice(first), slice(again), slice(next)]);
+    assert_eq!(units(&stream), [(Class::P, 4), (Class::P, 1)]);
+}
+
+#[test]
+fn units_joined_are_the_stream() {
+    let stream =
+        join(&[sps(), pps(), slice(Slice::idr(0)), slice(Slice::p(1)), slice(Slice::p(2))]);
+    let dirty = [&[7, 0, 9], &stream[..], &[0, 0, 0, 0]].concat();
+    let joined: Vec<u8> = split(&dirty).flat_map(|unit| unit.unwrap().bytes.to_vec()).collect();
+    assert_eq!(joined, dirty[3..]);
+    let mut short = Vec::new();
+    for unit in split(&stream) {
+        short.extend(&unit.unwrap().bytes[1..]);
+    }
+    // Start codes of three bytes do as well as those of four.
+    assert_eq!(units(&short).len(), 3);
+}
+
+#[test]
+fn classes_come_from_the_nal_headers() {
+    let lone = |slice: Vec<u8>| classify(&join(&[slice]));
+    assert_eq!(lone(slice(Slice::idr(0))), Ok(Class::I));
+    assert_eq!(lone(slice(Slice::p(1))), Ok(Class::P));
+    assert_eq!(lone(slice(Slice::b(1, 1))), Ok(Class::B));
+    // An I slice that is not IDR promises nothing about the pictures behind it.
+    assert_eq!(lone(slice(Slice { kind: 7, ..Slice::p(1) })), Ok(Class::P));
+    assert_eq!(lone(slice(Slice { kind: 7, ..Slice::b(1, 1) })), Ok(Class::B));
+    let message = classify(&join(&[sps(), pps()])).unwrap_err().to_string();
+    assert!(
+        message.contains("of NAL units without a picture; pass whole access units"),
+        "{message}"
+    );
+    let message = classify(&[]).unwrap_err().to_string();
+    assert_eq!(message, "h264 stream at byte 0: no bytes at all; pass the bytes of an access unit");
+    // A NAL header with the forbidden bit is damage, not a slice.
+    assert!(classify(&[0, 0, 1, 0x85, 0x88]).is_err());
+}
+
+#[test]
+fn size_and_rate_come_from_the_sps() {
+    let info = |sps: Vec<u8>| info(&join(&[aud(), sps, pps()]));
+    let size = |width, height| Size { width, height };
+    let plain = write::Sps::default();
+    assert_eq!(info(plain.write()), Ok(Some(StreamInfo { size: size(320, 240), hz: None })));
+    let cropped = write::Sps { rows: 12, crop: Some(6), timing: Some((1, 50)) };
+    assert_eq!(
+        info(cropped.write()),
+        Ok(Some(StreamInfo { size: size(320, 180), hz: Some(25.0) }))
+    );
+    for timing in [(0, 50), (1, 0), (1, u32::MAX)] {
+        let strange = write::Sps { timing: Some(timing), ..plain };
+        assert_eq!(info(strange.write()).unwrap().unwrap().hz, None);
+    }
+    let ntsc = write::Sps { timing: Some((1001, 60_000)), ..plain };
+    let hz = info(ntsc.write()).unwrap().unwrap().hz.unwrap();
+    assert!((hz - 29.97).abs() < 0.001);
+    assert_eq!(super::info(&join(&[slice(Slice::p(1))])), Ok(None));
+    assert_eq!(super::info(&[]), Ok(None));
+    let refused = |sps: Vec<u8>| info(sps).unwrap_err().to_string();
+    assert!(refused(nal(0x67, &[66, 1])).contains("at byte 6: SPS cannot be read: 3 bytes long"));
+    assert!(refused(nal(0x67, &[66; 5000])).contains("5001 bytes long, allowed are 4 to 4096"));
+    assert!(refused(nal(0x67, &[66, 0, 30, 1])).contains("SPS cannot be read: "));
+    let nothing = write::Sps { crop: Some(120), ..plain };
+    assert!(refused(nothing.write()).starts_with("height is 0"));
+}
+
+#[test]
+fn wrong_streams_say_what_is_wrong() {
+    assert_eq!(split(&[]).next(), None);
+    assert_eq!(
+        refused(b"RIFF"),
+        "h264 stream at byte 0: 4 bytes without a start code (00 00 01); pass an Annex B byte stream; convert mp4 with ffmpeg: -bsf:v h264_mp4toannexb"
+    );
+    assert!(refused(&[0; 65_536]).contains("65536 bytes without a start code"));
+    assert!(refused(&[0, 0, 1]).contains("3 bytes of NAL units without a picture"));
+    let stream = join(&[sps(), pps(), slice(Slice::idr(0)), sps(), pps()]);
+    assert_eq!(split(&stream).count(), 2);
+    assert!(refused(&stream).contains("without a picture; pass whole access units"));
+}
+
+#[test]
+fn units_are_bounded() {
+    let mut stream = join(&[slice(Slice::idr(0))]);
+    let filler = nal(0x0c, &[]);
+    for _ in 0..UNIT_NALS_MAX {
+        stream.extend(&filler);
+    }
+    assert!(refused(&stream).contains("has more than 8192 NAL units; encode with fewer slices"));
+    assert_eq!(classify(&stream), Ok(Class::I));
+    let mut stream = join(&[slice(Slice::idr(0))]);
+    stream.resize(UNIT_BYTES_MAX + 1, 0xff);
+    let message = refused(&stream);
+    assert!(message.contains("has 67108865 bytes, allowed are at most 67108864"), "{message}");
+    assert!(classify(&stream).is_err());
+    stream.pop();
+    assert_eq!(split(&stream).filter(Result::is_ok).count(), 1);
+}
+
+#[test]
+fn parameter_sets_are_put_before_i_units_that_lack_them() {
+    let mut sets = ParameterSets::new();
+    let whole = join(&[aud(), sps(), pps(), slice(Slice::idr(0))]);
+    let bare = join(&[aud(), slice(Slice::idr(1))]);
+    assert_eq!(*sets.complete(&bare), bare);
+    assert_eq!(*sets.complete(&whole), whole);
+    assert_eq!(*sets.complete(&bare), join(&[aud(), sps(), pps(), slice(Slice::idr(1))]));
+    let p = join(&[aud(), slice(Slice::p(1))]);
+    assert_eq!(*sets.complete(&p), p);
+    // A PPS goes behind the unit's own SPS.
+    let half = join(&[sps(), sei(), slice(Slice::idr(0))]);
+    assert_eq!(*sets.complete(&half), join(&[sps(), pps(), sei(), slice(Slice::idr(0))]));
+    let half = join(&[pps(), slice(Slice::idr(0))]);
+    assert_eq!(*sets.complete(&half), join(&[sps(), pps(), slice(Slice::idr(0))]));
+    // The latest counts, and other PPS of the SPS come along.
+    let newer = write::Sps { rows: 12, ..write::Sps::default() }.write();
+    let between = join(&[newer.clone(), write::pps_of(1, false), slice(Slice::p(2))]);
+    sets.complete(&between);
+    let bare = join(&[slice(Slice::idr(0))]);
+    let all = join(&[newer, pps(), write::pps_of(1, false), slice(Slice::idr(0))]);
+    assert_eq!(*sets.complete(&bare), all);
+    // What is not needed is not put before a whole unit, for it may be damaged.
+    let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
+    assert_eq!(*sets.complete(&whole), whole);
+}
+
+#[test]
+fn parameter_sets_kept_are_bounded() {
+    let mut sets = ParameterSets::new();
+    let bare = join(&[slice(Slice::idr(0))]);
+    sets.complete(&join(&[sps(), slice(Slice::p(1))]));
+    for id in 0..=255 {
+        let mut long = write::pps_of(id, false);
+        long.resize(60_000, 0xff);
+        sets.complete(&join(&[long, slice(Slice::p(1))]));
+        assert!(sets.complete(&bare).len() <= 1024 * 1024 + 100);
+    }
+    sets.complete(&join(&[sps(), pps(), slice(Slice::p(1))]));
+    assert!(sets.complete(&bare).len() > bare.len());
+    let huge = [write::pps_of(0, false), vec![0xff; 100_000]].concat();
+    let before = sets.complete(&bare).len();
+    sets.complete(&join(&[huge, slice(Slice::p(1))]));
+    assert_eq!(sets.complete(&bare).len(), before);
+}
+
+#[test]
+fn the_format_knows_sizes_but_does_not_scale() {
+    let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
+    assert_eq!(Format::H264.picture_size(&whole), Size::new(320, 240));
+    let message = Format::H264.picture_size(&join(&[slice(Slice::p(1))])).unwrap_err().to_string();
+    assert!(
+        message.contains("has no SPS, so its size is not known; look at an I unit"),
+        "{message}"
+    );
+    let size = Size::new(160, 120).unwrap();
+    assert_eq!(Format::H264.with_size(size), Format::H264);
+    for bytes in [&whole[..], b"nothing"] {
+        let message = Scaler::new().scale(&Format::H264, bytes, size).unwrap_err().to_string();
+        assert!(message.ends_with("pass the stream through h264::Transcoder"), "{message}");
+    }
+}
+
+/// Streams of NAL units that are more like real ones than random bytes are.
+fn nals() -> impl Strategy<Value = Vec<u8>> {
+    let header = prop::sample::select(vec![
+        0x67_u8, 0x68, 0x65, 0x41, 0x01, 0x09, 0x06, 0x6e, 0x0a, 0x0c, 0x02, 0x14, 0x85, 0x00,
+    ]);
+    let payload = prop::collection::vec(any::<u8>(), 0..40);
+    let unit = prop_oneof![
+        3 => (header, payload).prop_map(|(header, payload)| nal(header, &payload)),
+        1 => Just(sps()),
+        1 => Just(pps()),
+        3 => (0..4_u32, 0..3_u32, any::<bool>()).prop_map(|(frame_num, first_mb, idr)| {
+            let base = if idr { Slice::idr(frame_num) } else { Slice::p(frame_num) };
+            slice(Slice { first_mb, ..base })
+        }),
+        1 => prop::collection::vec(prop::sample::select(vec![0_u8, 1, 3]), 0..20),
+    ];
+    prop::collection::vec(unit, 0..20).prop_map(|units| units.concat())
+}
+
+/// Units are pieces of the stream, in order and without gaps.
+fn check_units(stream: &[u8]) {
+    let first = Nals::new(stream).next().map(|nal| nal.begin);
+    let mut at = first.unwrap_or_default();
+    let mut whole = true;
+    for item in split(stream) {
+        assert!(whole, "an item behind an error");
+        let Ok(unit) = item else {
+            whole = false;
+            continue;
+        };
+        assert_eq!(Ok(unit.class), classify(unit.bytes));
+        assert_eq!(unit.bytes, &stream[at..at + unit.bytes.len()]);
+        assert!(!unit.bytes.is_empty());
+        at += unit.bytes.len();
+    }
+    assert!(!whole || at == stream.len() || first.is_none());
+    let _ = info(stream);
+    let mut sets = ParameterSets::new();
+    assert!(
+        sets.complete(stream).len() <= stream.len() * 2 + 300 * 4,
+        "grows by its own sets at most"
+    );
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        check_units(&bytes);
+        let _ = classify(&bytes);
+    }
+
+    #[test]
+    fn random_nal_units_never_panic(stream in nals()) {
+        check_units(&stream);
+    }
+
+    #[test]
+    fn streams_that_end_with_a_picture_come_back_whole(stream in nals()) {
+        let stream = [&join(&[sps(), pps(), slice(Slice::idr(0))])[..], &stream, &slice(Slice::p(7))].concat();
+        let units: Result<Vec<_>, _> = split(&stream).collect();
+        let joined: Vec<u8> = units.unwrap().iter().flat_map(|unit| unit.bytes).copied().collect();
+        prop_assert_eq!(joined, stream);
+    }
+}

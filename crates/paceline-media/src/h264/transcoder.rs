@@ -1,0 +1,298 @@
+//! Decodes a stream, scales the wanted pictures and codes them again.
+
+use std::fmt;
+
+use super::Class;
+use super::coder::{Coder, check_target};
+use super::params::{Params, Sps};
+use super::scan::{Scan, scan};
+use super::sets::ParameterSets;
+use super::source::Source;
+use crate::error::MediaError;
+use crate::size::Size;
+
+/// What became of a unit that was pushed into a [`Transcoder`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The picture was presented and wanted; this is its new unit.
+    Coded {
+        /// [`Class::I`] or [`Class::P`].
+        class: Class,
+        /// The unit in Annex B; an I unit has its parameter sets.
+        bytes: Vec<u8>,
+    },
+    /// The picture was presented but not wanted: neither scaled nor coded.
+    Passed,
+    /// The unit could not be decoded, or its picture not be coded.
+    Failed(MediaError),
+}
+
+/// Decodes H.264, scales wanted pictures down and codes them again, in one thread.
+///
+/// Decodes progressive Baseline, Main and High profile with 8-bit 4:2:0 samples. Codes
+/// Baseline profile: an I picture first, after a change of size, when asked for, and at least
+/// one in each 2 seconds of coded pictures; P pictures else. An I unit has its parameter sets.
+/// The rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures a second take about
+/// 29 kbit/s; it codes every wanted picture, with a quantizer of at most 40, so restless
+/// pictures take more.
+///
+/// Each unit pushed has exactly one [`Event`], sooner or later, in presentation order: the
+/// decoder may hold back up to 16 pictures. Damaged units fail, and those after them up to the
+/// next I unit, for they need them.
+///
+/// ```
+/// use paceline_media::h264::{Class, Event, Transcoder};
+///
+/// let mut transcoder = Transcoder::new(Some("320x180".parse()?), 5.0)?;
+/// let mut events = Vec::new();
+/// transcoder.push(b"no unit", Class::P, &mut |_| true, &mut |event| events.push(event));
+/// assert!(matches!(events[..], [Event::Failed(_)]));
+/// # Ok::<(), paceline_media::MediaError>(())
+/// ```
+pub struct Transcoder {
+    to: Option<Size>,
+    params: Params,
+    sets: ParameterSets,
+    /// Or why units fail until the next I unit.
+    source: Result<Source, MediaError>,
+    /// Size of the pictures before, to tell when it changes.
+    size: Option<Size>,
+    /// Units decoded whose pictures have not been presented yet.
+    owed: u64,
+    /// Pictures presented so far.
+    shown: u64,
+    coder: Coder,
+}
+
+impl fmt::Debug for Transcoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcoder")
+            .field("to", &self.to)
+            .field("size", &self.size)
+            .field("owed", &self.owed)
+            .field("shown", &self.shown)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transcoder {
+    /// A transcoder to pictures of size `to` (the source's if `None`), `hz` of which will be
+    /// coded per second: above 0, at most 1000. Rates outside 1 to 60 are coded with as many
+    /// bits per picture as the nearest of them.
+    ///
+    /// # Errors
+    /// [`MediaError::H264Rate`] for a rate, [`MediaError::H264Encode`] for a size that cannot
+    /// be coded: sides must be even, at least 16, at most 3840x2160 or 2160x3840.
+    pub fn new(to: Option<Size>, hz: f64) -> Result<Self, MediaError> {
+        to.map_or(Ok(()), check_target)?;
+        Ok(Self {
+            to,
+            params: Params::default(),
+            sets: ParameterSets::new(),
+            source: Err(MediaError::H264Decode {
+                reason: "no I unit has come yet".to_owned(),
+                mend: "wait for the next I unit (IDR)",
+            }),
+            size: None,
+            owed: 0,
+            shown: 0,
+            coder: Coder::new(hz)?,
+        })
+    }
+
+    /// The next picture that is coded will be an I picture.
+    pub fn request_key(&mut self) {
+        self.coder.request_key();
+    }
+
+    /// Decodes one unit, in decoding order. `class` tells what a unit that is damaged was: if it
+    /// was [`Class::B`], those after it are decoded all the same.
+    ///
+    /// `wanted(n)` is asked once for each picture, in presentation order, counted from 0 over
+    /// the transcoder's life; units that fail to decode are not counted. `event` is told what
+    /// became of this and of earlier units. Before an I unit everything earlier is told.
+    pub fn push(
+        &mut self,
+        unit: &[u8],
+        class: Class,
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
+        let scan = match self.scan(unit) {
+            Ok(scan) => scan,
+            Err(error) => {
+                // Nothing needs a B unit, so what follows it can still be decoded.
+                if class != Class::B {
+                    self.lose(damaged(), wanted, event);
+                }
+                return event(Event::Failed(error));
+            }
+        };
+        let unit = self.sets.complete(unit);
+        let sps = scan.pps.and_then(|pps| self.params.of(pps)).map(|(sps, _)| *sps);
+        if scan.class == Class::I {
+            self.flush(wanted, event);
+            self.begin(sps);
+        } else if self.changed(sps) {
+            self.lose(changed(), wanted, event);
+        }
+        self.decode(&unit, wanted, event);
+    }
+
+    /// Tells everything about the units pushed so far: at the end of a stream. What is pushed
+    /// then should begin with an I unit.
+    pub fn flush(&mut self, wanted: &mut dyn FnMut(u64) -> bool, event: &mut dyn FnMut(Event)) {
+        let Self { source, coder, to, .. } = self;
+        if let Ok(source) = source {
+            for picture in source.rest() {
+                let counts = (&mut self.owed, &mut self.shown);
+                present(&picture, *to, coder, counts, wanted, event);
+            }
+        }
+        if self.owed > 0 {
+            // The decoder may still wait for the rest of a picture.
+            self.source = Err(damaged());
+        }
+        for _ in 0..std::mem::take(&mut self.owed) {
+            event(Event::Failed(swallowed()));
+        }
+    }
+
+    /// Checks that `unit` is exactly one access unit.
+    fn scan(&mut self, unit: &[u8]) -> Result<Scan, MediaError> {
+        match scan(unit, 0, &mut self.params)? {
+            Some(found) if found.end == unit.len() => Ok(found),
+            Some(found) => Err(MediaError::H264Stream {
+                at: found.end,
+                reason: "a second picture begins in one access unit".to_owned(),
+                mend: "cut the stream with h264::split and push unit by unit",
+            }),
+            None => Err(super::scan::no_slice(unit, 0)),
+        }
+    }
+
+    /// Gets the decoder ready for an I unit of this SPS.
+    fn begin(&mut self, sps: Option<Sps>) {
+        let bytes = sps.and_then(|sps| self.sets.sps(sps.id));
+        if let Ok(source) = &self.source
+            && source.is_fit_for(bytes)
+        {
+            return;
+        }
+        self.source = match (sps, bytes) {
+            (Some(sps), Some(bytes)) => self.open(&sps, bytes),
+            _ => Err(MediaError::H264Decode {
+                reason: "its SPS or PPS has not come or cannot be read".to_owned(),
+                mend: "have the sender put parameter sets before each I unit",
+            }),
+        };
+        let size = self.source.as_ref().map(|source| source.size).ok();
+        if size.is_some() && self.size != size {
+            self.size = size;
+            self.coder.request_key();
+        }
+    }
+
+    fn open(&self, sps: &Sps, bytes: &[u8]) -> Result<Source, MediaError> {
+        let size = sps.info().size;
+        match self.to {
+            Some(asked) if !asked.fits(size) => {
+                Err(MediaError::SizeAboveSource { asked, source_size: size })
+            }
+            Some(_) => Source::open(sps, bytes),
+            None => check_target(size).and_then(|()| Source::open(sps, bytes)),
+        }
+    }
+
+    /// Whether a unit that is not I has another SPS than the decoder. The decoder must not see
+    /// it: pictures that it holds back would be lost.
+    fn changed(&self, sps: Option<Sps>) -> bool {
+        let bytes = sps.and_then(|sps| self.sets.sps(sps.id));
+        self.source.as_ref().is_ok_and(|source| bytes.is_some() && !source.is_of(bytes))
+    }
+
+    /// Gives the decoder up until the next I unit.
+    fn lose(
+        &mut self,
+        reason: MediaError,
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
+        self.flush(wanted, event);
+        if self.source.is_ok() {
+            self.source = Err(reason);
+        }
+    }
+
+    fn decode(
+        &mut self,
+        unit: &[u8],
+        wanted: &mut dyn FnMut(u64) -> bool,
+        event: &mut dyn FnMut(Event),
+    ) {
+        let Self { source, coder, to, owed, shown, .. } = self;
+        let source = match source {
+            Ok(source) => source,
+            Err(error) => return event(Event::Failed(error.clone())),
+        };
+        match source.decode(unit) {
+            Ok(picture) => {
+                *owed += 1;
+                if let Some(picture) = picture {
+                    present(&picture, *to, coder, (owed, shown), wanted, event);
+                }
+                if source.lost(*owed) {
+                    self.lose(damaged(), wanted, event);
+                }
+            }
+            Err(error) => {
+                self.lose(damaged(), wanted, event);
+                event(Event::Failed(error));
+            }
+        }
+    }
+}
+
+/// Why units fail behind one that failed.
+fn damaged() -> MediaError {
+    let mend = "wait for the next I unit";
+    MediaError::H264Decode { reason: "a unit before it was damaged".to_owned(), mend }
+}
+
+fn changed() -> MediaError {
+    MediaError::H264Decode {
+        reason: "the SPS changes at a unit that is not I".to_owned(),
+        mend: "have the sender change parameter sets at I units only",
+    }
+}
+
+fn swallowed() -> MediaError {
+    let mend = "wait for the next I unit";
+    MediaError::H264Decode { reason: "the decoder gave no picture for it".to_owned(), mend }
+}
+
+/// Counts a picture, and codes it if it is wanted.
+fn present(
+    picture: &openh264::decoder::DecodedYUV<'_>,
+    to: Option<Size>,
+    coder: &mut Coder,
+    (owed, shown): (&mut u64, &mut u64),
+    wanted: &mut dyn FnMut(u64) -> bool,
+    event: &mut dyn FnMut(Event),
+) {
+    // The picture of a unit that has been told as failed.
+    if *owed == 0 {
+        return;
+    }
+    *owed -= 1;
+    let number = *shown;
+    *shown += 1;
+    event(if !wanted(number) {
+        Event::Passed
+    } else {
+        match coder.code(picture, to) {
+            Ok((class, bytes)) => Event::Coded { class, bytes },
+            Err(error) => Event::Failed(error),
+        }
+    });
+}

@@ -1,0 +1,167 @@
+//! From PNG bytes to samples.
+
+use std::io::{Cursor, ErrorKind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ::png::{
+    BitDepth, ColorType, DecodeOptions, Decoder, DecodingError, Limits, Reader, Transformations,
+};
+
+use super::header::{Header, corrupt};
+use super::{Colour, Samples};
+use crate::error::MediaError;
+use crate::jpeg::{self, to_i420};
+use crate::picture::{PictureBuf, PixelFormat};
+use crate::size::{PIXELS_MAX, Size};
+
+/// Most bytes of decoded samples: the largest picture in RGBA of 8 bits.
+const BYTES_MAX: u64 = 4 * PIXELS_MAX;
+
+/// Most bytes that the decoder may keep of chunks other than pixels, and for one row.
+const CHUNKS_MAX: usize = 4 * 1024 * 1024;
+
+/// Size of a PNG picture, read from its header only.
+///
+/// Reads 29 bytes and allocates nothing. The rest of the picture may still be missing or
+/// corrupt.
+///
+/// # Errors
+/// [`MediaError::NotPng`], [`MediaError::PngTruncated`], [`MediaError::PngCorrupt`], or those of
+/// [`Size::new`] for a size out of range.
+pub fn dimensions(payload: &[u8]) -> Result<Size, MediaError> {
+    Header::read(payload).map(|header| header.size)
+}
+
+/// Decodes a PNG picture to I420 or RGB.
+///
+/// 16 bits per sample are cut to 8, and alpha is composited over black. I420 is full-range, as
+/// in JPEG; a grey picture becomes its luma. Bytes behind the end chunk are ignored. Allocates
+/// nothing before size and payload have been checked, then at most 256 MiB for the pixels, and
+/// the result.
+///
+/// # Errors
+/// Those of [`dimensions`]; [`MediaError::PngTruncated`] if any part is missing,
+/// [`MediaError::PngCorrupt`] for damage, which the checksums of PNG find;
+/// [`MediaError::PngBytes`] for more than 256 MiB of samples.
+pub fn decode(payload: &[u8], format: PixelFormat) -> Result<PictureBuf, MediaError> {
+    let mut samples = Vec::new();
+    let narrow = Transformations::EXPAND | Transformations::STRIP_16;
+    let (size, kind) = decode_guarded(payload, narrow, &mut samples)?;
+    let grey = match kind.colour {
+        Colour::Grey => true,
+        Colour::GreyAlpha => {
+            samples = over_black::<2, 1>(&samples);
+            true
+        }
+        Colour::Rgb => false,
+        Colour::Rgba => {
+            samples = over_black::<4, 3>(&samples);
+            false
+        }
+    };
+    match (format, grey) {
+        (PixelFormat::I420, true) => to_i420(size, jpeg::Samples::Grey, &mut samples),
+        (PixelFormat::I420, false) => to_i420(size, jpeg::Samples::Rgb, &mut samples),
+        (PixelFormat::Rgb8, true) => {
+            let rgb = samples.iter().flat_map(|&grey| [grey; 3]).collect();
+            PictureBuf::new(format, size, rgb)
+        }
+        (PixelFormat::Rgb8, false) => PictureBuf::new(format, size, samples),
+    }
+}
+
+/// Decodes into `out`, which is reused, with 8 or 16 bits per sample as they are stored.
+pub(crate) fn decode_samples(
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(Size, Samples), MediaError> {
+    decode_guarded(payload, Transformations::EXPAND, out)
+}
+
+fn decode_guarded(
+    payload: &[u8],
+    transform: Transformations,
+    out: &mut Vec<u8>,
+) -> Result<(Size, Samples), MediaError> {
+    let header = Header::read(payload)?;
+    header.check_payload(payload.len())?;
+    // The decoder is not ours and its input comes from the network: a bug in it that only a
+    // crafted picture reaches must cost that picture, not the process.
+    catch_unwind(AssertUnwindSafe(|| decode_checked(payload, header.size, transform, out)))
+        .unwrap_or_else(|_| Err(corrupt("the decoder gave up")))
+}
+
+/// Decodes a payload whose header has been checked.
+fn decode_checked(
+    payload: &[u8],
+    size: Size,
+    transform: Transformations,
+    out: &mut Vec<u8>,
+) -> Result<(Size, Samples), MediaError> {
+    let failed = |error| refused(error, payload.len());
+    let mut options = DecodeOptions::default();
+    options.set_ignore_adler32(false);
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let mut decoder = Decoder::new_with_options(Cursor::new(payload), options);
+    decoder.set_limits(Limits { bytes: CHUNKS_MAX });
+    decoder.set_transformations(transform);
+    let mut reader = decoder.read_info().map_err(failed)?;
+    let kind = samples(&reader)?;
+    let bytes = size.pixels().saturating_mul(kind.per_pixel() as u64);
+    let len = reader.output_buffer_size().filter(|&len| len as u64 == bytes);
+    let (Some(len), true) = (len, bytes <= BYTES_MAX) else {
+        return Err(MediaError::PngBytes { size, bytes, max: BYTES_MAX });
+    };
+    // Filled anew each time: samples of an earlier picture must never show through.
+    out.clear();
+    out.resize(len, 0);
+    let frame = reader.next_frame(out).map_err(failed)?;
+    if (frame.width, frame.height) != (size.width, size.height) {
+        return Err(corrupt("its first frame does not cover it"));
+    }
+    reader.finish().map_err(failed)?;
+    Ok((size, kind))
+}
+
+/// What the decoder will give.
+fn samples(reader: &Reader<Cursor<&[u8]>>) -> Result<Samples, MediaError> {
+    let (colour, depth) = reader.output_color_type();
+    let colour = match colour {
+        ColorType::Grayscale => Colour::Grey,
+        ColorType::GrayscaleAlpha => Colour::GreyAlpha,
+        ColorType::Rgb => Colour::Rgb,
+        ColorType::Rgba => Colour::Rgba,
+        ColorType::Indexed => return Err(corrupt("it has no palette")),
+    };
+    match depth {
+        BitDepth::Eight => Ok(Samples { colour, wide: false }),
+        BitDepth::Sixteen => Ok(Samples { colour, wide: true }),
+        BitDepth::One | BitDepth::Two | BitDepth::Four => Err(corrupt("its depth is unknown")),
+    }
+}
+
+fn refused(error: DecodingError, len: usize) -> MediaError {
+    match error {
+        DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            MediaError::PngTruncated { len }
+        }
+        DecodingError::LimitsExceeded => corrupt("a chunk beside the pixels is above 4 MiB"),
+        error @ (DecodingError::IoError(_)
+        | DecodingError::Format(_)
+        | DecodingError::Parameter(_)) => corrupt(&error.to_string()),
+    }
+}
+
+/// Each pixel's `TO` colours, weighted with the alpha that follows them; `FROM` is one more.
+fn over_black<const FROM: usize, const TO: usize>(samples: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(samples.len() / FROM * TO);
+    for pixel in samples.as_chunks::<FROM>().0 {
+        let alpha = u32::from(pixel.last().copied().unwrap_or(u8::MAX));
+        out.extend(pixel.iter().take(TO).map(|&colour| {
+            let weighted = (u32::from(colour) * alpha + 127) / 255;
+            u8::try_from(weighted).unwrap_or(u8::MAX)
+        }));
+    }
+    out
+}

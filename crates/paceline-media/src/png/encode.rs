@@ -1,0 +1,44 @@
+//! From samples to PNG bytes.
+
+use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
+
+use super::{Colour, Samples};
+use crate::error::MediaError;
+use crate::picture::Picture;
+use crate::size::Size;
+
+/// Encodes an uncompressed picture as PNG with 8 bits per sample, RGB.
+///
+/// Without loss from RGB; I420 is converted with full-range BT.601, as JPEG does. Compresses
+/// for speed: a picture may come out larger than from a program that takes its time.
+///
+/// # Errors
+/// [`MediaError::PngEncode`] if the encoder refuses, which no picture is known to cause.
+pub fn encode(picture: &Picture<'_>) -> Result<Vec<u8>, MediaError> {
+    let rgb = picture.to_rgb8();
+    encode_samples(picture.size(), Samples { colour: Colour::Rgb, wide: false }, rgb.bytes())
+}
+
+/// Encodes interleaved samples.
+pub(crate) fn encode_samples(
+    size: Size,
+    kind: Samples,
+    samples: &[u8],
+) -> Result<Vec<u8>, MediaError> {
+    let refused = |error: EncodingError| MediaError::PngEncode { size, reason: error.to_string() };
+    // About half of the samples; a guess that spares most of the growth.
+    let mut out = Vec::with_capacity(samples.len() / 2 + 1024);
+    let mut encoder = Encoder::new(&mut out, size.width, size.height);
+    encoder.set_color(match kind.colour {
+        Colour::Grey => ColorType::Grayscale,
+        Colour::GreyAlpha => ColorType::GrayscaleAlpha,
+        Colour::Rgb => ColorType::Rgb,
+        Colour::Rgba => ColorType::Rgba,
+    });
+    encoder.set_depth(if kind.wide { BitDepth::Sixteen } else { BitDepth::Eight });
+    encoder.set_compression(Compression::Fast);
+    let mut writer = encoder.write_header().map_err(refused)?;
+    writer.write_image_data(samples).map_err(refused)?;
+    writer.finish().map_err(refused)?;
+    Ok(out)
+}

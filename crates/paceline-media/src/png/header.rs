@@ -1,0 +1,70 @@
+//! The first 33 bytes of a PNG picture: signature and header chunk.
+
+use crate::error::MediaError;
+use crate::size::Size;
+
+/// What every PNG picture begins with.
+pub(super) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+
+/// Signature, and the header chunk's length, type and content, without its checksum.
+const HEADER_LEN: usize = 29;
+
+/// DEFLATE makes at most 1032 bytes out of one.
+const RATIO_MAX: u64 = 1032;
+
+/// What the header chunk promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Checked size.
+    pub(super) size: Size,
+    /// Bytes that the decompressed rows have at least.
+    row_bytes: u64,
+}
+
+impl Header {
+    /// Reads the header; its checksum and what follows are left to the decoder.
+    pub(super) fn read(payload: &[u8]) -> Result<Self, MediaError> {
+        let begin = payload.get(..SIGNATURE.len()).unwrap_or(payload);
+        if !SIGNATURE.starts_with(begin) || begin.is_empty() {
+            let found = begin.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>();
+            return Err(MediaError::NotPng { found: found.join(" ") });
+        }
+        let len = payload.len();
+        let Some(header) = payload.first_chunk::<HEADER_LEN>() else {
+            return Err(MediaError::PngTruncated { len });
+        };
+        let [_, _, _, _, _, _, _, _, chunk @ ..] = header;
+        let [0, 0, 0, 13, b'I', b'H', b'D', b'R', w0, w1, w2, w3, h0, h1, h2, h3, bits, colour, ..] =
+            *chunk
+        else {
+            return Err(corrupt("its first chunk is no IHDR of 13 bytes"));
+        };
+        let size =
+            Size::new(u32::from_be_bytes([w0, w1, w2, w3]), u32::from_be_bytes([h0, h1, h2, h3]))?;
+        let channels: u64 = match (colour, bits) {
+            (0, 1 | 2 | 4 | 8 | 16) | (3, 1 | 2 | 4 | 8) => 1,
+            (2, 8 | 16) => 3,
+            (4, 8 | 16) => 2,
+            (6, 8 | 16) => 4,
+            _ => {
+                let what = format!("colour type {colour} with {bits} bits per sample is no png");
+                return Err(corrupt(&what));
+            }
+        };
+        let row_bytes = (size.pixels() * channels * u64::from(bits)).div_ceil(8);
+        Ok(Self { size, row_bytes })
+    }
+
+    /// Refuses a picture whose rows cannot come out of a payload of `len` bytes.
+    pub(super) fn check_payload(&self, len: usize) -> Result<(), MediaError> {
+        if (len as u64).saturating_mul(RATIO_MAX) < self.row_bytes {
+            return Err(corrupt(&format!("{len} bytes cannot hold a picture of {}", self.size)));
+        }
+        Ok(())
+    }
+}
+
+/// An error that names what is wrong.
+pub(super) fn corrupt(reason: &str) -> MediaError {
+    MediaError::PngCorrupt { reason: crate::error::excerpt(reason) }
+}

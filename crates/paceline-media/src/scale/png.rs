@@ -1,0 +1,65 @@
+//! Scaling of PNG payloads, with 8 or 16 bits per sample, with or without alpha.
+
+use fast_image_resize::PixelTrait;
+use fast_image_resize::images::TypedImage;
+use fast_image_resize::pixels::{InnerPixel, U8, U8x2, U8x3, U8x4, U16, U16x2, U16x3, U16x4};
+
+use super::Scaler;
+use crate::error::MediaError;
+use crate::picture::area;
+use crate::png::{Colour, Samples, decode_samples, encode_samples};
+use crate::size::Size;
+
+impl Scaler {
+    pub(super) fn scale_png(&mut self, payload: &[u8], to: Size) -> Result<Vec<u8>, MediaError> {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let mut resized = std::mem::take(&mut self.resized);
+        let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
+            resized.resize(area(to) * kind.per_pixel(), 0);
+            self.resize_samples(kind, (&decoded, from), (&mut resized, to))?;
+            encode_samples(to, kind, &resized)
+        });
+        (self.decoded, self.resized) = (decoded, resized);
+        result
+    }
+
+    fn resize_samples(
+        &mut self,
+        kind: Samples,
+        source: (&[u8], Size),
+        target: (&mut [u8], Size),
+    ) -> Result<(), MediaError> {
+        match (kind.colour, kind.wide) {
+            (Colour::Grey, false) => self.resize::<U8>(source, target),
+            (Colour::GreyAlpha, false) => self.resize::<U8x2>(source, target),
+            (Colour::Rgb, false) => self.resize::<U8x3>(source, target),
+            (Colour::Rgba, false) => self.resize::<U8x4>(source, target),
+            (Colour::Grey, true) => self.resize_wide::<U16>(source, target),
+            (Colour::GreyAlpha, true) => self.resize_wide::<U16x2>(source, target),
+            (Colour::Rgb, true) => self.resize_wide::<U16x3>(source, target),
+            (Colour::Rgba, true) => self.resize_wide::<U16x4>(source, target),
+        }
+    }
+
+    /// Resizes samples of 16 bits, high byte first, which are no numbers of this machine yet.
+    fn resize_wide<P: PixelTrait + InnerPixel<Component = u16>>(
+        &mut self,
+        (source, from): (&[u8], Size),
+        (target, to): (&mut [u8], Size),
+    ) -> Result<(), MediaError> {
+        let mut image = TypedImage::<P>::new(from.width, from.height);
+        let numbers = P::components_mut(image.pixels_mut());
+        for (number, bytes) in numbers.iter_mut().zip(source.as_chunks().0) {
+            *number = u16::from_be_bytes(*bytes);
+        }
+        let mut small = TypedImage::<P>::new(to.width, to.height);
+        self.resizer
+            .resize_typed(&image, &mut small, &self.options)
+            .map_err(|error| MediaError::Resize { from, to, reason: error.to_string() })?;
+        let numbers = P::components(small.pixels());
+        for (bytes, number) in target.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *bytes = number.to_be_bytes();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! A toy of what scales video.
+
+use super::outlet::Way;
+use crate::form::{Form, Size};
+use crate::reason::DropReason;
+use crate::sample::{Kind, Sample};
+use crate::temporal::TemporalScaler;
+use crate::video::{Thinned, Thinner};
+use paceline_sched::Duration;
+
+/// It thins, and where references alone are too dense it codes anew what is
+/// due, each picture by itself. A picture of w×h is the first w·h bytes of a larger one.
+#[derive(Debug)]
+pub(super) struct VideoScaler {
+    way: Way,
+    thinner: Thinner,
+    due: TemporalScaler,
+    coding: bool,
+    size: Option<Size>,
+}
+
+impl VideoScaler {
+    pub(super) fn new(scale: Form, period: Option<Duration>, way: Way) -> Self {
+        let Form { rate, size, .. } = scale;
+        let (thinner, due) = (Thinner::new(rate, period), TemporalScaler::new(rate, period));
+        // What is made smaller is coded anew in any case.
+        Self { way, thinner, due, coding: size.is_some(), size }
+    }
+
+    pub(super) const fn way(&self) -> &Way {
+        &self.way
+    }
+
+    pub(super) const fn way_mut(&mut self) -> &mut Way {
+        &mut self.way
+    }
+
+    pub(super) fn into_way(self: Box<Self>) -> Way {
+        self.way
+    }
+
+    /// What passed was dropped after all.
+    pub(super) const fn broke(&mut self, kind: Kind) {
+        self.thinner.broke(kind);
+    }
+
+    /// What leaves instead of `sample`: nothing if the rate leaves it out.
+    pub(super) fn scale(&mut self, sample: &Sample) -> Result<Option<Sample>, DropReason> {
+        let (seq, captured) = (sample.seq, sample.captured.nanos);
+        let due = self.due.take(seq, captured);
+        if !self.coding {
+            match self.thinner.offer(sample.kind, seq, captured) {
+                Thinned::Pass => return Ok(Some(sample.clone())),
+                Thinned::Drop => return Ok(None),
+                Thinned::Undecodable => return Err(DropReason::Undecodable),
+                Thinned::TooDense => self.coding = true,
+            }
+        }
+        if !due {
+            return Ok(None);
+        }
+        let len = self.size.and_then(|size| usize::try_from(size.pixels()).ok());
+        let len = len.unwrap_or(sample.payload.len());
+        if sample.payload.len() < len {
+            return Err(DropReason::CannotScale);
+        }
+        let payload = sample.payload.slice(..len);
+        Ok(Some(Sample { kind: Kind::VideoI, payload, ..sample.clone() }))
+    }
+}

@@ -1,0 +1,34 @@
+//! Another capacity for a link that carries streams already.
+
+use super::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
+use paceline_sched::{Capacity, Instant};
+
+/// What a frame on a link of this capacity may hold.
+pub(super) fn frame_bytes(capacity: Option<Capacity>) -> u64 {
+    capacity.map_or(FRAME_BYTES_MAX, |capacity| {
+        capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
+    })
+}
+
+impl Link {
+    /// Gives the link another capacity from `now` on. What waits stays, and so do contracts and
+    /// windows. False, and nothing has changed, for a link without a capacity: its hops know no pace.
+    pub fn set_capacity(&mut self, now: Instant, capacity: Capacity) -> bool {
+        if self.spec.capacity.is_none() {
+            return false;
+        }
+        self.spec.capacity = Some(capacity);
+        self.frame_bytes = frame_bytes(Some(capacity));
+        self.pacer.set_capacity(now, capacity, self.frame_bytes);
+        // Each head needs another time of the link now.
+        for place in 0..self.streams.len() {
+            let index = index_of(place);
+            let Some(stream) = self.stream(index).filter(|stream| stream.head().is_some()) else {
+                continue;
+            };
+            let service = self.service(stream.head_left());
+            self.discipline.handle_segment(index, service);
+        }
+        true
+    }
+}

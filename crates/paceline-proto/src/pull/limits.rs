@@ -1,0 +1,103 @@
+//! The bounds of a pull buffer.
+
+use paceline_sched::Duration;
+
+/// The most samples that a buffer can be asked to hold.
+pub const SAMPLES_MAX: usize = 1_000_000;
+/// The most bytes of payload that a buffer can be asked to hold: 4 GiB.
+pub const BYTES_MAX: u64 = 4 << 30;
+/// The longest time for which a buffer can be asked to hold a sample: a day.
+pub const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How much a pull buffer holds; the first bound that is reached counts.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Limits {
+    samples: usize,
+    bytes: u64,
+    age: Duration,
+}
+
+/// Why bounds of a pull buffer were refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// No samples, or too many.
+    #[error(
+        "pull buffer of {0} samples: must be from 1 to {SAMPLES_MAX}; to hold more, hold several \
+         tags in a buffer each"
+    )]
+    Samples(usize),
+    /// No bytes, or too many.
+    #[error(
+        "pull buffer of {0} bytes: must be from 1 to {BYTES_MAX} (4 GiB); to hold more, hold scaled \
+         samples or spread buffers over several nodes"
+    )]
+    Bytes(u64),
+    /// No time, or too much.
+    #[error(
+        "pull buffer of age {0}: must be more than 0 and at most {day} (a day); to keep samples for \
+         longer, record them",
+        day = AGE_MAX
+    )]
+    Age(Duration),
+}
+
+impl Limits {
+    /// At most so many samples, so many bytes of payload, and none older than `age`.
+    ///
+    /// # Errors
+    /// [`LimitsError`] names the bound that is 0 or above [`SAMPLES_MAX`], [`BYTES_MAX`], [`AGE_MAX`].
+    pub fn new(samples: usize, bytes: u64, age: Duration) -> Result<Self, LimitsError> {
+        if samples == 0 || samples > SAMPLES_MAX {
+            return Err(LimitsError::Samples(samples));
+        }
+        if bytes == 0 || bytes > BYTES_MAX {
+            return Err(LimitsError::Bytes(bytes));
+        }
+        if age.is_zero() || age > AGE_MAX {
+            return Err(LimitsError::Age(age));
+        }
+        Ok(Self { samples, bytes, age })
+    }
+
+    /// The most samples.
+    #[must_use]
+    pub const fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// The most bytes of payload.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The greatest age.
+    #[must_use]
+    pub const fn age(&self) -> Duration {
+        self.age
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_nothing_and_of_too_much_are_refused_with_the_range() {
+        let second = Duration::from_secs(1);
+        for (error, words) in [
+            (Limits::new(0, 1, second), ["0 samples", "from 1 to 1000000"]),
+            (Limits::new(1_000_001, 1, second), ["1000001 samples", "several"]),
+            (Limits::new(1, 0, second), ["0 bytes", "from 1 to 4294967296"]),
+            (Limits::new(1, 1_000_000_000_000, second), ["1000000000000 bytes", "4 GiB"]),
+            (Limits::new(1, 1, Duration::ZERO), ["age 0 ns", "more than 0"]),
+            (Limits::new(1, 1, Duration::from_secs(86_401)), ["age 86401 s", "86400 s"]),
+        ] {
+            let text = error.unwrap_err().to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+        let most = Limits::new(SAMPLES_MAX, BYTES_MAX, AGE_MAX).unwrap();
+        assert_eq!((most.samples(), most.bytes(), most.age()), (SAMPLES_MAX, BYTES_MAX, AGE_MAX));
+    }
+}

@@ -1,0 +1,354 @@
+//! What a puller asks a holder and what it answers, and the bytes of that.
+//!
+//! Both go through [`crate::control::Control::ask`] and [`crate::control::Control::answer`].
+
+use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
+use super::selection::Selection;
+use crate::control::Topic;
+use crate::ids::{NodeId, PublisherId};
+use crate::sample::Kind;
+use crate::tag::{TAG_BYTES_MAX, Tag};
+use crate::wire::segment::{read_rate, write_rate};
+use crate::wire::{Reader, WireError, Writer};
+use bytes::Bytes;
+
+/// The most sequence numbers that are fetched at once, or reported missing.
+pub const SEQS_MAX: usize = 256;
+/// The longest reason for which a question is refused, in bytes.
+pub const REFUSED_BYTES_MAX: usize = 255;
+
+const FIND: u8 = 0;
+const FETCH: u8 = 1;
+const DONE: u8 = 2;
+
+const HELD: u8 = 0;
+const FETCHING: u8 = 1;
+const REFUSED: u8 = 2;
+
+const NEWEST: u8 = 0;
+const NTH: u8 = 1;
+const SEQ: u8 = 2;
+const TIME: u8 = 3;
+
+const HAS_PUBLISHER: u8 = 1;
+const HAS_AFTER: u8 = 1 << 1;
+
+/// What a puller asks of a holder.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Question {
+    /// What do you have? [`Answer::Held`] says.
+    Find(Find),
+    /// Publish these samples on the [private tag](super::private_tag). [`Answer::Fetching`] says
+    /// which are gone; the others come.
+    Fetch {
+        /// The pull's number at the puller.
+        pull: u64,
+        /// The tag.
+        tag: Tag,
+        /// The publisher.
+        publisher: PublisherId,
+        /// The sequence numbers, [`SEQS_MAX`] at most: what is beyond is not sent.
+        seqs: Vec<u64>,
+    },
+    /// The pull is over: its private tag is not needed any more. Needs no answer.
+    Done {
+        /// The pull's number at the puller.
+        pull: u64,
+    },
+}
+
+/// What a holder answers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// What it has, a page of it.
+    Held(Found),
+    /// It publishes what was asked for, but for these sequence numbers: they are gone.
+    Fetching {
+        /// [`SEQS_MAX`] at most.
+        missing: Vec<u64>,
+    },
+    /// It does not do what was asked, and why: at most [`REFUSED_BYTES_MAX`] bytes, what is beyond is
+    /// not sent.
+    Refused(String),
+}
+
+fn put_publisher(out: &mut Vec<u8>, publisher: PublisherId) {
+    out.put_u64(publisher.node.0);
+    out.put_varint(u64::from(publisher.index));
+}
+
+fn read_publisher(reader: &mut Reader) -> Result<PublisherId, WireError> {
+    let node = NodeId(reader.u64("publisher node")?);
+    Ok(PublisherId { node, index: reader.varint32("publisher")? })
+}
+
+fn put_selection(out: &mut Vec<u8>, selection: &Selection) {
+    match *selection {
+        Selection::Newest(n) => {
+            out.put_u8(NEWEST);
+            out.put_varint(u64::from(n));
+        }
+        Selection::Nth(n) => {
+            out.put_u8(NTH);
+            out.put_varint(u64::from(n));
+        }
+        Selection::Seq { first, last } => {
+            out.put_u8(SEQ);
+            out.put_varint(first);
+            out.put_varint(last.wrapping_sub(first));
+        }
+        Selection::Time { from_ns, to_ns } => {
+            out.put_u8(TIME);
+            out.put_u64(from_ns);
+            out.put_varint(to_ns.wrapping_sub(from_ns));
+        }
+    }
+}
+
+fn read_selection(reader: &mut Reader) -> Result<Selection, WireError> {
+    let bad = WireError::Invalid("selection");
+    match reader.u8("selection")? {
+        NEWEST => Selection::newest(reader.varint32("selection")?).map_err(|_| bad),
+        NTH => Selection::nth(reader.varint32("selection")?).map_err(|_| bad),
+        SEQ => {
+            let first = reader.varint("selection")?;
+            let last = first.checked_add(reader.varint("selection")?).ok_or(bad)?;
+            Ok(Selection::Seq { first, last })
+        }
+        TIME => {
+            let from_ns = reader.u64("selection")?;
+            let to_ns = from_ns.checked_add(reader.varint("selection")?).ok_or(bad)?;
+            Ok(Selection::Time { from_ns, to_ns })
+        }
+        _ => Err(bad),
+    }
+}
+
+fn put_tag(out: &mut Vec<u8>, tag: &Tag) {
+    out.put_text(tag.as_str());
+}
+
+fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {
+    Tag::new(&reader.text(TAG_BYTES_MAX, "tag")?).map_err(|_| WireError::Invalid("tag"))
+}
+
+fn put_seqs(out: &mut Vec<u8>, seqs: &[u64]) {
+    let seqs = seqs.get(..SEQS_MAX).unwrap_or(seqs);
+    out.put_varint(seqs.len() as u64);
+    seqs.iter().for_each(|&seq| out.put_varint(seq));
+}
+
+fn read_seqs(reader: &mut Reader) -> Result<Vec<u64>, WireError> {
+    let count = reader.len(SEQS_MAX, "sequence numbers")?;
+    (0..count).map(|_| reader.varint("sequence number")).collect()
+}
+
+fn put_find(out: &mut Vec<u8>, find: &Find) {
+    let Find { tag, publisher, selection, rate, after } = find;
+    let has = |there: bool, mask: u8| if there { mask } else { 0 };
+    out.put_u8(has(publisher.is_some(), HAS_PUBLISHER) | has(after.is_some(), HAS_AFTER));
+    put_tag(out, tag);
+    if let Some(publisher) = publisher {
+        put_publisher(out, *publisher);
+    }
+    put_selection(out, selection);
+    write_rate(*rate, out);
+    if let Some(Cursor { publisher, seq }) = after {
+        put_publisher(out, *publisher);
+        out.put_varint(*seq);
+    }
+}
+
+fn read_find(reader: &mut Reader) -> Result<Find, WireError> {
+    let flags = reader.u8("find")?;
+    if flags & !(HAS_PUBLISHER | HAS_AFTER) != 0 {
+        return Err(WireError::Invalid("find"));
+    }
+    let tag = read_tag(reader)?;
+    let publisher = if flags & HAS_PUBLISHER != 0 { Some(read_publisher(reader)?) } else { None };
+    let (selection, rate) = (read_selection(reader)?, read_rate(reader)?);
+    let after = if flags & HAS_AFTER != 0 {
+        let publisher = read_publisher(reader)?;
+        Some(Cursor { publisher, seq: reader.varint("sequence number")? })
+    } else {
+        None
+    };
+    Ok(Find { tag, publisher, selection, rate, after })
+}
+
+/// Differences of either sign as small numbers.
+const fn zigzag(difference: i64) -> u64 {
+    ((difference << 1) ^ (difference >> 63)).cast_unsigned()
+}
+
+const fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -((number & 1).cast_signed())
+}
+
+fn put_holding(out: &mut Vec<u8>, holding: &Holding) {
+    put_publisher(out, holding.publisher);
+    let Span { oldest_seq, newest_seq, oldest_ns, newest_ns } = holding.span;
+    out.put_varint(oldest_seq);
+    out.put_varint(newest_seq.wrapping_sub(oldest_seq));
+    out.put_u64(oldest_ns);
+    out.put_u64(newest_ns);
+    out.put_varint(holding.items.len() as u64);
+    let (mut next, mut at) = (0u64, oldest_ns);
+    for item in &holding.items {
+        out.put_varint(item.seq.wrapping_sub(next));
+        out.put_varint(zigzag(item.captured_ns.wrapping_sub(at).cast_signed()));
+        out.put_varint(u64::from(item.bytes));
+        out.put_u8(item.kind.code());
+        (next, at) = (item.seq.wrapping_add(1), item.captured_ns);
+    }
+}
+
+fn read_holding(reader: &mut Reader, room: usize) -> Result<Holding, WireError> {
+    let publisher = read_publisher(reader)?;
+    let oldest_seq = reader.varint("oldest")?;
+    let newest_seq = oldest_seq.checked_add(reader.varint("newest")?);
+    let newest_seq = newest_seq.ok_or(WireError::Invalid("newest"))?;
+    let (oldest_ns, newest_ns) = (reader.u64("oldest")?, reader.u64("newest")?);
+    let span = Span { oldest_seq, newest_seq, oldest_ns, newest_ns };
+    let count = reader.len(room, "items")?;
+    // An item takes four bytes at least: no more is allocated than was sent.
+    let mut items: Vec<Held> = Vec::with_capacity(count.min(reader.remaining() / 4));
+    let mut at = oldest_ns;
+    for _ in 0..count {
+        let step = reader.varint("sequence number")?;
+        let next = items.last().map_or(Some(0), |last| last.seq.checked_add(1));
+        let seq = next.and_then(|next| next.checked_add(step));
+        at = at.wrapping_add_signed(unzigzag(reader.varint("captured")?));
+        items.push(Held {
+            seq: seq.ok_or(WireError::Invalid("sequence number"))?,
+            captured_ns: at,
+            bytes: reader.varint32("bytes")?,
+            kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
+        });
+    }
+    Ok(Holding { publisher, span, items })
+}
+
+fn put_found(out: &mut Vec<u8>, found: &Found) {
+    out.put_flag(found.more);
+    out.put_varint(found.holdings.len() as u64);
+    found.holdings.iter().for_each(|holding| put_holding(out, holding));
+}
+
+fn read_found(reader: &mut Reader) -> Result<Found, WireError> {
+    let more = reader.flag("more")?;
+    let count = reader.len(PAGE_HOLDINGS, "publishers")?;
+    if more && count == 0 {
+        return Err(WireError::Invalid("more"));
+    }
+    let mut holdings: Vec<Holding> = Vec::new();
+    let mut room = PAGE_ITEMS;
+    for _ in 0..count {
+        let holding = read_holding(reader, room)?;
+        if holdings.last().is_some_and(|last| last.publisher >= holding.publisher) {
+            return Err(WireError::Invalid("publishers"));
+        }
+        room -= holding.items.len();
+        holdings.push(holding);
+    }
+    Ok(Found { holdings, more })
+}
+
+impl Question {
+    /// The body of a question, its [`Topic`] included.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = vec![Topic::Pull.code()];
+        match self {
+            Self::Find(find) => {
+                out.put_u8(FIND);
+                put_find(&mut out, find);
+            }
+            Self::Fetch { pull, tag, publisher, seqs } => {
+                out.put_u8(FETCH);
+                out.put_varint(*pull);
+                put_tag(&mut out, tag);
+                put_publisher(&mut out, *publisher);
+                put_seqs(&mut out, seqs);
+            }
+            Self::Done { pull } => {
+                out.put_u8(DONE);
+                out.put_varint(*pull);
+            }
+        }
+        out.into()
+    }
+
+    /// Reads what follows the topic ([`Topic::split`]).
+    ///
+    /// # Errors
+    /// [`WireError`] for what is wrong; no length is believed before the bytes are there.
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let question = match reader.u8("pull question")? {
+            FIND => Self::Find(read_find(&mut reader)?),
+            FETCH => Self::Fetch {
+                pull: reader.varint("pull")?,
+                tag: read_tag(&mut reader)?,
+                publisher: read_publisher(&mut reader)?,
+                seqs: read_seqs(&mut reader)?,
+            },
+            DONE => Self::Done { pull: reader.varint("pull")? },
+            _ => return Err(WireError::Invalid("pull question")),
+        };
+        reader.finish()?;
+        Ok(question)
+    }
+}
+
+impl Answer {
+    /// The body of an answer. More than a page of what was found is left out, and said to be there.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        match self {
+            Self::Held(found) => {
+                out.put_u8(HELD);
+                if found.is_page() {
+                    put_found(&mut out, found);
+                } else {
+                    let mut page = found.clone();
+                    page.cut();
+                    put_found(&mut out, &page);
+                }
+            }
+            Self::Fetching { missing } => {
+                out.put_u8(FETCHING);
+                put_seqs(&mut out, missing);
+            }
+            Self::Refused(reason) => {
+                out.put_u8(REFUSED);
+                let mut end = reason.len().min(REFUSED_BYTES_MAX);
+                while !reason.is_char_boundary(end) {
+                    end -= 1;
+                }
+                out.put_text(reason.get(..end).unwrap_or_default());
+            }
+        }
+        out.into()
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// [`WireError`] for what is wrong; no length is believed before the bytes are there.
+    pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(bytes);
+        let answer = match reader.u8("pull answer")? {
+            HELD => Self::Held(read_found(&mut reader)?),
+            FETCHING => Self::Fetching { missing: read_seqs(&mut reader)? },
+            REFUSED => Self::Refused(reader.text(REFUSED_BYTES_MAX, "reason")?),
+            _ => return Err(WireError::Invalid("pull answer")),
+        };
+        reader.finish()?;
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

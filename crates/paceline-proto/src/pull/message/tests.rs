@@ -1,0 +1,236 @@
+use super::*;
+use crate::form::Rate;
+use crate::pull::buffer::tests::rates;
+use proptest::option;
+use proptest::prelude::*;
+
+fn publisher() -> impl Strategy<Value = PublisherId> {
+    any::<(u64, u32)>().prop_map(|(node, index)| PublisherId { node: NodeId(node), index })
+}
+
+fn tag() -> impl Strategy<Value = Tag> {
+    "[a-zö@]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap())
+}
+
+fn range() -> impl Strategy<Value = (u64, u64)> {
+    any::<(u64, u64)>().prop_map(|(a, b)| (a.min(b), a.max(b)))
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    prop_oneof![
+        (1..=65_536u32).prop_map(Selection::Newest),
+        (1..=65_536u32).prop_map(Selection::Nth),
+        range().prop_map(|(first, last)| Selection::Seq { first, last }),
+        range().prop_map(|(from_ns, to_ns)| Selection::Time { from_ns, to_ns }),
+    ]
+}
+
+fn question() -> impl Strategy<Value = Question> {
+    let after = option::of((publisher(), any::<u64>()));
+    let after = after.prop_map(|after| after.map(|(publisher, seq)| Cursor { publisher, seq }));
+    let find = (tag(), option::of(publisher()), selection(), rates(), after);
+    let seqs = prop::collection::vec(any::<u64>(), 0..=SEQS_MAX);
+    prop_oneof![
+        find.prop_map(|(tag, publisher, selection, rate, after)| {
+            Question::Find(Find { tag, publisher, selection, rate, after })
+        }),
+        (any::<u64>(), tag(), publisher(), seqs).prop_map(|(pull, tag, publisher, seqs)| {
+            Question::Fetch { pull, tag, publisher, seqs }
+        }),
+        any::<u64>().prop_map(|pull| Question::Done { pull }),
+    ]
+}
+
+fn holding() -> impl Strategy<Value = Holding> {
+    let kind = prop::sample::select(vec![Kind::Data, Kind::Picture, Kind::VideoI, Kind::VideoB]);
+    let item = (any::<u64>(), any::<u64>(), any::<u32>(), kind);
+    let items = prop::collection::vec(item, 0..30);
+    let span = (range(), any::<(u64, u64)>());
+    (publisher(), span, items).prop_map(|(publisher, (seqs, times), items)| {
+        let row = |(seq, captured_ns, bytes, kind)| Held { seq, captured_ns, bytes, kind };
+        let mut items: Vec<Held> = items.into_iter().map(row).collect();
+        items.sort_by_key(|held| held.seq);
+        items.dedup_by_key(|held| held.seq);
+        let span =
+            Span { oldest_seq: seqs.0, newest_seq: seqs.1, oldest_ns: times.0, newest_ns: times.1 };
+        Holding { publisher, span, items }
+    })
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let found = (prop::collection::vec(holding(), 0..6), any::<bool>());
+    prop_oneof![
+        3 => found.prop_map(|(mut holdings, more)| {
+            holdings.sort_by_key(|holding| holding.publisher);
+            holdings.dedup_by_key(|holding| holding.publisher);
+            let more = more && !holdings.is_empty();
+            Answer::Held(Found { holdings, more })
+        }),
+        1 => prop::collection::vec(any::<u64>(), 0..=SEQS_MAX)
+            .prop_map(|missing| Answer::Fetching { missing }),
+        1 => "[a-zäöü ]{0,80}".prop_map(Answer::Refused),
+    ]
+}
+
+/// What follows the topic.
+fn body(question: &Question) -> Bytes {
+    let Some((Topic::Pull, body)) = Topic::split(question.encode()) else { panic!("no pull") };
+    body
+}
+
+proptest! {
+    #[test]
+    fn questions_come_back(question in question(), cut in any::<prop::sample::Index>()) {
+        let bytes = body(&question);
+        prop_assert!(bytes.len() < crate::control::QUESTION_BYTES_MAX);
+        prop_assert!(Question::decode(bytes.slice(..cut.index(bytes.len()))).is_err());
+        prop_assert_eq!(Question::decode(bytes), Ok(question));
+    }
+
+    #[test]
+    fn answers_come_back(answer in answer(), cut in any::<prop::sample::Index>()) {
+        let bytes = answer.encode();
+        prop_assert!(Answer::decode(bytes.slice(..cut.index(bytes.len()))).is_err());
+        prop_assert_eq!(Answer::decode(bytes), Ok(answer));
+    }
+
+    #[test]
+    fn any_bytes_are_understood_in_one_way_or_refused(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..200),
+        kind in 0u8..4,
+    ) {
+        if let Some(first) = bytes.first_mut() {
+            *first = kind;
+        }
+        let bytes = Bytes::from(bytes);
+        if let Ok(question) = Question::decode(bytes.clone()) {
+            prop_assert_eq!(body(&question), bytes.clone(), "{:?}", question);
+        }
+        if let Ok(answer) = Answer::decode(bytes.clone()) {
+            prop_assert_eq!(answer.encode(), bytes, "{:?}", answer);
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_something_else_or_refused(
+        question in question(),
+        answer in answer(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let mut bytes = body(&question).to_vec();
+        let place = at.index(bytes.len());
+        bytes[place] = byte;
+        let bytes = Bytes::from(bytes);
+        if let Ok(question) = Question::decode(bytes.clone()) {
+            prop_assert_eq!(body(&question), bytes);
+        }
+        let mut bytes = answer.encode().to_vec();
+        let place = at.index(bytes.len());
+        bytes[place] = byte;
+        let bytes = Bytes::from(bytes);
+        if let Ok(answer) = Answer::decode(bytes.clone()) {
+            prop_assert_eq!(answer.encode(), bytes);
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn questions_have_these_bytes() {
+    let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 5 };
+    let tag = Tag::new("a/b").unwrap();
+    let find = Find {
+        tag: tag.clone(),
+        publisher: None,
+        selection: Selection::Newest(3),
+        rate: Rate::All,
+        after: None,
+    };
+    let page = Find {
+        publisher: Some(publisher),
+        selection: Selection::Seq { first: 200, last: 203 },
+        rate: Rate::Max(core::num::NonZeroU32::new(5_000).unwrap()),
+        after: Some(Cursor { publisher, seq: 201 }),
+        ..find.clone()
+    };
+    let fetch = Question::Fetch { pull: 7, tag, publisher, seqs: vec![200, 3] };
+    for (question, bytes) in [
+        (Question::Find(find.clone()), "01000003612f62000300"),
+        (
+            Question::Find(page),
+            "01000303612f6208070605040302010502c80103028827080706050403020105c901",
+        ),
+        (
+            Question::Find(Find { selection: Selection::Time { from_ns: 1, to_ns: 3 }, ..find }),
+            "01000003612f620301000000000000000200",
+        ),
+        (fetch, "01010703612f62080706050403020105 02c80103"),
+        (Question::Done { pull: 300 }, "0102ac02"),
+    ] {
+        assert_eq!(hex(&question.encode()), bytes.replace(' ', ""), "{question:?}");
+    }
+}
+
+#[test]
+fn answers_have_these_bytes() {
+    let publisher = PublisherId { node: NodeId(1), index: 2 };
+    let held = |seq, captured_ns| Held { seq, captured_ns, bytes: 300, kind: Kind::VideoP };
+    let span = Span { oldest_seq: 5, newest_seq: 9, oldest_ns: 1_000, newest_ns: 2_000 };
+    let holding = Holding { publisher, span, items: vec![held(7, 1_064), held(9, 1_063)] };
+    for (answer, bytes) in [
+        (
+            Answer::Held(Found { holdings: vec![holding], more: true }),
+            "00 01 01 010000000000000002 05 04 e803000000000000 d007000000000000 02 \
+             078001ac0205 0101ac0205",
+        ),
+        (Answer::Held(Found::default()), "000000"),
+        (Answer::Fetching { missing: vec![1, 200] }, "010201c801"),
+        (Answer::Refused("no".into()), "02026e6f"),
+    ] {
+        let bytes = bytes.replace(' ', "");
+        assert_eq!(hex(&answer.encode()), bytes, "{answer:?}");
+        assert_eq!(Answer::decode(answer.encode()), Ok(answer));
+    }
+}
+
+#[test]
+fn what_is_beyond_a_bound_is_left_out_or_refused() {
+    let tag = Tag::new("a").unwrap();
+    let publisher = PublisherId { node: NodeId(1), index: 0 };
+    let fetch = Question::Fetch { pull: 0, tag, publisher, seqs: (0..300).collect() };
+    let Ok(Question::Fetch { seqs, .. }) = Question::decode(body(&fetch)) else { panic!() };
+    assert_eq!(seqs, (0..256).collect::<Vec<u64>>());
+
+    let reason = "ö".repeat(200);
+    let Ok(Answer::Refused(reason)) = Answer::decode(Answer::Refused(reason).encode()) else {
+        panic!()
+    };
+    assert_eq!(reason, "ö".repeat(127));
+
+    let span = Span { oldest_seq: 0, newest_seq: 0, oldest_ns: 0, newest_ns: 0 };
+    let row = |seq| Held { seq, captured_ns: 0, bytes: 0, kind: Kind::Data };
+    let items = |count: u64| (0..count).map(row).collect();
+    let holding = |index, count| Holding {
+        publisher: PublisherId { node: NodeId(1), index },
+        span,
+        items: items(count),
+    };
+    let many = Found { holdings: vec![holding(0, 1_000), holding(1, 100)], more: false };
+    let Ok(Answer::Held(page)) = Answer::decode(Answer::Held(many).encode()) else { panic!() };
+    assert_eq!((page.len(), page.more), (PAGE_ITEMS, true));
+    assert_eq!(page.next().unwrap().seq, 23);
+
+    // One item more than the bytes say there may be.
+    let mut bytes = vec![HELD, 0, 2];
+    put_holding(&mut bytes, &holding(0, PAGE_ITEMS as u64));
+    put_holding(&mut bytes, &holding(1, 1));
+    let got = Answer::decode(bytes.into());
+    assert!(matches!(got, Err(WireError::TooLarge { field: "items", max: 0, .. })), "{got:?}");
+    let mut bytes = vec![FETCHING];
+    bytes.put_varint(SEQS_MAX as u64 + 1);
+    assert!(matches!(Answer::decode(bytes.into()), Err(WireError::TooLarge { .. })));
+}

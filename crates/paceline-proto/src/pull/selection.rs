@@ -1,0 +1,291 @@
+//! What is asked of a pull buffer: the newest, one before it, a range of numbers or of times.
+
+use crate::sample::Kind;
+use core::fmt;
+use core::ops::Range;
+
+/// The most samples that one pull brings.
+pub const ITEMS_MAX: usize = 65_536;
+#[expect(clippy::cast_possible_truncation, reason = "65,536")]
+const NEWEST_MAX: u32 = ITEMS_MAX as u32;
+
+/// Which samples are pulled, of each publisher by itself.
+///
+/// Of video the selection begins at the I picture at or before its first sample, so that it can be
+/// decoded, and is one run without holes in decode order.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Selection {
+    /// The newest so many, from 1 to [`ITEMS_MAX`].
+    Newest(u32),
+    /// One sample by its place, from 1, the newest, to [`ITEMS_MAX`].
+    Nth(u32),
+    /// The sequence numbers from `first` to `last`, both included.
+    Seq {
+        /// The lowest.
+        first: u64,
+        /// The highest.
+        last: u64,
+    },
+    /// What was captured from `from_ns` to `to_ns`, both included: UTC nanoseconds since 1970.
+    Time {
+        /// The earliest.
+        from_ns: u64,
+        /// The latest.
+        to_ns: u64,
+    },
+}
+
+/// Why a selection is none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// No sample, or more than one pull brings.
+    #[error("newest {0}: must be from 1 to {ITEMS_MAX}; pull older samples by sequence numbers")]
+    Newest(u32),
+    /// No place, or one that no buffer has.
+    #[error(
+        "place {0}, counted from the newest: must be from 1, which is the newest, to {ITEMS_MAX}; \
+         pull older samples by sequence numbers"
+    )]
+    Nth(u32),
+    /// The range of sequence numbers ends before it begins.
+    #[error("sequence numbers {first} to {last}: the first must not be above the last; swap them")]
+    Seq {
+        /// The first.
+        first: u64,
+        /// The last.
+        last: u64,
+    },
+    /// The range of times ends before it begins.
+    #[error(
+        "times {from_ns} ns to {to_ns} ns: the begin must not be after the end; swap them (UTC, \
+         since 1970)"
+    )]
+    Time {
+        /// The begin.
+        from_ns: u64,
+        /// The end.
+        to_ns: u64,
+    },
+}
+
+impl Selection {
+    /// The newest `n` samples.
+    ///
+    /// # Errors
+    /// [`SelectionError::Newest`] unless `n` is from 1 to [`ITEMS_MAX`].
+    pub const fn newest(n: u32) -> Result<Self, SelectionError> {
+        if n == 0 || n > NEWEST_MAX {
+            return Err(SelectionError::Newest(n));
+        }
+        Ok(Self::Newest(n))
+    }
+
+    /// The `n`-th newest sample alone; 1 is the newest.
+    ///
+    /// # Errors
+    /// [`SelectionError::Nth`] unless `n` is from 1 to [`ITEMS_MAX`].
+    pub const fn nth(n: u32) -> Result<Self, SelectionError> {
+        if n == 0 || n > NEWEST_MAX {
+            return Err(SelectionError::Nth(n));
+        }
+        Ok(Self::Nth(n))
+    }
+
+    /// The sequence numbers from `first` to `last`, both included.
+    ///
+    /// # Errors
+    /// [`SelectionError::Seq`] if `first` is above `last`.
+    pub const fn seq(first: u64, last: u64) -> Result<Self, SelectionError> {
+        if first > last {
+            return Err(SelectionError::Seq { first, last });
+        }
+        Ok(Self::Seq { first, last })
+    }
+
+    /// What was captured from `from_ns` to `to_ns`, both included, in UTC nanoseconds since 1970.
+    ///
+    /// # Errors
+    /// [`SelectionError::Time`] if `from_ns` is after `to_ns`.
+    pub const fn time(from_ns: u64, to_ns: u64) -> Result<Self, SelectionError> {
+        if from_ns > to_ns {
+            return Err(SelectionError::Time { from_ns, to_ns });
+        }
+        Ok(Self::Time { from_ns, to_ns })
+    }
+
+    /// True if the selection means the same whoever else holds samples: a range, not a place.
+    #[must_use]
+    pub const fn is_range(&self) -> bool {
+        matches!(self, Self::Seq { .. } | Self::Time { .. })
+    }
+
+    /// What one of several holders must tell, so that all together can be selected from: everything
+    /// up to a place, which depends on what others hold.
+    pub(super) const fn widened(self) -> Self {
+        match self {
+            Self::Nth(n) => Self::Newest(n),
+            Self::Newest(_) | Self::Seq { .. } | Self::Time { .. } => self,
+        }
+    }
+
+    /// The places of a series among which the selected ones are; those that [`Self::wants`] are.
+    pub(super) fn choose(&self, series: &impl Series) -> Range<usize> {
+        let chosen = self.run(series);
+        if chosen.is_empty() {
+            return 0..0;
+        }
+        lead_in(series, chosen.start)..chosen.end
+    }
+
+    /// The same for one of several holders: of a range of video also what another one's first picture
+    /// in it may need, although there is a later one here, or none.
+    pub(super) fn choose_for_others(&self, series: &impl Series) -> Range<usize> {
+        let upto = match *self {
+            Self::Newest(_) | Self::Nth(_) => return self.choose(series),
+            Self::Seq { first, .. } => below(series, |mark| mark.seq <= first),
+            Self::Time { from_ns, .. } if series.is_in_time_order() => {
+                below(series, |mark| mark.captured_ns <= from_ns)
+            }
+            Self::Time { .. } => return self.choose(series),
+        };
+        let chosen = self.run(series);
+        match upto.checked_sub(1) {
+            Some(last) if is_video(series, last) => lead_in(series, last)..chosen.end.max(upto),
+            Some(_) | None => self.choose(series),
+        }
+    }
+
+    /// What is asked for itself, without what it needs to be decoded.
+    fn run(&self, series: &impl Series) -> Range<usize> {
+        let count = series.count();
+        match *self {
+            Self::Newest(n) => count.saturating_sub(n as usize)..count,
+            Self::Nth(n) => match count.checked_sub(n as usize) {
+                Some(place) if n > 0 => place..place + 1,
+                Some(_) | None => 0..0,
+            },
+            Self::Seq { first, last } => {
+                below(series, |mark| mark.seq < first)..below(series, |mark| mark.seq <= last)
+            }
+            Self::Time { from_ns, to_ns } if series.is_in_time_order() => {
+                below(series, |mark| mark.captured_ns < from_ns)..below(series, |mark| {
+                    mark.captured_ns <= to_ns
+                })
+            }
+            Self::Time { .. } => {
+                let inside = |&place: &usize| series.mark(place).is_some_and(|m| self.spans(&m));
+                let first = (0..count).find(inside).unwrap_or(count);
+                first..(first..count).rev().find(inside).map_or(first, |last| last + 1)
+            }
+        }
+    }
+
+    /// True for a chosen sample that is selected. Only where capture times go back are some not; of
+    /// video all are, or the rest could not be decoded.
+    pub(super) fn wants(&self, mark: &Mark) -> bool {
+        mark.kind.is_video() || self.spans(mark)
+    }
+
+    /// True unless this is a range of times that the sample is outside of.
+    fn spans(&self, mark: &Mark) -> bool {
+        match *self {
+            Self::Time { from_ns, to_ns } => (from_ns..=to_ns).contains(&mark.captured_ns),
+            Self::Newest(_) | Self::Nth(_) | Self::Seq { .. } => true,
+        }
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Newest(1) | Self::Nth(1) => f.write_str("the newest sample"),
+            Self::Newest(n) => write!(f, "the newest {n} samples"),
+            Self::Nth(n) => write!(f, "sample {n} counted from the newest"),
+            Self::Seq { first, last } if first == last => write!(f, "sequence number {first}"),
+            Self::Seq { first, last } => write!(f, "sequence numbers {first} to {last}"),
+            Self::Time { from_ns, to_ns } => {
+                write!(f, "samples captured from {} to {}", Seconds(*from_ns), Seconds(*to_ns))
+            }
+        }
+    }
+}
+
+/// A time for people: seconds since 1970 with three decimals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seconds(pub(super) u64);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} s", self.0 / 1_000_000_000, self.0 / 1_000_000 % 1_000)
+    }
+}
+
+/// What a selection looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) seq: u64,
+    pub(super) captured_ns: u64,
+    pub(super) kind: Kind,
+}
+
+/// One publisher's samples in the order of their sequence numbers.
+pub(super) trait Series {
+    fn count(&self) -> usize;
+    fn mark(&self, place: usize) -> Option<Mark>;
+    /// True if no sample was captured before the one in front of it.
+    fn is_in_time_order(&self) -> bool;
+}
+
+/// How many samples at the front `is` holds for, if it holds for none behind them.
+pub(super) fn below(series: &impl Series, is: impl Fn(&Mark) -> bool) -> usize {
+    let (mut low, mut high) = (0, series.count());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if series.mark(middle).is_some_and(|mark| is(&mark)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+fn is_video(series: &impl Series, place: usize) -> bool {
+    series.mark(place).is_some_and(|mark| mark.kind.is_video())
+}
+
+/// Where a selection that begins at `first` must begin to be decoded: at an I picture. If none is
+/// here, at the oldest sample: another holder may have what is before it.
+fn lead_in(series: &impl Series, first: usize) -> usize {
+    if !is_video(series, first) {
+        return first;
+    }
+    let is_start =
+        |&place: &usize| series.mark(place).is_some_and(|mark| mark.kind == Kind::VideoI);
+    (0..=first).rev().find(is_start).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_that_selects_nothing_says_what_to_write() {
+        for (error, words) in [
+            (Selection::newest(0), ["newest 0", "from 1 to 65536"]),
+            (Selection::newest(65_537), ["newest 65537", "sequence numbers"]),
+            (Selection::nth(0), ["place 0", "from 1"]),
+            (Selection::nth(65_537), ["place 65537", "to 65536"]),
+            (Selection::seq(5, 4), ["5 to 4", "swap"]),
+            (Selection::time(2, 1), ["2 ns to 1 ns", "swap"]),
+        ] {
+            let text = error.unwrap_err().to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+        assert_eq!(Selection::newest(65_536), Ok(Selection::Newest(65_536)));
+        assert_eq!(Selection::nth(65_536), Ok(Selection::Nth(65_536)));
+        assert_eq!(Selection::seq(4, 4).map(|s| s.to_string()), Ok("sequence number 4".into()));
+        assert_eq!(Selection::time(7, 7), Ok(Selection::Time { from_ns: 7, to_ns: 7 }));
+    }
+}

@@ -1,0 +1,175 @@
+use super::*;
+use crate::form::Rate;
+use crate::sample::Kind;
+use crate::temporal::TemporalScaler;
+use core::num::NonZeroU32;
+use paceline_sched::Duration;
+use proptest::prelude::*;
+
+const PERIOD: Duration = Duration::from_nanos(33_333_333);
+
+fn kinds(text: &str) -> Vec<Kind> {
+    let kind = |letter| match letter {
+        'I' => Kind::VideoI,
+        'P' => Kind::VideoP,
+        'B' => Kind::VideoB,
+        _ => Kind::Data,
+    };
+    text.chars().map(kind).collect()
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        1 => Just(Kind::VideoI),
+        4 => Just(Kind::VideoP),
+        4 => Just(Kind::VideoB),
+        1 => Just(Kind::Data),
+    ]
+}
+
+fn rate() -> impl Strategy<Value = Rate> {
+    prop_oneof![
+        Just(Rate::All),
+        (1u32..9).prop_map(|n| NonZeroU32::new(n).map_or(Rate::All, Rate::Every)),
+        (1_000u32..40_000).prop_map(|mhz| NonZeroU32::new(mhz).map_or(Rate::All, Rate::Max)),
+    ]
+}
+
+/// The model, by looking back at everything: can the last of `all` be decoded by whoever has those that
+/// are marked?
+fn decodable(all: &[(Kind, bool)]) -> bool {
+    let Some(((kind, _), before)) = all.split_last() else { return true };
+    if !matches!(kind, Kind::VideoP | Kind::VideoB) {
+        return true;
+    }
+    for (kind, has) in before.iter().rev() {
+        if *kind == Kind::VideoI {
+            return *has;
+        }
+        if *kind == Kind::VideoP && !has {
+            return false;
+        }
+    }
+    false
+}
+
+fn thinned(group: &str, rate: Rate, count: u64) -> Vec<(u64, Thinned)> {
+    let mut thinner = Thinner::new(rate, Some(PERIOD));
+    let samples = (0..count).zip(kinds(group).into_iter().cycle());
+    samples.map(|(seq, kind)| (seq, thinner.offer(kind, seq, 0))).collect()
+}
+
+fn passed(thinned: &[(u64, Thinned)]) -> Vec<u64> {
+    let passed = thinned.iter().filter(|(_, what)| *what == Thinned::Pass);
+    passed.map(|(seq, _)| *seq).collect()
+}
+
+fn max_hz(hertz: u32) -> Rate {
+    NonZeroU32::new(hertz * 1_000).map_or(Rate::All, Rate::Max)
+}
+
+#[test]
+fn a_gate_opens_with_an_i_and_closes_with_what_others_need() {
+    let mut gate = DecodeGate::new();
+    assert!(!gate.admit(Kind::VideoP) && !gate.admit(Kind::VideoB) && gate.admit(Kind::Data));
+    assert!(gate.admit(Kind::VideoI) && gate.admit(Kind::VideoB));
+    gate.broke(Kind::VideoB);
+    gate.broke(Kind::State);
+    assert!(gate.admit(Kind::VideoP));
+    gate.broke(Kind::VideoP);
+    assert!(!gate.admit(Kind::VideoB) && !gate.is_open());
+    assert!(gate.admit(Kind::VideoI));
+    gate.lost();
+    assert!(!gate.admit(Kind::VideoP) && gate.admit(Kind::Audio));
+}
+
+#[test]
+fn only_bs_are_left_out() {
+    // 30 to 20 Hz with two Bs in three: one of the two goes.
+    let got = thinned("IBBPBBPBBPBB", max_hz(20), 120);
+    assert!(got.iter().all(|(_, what)| matches!(what, Thinned::Pass | Thinned::Drop)));
+    let passed = passed(&got);
+    assert_eq!(passed.len(), 80);
+    assert!((0..120).step_by(3).all(|reference| passed.contains(&reference)));
+    assert!(passed.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{passed:?}");
+    // To exactly the references, and to everything.
+    let references = thinned("IBBPBBPBBPBB", max_hz(10), 120);
+    assert_eq!(self::passed(&references), (0..120).step_by(3).collect::<Vec<_>>());
+    assert_eq!(self::passed(&thinned("IBBP", Rate::All, 50)).len(), 50);
+    assert_eq!(self::passed(&thinned("IBBP", max_hz(60), 50)).len(), 50);
+}
+
+#[test]
+fn references_that_exceed_the_rate_are_too_dense() {
+    let got = thinned("IPPPPPPPPPPPPPP", max_hz(10), 30);
+    let first = got.iter().position(|(_, what)| *what == Thinned::TooDense);
+    // Two are due of the first six; three more are borne.
+    assert_eq!(first, Some(5), "{got:?}");
+    assert!(got[5..15].iter().all(|(_, what)| *what == Thinned::TooDense));
+    assert_eq!(got[15].1, Thinned::Pass, "the next I fits again");
+}
+
+#[test]
+fn what_was_dropped_behind_it_takes_its_tail_with_it() {
+    let mut thinner = Thinner::new(Rate::All, None);
+    assert_eq!(thinner.offer(Kind::VideoP, 0, 0), Thinned::Undecodable);
+    assert_eq!(thinner.offer(Kind::VideoI, 1, 0), Thinned::Pass);
+    assert_eq!(thinner.offer(Kind::VideoP, 2, 0), Thinned::Pass);
+    thinner.broke(Kind::VideoP);
+    assert_eq!(thinner.offer(Kind::VideoB, 3, 0), Thinned::Undecodable);
+    assert_eq!(thinner.offer(Kind::VideoI, 4, 0), Thinned::Pass);
+}
+
+proptest! {
+    #[test]
+    fn the_gate_admits_what_the_model_can_decode(
+        steps in prop::collection::vec((kind(), prop::bool::weighted(0.2)), 1..60)
+    ) {
+        let mut gate = DecodeGate::new();
+        let mut all: Vec<(Kind, bool)> = Vec::new();
+        for (kind, dropped) in steps {
+            all.push((kind, false));
+            let admitted = gate.admit(kind);
+            prop_assert_eq!(admitted, decodable(&all), "{:?}", all);
+            if admitted && dropped {
+                gate.broke(kind);
+            }
+            all.last_mut().unwrap().1 = admitted && !dropped;
+        }
+    }
+
+    /// A twin that counts instead of keeping a difference, and looks back instead of keeping a gate.
+    #[test]
+    fn thinning_keeps_the_rate_and_what_passes_can_be_decoded(
+        steps in prop::collection::vec((kind(), prop::bool::weighted(0.05)), 1..200),
+        rate in rate(),
+    ) {
+        let mut thinner = Thinner::new(rate, Some(PERIOD));
+        let mut scaler = TemporalScaler::new(rate, Some(PERIOD));
+        let mut all: Vec<(Kind, bool)> = Vec::new();
+        let (mut due, mut passed, mut dense) = (0u64, 0u64, false);
+        for (seq, (kind, dropped)) in (0..).zip(steps) {
+            due += u64::from(scaler.take(seq, 0));
+            dense &= kind != Kind::VideoI;
+            all.push((kind, false));
+            let reference = matches!(kind, Kind::VideoI | Kind::VideoP);
+            let want = match decodable(&all) {
+                false if dense => Thinned::TooDense,
+                false => Thinned::Undecodable,
+                true if passed < due || reference && passed < due + 3 => Thinned::Pass,
+                true if reference => Thinned::TooDense,
+                true => Thinned::Drop,
+            };
+            dense |= want == Thinned::TooDense;
+            prop_assert_eq!(thinner.offer(kind, seq, 0), want, "{} of {:?}", seq, all);
+            passed += u64::from(want == Thinned::Pass);
+            prop_assert!(passed <= due + 3);
+            // What was due and could not pass is not made up for.
+            due = due.min(passed);
+            if want == Thinned::Pass && dropped {
+                thinner.broke(kind);
+            }
+            all.last_mut().unwrap().1 = want == Thinned::Pass && !dropped;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The truth about a network, kept beside it, and what every node must do about it: computed for
+//! all nodes at once, by asking about every publisher, every subscription and every path.
+
+use super::net::{Net, id};
+use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+use paceline_proto::{
+    Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
+};
+use paceline_sched::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Debug, Default)]
+pub(crate) struct Truth {
+    pub(crate) publishers: BTreeMap<PublisherId, PublisherSpec>,
+    pub(crate) subscriptions: BTreeMap<SubscriptionId, SubscriptionSpec>,
+    /// Hops that are up, in one direction each.
+    pub(crate) hops: BTreeSet<(NodeId, NodeId)>,
+}
+
+/// A publisher and a subscription that wants what it publishes, with the nodes between them.
+struct Pair<'a> {
+    publisher: PublisherId,
+    spec: &'a PublisherSpec,
+    subscription: SubscriptionId,
+    request: &'a SubscriptionSpec,
+    /// From the publisher's node to the subscription's.
+    path: Vec<NodeId>,
+    form: Form,
+}
+
+/// One stream that leaves a source.
+#[derive(Debug, Eq, PartialEq)]
+struct Stream {
+    scale: Form,
+    promised: bool,
+    upstream: Option<Duration>,
+    within: Option<Duration>,
+    kind: Kind,
+    background: bool,
+    subscriptions: Vec<SubscriptionId>,
+}
+
+type Streams = BTreeMap<(SourceKey, Target, Form), Stream>;
+
+impl Truth {
+    /// Of all shortest ways the one that comes first, node by node.
+    fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
+        let mut ways = vec![vec![from]];
+        for _ in 0..=self.hops.len() {
+            if let Some(way) = ways.iter().filter(|way| way.last() == Some(&to)).min() {
+                return Some(way.clone());
+            }
+            let further = |way: &Vec<NodeId>| {
+                let way = way.clone();
+                let next = self.hops.iter().filter(|(from, _)| way.last() == Some(from));
+                let fresh = next.filter(|(_, to)| !way.contains(to));
+                fresh.map(|(_, to)| [&way[..], &[*to]].concat()).collect::<Vec<_>>()
+            };
+            ways = ways.iter().flat_map(further).collect();
+        }
+        None
+    }
+
+    /// Every pair that is not refused, and every one that is.
+    fn pairs(&self) -> (Vec<Pair<'_>>, BTreeSet<(SubscriptionId, PublisherId)>) {
+        let (mut live, mut refused) = (Vec::new(), BTreeSet::new());
+        for (&subscription, request) in &self.subscriptions {
+            for (&publisher, spec) in &self.publishers {
+                let near = !request.local || publisher.node == subscription.node;
+                let Some(path) = self.path(publisher.node, subscription.node) else { continue };
+                if !near || !matches(&request.pattern, &spec.tag) {
+                    continue;
+                }
+                let form = form(request.form, spec);
+                let too_large = form.size.is_some_and(|asked| larger(asked, spec.size));
+                if too_large {
+                    refused.insert((subscription, publisher));
+                    continue;
+                }
+                live.push(Pair { publisher, spec, subscription, request, path, form });
+            }
+        }
+        (live, refused)
+    }
+
+    /// Every node knows and does what follows; no link has a capacity that could refuse anything.
+    pub(crate) fn assert_holds(&self, net: &Net) {
+        let (pairs, refused) = self.pairs();
+        for (node, seen) in net.seen.iter().enumerate() {
+            let me = id(node);
+            self.assert_listed(net, node, &refused);
+            assert_eq!(installed(&seen.installed), streams(&pairs, me), "streams at {me}");
+            for SourceKey { publisher, .. } in seen.installed.keys() {
+                let (declared, _) = seen
+                    .installed
+                    .iter()
+                    .find_map(|(key, installed)| (key.publisher == *publisher).then_some(installed))
+                    .unwrap();
+                assert_eq!(**declared, self.publishers[publisher]);
+            }
+            for &publisher in self.publishers.keys().filter(|publisher| publisher.node == me) {
+                let wanted = pairs.iter().any(|pair| pair.publisher == publisher);
+                let told = seen.matching.get(&publisher).copied().unwrap_or(false);
+                assert_eq!(told, wanted, "matching of {publisher}");
+            }
+            for &subscription in self.subscriptions.keys().filter(|user| user.node == me) {
+                let hears = pairs.iter().filter(|pair| pair.subscription == subscription);
+                let hears: Vec<_> = hears.map(|pair| pair.publisher).collect();
+                assert_eq!(net.heard(subscription), hears, "{subscription} hears");
+            }
+            let told = seen.refused.iter().map(|told| (told.subscription, told.publisher));
+            let told: BTreeSet<_> = told.collect();
+            for pair in refused.iter().filter(|(user, _)| user.node == me) {
+                assert!(told.contains(pair), "{pair:?} was refused and not told");
+            }
+        }
+    }
+
+    /// A node lists the nodes it is joined to, with what each really has.
+    fn assert_listed(
+        &self,
+        net: &Net,
+        node: usize,
+        refused: &BTreeSet<(SubscriptionId, PublisherId)>,
+    ) {
+        let reached = (0..net.nodes.len()).map(id).filter(|&to| self.path(id(node), to).is_some());
+        let views: Vec<_> = net.nodes[node].nodes().collect();
+        let listed: Vec<_> = views.iter().map(|view| view.id).collect();
+        assert_eq!(listed, reached.collect::<Vec<_>>(), "what {node} lists");
+        for view in views {
+            let mine = |node| node == view.id;
+            let publishers: Vec<_> =
+                view.publishers.iter().map(|(id, spec)| (*id, (**spec).clone())).collect();
+            let own = self.publishers.iter().filter(|(id, _)| mine(id.node));
+            assert_eq!(publishers, own.map(|(id, spec)| (*id, spec.clone())).collect::<Vec<_>>());
+            let own = self.subscriptions.iter().filter(|(id, _)| mine(id.node));
+            assert!(view.subscriptions.iter().eq(own), "subscriptions of {}", view.id);
+            let hops = self.hops.iter().filter(|(from, _)| mine(*from)).map(|(_, to)| to);
+            assert!(view.neighbours.keys().eq(hops), "neighbours of {}", view.id);
+            // Who owns the publisher sees that a size is too large.
+            let own = refused.iter().filter(|(_, publisher)| mine(publisher.node));
+            assert!(view.refusals.keys().eq(own), "refusals of {}", view.id);
+        }
+    }
+}
+
+/// What a node has installed, without the numbers of contracts.
+fn installed(
+    installed: &BTreeMap<SourceKey, (std::sync::Arc<PublisherSpec>, Vec<OutputPlan>)>,
+) -> Streams {
+    let mut streams = Streams::new();
+    for (&source, (_, outputs)) in installed {
+        for plan in outputs {
+            let local = plan.target == Target::Local;
+            let stream = Stream {
+                scale: plan.scale,
+                promised: plan.contract.is_some(),
+                upstream: local.then_some(plan.upstream),
+                within: plan.within,
+                kind: plan.kind,
+                background: plan.background,
+                subscriptions: plan.subscriptions.clone(),
+            };
+            let before = streams.insert((source, plan.target, plan.form), stream);
+            assert!(before.is_none(), "{source:?} leaves twice in one form");
+        }
+    }
+    streams
+}
+
+/// What a node must have installed.
+fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
+    let mut streams = Streams::new();
+    for pair in pairs {
+        let Some(place) = pair.path.iter().position(|&node| node == me) else { continue };
+        let next = pair.path.get(place + 1).copied();
+        let at_publisher = pair.request.proxy == Proxy::Publisher;
+        // Scaled where the subscription says: before the first link or behind the last.
+        let arrives = if place > 0 && at_publisher { pair.form } else { Form::FULL };
+        let leaves = if next.is_none() || at_publisher { pair.form } else { Form::FULL };
+        let source = SourceKey { publisher: pair.publisher, form: arrives };
+        let target = next.map_or(Target::Local, Target::Hop);
+        let local = next.is_none();
+        let stream = streams.entry((source, target, leaves)).or_insert(Stream {
+            scale: if arrives == leaves { Form::FULL } else { leaves },
+            promised: false,
+            upstream: local.then_some(Duration::ZERO),
+            within: None,
+            kind: pair.spec.kind,
+            background: background(pair.spec),
+            subscriptions: Vec::new(),
+        });
+        let promised = pair.request.within.is_some() || pair.request.loss.is_some();
+        // What the system says to itself is background: no link promises anything of it.
+        stream.promised |= promised && !local && !background(pair.spec);
+        stream.within = [stream.within, pair.request.within].into_iter().flatten().min();
+        if local && place > 0 {
+            stream.upstream = Some(stream.within.unwrap_or_default());
+        }
+        stream.subscriptions.push(pair.subscription);
+    }
+    streams
+}
+
+fn background(spec: &PublisherSpec) -> bool {
+    spec.tag.as_str().starts_with('@')
+}
+
+fn form(asked: Form, spec: &PublisherSpec) -> Form {
+    let every_one = matches!(asked.rate, Rate::Every(n) if n.get() == 1);
+    let picture = spec.kind == Kind::Picture;
+    Form {
+        rate: if every_one { Rate::All } else { asked.rate },
+        size: asked.size.filter(|_| picture).filter(|size| Some(*size) != spec.size),
+        audio: None,
+    }
+}
+
+fn larger(asked: Size, source: Option<Size>) -> bool {
+    source.is_some_and(|source| asked.width > source.width || asked.height > source.height)
+}
+
+fn matches(pattern: &Pattern, tag: &Tag) -> bool {
+    fn chunks(pattern: &[&str], tag: &[&str]) -> bool {
+        match (pattern, tag) {
+            ([], []) => true,
+            (["**", rest @ ..], _) => {
+                let open = tag.iter().take_while(|chunk| !chunk.starts_with('@')).count();
+                (0..=open).any(|taken| chunks(rest, &tag[taken..]))
+            }
+            ([first, rest @ ..], [have, more @ ..]) => {
+                (first == have || *first == "*" && !have.starts_with('@')) && chunks(rest, more)
+            }
+            ([], [_, ..]) | ([_, ..], []) => false,
+        }
+    }
+    let split = |text| str::split(text, '/').collect::<Vec<_>>();
+    chunks(&split(pattern.as_str()), &split(tag.as_str()))
+}

@@ -1,0 +1,101 @@
+//! A late joiner pulls 25 samples of 1 MB over 8 Mbit/s: live streams do not notice.
+
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::harness::ask::{all, data, payload, payloads, pictures};
+use paceline_proto::harness::{Delivered, LinkPlan, World};
+use paceline_proto::pull::{private_pattern, private_tag};
+use paceline_proto::{NodeId, PublisherId};
+use paceline_sched::{Capacity, Duration};
+
+const PULLED: u64 = 25;
+const PULLED_BYTES: usize = 1_000_000;
+const SECONDS: u64 = 45;
+/// A frame of 2,000 bytes with 100 below it, at 8 Mbit/s.
+const FRAME_TIME: Duration = Duration::from_micros(2_100);
+
+/// What came of a run.
+struct Outcome {
+    commands: Vec<Delivered>,
+    pictures: Vec<Delivered>,
+    pulled: Vec<Delivered>,
+    /// How much of the link was used while something was pulled.
+    used: f64,
+}
+
+/// Commands 100 times a second under a contract and pictures 30 times a second best effort, with or
+/// without a pull beside them.
+fn run(pulls: bool) -> Outcome {
+    let mut world = World::new(5);
+    let (robot, home) = (world.add_node("robot"), world.add_node("home"));
+    let capacity = Capacity::from_bits_per_s(8_000_000).ok();
+    world.connect(robot, home, LinkPlan { capacity });
+    let steering = PublisherSpec { bytes_max: Some(64), ..data("steering") }.hertz(100);
+    let steering = world.publish(robot, steering);
+    let camera = world.publish(robot, pictures("camera", 30, 10_000));
+    let commands = world.subscribe(home, all("steering").within_ms(10));
+    let seen = world.subscribe(home, all("camera"));
+    let puller = world.node_id(home);
+    let publisher = PublisherId { node: NodeId(1), index: 0 };
+    let (Ok(tag), Ok(pattern)) = (private_tag(puller, 1, publisher), private_pattern(puller, 1))
+    else {
+        panic!("no private tag")
+    };
+    // Of pictures, too, none replaces another here.
+    let held = world.publish(robot, PublisherSpec { tag, ..pictures("held", 30, 1_000_000) });
+    let pull = world.subscribe(home, all(pattern.as_str()));
+    world.run_for(Duration::from_secs(2));
+    world.every(steering, Duration::from_millis(10), SECONDS * 100, payloads(64));
+    let thirtieth = Duration::from_secs(1).mul_div(1, 30);
+    world.every(camera, thirtieth, SECONDS * 30, payloads(10_000));
+    let before = world.wire(robot, home).bytes;
+    let (mut put, mut used) = (0, 0.0);
+    for tenth in 1..=SECONDS * 10 {
+        // What waits never runs out, and never goes over what may wait.
+        while pulls && put < PULLED && put < world.delivered(pull).len() as u64 + 3 {
+            world.put(held, payload(put, PULLED_BYTES));
+            put += 1;
+        }
+        world.run_for(Duration::from_millis(100));
+        if (world.delivered(pull).len() as u64) < PULLED {
+            let bytes = world.wire(robot, home).bytes - before;
+            used = bytes as f64 / (tenth as f64 * 100_000.0);
+        }
+    }
+    world.run_for(Duration::from_secs(2));
+    Outcome {
+        commands: world.delivered(commands).to_vec(),
+        pictures: world.delivered(seen).to_vec(),
+        pulled: world.delivered(pull).to_vec(),
+        used,
+    }
+}
+
+/// By how much later each sample came; all came in both runs.
+fn later(alone: &[Delivered], beside: &[Delivered]) -> Vec<Duration> {
+    assert_eq!(alone.len(), beside.len());
+    let pairs = alone.iter().zip(beside);
+    pairs
+        .map(|(alone, beside)| {
+            assert_eq!(alone.seq, beside.seq);
+            beside.at.since(alone.at)
+        })
+        .collect()
+}
+
+#[test]
+fn a_pull_costs_live_streams_no_more_than_a_frame() {
+    let (alone, beside) = (run(false), run(true));
+    assert_eq!(alone.commands.len() as u64, SECONDS * 100);
+    assert_eq!(alone.pictures.len() as u64, SECONDS * 30);
+    assert!(beside.commands.iter().all(|sample| !sample.late));
+    let commands = later(&alone.commands, &beside.commands);
+    let pictures = later(&alone.pictures, &beside.pictures);
+    let most = |all: &[Duration]| all.iter().copied().max().unwrap_or_default();
+    println!("later by {} and {}; used {}", most(&commands), most(&pictures), beside.used);
+    assert!(most(&commands) <= FRAME_TIME, "{}", most(&commands));
+    assert!(most(&pictures) <= FRAME_TIME, "{}", most(&pictures));
+
+    let seqs = beside.pulled.iter().map(|sample| sample.seq);
+    assert!(seqs.eq(0..PULLED), "all of them, in order: {}", beside.pulled.len());
+    assert!(beside.used > 0.95, "the pull takes what is left: {}", beside.used);
+}

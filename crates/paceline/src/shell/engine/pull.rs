@@ -1,0 +1,108 @@
+//! What the engine does for pulls: questions out, answers in, and who holds what.
+
+use super::super::pull::{Holders, PullCommand, Reply, is_private};
+use super::Engine;
+use crate::status::BufferStatus;
+use bytes::Bytes;
+use paceline_proto::pull::{Answer, Question};
+use paceline_proto::{NodeId, PublisherId, Tag};
+use paceline_sched::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
+
+/// Questions of pulls that may be open; the oldest is given up for a new one.
+const OPEN_MAX: usize = 1_024;
+
+/// Who waits for an answer, and the number that the question came with.
+struct Waiting {
+    token: u64,
+    reply: Sender<Reply>,
+}
+
+/// The pulls that were begun here.
+#[derive(Default)]
+pub(crate) struct Pulls {
+    next: u64,
+    open: BTreeMap<u64, Waiting>,
+}
+
+impl Engine {
+    pub(super) fn handle_pull(&mut self, now: Instant, command: PullCommand) {
+        match command {
+            PullCommand::Number(reply) => {
+                let _ = reply.send((self.control.me(), self.pulls.next));
+                self.pulls.next += 1;
+            }
+            PullCommand::Holders(tag, reply) => {
+                let _ = reply.send(self.holders(&tag));
+            }
+            PullCommand::Ask { to, question, token, reply } => {
+                let request = self.control.ask(now, to, question.encode());
+                if let Some(reply) = reply {
+                    if self.pulls.open.len() >= OPEN_MAX {
+                        self.pulls.open.pop_first();
+                    }
+                    self.pulls.open.insert(request, Waiting { token, reply });
+                }
+            }
+            PullCommand::Answer { request, to, answer } => {
+                self.control.answer(now, request, to, answer.encode());
+            }
+        }
+    }
+
+    /// A question of another node about what is held here.
+    pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
+        match Question::decode(body) {
+            Ok(question) => self.holder.ask(request, from, question),
+            Err(error) => tracing::warn!("a pull of {from} was not understood: {error}"),
+        }
+    }
+
+    /// True if it was the answer to a question of a pull.
+    pub(super) fn take_pull_answer(&mut self, request: u64, node: NodeId, body: &Bytes) -> bool {
+        let Some(Waiting { token, reply }) = self.pulls.open.remove(&request) else { return false };
+        match Answer::decode(body.clone()) {
+            Ok(answer) => {
+                // Who asked may have gone.
+                let _ = reply.send(Reply { node, token, answer });
+            }
+            Err(error) => tracing::warn!("an answer of {node} was not understood: {error}"),
+        }
+        true
+    }
+
+    fn holders(&self, tag: &Tag) -> Holders {
+        let mut holders: Vec<(NodeId, usize)> = Vec::new();
+        for (subscription, hops) in self.control.holders(tag) {
+            if holders.iter().all(|(node, _)| *node != subscription.node) {
+                holders.push((subscription.node, hops));
+            }
+        }
+        let capacities = self.control.nodes().flat_map(|node| node.neighbours.values());
+        let thinnest = capacities.filter_map(|hop| hop.capacity).map(|c| c.bits_per_s()).min();
+        let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned())).collect();
+        Holders { holders, nodes, thinnest }
+    }
+
+    /// Publishers of the system's own, which nobody is shown.
+    pub(super) fn private_publishers(&self) -> BTreeSet<PublisherId> {
+        let publishers = self.control.nodes().flat_map(|node| node.publishers.iter());
+        publishers.filter(|(_, spec)| is_private(spec.tag.as_str())).map(|(id, _)| *id).collect()
+    }
+
+    pub(super) fn buffer_rows(&self) -> Vec<BufferStatus> {
+        let rows = self.holder.buffers().into_iter().filter_map(|(id, held)| {
+            let (samples, bytes) = held.len();
+            Some(BufferStatus {
+                id,
+                pattern: self.sinks.get(&id)?.spec().pattern.to_string(),
+                limits: *held.limits(),
+                samples,
+                bytes,
+                captured: held.captured(),
+            })
+        });
+        rows.collect()
+    }
+}

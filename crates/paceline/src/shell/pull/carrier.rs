@@ -1,0 +1,119 @@
+//! A publisher of samples that were published before: they keep number, times and age, and wait for
+//! room instead of being dropped.
+
+use super::super::clock;
+use super::super::engine::{Command, Commands};
+use super::super::port::Port;
+use super::super::source::PublisherShared;
+use event_listener::Listener;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::ingress::{Ingress, Output};
+use paceline_proto::{PublisherId, Sample};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A stream that goes away gives no room: it is looked at again after this.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How soon a scaler that is busy is looked at again.
+const SCALER_EVERY: Duration = Duration::from_millis(1);
+
+/// Publishes on one private tag. Dropping it takes the publisher back.
+///
+/// It holds no handle of its node: a pull keeps no node open.
+pub(crate) struct Carrier {
+    id: PublisherId,
+    shared: Arc<PublisherShared>,
+    ingress: Ingress<Port>,
+    commands: Commands,
+    /// Installations applied so far.
+    seen: u64,
+    /// The number of the last sample that was put.
+    last: Option<u64>,
+}
+
+impl Carrier {
+    /// Declares the publisher; `None` if the node is closed.
+    pub(crate) fn open(commands: &Commands, spec: PublisherSpec) -> Option<Self> {
+        let shared = Arc::new(PublisherShared::default());
+        let (reply, answer) = std::sync::mpsc::channel();
+        commands.send(Command::Publish(spec, shared.clone(), reply));
+        let id = answer.recv().ok()?;
+        let (ingress, commands) = (Ingress::new(None), commands.clone());
+        Some(Self { id, shared, ingress, commands, seen: 0, last: None })
+    }
+
+    /// True if the one that pulls is there.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.shared.matching.load(Ordering::Acquire) && !self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Waits until the one that pulls is there; false when `timeout` is over first.
+    pub(crate) fn wait_wanted(&self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        loop {
+            let change = self.shared.change.listen();
+            if self.is_wanted() {
+                return true;
+            }
+            if self.is_closed() || change.wait_deadline(until).is_none() {
+                return self.is_wanted();
+            }
+        }
+    }
+
+    /// True if a sample numbered `seq` can follow: streams carry numbers upward only.
+    pub(crate) fn takes(&self, seq: u64) -> bool {
+        self.last.is_none_or(|last| seq > last)
+    }
+
+    /// Publishes a sample as it is, once there is room for it; false if nobody wants it any more.
+    pub(crate) fn put(&mut self, sample: Sample) -> bool {
+        loop {
+            self.install();
+            if !self.is_wanted() {
+                return false;
+            }
+            if !self.wait_for_room() {
+                break;
+            }
+        }
+        self.last = Some(sample.seq);
+        let now = clock::now();
+        self.ingress.offer(sample, |output, sample| output.port.take(now, sample));
+        self.shared.published.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn install(&mut self) {
+        let ingress = &mut self.ingress;
+        self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
+    }
+
+    /// Waits a while for an output that has no room; false if all have some.
+    fn wait_for_room(&self) -> bool {
+        let outputs = self.ingress.outputs();
+        if outputs.iter().any(|output| output.port.is_scaling()) {
+            std::thread::sleep(SCALER_EVERY);
+            return true;
+        }
+        let full = |output: &Output<Port>| Some((output.key, output.port.full()?));
+        let Some((key, room)) = outputs.iter().find_map(full) else { return false };
+        // It may have been drained before we listened.
+        let still = outputs.iter().any(|output| output.key == key && output.port.full().is_some());
+        if still {
+            room.wait_timeout(LOOK_EVERY);
+        }
+        true
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        self.commands.send(Command::Unpublish(self.id, None));
+    }
+}

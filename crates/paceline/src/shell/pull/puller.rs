@@ -1,0 +1,45 @@
+//! A pull, on a thread of its own: look up what there is, then fetch it.
+
+use super::super::engine::Commands;
+use super::fetch::Fetch;
+use super::lookup::{self, Wanted};
+use super::{Pipe, Told};
+use crate::pull::{PullError, PullSummary};
+use std::sync::Arc;
+
+/// Starts a pull on a thread of its own; what it brings comes through `pipe`.
+pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std::io::Result<()> {
+    let named = std::thread::Builder::new().name("paceline-fetch".to_owned());
+    named.spawn(move || {
+        let end = Ending(&pipe);
+        let ended = pull(&commands, &wanted, &pipe);
+        end.tell(ended);
+    })?;
+    Ok(())
+}
+
+/// Tells the reader of the end, also if the thread ends in a panic: it would wait forever.
+struct Ending<'a>(&'a Pipe);
+
+impl Ending<'_> {
+    fn tell(self, ended: Result<PullSummary, PullError>) {
+        self.0.push(Told::End(Box::new(ended)));
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.push(Told::End(Box::new(Err(PullError::Closed))));
+    }
+}
+
+fn pull(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<PullSummary, PullError> {
+    let lookup = lookup::look(commands, wanted, pipe)?;
+    let found = lookup.plan.items.len() as u64;
+    let mut fetch = Fetch::new(commands, wanted, pipe, lookup)?;
+    if pipe.push(Told::Found(found)) {
+        fetch.run();
+    }
+    Ok(fetch.finish())
+}

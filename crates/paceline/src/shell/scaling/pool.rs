@@ -1,0 +1,69 @@
+//! The threads that scale.
+
+use super::{ScaleTask, lock};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Arc<ScaleTask>>,
+    workers: usize,
+    idle: usize,
+    closed: bool,
+}
+
+/// The threads that scale. They start with the first sample.
+#[derive(Default)]
+pub(crate) struct ScalePool {
+    queue: Mutex<Queue>,
+    arrival: Condvar,
+}
+
+impl ScalePool {
+    pub(super) fn queue(self: &Arc<Self>, task: Arc<ScaleTask>) {
+        let mut queue = lock(&self.queue);
+        if queue.closed {
+            return;
+        }
+        queue.tasks.push_back(task);
+        let workers_max =
+            std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2));
+        if queue.idle == 0 && queue.workers < workers_max {
+            let pool = self.clone();
+            let named = std::thread::Builder::new().name("paceline-scale".to_owned());
+            match named.spawn(move || pool.work()) {
+                Ok(_) => queue.workers += 1,
+                Err(error) => tracing::error!("cannot start a scaling thread: {error}"),
+            }
+        }
+        drop(queue);
+        self.arrival.notify_one();
+    }
+
+    fn work(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(task) = queue.tasks.pop_front() {
+                drop(queue);
+                task.run();
+                queue = lock(&self.queue);
+            } else if queue.closed {
+                return;
+            } else {
+                queue.idle += 1;
+                queue = self.arrival.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+    }
+
+    /// Lets the threads end.
+    pub(crate) fn close(&self) {
+        let mut queue = lock(&self.queue);
+        queue.closed = true;
+        let waiting = std::mem::take(&mut queue.tasks);
+        drop(queue);
+        self.arrival.notify_all();
+        drop(waiting);
+    }
+}

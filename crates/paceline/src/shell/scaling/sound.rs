@@ -1,0 +1,61 @@
+//! Sound: one scaler goes through all blocks, since each begins where the one before ended.
+
+use super::places::Places;
+use super::waiting::Job;
+use paceline_media::audio::{AudioFormat, AudioScaler};
+use paceline_proto::form::Audio;
+use paceline_proto::{DropReason, Encoding, Sample};
+
+/// Scales sound to one rate and number of channels.
+pub(super) struct Sound {
+    to: Audio,
+    scaler: Option<(Encoding, AudioScaler)>,
+    /// The last block, for an output that asks for it a moment after the others.
+    last: Option<(u64, Result<Sample, String>)>,
+}
+
+impl Sound {
+    pub(super) const fn new(to: Audio) -> Self {
+        Self { to, scaler: None, last: None }
+    }
+
+    pub(super) fn serve(&mut self, job: &Job, places: &mut Places) {
+        let seq = job.sample.seq;
+        if self.last.as_ref().is_none_or(|(last, _)| *last != seq) {
+            let scaled = self.scale(&job.sample);
+            if let Err(error) = &scaled {
+                tracing::debug!("block {seq}: {error}");
+            }
+            self.last = Some((seq, scaled));
+        }
+        match &self.last {
+            // Nothing yet: what was in it comes with the next.
+            Some((_, Ok(scaled))) if scaled.payload.is_empty() => {}
+            Some((_, Ok(scaled))) => places.give(job.slots, scaled),
+            Some((_, Err(_))) => places.count(job.slots, DropReason::CannotScale, 1),
+            None => {}
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        (self.scaler, self.last) = (None, None);
+    }
+
+    fn scale(&mut self, block: &Sample) -> Result<Sample, String> {
+        let encoding = &block.encoding;
+        let format: AudioFormat =
+            encoding.as_str().parse().map_err(|error| format!("{encoding}: {error}"))?;
+        if (format.rate, format.channels) == (self.to.rate, self.to.channels) {
+            return Ok(block.clone());
+        }
+        if self.scaler.as_ref().is_none_or(|(from, _)| from != encoding) {
+            let scaler = AudioScaler::new(format, self.to.rate, self.to.channels)
+                .map_err(|error| error.to_string())?;
+            self.scaler = Some((encoding.clone(), scaler));
+        }
+        let Some((_, scaler)) = &mut self.scaler else { return Ok(block.clone()) };
+        let payload = scaler.push(&block.payload).map_err(|error| error.to_string())?;
+        let encoding = Encoding::new(&scaler.output().to_string());
+        Ok(Sample { encoding, payload: payload.into(), ..block.clone() })
+    }
+}

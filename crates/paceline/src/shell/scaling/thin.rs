@@ -1,0 +1,61 @@
+//! Video at a lower rate by leaving out pictures that no other needs.
+
+use super::places::{ALL, Places};
+use paceline_proto::video::{Thinned as Verdict, Thinner};
+use paceline_proto::{DropReason, Kind, Rate, Sample};
+use paceline_sched::Duration;
+
+/// What is kept of a video, since the last picture that stands alone, in case it must be decoded.
+const UNITS_MAX: usize = 64;
+const BYTES_MAX: usize = 16 << 20;
+
+/// What became of a sample.
+pub(super) enum Thinned {
+    /// It was handed on, or the rate asked for does not have it.
+    Done,
+    /// Leaving out pictures is not enough. Here is what was handled since the last picture that
+    /// stands alone; nothing if that is too long ago.
+    TooDense(Vec<Sample>),
+}
+
+/// Thins one video out.
+pub(super) struct Thin {
+    thinner: Thinner,
+    /// From a picture that stands alone on; `None` if it would be too much.
+    kept: Option<Vec<Sample>>,
+    bytes: usize,
+}
+
+impl Thin {
+    pub(super) fn new(rate: Rate, period: Option<Duration>) -> Self {
+        Self { thinner: Thinner::new(rate, period), kept: None, bytes: 0 }
+    }
+
+    pub(super) fn serve(&mut self, sample: &Sample, places: &mut Places) -> Thinned {
+        match self.thinner.offer(sample.kind, sample.seq, sample.captured.nanos) {
+            Verdict::Pass => places.give(ALL, sample),
+            Verdict::Drop => {}
+            Verdict::Undecodable => places.count(ALL, DropReason::Undecodable, 1),
+            Verdict::TooDense => {
+                let kept = if sample.kind == Kind::VideoI { None } else { self.kept.take() };
+                return Thinned::TooDense(kept.unwrap_or_default());
+            }
+        }
+        self.keep(sample);
+        Thinned::Done
+    }
+
+    fn keep(&mut self, sample: &Sample) {
+        if sample.kind == Kind::VideoI {
+            self.bytes = 0;
+            self.kept = Some(Vec::new());
+        }
+        self.bytes += sample.payload.len();
+        let Some(kept) = &mut self.kept else { return };
+        if kept.len() >= UNITS_MAX || self.bytes > BYTES_MAX {
+            self.kept = None;
+        } else {
+            kept.push(sample.clone());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Video: pictures that need each other.
+//!
+//! As long as the rate can be had by leaving out pictures that no other needs, nothing is decoded.
+//! Where that is not enough, and for another size, the video is decoded and coded again.
+
+use super::coder::Coder;
+use super::places::Places;
+use super::thin::{Thin, Thinned};
+use paceline_proto::{Form, Sample};
+use paceline_sched::Duration;
+
+/// How the video is being scaled.
+enum Way {
+    Thin(Thin),
+    Code(Box<Coder>),
+}
+
+/// Scales one video to one form.
+pub(super) struct Video {
+    form: Form,
+    period: Option<Duration>,
+    way: Way,
+}
+
+impl Video {
+    pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
+        Self { form, period, way: first_way(form, period) }
+    }
+
+    pub(super) fn serve(&mut self, sample: Sample, places: &mut Places) {
+        match &mut self.way {
+            Way::Code(coder) => coder.serve(&sample, places),
+            Way::Thin(thin) => {
+                if let Thinned::TooDense(shown) = thin.serve(&sample, places) {
+                    let mut coder = Coder::new(self.form, self.period);
+                    coder.catch_up(shown);
+                    coder.serve(&sample, places);
+                    self.way = Way::Code(Box::new(coder));
+                }
+            }
+        }
+    }
+
+    /// Hands on the pictures that wait for others to be presented before them.
+    pub(super) fn finish(&mut self, places: &mut Places) {
+        match &mut self.way {
+            Way::Thin(_) => {}
+            Way::Code(coder) => coder.finish(places),
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.way = first_way(self.form, self.period);
+    }
+}
+
+fn first_way(form: Form, period: Option<Duration>) -> Way {
+    match form.size {
+        Some(_) => Way::Code(Box::new(Coder::new(form, period))),
+        None => Way::Thin(Thin::new(form.rate, period)),
+    }
+}

@@ -1,0 +1,104 @@
+use super::*;
+use Kind::{VideoB as B, VideoI as I, VideoP as P};
+
+fn sample(seq: u64, kind: Kind, bytes: usize) -> Sample {
+    Sample { seq, kind, payload: vec![0; bytes].into(), ..Sample::default() }
+}
+
+/// What the worker would get, and what was lost of output 0 by reason.
+fn rest(mut waiting: Waiting) -> (Vec<u64>, Vec<(DropReason, u64)>) {
+    let mut seqs = Vec::new();
+    let mut lost = Lost::new();
+    loop {
+        let (work, more) = waiting.next();
+        more.into_iter().for_each(|(key, samples)| *lost.entry(key).or_default() += samples);
+        match work {
+            Some(Work::Sample(job)) => seqs.push(job.sample.seq),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    (seqs, lost.into_iter().map(|((_, reason), samples)| (reason, samples)).collect())
+}
+
+#[test]
+fn of_pictures_the_newest_waits() {
+    let mut waiting = Waiting::new(Rule::NewestOne);
+    for seq in 0..5 {
+        assert!(waiting.push(sample(seq, Kind::Picture, 9), 0));
+        assert!(waiting.push(sample(seq, Kind::Picture, 9), 1), "of another output");
+        assert!(waiting.would_displace() && !waiting.is_full());
+    }
+    assert_eq!(waiting.lost.len(), 2, "{:?}", waiting.lost);
+    let (seqs, lost) = rest(waiting);
+    assert_eq!((seqs, lost[0]), (vec![4], (DropReason::ScalerBusy, 4)));
+}
+
+#[test]
+fn of_sound_the_oldest_gives_way() {
+    let mut waiting = Waiting::new(Rule::NewestMany);
+    for seq in 0..70 {
+        assert!(waiting.push(sample(seq, Kind::Audio, 9), 0));
+    }
+    assert!(waiting.is_full());
+    let (seqs, lost) = rest(waiting);
+    assert_eq!((seqs[0], seqs.len()), (6, 64));
+    assert_eq!(lost, [(DropReason::ScalerBusy, 6)]);
+    let mut waiting = Waiting::new(Rule::NewestMany);
+    for seq in 0..5 {
+        waiting.push(sample(seq, Kind::Audio, 5 << 20), 0);
+    }
+    assert_eq!(rest(waiting).0, [2, 3, 4], "16 MiB");
+}
+
+#[test]
+fn video_begins_with_a_picture_that_stands_alone() {
+    let mut waiting = Waiting::new(Rule::WholeVideo);
+    for (seq, kind, taken) in [(0, P, false), (1, B, false), (2, I, true), (3, P, true)] {
+        assert_eq!(waiting.push(sample(seq, kind, 9), 0), taken);
+    }
+    let (seqs, lost) = rest(waiting);
+    assert_eq!((seqs, lost), (vec![2, 3], vec![(DropReason::Undecodable, 2)]));
+}
+
+#[test]
+fn video_loses_all_up_to_the_next_that_stands_alone() {
+    let mut waiting = Waiting::new(Rule::WholeVideo);
+    for seq in 0..64 {
+        let kind = if seq % 40 == 0 { I } else { P };
+        assert!(waiting.push(sample(seq, kind, 9), 0));
+    }
+    assert!(waiting.is_full());
+    // The second of those that stand alone waits already.
+    assert!(waiting.push(sample(64, P, 9), 0));
+    let (seqs, lost) = rest(waiting);
+    assert_eq!(seqs, (40..=64).collect::<Vec<_>>());
+    assert_eq!(lost, [(DropReason::ScalerBusy, 1), (DropReason::Undecodable, 39)]);
+}
+
+#[test]
+fn video_without_such_a_picture_waits_for_one() {
+    let mut waiting = Waiting::new(Rule::WholeVideo);
+    for seq in 0..64 {
+        assert!(waiting.push(sample(seq, if seq == 0 { I } else { P }, 9), 0));
+    }
+    assert!(!waiting.push(sample(64, P, 9), 0) && !waiting.push(sample(65, B, 9), 0));
+    assert!(waiting.push(sample(66, I, 9), 0) && waiting.push(sample(67, P, 9), 0));
+    let (seqs, lost) = rest(waiting);
+    assert_eq!(seqs, [66, 67]);
+    assert_eq!(lost, [(DropReason::ScalerBusy, 1), (DropReason::Undecodable, 65)]);
+    let mut waiting = Waiting::new(Rule::WholeVideo);
+    for seq in 0..100 {
+        assert!(waiting.push(sample(seq, I, 5 << 20), 0));
+    }
+    assert_eq!(rest(waiting).0, [97, 98, 99], "16 MiB of pictures that each stand alone");
+}
+
+#[test]
+fn a_sample_that_the_worker_has_is_not_taken_twice() {
+    let mut waiting = Waiting::new(Rule::WholeVideo);
+    assert!(waiting.push(sample(0, I, 9), 0) && waiting.begin() && !waiting.begin());
+    assert!(matches!(waiting.next(), (Some(Work::Sample(_)), _)));
+    assert!(waiting.push(sample(0, I, 9), 1), "it is for all outputs");
+    assert!(!waiting.goes_on());
+}

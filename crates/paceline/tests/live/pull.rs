@@ -1,0 +1,69 @@
+//! Pull: samples that were published before, from buffers at publishers, subscribers and other nodes.
+
+mod faults;
+mod links;
+mod selections;
+
+use crate::support::{SOON, wait_until};
+use paceline::{Delivery, History, Node, PublishError, Publisher, PullBuilder, PullSummary};
+
+/// A history of this many samples.
+fn history(samples: usize) -> History {
+    History::new().samples(samples).unwrap()
+}
+
+/// A publisher on `tag` that holds `samples`.
+fn holding(node: &Node, tag: &str, samples: usize) -> Publisher {
+    node.publisher(tag).unwrap().history(history(samples)).declare().unwrap()
+}
+
+/// Publishes the numbers of a range, each as its own text.
+fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) {
+    for n in numbers {
+        publisher.put(n.to_string()).unwrap();
+    }
+}
+
+/// Publishes `count` samples of `bytes` bytes, each filled with its number.
+fn fill(publisher: &mut Publisher, count: u8, bytes: usize) {
+    for n in 0..count {
+        publisher.put(vec![n; bytes]).unwrap();
+    }
+}
+
+/// Everything that a pull brings, and what became of it.
+fn all(pull: PullBuilder<'_>) -> (Vec<Delivery>, PullSummary) {
+    let mut pulled = pull.timeout(SOON * 3).unwrap().run().unwrap();
+    let got: Vec<_> = (&mut pulled).collect();
+    let summary = pulled.summary().unwrap().clone();
+    assert_eq!(summary.delivered, got.len() as u64);
+    assert_eq!(summary.found, summary.delivered + summary.missing.len() as u64, "{summary:?}");
+    (got, summary)
+}
+
+/// The sequence numbers of everything that a pull brings; nothing may be missing.
+fn seqs(pull: PullBuilder<'_>) -> Vec<u64> {
+    let (got, summary) = all(pull);
+    assert_eq!(summary.missing, [], "{summary:?}");
+    got.iter().map(|sample| sample.seq).collect()
+}
+
+/// Waits until `node` knows `count` others.
+fn meets(node: &Node, count: usize) {
+    wait_until("the nodes know each other", || node.nodes().len() == count + 1);
+}
+
+#[test]
+fn tags_of_the_system_are_for_nobody_else() {
+    let node = Node::builder().isolated().open().unwrap();
+    let refused = node.publisher("@pull/a").map(drop).unwrap_err();
+    assert!(matches!(refused, PublishError::Private(_)), "{refused}");
+    for error in [
+        refused.to_string(),
+        node.subscriber("@pull/**").map(drop).unwrap_err().to_string(),
+        node.buffer("@pull/**").map(drop).unwrap_err().to_string(),
+        node.pull("@pull/a").map(drop).unwrap_err().to_string(),
+    ] {
+        assert!(error.contains("'@pull/") && error.contains("another character"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Pulls over links: thin ones, several hops, beside live streams, and with scaling.
+
+use super::{all, fill, history, holding, meets, publish, seqs};
+use crate::support::{SOON, at_rate, free_endpoint, isolated, pair, wait_until};
+use paceline::{Capacity, Delivery, Encoding, Late, LinkConfig, Node};
+use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
+use std::time::Duration;
+
+fn mbit(mbit: u64) -> Capacity {
+    Capacity::from_bits_per_s(mbit * 1_000_000).unwrap()
+}
+
+/// Three nodes in a row, with a thin link behind a wide one.
+fn row() -> (Node, Node, Node) {
+    let (first, second) = (free_endpoint(), free_endpoint());
+    let wide = |link: LinkConfig| link;
+    let thin = |link: LinkConfig| link.capacity(mbit(2));
+    let robot = isolated("robot", [wide(LinkConfig::new("wide").listen(&first))]);
+    let gate = isolated(
+        "gate",
+        [
+            wide(LinkConfig::new("wide").connect(&first)),
+            thin(LinkConfig::new("thin").listen(&second)),
+        ],
+    );
+    let operator = isolated("operator", [thin(LinkConfig::new("thin").connect(&second))]);
+    meets(&operator, 2);
+    (robot, gate, operator)
+}
+
+#[test]
+fn over_two_hops_everything_comes_in_order_and_from_the_nearest() {
+    let (robot, gate, operator) = row();
+    let mut log = robot.publisher("log").unwrap().history(history(100)).declare().unwrap();
+    fill(&mut log, 60, 5_000);
+    let (got, summary) = all(operator.pull("log").unwrap().newest(60).unwrap());
+    assert_eq!(summary.missing, []);
+    let is = |(sample, n): (&Delivery, u8)| sample.seq == u64::from(n) && sample.payload[0] == n;
+    assert!(got.iter().zip(0..).all(is));
+    assert_eq!(summary.bytes, 300_000);
+    let near = gate.buffer("log").unwrap().declare().unwrap();
+    wait_until("the nearer buffer is fed", || {
+        log.put("x").unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        !near.is_empty()
+    });
+    let (_, summary) = all(operator.pull("log").unwrap());
+    assert_eq!(summary.nodes[0].name, "gate");
+}
+
+#[test]
+fn pictures_are_pulled_at_the_size_that_was_asked_for() {
+    let (robot, operator) = pair(|link| link.capacity(mbit(4)));
+    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(30.0).unwrap();
+    let mut camera = camera.history(history(40)).declare().unwrap();
+    let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
+    for n in 0..40 {
+        camera.put(card.draw_jpeg(n, 7, 80).unwrap()).unwrap();
+    }
+    meets(&operator, 1);
+    let pull = || operator.pull("camera").unwrap();
+    let (got, summary) = all(pull().newest(40).unwrap().size(160, 120).unwrap());
+    assert_eq!((got.len(), summary.missing.len()), (40, 0), "none is left out for being late");
+    for (sample, n) in got.iter().zip(0..) {
+        let found = jpeg::dimensions(&sample.payload).unwrap();
+        assert_eq!((found.width, found.height, sample.seq), (160, 120, n));
+    }
+    let card = read_card_jpeg(&got[39].payload).unwrap().expect("the card can be read");
+    assert_eq!((card.frame, card.micros), (39, 7));
+    let ten = seqs(pull().seq(0..=39).unwrap().every(4).unwrap().size(320, 240).unwrap());
+    assert_eq!(ten, (0..10).map(|n| n * 4).collect::<Vec<_>>());
+    let (got, summary) = all(pull().size(1_280, 960).unwrap());
+    assert!(got.is_empty());
+    let reason = summary.missing[0].reason.to_string();
+    assert!(reason.contains("1280x960 is above the publisher's 640x480"), "{reason}");
+}
+
+#[test]
+fn a_pull_goes_on_while_live_samples_come() {
+    let (robot, operator) = pair(|link| link.capacity(mbit(8)));
+    let mut log = holding(&robot, "log", 1_000);
+    publish(&mut log, 0..500);
+    let live = operator.subscriber("log").unwrap().queue(10_000).unwrap();
+    let mut live = live.declare().unwrap();
+    wait_until("both meet", || operator.nodes().len() == 2 && log.wait_matching(SOON));
+    let (end, over) = std::sync::mpsc::channel::<()>();
+    let talker = std::thread::spawn(move || {
+        while over.try_recv().is_err() {
+            log.put("live").unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        log
+    });
+    for _ in 0..3 {
+        assert_eq!(seqs(operator.pull("log").unwrap().seq(0..=499).unwrap()).len(), 500);
+    }
+    end.send(()).unwrap();
+    let _log = talker.join().unwrap();
+    let rest = std::iter::from_fn(|| live.recv_timeout(Duration::from_millis(300)).ok());
+    let got: Vec<_> = rest.collect();
+    assert!(got.len() > 10);
+    assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "none of the live is lost");
+}
+
+#[test]
+fn twenty_five_megabytes_leave_a_contracted_stream_alone() {
+    let (robot, operator) = pair(|link| link.capacity(mbit(8)));
+    let mut log = holding(&robot, "log", 25);
+    fill(&mut log, 25, 1_000_000);
+    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let mut steer = steer.bytes_max(64).declare().unwrap();
+    let within = Duration::from_millis(20);
+    let commands = operator.subscriber("steer").unwrap().within(within).unwrap();
+    let mut commands = commands.queue(10_000).unwrap().declare().unwrap();
+    assert!(steer.wait_matching(SOON));
+    let (end, over) = std::sync::mpsc::channel::<()>();
+    let driver = std::thread::spawn(move || {
+        let mut put = 0;
+        while over.try_recv().is_err() {
+            at_rate(100, 10, |_| {
+                steer.put(vec![0; 64]).unwrap();
+            });
+            put += 10;
+        }
+        put
+    });
+    let mut pulled = operator.pull("log").unwrap().newest(25).unwrap().run().unwrap();
+    let mut got = 0u8;
+    for sample in &mut pulled {
+        assert_eq!((sample.seq, sample.payload.len()), (u64::from(got), 1_000_000));
+        assert!(sample.payload.iter().all(|byte| *byte == got));
+        got += 1;
+    }
+    assert_eq!((got, &pulled.summary().unwrap().missing[..]), (25, &[][..]));
+    end.send(()).unwrap();
+    let put = driver.join().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut ages: Vec<_> = std::iter::from_fn(|| commands.try_recv()).map(|s| s.age).collect();
+    ages.sort();
+    let of = |part: usize| ages[(ages.len() - 1) * part / 1_000];
+    println!("{put} commands: p50 {:?} p99.9 {:?} max {:?}", of(500), of(999), of(1_000));
+    assert_eq!(ages.len(), put, "every command arrives");
+}

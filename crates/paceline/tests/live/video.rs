@@ -1,0 +1,262 @@
+//! Video: pictures that need each other, each subscriber at its own rate and size.
+
+use crate::film::{Shown, check_with_ffmpeg, decode, film};
+use crate::support::{HostDir, SOON, at_rate, free_endpoint, isolated, pair, wait_until};
+use paceline::{
+    Delivery, DropReason, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
+    SubscriberBuilder,
+};
+use std::time::Duration;
+
+fn camera(node: &Node, hertz: f64) -> Publisher {
+    let camera = node.publisher("camera").unwrap().encoding(Encoding::new("video/h264"));
+    camera.hz(hertz).unwrap().declare().unwrap()
+}
+
+fn ask(node: &Node) -> SubscriberBuilder<'_> {
+    node.subscriber("camera").unwrap().queue(2_000).unwrap()
+}
+
+/// Waits until `node` has the way open for `subscriptions` that want the camera.
+fn wait_heard(node: &Node, subscriptions: usize) {
+    wait_until("everybody hears the camera", || {
+        let status = node.status(SOON);
+        let all = status.iter().flat_map(|node| &node.subscriptions);
+        all.filter(|subscription| !subscription.publishers.is_empty()).count() == subscriptions
+    });
+}
+
+/// Publishes units as a camera does, but never faster than they are scaled: a link sheds video that
+/// comes faster than it goes.
+fn play(camera: &mut Publisher, units: &[Vec<u8>]) {
+    at_rate(60, u32::try_from(units.len()).unwrap(), |number| {
+        camera.put_blocking(units[number as usize].clone()).unwrap();
+    });
+}
+
+fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
+    std::iter::from_fn(|| subscriber.recv_timeout(Duration::from_millis(300)).ok()).collect()
+}
+
+/// What a decoder makes of it; also checks what holds for every delivered film.
+fn shown(got: &[Delivery]) -> Vec<Shown> {
+    let pictures = shown_of(got);
+    assert_eq!(pictures.len(), got.len(), "each sample is one picture");
+    pictures
+}
+
+/// As [`shown`], of a film that may be coded anew from some picture on: a decoder may not show those
+/// before it that it still holds back, since another film begins.
+fn shown_of(got: &[Delivery]) -> Vec<Shown> {
+    assert!(got.windows(2).all(|pair| pair[0].seq < pair[1].seq));
+    assert!(got.windows(2).all(|pair| pair[0].captured <= pair[1].captured));
+    assert_eq!(got.first().map(|sample| sample.kind), Some(Kind::VideoI));
+    assert!(got.iter().all(|sample| sample.encoding.as_str() == "video/h264"));
+    decode(got.iter().map(|sample| &*sample.payload))
+}
+
+fn cards(pictures: &[Shown]) -> Vec<u64> {
+    pictures.iter().map(|picture| picture.card.expect("the card can be read")).collect()
+}
+
+#[test]
+fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
+    let (robot, operator) = pair(|link| link);
+    let mut camera = camera(&robot, 30.0);
+    let mut local = ask(&robot).declare().unwrap();
+    let mut all = ask(&operator).declare().unwrap();
+    let mut half = ask(&operator).every(2).unwrap().declare().unwrap();
+    let mut ten = ask(&operator).max_hz(10.0).unwrap().declare().unwrap();
+    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
+    let third = || ask(&operator).every(3).unwrap().size(160, 120).unwrap();
+    let mut near = third().declare().unwrap();
+    let mut far = third().proxy(paceline::Proxy::Subscriber).declare().unwrap();
+    wait_heard(&robot, 7);
+    let units = film(320, 240, 90, 30);
+    play(&mut camera, &units);
+    assert!(camera.close(SOON));
+    for subscriber in [&mut local, &mut all] {
+        let got = received(subscriber);
+        assert!(got.iter().map(|sample| &*sample.payload).eq(units.iter().map(|unit| &**unit)));
+        assert_eq!(cards(&shown(&got)), (0..90).collect::<Vec<_>>());
+        let kinds = got.iter().map(|sample| sample.kind == Kind::VideoI);
+        assert!(kinds.enumerate().all(|(place, alone)| alone == (place % 30 == 0)));
+    }
+    // Pictures that others need may come up to three ahead of the rate before it is coded anew.
+    for (subscriber, step, least) in [(&mut half, 2, 45), (&mut ten, 3, 30)] {
+        let got = cards(&shown(&received(subscriber)));
+        assert!((least..=least + 3).contains(&got.len()), "{got:?}");
+        let rest = &got[got.len() - least + 6..];
+        assert!(rest.windows(2).all(|pair| pair[1] - pair[0] == step), "{got:?}");
+    }
+    for (subscriber, step) in [(&mut small, 1), (&mut near, 3), (&mut far, 3)] {
+        let pictures = shown(&received(subscriber));
+        assert_eq!(cards(&pictures), (0..90).step_by(step).collect::<Vec<_>>());
+        assert!(pictures.iter().all(|picture| picture.size == (160, 120)));
+    }
+}
+
+#[test]
+fn who_comes_late_begins_with_a_picture_that_stands_alone() {
+    let (robot, operator) = pair(|link| link);
+    let mut camera = camera(&robot, 30.0);
+    let mut first = ask(&operator).declare().unwrap();
+    wait_heard(&robot, 1);
+    let mut units = film(320, 240, 60, 20);
+    // Parameter sets that came once are put before each picture that stands alone.
+    let slice =
+        units[20].windows(5).position(|bytes| bytes[..4] == [0, 0, 0, 1] && bytes[4] & 31 == 5);
+    let whole = std::mem::take(&mut units[20]);
+    units[20] = whole[slice.unwrap()..].to_vec();
+    play(&mut camera, &units[..10]);
+    let mut late = [
+        ask(&operator).declare().unwrap(),
+        ask(&operator).every(2).unwrap().declare().unwrap(),
+        ask(&operator).size(160, 120).unwrap().declare().unwrap(),
+        ask(&robot).declare().unwrap(),
+    ];
+    wait_heard(&robot, 5);
+    play(&mut camera, &units[10..]);
+    assert!(camera.close(SOON));
+    assert_eq!(cards(&shown(&received(&mut first))), (0..60).collect::<Vec<_>>());
+    for (place, subscriber) in late.iter_mut().enumerate() {
+        let got = received(subscriber);
+        assert_eq!(got[0].seq, 20, "subscriber {place}");
+        let cards = cards(&shown(&got));
+        assert_eq!((cards[0], cards.last()), (20, Some(&(59 - u64::from(place == 1)))));
+    }
+}
+
+#[test]
+fn subscribers_of_one_form_share_the_work() {
+    let endpoint = free_endpoint();
+    let robot = isolated("robot", [LinkConfig::new("radio").listen(&endpoint)]);
+    let operator = |name| isolated(name, [LinkConfig::new("radio").connect(&endpoint)]);
+    let (one, two) = (operator("one"), operator("two"));
+    let mut camera = camera(&robot, 30.0);
+    let small = |node| ask(node).size(160, 120).unwrap().declare().unwrap();
+    let mut first = small(&one);
+    wait_heard(&robot, 1);
+    let units = film(320, 240, 50, 20);
+    play(&mut camera, &units[..30]);
+    let mut second = small(&two);
+    wait_heard(&robot, 2);
+    play(&mut camera, &units[30..]);
+    assert!(camera.close(SOON));
+    let (first, second) = (received(&mut first), received(&mut second));
+    assert_eq!(cards(&shown(&first)), (0..50).collect::<Vec<_>>());
+    assert_eq!(cards(&shown(&second)), (40..50).collect::<Vec<_>>());
+    // The coder makes a picture that stands alone for the second one: the first gets the same.
+    let payload = |sample: &Delivery| (sample.seq, sample.kind, sample.payload.clone());
+    assert!(first[40..].iter().map(payload).eq(second.iter().map(payload)));
+    assert_eq!(first[40].kind, Kind::VideoI);
+}
+
+#[test]
+fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
+    let host = HostDir::new("slow");
+    let node = host.open("robot");
+    let mut camera = camera(&node, 30.0);
+    let mut slow = node.subscriber("camera").unwrap().queue(25).unwrap().declare().unwrap();
+    for unit in film(320, 240, 60, 10) {
+        camera.put(unit).unwrap();
+    }
+    // The last 25 wait, 35 to 59; the first of them that stands alone is number 40.
+    let got: Vec<_> = std::iter::from_fn(|| slow.try_recv()).collect();
+    assert_eq!(cards(&shown(&got)), (40..60).collect::<Vec<_>>());
+    let drops = slow.drops();
+    assert_eq!(drops.of(DropReason::SubscriberFull), 35);
+    assert_eq!(drops.of(DropReason::Undecodable), 5);
+}
+
+#[test]
+fn what_is_no_access_unit_is_refused_in_words() {
+    let host = HostDir::new("unit");
+    let node = host.open("robot");
+    let mut camera = camera(&node, 30.0);
+    let units = film(320, 240, 2, 1);
+    for bad in [Vec::new(), b"no video".to_vec(), vec![0, 0, 0, 1]] {
+        let refused = camera.put(bad).unwrap_err();
+        assert!(matches!(refused, PublishError::NoAccessUnit { .. }), "{refused}");
+        let text = refused.to_string();
+        assert!(
+            text.contains("publish one coded picture as one sample") && text.contains("00 00 01"),
+            "{text}"
+        );
+    }
+    assert_eq!(camera.put(units[0].clone()).unwrap().seq, 0);
+    let opaque = node.publisher("other").unwrap().encoding(Encoding::new("video/h264"));
+    let mut opaque = opaque.kind(Kind::Data).declare().unwrap();
+    opaque.put(b"no video".to_vec()).unwrap();
+}
+
+#[test]
+fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
+    let (robot, operator) = pair(|link| link);
+    let mut camera = camera(&robot, 30.0);
+    let mut small = ask(&operator).size(160, 120).unwrap().declare().unwrap();
+    wait_heard(&robot, 1);
+    let mut units = film(320, 240, 30, 10);
+    let half = units[13].len() / 2;
+    units[13].truncate(half);
+    play(&mut camera, &units);
+    let got: Vec<_> = (0..20).filter_map(|_| small.recv_timeout(SOON).ok()).collect();
+    let cards = cards(&shown(&got));
+    assert_eq!(cards[..10], (0..10).collect::<Vec<_>>());
+    assert!(cards.windows(2).all(|pair| pair[0] < pair[1]), "{cards:?}");
+    wait_until("the loss is counted", || {
+        let status = robot.status(SOON);
+        let robot = status.iter().find(|node| node.name == "robot").unwrap();
+        let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
+        drops.is_some_and(|drops| drops.of(DropReason::CannotScale) > 0)
+    });
+}
+
+/// Each rate and size of a real film at once.
+#[test]
+fn a_real_film_is_decodable_in_every_form() {
+    let test = "a_real_film_is_decodable_in_every_form";
+    let Some(folder) = std::env::var_os("PACELINE_DATA") else {
+        println!("skipped: {test} (PACELINE_DATA is not set)");
+        return;
+    };
+    let path = std::path::Path::new(&folder).join("video/cisco_1280x720_bframes.264");
+    let stream = std::fs::read(path).unwrap();
+    let units: Vec<_> =
+        paceline_media::h264::split(&stream).map(|unit| unit.unwrap().bytes.to_vec()).collect();
+    let host = HostDir::new("real");
+    let (robot, viewer) = (host.open("robot"), host.open("viewer"));
+    let mut camera = camera(&robot, 30.0);
+    let mut subscribers = Vec::new();
+    for size in [None, Some((640, 360)), Some((320, 180))] {
+        for (every, max_hz, wanted) in [
+            (None, None, 300),
+            (Some(2), None, 150),
+            (None, Some(10.0), 100),
+            (None, Some(5.0), 50),
+        ] {
+            let mut asked = ask(&viewer);
+            asked = every.into_iter().fold(asked, |asked, n| asked.every(n).unwrap());
+            asked = max_hz.into_iter().fold(asked, |asked, hz| asked.max_hz(hz).unwrap());
+            if let Some((width, height)) = size {
+                asked = asked.size(width, height).unwrap();
+            }
+            subscribers.push((size.unwrap_or((1_280, 720)), wanted, asked.declare().unwrap()));
+        }
+    }
+    wait_heard(&robot, subscribers.len());
+    play(&mut camera, &units);
+    assert!(camera.close(Duration::from_secs(120)));
+    for ((width, height), wanted, subscriber) in &mut subscribers {
+        let got = received(subscriber);
+        let pictures = shown_of(&got);
+        println!("{width}x{height}, {wanted} wanted: {} came", got.len());
+        let held = if *width == 1_280 { 2 } else { 0 };
+        assert!(pictures.len() + held >= got.len(), "{} of {}", pictures.len(), got.len());
+        let size = (*width as usize, *height as usize);
+        assert!(pictures.iter().all(|picture| picture.size == size));
+        assert!((*wanted..=*wanted + 3).contains(&got.len()), "{width}x{height}: {}", got.len());
+        let stream: Vec<u8> = got.iter().flat_map(|sample| sample.payload.to_vec()).collect();
+        check_with_ffmpeg(test, &stream, got.len());
+    }
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask dist`: one file that runs on any Linux of this kind of processor.
+
+use crate::setup::exists;
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+pub(crate) fn run(root: &Path) -> Result<ExitCode> {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    check_tools(&target)?;
+    println!("building for {target} (some minutes: Zenoh is compiled again)");
+    let build = ["build", "--profile", "dist", "--package", "paceline-cli", "--bin", "paceline"];
+    let built = crate::cargo(root)
+        .args(build)
+        .args(["--target", &target])
+        .status()
+        .context("cargo build does not start; is cargo on the PATH?")?;
+    if !built.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let binary = folder.unwrap_or_else(|| root.join("target")).join(target).join("dist/paceline");
+    let shown = binary.display();
+    let bytes = std::fs::read(&binary).with_context(|| format!("cannot read {shown}"))?;
+    ensure!(is_static(&bytes)?, "{shown} asks for a loader: something in it is not static");
+    let version = Command::new(&binary).arg("--version").output();
+    let version = version.with_context(|| format!("{shown} does not start"))?;
+    ensure!(version.status.success(), "{shown} --version: {}", version.status);
+    let version = String::from_utf8_lossy(&version.stdout);
+    println!("{shown}: static, {} bytes, {}", bytes.len(), version.trim());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a build for musl needs beside cargo.
+fn check_tools(target: &str) -> Result<()> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = sysroot.context("rustc does not start; is it on the PATH?")?.stdout;
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot).trim());
+    if !sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
+        bail!("the target {target} is not installed: rustup target add {target}");
+    }
+    let named = std::env::var_os(format!("CC_{}", target.replace('-', "_"))).is_some();
+    let compilers = ["musl-gcc".to_owned(), target.replace("-unknown", "") + "-gcc"];
+    if !named && !compilers.iter().any(|compiler| exists(compiler)) {
+        bail!("no C compiler for {target}, which TLS needs: apt-get install musl-tools");
+    }
+    Ok(())
+}
+
+/// True if an ELF file of 64 bits names no loader: the kernel starts it without any library.
+fn is_static(elf: &[u8]) -> Result<bool> {
+    const LOADER: u64 = 3;
+    ensure!(elf.starts_with(b"\x7fELF\x02\x01"), "not an ELF file of 64 bits, lowest byte first");
+    let (table, entry, count) = (number(elf, 32, 8)?, number(elf, 54, 2)?, number(elf, 56, 2)?);
+    for index in 0..count {
+        let at = usize::try_from(table + index * entry)?;
+        if number(elf, at, 4)? == LOADER {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The number in `length` bytes at `at`.
+fn number(elf: &[u8], at: usize, length: usize) -> Result<u64> {
+    let bytes = at.checked_add(length).and_then(|end| elf.get(at..end)).context("cut short")?;
+    Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head and two entries of 56 bytes, the second of this kind.
+    fn elf(kind: u8) -> Vec<u8> {
+        let mut elf = vec![0; 64 + 2 * 56];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (elf[32], elf[54], elf[56]) = (64, 56, 2);
+        (elf[64], elf[64 + 56]) = (1, kind);
+        elf
+    }
+
+    #[test]
+    fn a_file_that_names_a_loader_is_not_static() {
+        assert!(is_static(&elf(6)).unwrap());
+        assert!(!is_static(&elf(3)).unwrap());
+        let mut short = elf(6);
+        short.truncate(100);
+        assert!(is_static(&short).is_err() && is_static(b"#!/bin/sh").is_err());
+        let mine = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let expected = cfg!(target_env = "musl");
+        assert_eq!(is_static(&mine).unwrap(), expected, "this test itself");
+    }
+}
