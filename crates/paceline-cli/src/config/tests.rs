@@ -1,6 +1,7 @@
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
 use super::*;
 use paceline::Policy;
+use paceline_fuzz::mutate::{Xorshift, mutate};
 
 fn wrong(text: &str) -> String {
     read(text, "p.toml").expect_err(text)
@@ -261,4 +262,27 @@ fn files_are_looked_for_where_people_put_them() {
     std::fs::remove_dir_all(&dir).unwrap();
     assert!(load(&user).unwrap_err().to_string().contains("cannot read the configuration"));
     assert!(load(Path::new("/dev/zero")).unwrap_err().to_string().contains("longer than"));
+}
+
+/// Mutations of each seed; all of them take a second.
+const MUTATIONS: u64 = 200;
+
+#[test]
+fn any_text_is_a_configuration_or_an_error_that_says_where() {
+    let template = TEMPLATE.as_bytes();
+    let seeds: Vec<&[u8]> =
+        CASES.iter().map(|(text, ..)| text.as_bytes()).chain([template]).collect();
+    let mut number = 0;
+    for seed in &seeds {
+        for _ in 0..MUTATIONS {
+            number += 1;
+            let mut chance = Xorshift::new(number);
+            let other = seeds[usize::try_from(number).unwrap() % seeds.len()];
+            let bytes = mutate(seed, other, &mut chance);
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(error) = read(&text, "p.toml") {
+                assert!(error.contains("p.toml:"), "mutation {number}: {text:?}: {error}");
+            }
+        }
+    }
 }
