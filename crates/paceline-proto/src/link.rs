@@ -41,6 +41,9 @@ const FRAME_TIME: Duration = Duration::from_millis(2);
 /// What the layers below add to a frame: 80 bytes of Zenoh, TCP, IP and Ethernet, and the share of
 /// TCP's own acknowledgements that go our way. Too little here is a queue below us that never empties.
 const WIRE_OVERHEAD: u64 = 100;
+/// What of a frame fits into one packet of Ethernet, and what each further packet costs.
+const PACKET_BYTES: u64 = 1_400;
+const PACKET_OVERHEAD: u64 = 80;
 /// In flight to a hop over a link without a capacity.
 const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
 /// The transport below has room for this many frames, so it never has to drop one.
@@ -301,7 +304,7 @@ impl Link {
     /// How long a frame at full size keeps the link busy.
     #[must_use]
     pub fn frame_time(&self) -> Duration {
-        self.pacer.wire_time(self.frame_bytes + WIRE_OVERHEAD)
+        self.pacer.wire_time(on_wire(self.frame_bytes))
     }
 
     fn stream(&self, index: StreamIndex) -> Option<&Stream> {
@@ -316,7 +319,9 @@ impl Link {
     fn service(&self, bytes: usize) -> Duration {
         let per_frame = self.frame_bytes - FRAME_HEADERS;
         let frames = (bytes as u64).div_ceil(per_frame).max(1);
-        self.pacer.wire_time(bytes as u64 + frames * (FRAME_HEADERS + WIRE_OVERHEAD))
+        let frame = (bytes as u64 + FRAME_HEADERS).min(self.frame_bytes);
+        let headers = FRAME_HEADERS + on_wire(frame) - frame;
+        self.pacer.wire_time(bytes as u64 + frames * headers)
     }
 
     /// Tells the discipline of the stream's head, if it has one.
@@ -350,6 +355,18 @@ impl Link {
 
 /// What our own headers take of a frame that holds one segment of a common sample.
 const FRAME_HEADERS: u64 = 60;
+
+/// The bytes that a frame of `bytes` takes on the wire.
+const fn on_wire(bytes: u64) -> u64 {
+    bytes + WIRE_OVERHEAD + bytes / PACKET_BYTES * PACKET_OVERHEAD
+}
+
+/// The longest frame that takes at most `wire` bytes on the wire; 0 if none does.
+const fn off_wire(wire: u64) -> u64 {
+    let bytes = wire.saturating_sub(WIRE_OVERHEAD);
+    // The packets are counted as if the headers were part of the frame: rather one too many.
+    bytes.saturating_sub(bytes / PACKET_BYTES * PACKET_OVERHEAD)
+}
 
 fn index_of(place: usize) -> StreamIndex {
     StreamIndex(u32::try_from(place).unwrap_or(u32::MAX))

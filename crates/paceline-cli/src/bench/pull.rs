@@ -31,7 +31,7 @@ const PULLED_BYTES: usize = 1_000_000;
 const STEERING: usize = 0;
 const CAMERA: usize = 1;
 /// One frame of 2 ms of link time with its headers: what may be on the wire when a live sample comes.
-const SEGMENT_MS: f64 = 2.1;
+const SEGMENT_MS: f64 = 2.18;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {

@@ -6,6 +6,11 @@ use paceline_sched::{Duration, Instant};
 
 /// What the layers below add to each frame.
 const OVERHEAD: u64 = 100;
+
+/// With that, and 80 bytes for each packet of 1,400 beyond the first.
+pub(super) const fn on_wire(len: u64) -> u64 {
+    len + OVERHEAD + 80 * (len / 1_400)
+}
 /// How far a link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
 
@@ -35,11 +40,11 @@ impl Gate {
         let alone = now.as_nanos().checked_sub(self.busy.as_nanos()).expect("sent before time was");
         assert!(alone + CATCH_UP.as_nanos() >= self.latest, "{now}: above the capacity");
         self.latest = self.latest.max(alone);
-        self.busy = self.busy.saturating_add(self.setup.wire_time(len + OVERHEAD));
+        self.busy = self.busy.saturating_add(self.setup.wire_time(on_wire(len)));
         if control > 0 && self.setup.capacity.is_some() {
             assert!(now >= self.control_free, "{now}: control above its share");
             // A twentieth of the capacity, and at least a frame in 20 ms.
-            let bytes = control as u64 + OVERHEAD;
+            let bytes = on_wire(control as u64);
             let share = self.setup.wire_time(bytes).mul_div(20, 1);
             let frames = Duration::from_millis(20).mul_div(bytes, self.setup.frame_bytes());
             self.control_free = now + share.min(frames);

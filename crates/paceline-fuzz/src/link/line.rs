@@ -1,6 +1,7 @@
 //! One stream of the model.
 
 use super::Setup;
+use super::frame::on_wire;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::{DropReason, Sample};
 use paceline_sched::{Duration, Instant, Late};
@@ -209,8 +210,10 @@ impl Line {
     }
 }
 
-/// How long the link needs for so many bytes of payload, in frames with 160 bytes of headers each.
+/// How long the link needs for so many bytes of payload, in frames with 60 bytes of our headers each and
+/// what each takes on the wire beyond that.
 fn service(setup: &Setup, bytes: u64) -> Duration {
     let frames = bytes.div_ceil(setup.frame_bytes() - 60).max(1);
-    setup.wire_time(bytes + frames * 160)
+    let frame = (bytes + 60).min(setup.frame_bytes());
+    setup.wire_time(bytes + frames * (60 + on_wire(frame) - frame))
 }

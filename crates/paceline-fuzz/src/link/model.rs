@@ -1,6 +1,7 @@
 //! What a link's scheduler does, said plainly: every question looks at every stream.
 
 use super::Setup;
+use super::frame::on_wire;
 use super::line::{Head, Line};
 use paceline_proto::link::StreamSpec;
 use paceline_proto::wire::segment::{Place, SampleHead};
@@ -163,6 +164,6 @@ fn check_head(now: Instant, head: &SampleHead, sample: &Sample, setup: &Setup) {
     let age = now.since(sample.born).as_micros();
     // At least as old as it is; with a capacity as old as it will be when it has left the wire.
     assert!(head.age.as_micros() >= age, "{} µs old, says {}", age, head.age);
-    let on_wire = setup.wire_time(setup.frame_bytes() + 100).as_micros() + 1;
+    let on_wire = setup.wire_time(on_wire(setup.frame_bytes())).as_micros() + 1;
     assert!(head.age.as_micros() <= age + on_wire, "{} µs old, says {}", age, head.age);
 }

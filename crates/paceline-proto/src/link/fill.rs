@@ -1,6 +1,6 @@
 //! Filling frames: whose segment goes next, and how much of it.
 
-use super::{ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD};
+use super::{ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
@@ -105,7 +105,7 @@ impl Link {
             // Less than this in flight is no queue: the answers wait, at the other end.
             return flight > holds.max(self.frame_bytes / 2);
         }
-        flight >= holds + self.frame_bytes + WIRE_OVERHEAD
+        flight >= holds + on_wire(self.frame_bytes)
     }
 
     fn has_credit(&self, now: Instant, node: NodeId) -> bool {
@@ -142,7 +142,7 @@ impl Link {
         }
         let control = (out.len() - before) as u64;
         if control > 0 {
-            self.pacer.handle_control(now, control + WIRE_OVERHEAD);
+            self.pacer.handle_control(now, on_wire(control));
         }
         let mut limit = self.limit();
         let mut live = false;
@@ -157,7 +157,7 @@ impl Link {
             }
             live |= !background;
         }
-        let wire = out.len() as u64 + WIRE_OVERHEAD;
+        let wire = on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
         if let Some(neighbour) = self.neighbours.get_mut(&node)
@@ -169,9 +169,9 @@ impl Link {
     }
 
     fn count_sent(&mut self, now: Instant, bytes: u64) {
-        self.pacer.handle_sent(now, bytes + WIRE_OVERHEAD);
+        self.pacer.handle_sent(now, on_wire(bytes));
         self.frames += 1;
-        self.wire_bytes += bytes + WIRE_OVERHEAD;
+        self.wire_bytes += on_wire(bytes);
     }
 
     fn limit(&self) -> usize {
@@ -275,7 +275,7 @@ impl Link {
         let ends = now + self.wire_time_of(end);
         let due = self.discipline.deadline(index).filter(|due| *due >= ends);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
-            let most = capacity.bytes_in(due.since(now)).saturating_sub(WIRE_OVERHEAD);
+            let most = off_wire(capacity.bytes_in(due.since(now)));
             *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
         }
         let service = self.discipline.handle_served(index, ends);
@@ -309,6 +309,6 @@ impl Link {
     }
 
     fn wire_time_of(&self, frame: usize) -> Duration {
-        self.pacer.wire_time(frame as u64 + WIRE_OVERHEAD)
+        self.pacer.wire_time(on_wire(frame as u64))
     }
 }

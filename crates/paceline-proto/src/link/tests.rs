@@ -344,7 +344,7 @@ fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
     b.sent.drain(..).for_each(|frame| a.hear(now, frame));
     let later = now + Duration::from_micros(5_200);
     a.poll(later);
-    let end = later + capacity.time_for(a.sent[0].len() as u64 + WIRE_OVERHEAD);
+    let end = later + capacity.time_for(on_wire(a.sent[0].len() as u64));
     assert!(a.sent[0].len() > 700, "pictures use what is left: {}", a.sent[0].len());
     assert!(end <= now + Duration::from_millis(9), "{end}");
 }
