@@ -114,7 +114,8 @@ impl<P> Ingress<P> {
                 // What is left to the port is not done here.
                 let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
                 let temporal = TemporalScaler::new(rate, self.period);
-                let gate = DecodeGate::new();
+                // What is pulled was chosen as a whole: a page may begin inside a group.
+                let gate = DecodeGate::starting(plan.background);
                 self.outputs.push(Output { key, scale, port, temporal, gate });
             }
         }

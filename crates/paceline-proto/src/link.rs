@@ -172,7 +172,8 @@ impl Link {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
         self.discipline.leave(index);
         stream.drop_all(DropReason::NoRoute);
-        if stream.announced
+        // Also one that was to be announced again, after a loss: the other end knows it.
+        if stream.number > 0
             && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
         {
             neighbour.notices.push_back(Notice::Close(stream.id));
@@ -196,7 +197,7 @@ impl Link {
     /// A sample for a stream; `false` if it was not taken (counted as queue full).
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
         let Some(stream) = self.stream_mut(index) else { return false };
-        if stream.spec.kind.is_video() {
+        if stream.sheds() {
             return self.handle_video(now, index, sample);
         }
         match stream.offer(sample) {

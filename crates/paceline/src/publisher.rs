@@ -326,7 +326,9 @@ impl Publisher {
     /// A stream without room, to be waited for.
     fn wait_for_room(&mut self) -> Option<EventListener> {
         self.install();
-        self.ingress.outputs().iter().find_map(|output| output.port.full())
+        let room = self.ingress.outputs().iter().find_map(|output| output.port.full());
+        // Looked at after listening: the end is told once.
+        room.filter(|_| !self.shared.closed.load(Ordering::Acquire))
     }
 
     /// Keeps what is announced of the samples true: their picture size and largest length are what

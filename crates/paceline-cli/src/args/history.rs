@@ -42,7 +42,7 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
     let parts = 10u128.pow(digits);
     let fraction: u128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
     let whole: u64 = whole.parse().ok()?;
-    let all = (u128::from(whole) * parts + fraction) * u128::from(factor);
+    let all = (u128::from(whole) * parts + fraction).checked_mul(u128::from(factor))?;
     u64::try_from(all / parts).ok().filter(|_| all.is_multiple_of(parts))
 }
 

@@ -107,8 +107,14 @@ fn namespaces_row(there: bool, rights: Rights) -> Row {
         (true, true) => "may be made",
         (true, false) => "may not be made by this user",
     };
-    let mend = "run `paceline bench main-job` as root; nothing else needs them";
-    Row::new("network namespaces", found, "for bench main-job only", ok_if(there && root), mend)
+    let mend = "run bench main-job, pull and recordings as root; nothing else needs them";
+    Row::new(
+        "network namespaces",
+        found,
+        "for benches that need root only",
+        ok_if(there && root),
+        mend,
+    )
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 /// Programs, what they are for, and the mend.
 const TOOLS: [(&str, &str, &str); 3] = [
     ("ffmpeg", "for cameras and films of other formats", "apt-get install ffmpeg"),
-    ("ip", "for bench main-job only", "apt-get install iproute2"),
-    ("tc", "for bench main-job only", "apt-get install iproute2"),
+    ("ip", "for benches that need root only", "apt-get install iproute2"),
+    ("tc", "for benches that need root only", "apt-get install iproute2"),
 ];
 /// Where administrators' programs are, which a user's PATH may leave out.
 const MORE: [&str; 2] = ["/usr/sbin", "/sbin"];

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 /// Where a binary goes that every user may run.
 const INSTALLED: &str = "/usr/local/bin/paceline";
 /// Folders that the service does not see.
-const HIDDEN: [&str; 3] = ["/home/", "/root/", "/run/user/"];
+const HIDDEN: [&str; 5] = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
 
 /// Prints the unit for the program that runs.
 pub(super) fn print() -> anyhow::Result<ExitCode> {
@@ -35,7 +35,7 @@ After=network-online.target
 
 [Service]
 Type=notify
-ExecStart={program} node
+ExecStart=\"{program}\" node
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=1
@@ -87,7 +87,7 @@ mod tests {
         let unit = unit(Path::new("/opt/paceline"));
         for line in [
             "Type=notify",
-            "ExecStart=/opt/paceline node",
+            "ExecStart=\"/opt/paceline\" node",
             "ExecReload=/bin/kill -HUP $MAINPID",
             "RuntimeDirectory=paceline",
             "Environment=PACELINE_RUNTIME_DIR=%t/paceline",

@@ -98,7 +98,15 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         return Ok(pieces(args, None));
     };
     let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
-    match extension.to_ascii_lowercase().as_str() {
+    let extension = extension.to_ascii_lowercase();
+    let whole = ["mjpeg", "mjpg", "y4m", "png", "264", "h264", "wav"];
+    if args.chunk.is_some() && whole.contains(&extension.as_str()) {
+        return Err(crate::exit::usage(format!(
+            "--chunk: {} is published sample by sample; leave --chunk out",
+            file.display()
+        )));
+    }
+    match extension.as_str() {
         "mjpeg" | "mjpg" => pictures::open_mjpeg(args, file),
         "y4m" => pictures::open_y4m(args, file),
         "png" => pictures::open_png(args, file),

@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use paceline::{Encoding, Size};
 use paceline_media::MediaError;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -64,7 +65,17 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
             file.display()
         );
     }
-    Ok(std::fs::read(file).with_context(what)?.into())
+    // A pipe has no length beforehand.
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    let opened = std::fs::File::open(file).with_context(what)?;
+    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).with_context(what)?;
+    if bytes.len() as u64 > FILE_MAX {
+        bail!(
+            "{} has more than the {FILE_MAX} bytes that are published sample by sample; split it",
+            file.display()
+        );
+    }
+    Ok(bytes.into())
 }
 
 /// The samples up to the first bad one, which is told; an error if there is none before it.

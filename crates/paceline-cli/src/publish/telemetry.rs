@@ -101,7 +101,9 @@ impl Flight<'_> {
         if !super::wait_for_subscriber(self.args, wait, stop, wanted) {
             return Ok(false);
         }
-        heard::wait(node, self.topics.iter().map(|topic| &topic.publisher), stop);
+        if !wait.is_zero() && self.topics.iter().any(|topic| topic.publisher.matching()) {
+            heard::wait(node, self.topics.iter().map(|topic| &topic.publisher), stop);
+        }
         let mut teller = Teller::new(self.args);
         let whole = loop {
             let whole = self.play(&mut teller, stop)?;
@@ -122,16 +124,18 @@ impl Flight<'_> {
     /// Publishes the file once; false if the user ended it.
     fn play(&mut self, teller: &mut Teller<'_>, stop: &Stop) -> anyhow::Result<bool> {
         let (began, log) = (Instant::now(), self.log);
-        let mut first = None;
+        // Some topics say time 0 always: the first moment is the first that is none.
+        let mut first = None::<u64>;
         for message in log.messages() {
             if self.is_enough() {
                 return Ok(true);
             }
-            let first = *first.get_or_insert(message.time_us);
+            first = first.or((message.time_us > 0).then_some(message.time_us));
+            let passed_us = first.map_or(0, |first| message.time_us.saturating_sub(first));
             let due = match self.speed() {
                 Speed::Max => began,
                 Speed::Times(times) => {
-                    let passed = Duration::from_micros(message.time_us.saturating_sub(first));
+                    let passed = Duration::from_micros(passed_us);
                     began + passed.div_f64(times)
                 }
             };

@@ -35,15 +35,28 @@ impl Wave {
                 self.bytes
             );
         };
+        let header = wav_header(&format, bytes);
+        let whole = header.len() as u64 + u64::from(self.bytes);
         let failed = |error: std::io::Error| {
-            anyhow!("--out {}: cannot write: {error}; give another --out", self.path.display())
+            // Half a block is cut off again; a pipe can't be cut, which does no harm.
+            let _ = self.file.set_len(whole);
+            anyhow!(
+                "--out {}: cannot write: {error}; free some space or give another --out; it holds {} \
+                 bytes of sound",
+                self.path.display(),
+                self.bytes
+            )
         };
         if self.format.is_none() {
-            self.file.write_all(&wav_header(&format, 0)).map_err(failed)?;
+            (&self.file).write_all(&wav_header(&format, 0)).map_err(failed)?;
         }
-        self.file.write_all(&delivery.payload).map_err(failed)?;
+        (&self.file).write_all(&delivery.payload).map_err(failed)?;
         // A pipe keeps its first header.
-        let _ = self.file.write_all_at(&wav_header(&format, bytes), 0);
+        let _ = self.file.write_all_at(&header, 0);
+        if bytes % 2 == 1 {
+            // Chunks have an even length; the next block takes this byte's place.
+            let _ = self.file.write_all_at(&[0], header.len() as u64 + u64::from(bytes));
+        }
         (self.format, self.bytes) = (Some(format), bytes);
         Ok(())
     }

@@ -91,6 +91,8 @@ impl Field {
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) fields: Vec<Field>,
+    /// Levels of formats within each other, this one included.
+    levels: usize,
     /// Bytes, with all padding.
     size: usize,
     /// Bytes without the padding at the end, which need not be logged.
@@ -100,7 +102,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    fn new(fields: Vec<Field>) -> Result<Self, String> {
+    fn new(fields: Vec<Field>, levels: usize) -> Result<Self, String> {
         let (mut size, mut size_min, mut timestamp) = (0_usize, 0, None);
         for field in &fields {
             if field.name == "timestamp"
@@ -117,7 +119,7 @@ impl Layout {
                 size_min = size;
             }
         }
-        Ok(Self { fields, size, size_min, timestamp })
+        Ok(Self { fields, levels, size, size_min, timestamp })
     }
 
     /// Whether a payload can be one of this layout.
@@ -209,7 +211,17 @@ impl Layouts {
         if fields.is_empty() {
             return Err(format!("format {name:?} has no fields"));
         }
-        let layout = Layout::new(fields).map_err(|reason| format!("format {name:?}: {reason}"))?;
+        let nested = fields.iter().filter_map(|field| match field.kind {
+            Type::Nested(at) => self.layouts.get(at).map(|layout| layout.levels),
+            Type::Basic(_) => None,
+        });
+        // Also where each format was worked out before the one that it is in.
+        let levels = nested.max().unwrap_or(0) + 1;
+        if levels > DEPTH_MAX {
+            return Err(format!("formats are nested more than {DEPTH_MAX} deep, or in a circle"));
+        }
+        let layout =
+            Layout::new(fields, levels).map_err(|reason| format!("format {name:?}: {reason}"))?;
         self.layouts.push(layout);
         Ok(self.layouts.len() - 1)
     }

@@ -256,13 +256,14 @@ impl Reader<'_> {
     /// Flight controllers subscribe to far more than they log: leaves out topics that never had
     /// a message, and numbers the others anew.
     fn drop_silent_topics(&mut self) {
-        let mut next = 0;
+        let mut next = 0_u16;
         let places: Vec<u16> = self
             .spans
             .iter()
             .map(|span| {
                 let place = next;
-                next += u16::from(span.is_some());
+                // Only behind the last of 65,536 does it wrap, and nobody uses that.
+                next = next.wrapping_add(u16::from(span.is_some()));
                 place
             })
             .collect();

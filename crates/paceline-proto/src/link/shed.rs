@@ -78,7 +78,7 @@ impl Link {
     }
 
     fn next_to_shed(&self, now: Instant, index: StreamIndex) -> Option<(usize, DropReason)> {
-        let stream = self.stream(index).filter(|stream| stream.spec.kind.is_video())?;
+        let stream = self.stream(index).filter(|stream| stream.sheds())?;
         if stream.is_over_bound() {
             return stream.next_over_bound();
         }

@@ -116,7 +116,7 @@ impl Stream {
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             limit,
-            gate: DecodeGate::new(),
+            gate: DecodeGate::starting(spec.background),
             last_miss: None,
             violated: false,
             head_sent: 0,
@@ -142,11 +142,15 @@ impl Stream {
         self.spec.contract.is_none() && self.spec.kind.is_replaced() && !self.spec.background
     }
 
-    /// Video makes its own room (`shed.rs`).
+    /// It makes its own room (`shed.rs`): live video does, what is pulled waits for room.
+    pub(super) const fn sheds(&self) -> bool {
+        self.spec.kind.is_video() && !self.spec.background
+    }
+
     pub(super) fn has_room(&self) -> bool {
         !self.up
             || self.newest_only()
-            || self.spec.kind.is_video()
+            || self.sheds()
             || self.queue.len() < self.limit && self.queue_bytes < WAITING_BYTES_MAX
     }
 
@@ -255,7 +259,7 @@ impl Stream {
     pub(super) fn take_down(&mut self) {
         self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
-        (self.last_miss, self.violated) = (None, false);
+        (self.last_miss, self.violated, self.last_frame) = (None, false, None);
     }
 
     /// Everything that waits is given up.
@@ -263,6 +267,6 @@ impl Stream {
         while !self.queue.is_empty() {
             self.drop_head(reason);
         }
-        self.gate = DecodeGate::new();
+        self.gate = DecodeGate::starting(self.spec.background);
     }
 }

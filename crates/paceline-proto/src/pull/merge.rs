@@ -7,7 +7,7 @@ use crate::ids::{NodeId, PublisherId};
 use crate::sample::Kind;
 use crate::temporal::TemporalScaler;
 use core::fmt::Write;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What one node answered.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,7 +83,6 @@ pub enum Absence {
 /// The union of what several holders have of one publisher, as far as it matters here.
 struct Union {
     items: Vec<(Held, NodeId)>,
-    holders: usize,
     in_time_order: bool,
 }
 
@@ -103,12 +102,11 @@ impl Series for Union {
 
 impl Union {
     fn new(mut held: Vec<(Held, usize, NodeId)>) -> Self {
-        let holders = held.iter().map(|&(_, _, node)| node).collect::<BTreeSet<_>>().len();
         held.sort_unstable_by_key(|&(held, hops, node)| (held.seq, hops, node));
         held.dedup_by_key(|(held, _, _)| held.seq);
         let in_time_order = held.is_sorted_by_key(|(held, _, _)| held.captured_ns);
         let items = held.into_iter().map(|(held, _, node)| (held, node)).collect();
-        Self { items, holders, in_time_order }
+        Self { items, in_time_order }
     }
 
     /// What is selected of the union, thinned, and how many pictures were left out.
@@ -117,9 +115,8 @@ impl Union {
         // Pictures before the first I picture are of no use to anybody.
         let needs = |(held, _): &&(Held, NodeId)| matches!(held.kind, Kind::VideoP | Kind::VideoB);
         let undecodable = chosen.iter().take_while(needs).count();
-        // Who holds all of a range has thinned it already.
-        let thins = rate != Rate::All && !(selection.is_range() && self.holders <= 1);
-        let mut scaler = TemporalScaler::new(if thins { rate } else { Rate::All }, None);
+        // Also what holders have thinned: one may have several buffers, each thinned by itself.
+        let mut scaler = TemporalScaler::new(rate, None);
         let takes = |(held, _): &&(Held, NodeId)| {
             let mark = held.mark();
             selection.wants(&mark)

@@ -20,6 +20,12 @@ impl DecodeGate {
         Self { open: false }
     }
 
+    /// A gate of a stream whose samples were chosen beforehand so that they can be decoded.
+    #[must_use]
+    pub const fn starting(open: bool) -> Self {
+        Self { open }
+    }
+
     /// True if samples that need others pass.
     #[must_use]
     pub const fn is_open(&self) -> bool {

@@ -273,7 +273,7 @@ pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Ve
 }
 
 /// The most bytes that [`write_open`] appends.
-pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + 11;
+pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + (1 + 10 + 6);
 
 /// Appends a [`Segment::Close`].
 pub fn write_close(stream: u32, out: &mut Vec<u8>) {

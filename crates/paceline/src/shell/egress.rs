@@ -10,9 +10,9 @@ use super::port::{Announcements, RingEnd};
 use super::rx::{HopShared, LinkRx};
 use super::transport::{Sent, Transport};
 use super::wake::exact_timers;
-use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::wire::frame::FrameBuf;
+use paceline_proto::{DropReason, NodeId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeMap;
@@ -154,6 +154,7 @@ impl Egress {
                 Ok(LinkCommand::Close(index)) => {
                     self.drain(now, index);
                     self.count_ring_drops(index);
+                    self.count_left_in_ring(index);
                     self.link.close_stream(index);
                     if let Some(slot) = self.streams.get_mut(index.0 as usize) {
                         *slot = None;
@@ -318,6 +319,13 @@ impl Egress {
         let Some(Some(end)) = self.streams.get(index.0 as usize) else { return };
         let drops = end.ring.shared.drops.take();
         drops.iter().for_each(|(reason, n)| self.link.handle_dropped(index, reason, n));
+    }
+
+    /// Counts what waits in the ring of a stream that is being closed: the link had no room for it.
+    fn count_left_in_ring(&mut self, index: StreamIndex) {
+        let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
+        let left = std::iter::from_fn(|| end.ring.consumer.pop().ok()).count() as u64;
+        self.link.handle_dropped(index, DropReason::NoRoute, left);
     }
 
     fn publish_snapshot(&mut self) {

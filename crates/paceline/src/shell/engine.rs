@@ -235,6 +235,9 @@ impl Engine {
             Command::Pull(command) => self.handle_pull(now, command),
             Command::Close => {
                 self.closing = true;
+                for lingering in self.lingering.values_mut() {
+                    lingering.until = lingering.until.min(now + LINGER_MAX);
+                }
                 for id in self.publishers.keys().copied().collect::<Vec<_>>() {
                     self.linger(now, id, now + LINGER_MAX, None);
                 }

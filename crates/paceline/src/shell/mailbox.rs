@@ -25,6 +25,18 @@ impl<T> Mailbox<T> {
         self.posted.fetch_add(1, Ordering::Release);
     }
 
+    /// Leaves a change, made one with the last if that waits still: a reader that does not come for
+    /// long finds no more than one.
+    pub(crate) fn post_merged(&self, change: T, merge: impl FnOnce(T, T) -> T) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = match waiting.pop_back() {
+            Some(last) => merge(last, change),
+            None => change,
+        };
+        waiting.push_back(change);
+        self.posted.fetch_add(1, Ordering::Release);
+    }
+
     /// Leaves a change that undoes an earlier one: if `undone` waits still, both are as good as none.
     pub(crate) fn post_undoing(&self, change: T, undone: impl Fn(&T) -> bool) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -140,10 +140,12 @@ impl LocalPort {
 
     /// Lets those in and out of whom that was posted.
     fn settle(&mut self) {
-        let Self { changes, seen, sinks, newcomer, .. } = self;
+        let Self { tag, changes, seen, sinks, newcomer, .. } = self;
+        // What is pulled was chosen beforehand: a page may begin inside a group.
+        let gate = DecodeGate::starting(tag.is_private());
         changes.collect(seen, |change| match change {
             SinkChange::Join(id, sink) => {
-                sinks.push(LocalSink { id, sink, gate: DecodeGate::new(), needed: 0 });
+                sinks.push(LocalSink { id, sink, gate, needed: 0 });
                 *newcomer = true;
             }
             SinkChange::Leave(id) => sinks.retain(|place| place.id != id),

@@ -132,8 +132,17 @@ pub(crate) struct RxSources {
 impl RxSources {
     /// Applies what was posted, since there may be no frame for long; false if a frame is being handed
     /// over just now. It never waits: a subscriber's callback may be waiting for the engine.
-    pub(crate) fn try_settle(&self, now: Instant) -> bool {
+    ///
+    /// Samples that came early are handed over by a thread of their own: they may end in a callback.
+    pub(crate) fn try_settle(self: &Arc<Self>, now: Instant) -> bool {
         match self.sources.try_lock() {
+            Ok(sources) if !sources.early.is_empty() => {
+                drop(sources);
+                let it = self.clone();
+                let named = std::thread::Builder::new().name("paceline-early".to_owned());
+                let settle = move || lock(&it.sources).settle(clock::now(), &it.changes, &it.drops);
+                named.spawn(settle).is_ok()
+            }
             Ok(mut sources) => {
                 sources.settle(now, &self.changes, &self.drops);
                 true

@@ -168,11 +168,20 @@ impl ScaleTask {
             }
         }
         drop(working);
-        self.room.notify(usize::MAX);
-        // Others of the pool have their turn between two samples.
+        self.go_on();
+    }
+
+    /// Goes to the end of the pool's queue if more waits: others have their turn between two samples.
+    fn go_on(self: &Arc<Self>) {
+        self.tell_room();
         if lock(&self.waiting).goes_on() {
             self.pool.queue(self.clone());
         }
+    }
+
+    /// Tells those who wait for room to look again.
+    fn tell_room(&self) {
+        self.room.notify(usize::MAX);
     }
 }
 

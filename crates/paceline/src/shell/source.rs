@@ -4,7 +4,7 @@ use super::mailbox::Mailbox;
 use super::port::Port;
 use event_listener::Event;
 use paceline_proto::control::OutputPlan;
-use paceline_proto::ingress::Ingress;
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_sched::Duration;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -15,8 +15,23 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
+    /// This change after one that was not made yet: the ports of what stays are that one's.
+    pub(crate) fn after(mut earlier: Self, mut this: Self) -> Self {
+        for (plan, port) in this.outputs.iter_mut().filter(|(_, port)| port.is_none()) {
+            let name = (OutputKey::of(plan), plan.at_port());
+            let mut before = earlier.outputs.iter_mut();
+            let same = before.find(|(plan, _)| (OutputKey::of(plan), plan.at_port()) == name);
+            *port = same.and_then(|(_, port)| port.take());
+        }
+        this
+    }
+
     /// Makes the change.
     pub(crate) fn apply(self, ingress: &mut Ingress<Port>) {
+        // An output that comes with a port is new, also where there was one of its name before.
+        let stays = self.outputs.iter().filter(|(_, port)| port.is_none());
+        let stays: Vec<_> = stays.map(|(plan, _)| plan.clone()).collect();
+        ingress.install(&stays, |_| None, |_, port| drop(port));
         let (plans, mut ports): (Vec<_>, Vec<_>) = self.outputs.into_iter().unzip();
         let place = |plan: &OutputPlan| plans.iter().position(|other| std::ptr::eq(other, plan));
         ingress.install(&plans, |plan| ports.get_mut(place(plan)?)?.take(), |_, port| drop(port));

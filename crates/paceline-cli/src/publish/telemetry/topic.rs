@@ -106,5 +106,8 @@ fn declare(
     if args.late {
         builder = builder.late(Late::Send);
     }
+    if let Some(history) = args.history {
+        builder = builder.history(history);
+    }
     builder.declare()
 }

@@ -63,6 +63,14 @@ struct Local {
     changes: Arc<Mailbox<SinkChange>>,
 }
 
+impl Local {
+    /// Tells the port that a subscriber goes; one that it has not been told of was never there.
+    fn leave(&self, id: SubscriptionId) {
+        let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, _) if *it == id);
+        self.changes.post_undoing(SinkChange::Leave(id), same);
+    }
+}
+
 /// What leaves this node of one source.
 #[derive(Default)]
 pub(crate) struct Outgoing {
@@ -108,7 +116,7 @@ impl Engine {
         let installation = Installation { period: publisher.period, outputs };
         // A publisher of ours in its own form is fed by its handle, all else by what arrives.
         if let Some(shared) = self.publishers.get(&source.publisher) {
-            shared.installs.post(installation);
+            shared.installs.post_merged(installation, Installation::after);
             shared.change.notify(usize::MAX);
         } else {
             let installation = wanted.then_some(installation);
@@ -124,7 +132,11 @@ impl Engine {
     fn close_unwanted(&mut self, outgoing: &mut Outgoing, plans: &[OutputPlan]) -> bool {
         let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
         let before = outgoing.local.len() + outgoing.streams.len();
+        for gone in outgoing.local.iter().filter(|(key, _)| !wanted(key)).map(|(_, gone)| gone) {
+            gone.subscriptions.iter().for_each(|&id| gone.leave(id));
+        }
         outgoing.local.retain(|key, _| wanted(key));
+        outgoing.scalers.retain(|form, _| plans.iter().any(|plan| plan.at_port() == *form));
         let (stay, gone): (BTreeMap<_, _>, _) =
             std::mem::take(&mut outgoing.streams).into_iter().partition(|(key, _)| wanted(key));
         outgoing.streams = stay;
@@ -198,10 +210,7 @@ impl Engine {
     /// Tells the port of a local output who came and who went.
     fn update_local(&self, local: &mut Local, plan: &OutputPlan) {
         let now: BTreeSet<SubscriptionId> = plan.subscriptions.iter().copied().collect();
-        for &id in local.subscriptions.difference(&now) {
-            let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, _) if *it == id);
-            local.changes.post_undoing(SinkChange::Leave(id), same);
-        }
+        local.subscriptions.difference(&now).for_each(|&id| local.leave(id));
         for &id in now.difference(&local.subscriptions) {
             if let Some(sink) = self.sinks.get(&id) {
                 local.changes.post(SinkChange::Join(id, sink.clone()));

@@ -19,7 +19,7 @@ pub(super) const LINGER_MAX: Duration = Duration::from_millis(500);
 /// A publisher that has gone, the scalers that still have its samples, and the streams that still
 /// carry them.
 pub(crate) struct Lingering {
-    until: Instant,
+    pub(super) until: Instant,
     scalers: usize,
     streams: BTreeSet<(usize, StreamIndex)>,
     /// Whom to tell whether all was sent.

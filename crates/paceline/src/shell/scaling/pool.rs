@@ -23,6 +23,8 @@ impl ScalePool {
     pub(super) fn queue(self: &Arc<Self>, task: Arc<ScaleTask>) {
         let mut queue = lock(&self.queue);
         if queue.closed {
+            drop(queue);
+            task.tell_room();
             return;
         }
         queue.tasks.push_back(task);
@@ -40,12 +42,16 @@ impl ScalePool {
         self.arrival.notify_one();
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         let mut queue = lock(&self.queue);
         loop {
             if let Some(task) = queue.tasks.pop_front() {
                 drop(queue);
-                task.run();
+                let run = std::panic::AssertUnwindSafe(|| task.run());
+                if std::panic::catch_unwind(run).is_err() {
+                    tracing::error!("a scaler or a subscriber's callback panicked");
+                    task.go_on();
+                }
                 queue = lock(&self.queue);
             } else if queue.closed {
                 return;
@@ -64,6 +70,7 @@ impl ScalePool {
         let waiting = std::mem::take(&mut queue.tasks);
         drop(queue);
         self.arrival.notify_all();
-        drop(waiting);
+        // Nothing of them will be done: who waits for room waits no more.
+        waiting.iter().for_each(|task| task.tell_room());
     }
 }
