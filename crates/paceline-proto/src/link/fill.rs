@@ -1,6 +1,9 @@
 //! Filling frames: whose segment goes next, and how much of it.
 
-use super::{ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, off_wire, on_wire};
+use super::{
+    ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD, off_wire,
+    on_wire,
+};
 use crate::ids::NodeId;
 use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
@@ -157,7 +160,7 @@ impl Link {
             }
             live |= !background;
         }
-        let wire = on_wire(out.len() as u64);
+        let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
         if let Some(neighbour) = self.neighbours.get_mut(&node)
@@ -169,9 +172,16 @@ impl Link {
     }
 
     fn count_sent(&mut self, now: Instant, bytes: u64) {
-        self.pacer.handle_sent(now, on_wire(bytes));
+        let wire = self.on_wire(bytes);
+        self.pacer.handle_sent(now, wire);
         self.frames += 1;
-        self.wire_bytes += on_wire(bytes);
+        self.wire_bytes += wire;
+    }
+
+    /// What a frame takes on this link's wire. One without a capacity is mostly no Ethernet: loopback
+    /// and unix sockets cut nothing into packets.
+    fn on_wire(&self, bytes: u64) -> u64 {
+        self.spec.capacity.map_or(bytes + WIRE_OVERHEAD, |_| on_wire(bytes))
     }
 
     fn limit(&self) -> usize {
