@@ -4,7 +4,7 @@ mod idle;
 mod scaling;
 mod steering;
 
-use super::netns::{Rig, THIN_BITS_PER_S};
+use super::netns::{self, Rig, THIN_BITS_PER_S};
 use super::report::Report;
 use super::scratch::Scratch;
 use super::stage::Stage;
@@ -72,11 +72,7 @@ impl Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!(
-            "paceline bench main-job builds network namespaces and a shaped link, which needs root: \
-             run it with sudo, or see `paceline demo`, which needs nothing"
-        );
+    if !netns::can_build("main-job") {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;

@@ -38,6 +38,18 @@ pub(super) struct WireBytes {
     pub(super) to_robot: u64,
 }
 
+/// True if this process may build a network; else says to the user of a benchmark what to do.
+pub(super) fn can_build(bench: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!(
+            "paceline bench {bench} builds network namespaces and a shaped link, which needs root: run \
+             it with sudo, or see `paceline demo`, which needs nothing"
+        );
+    }
+    root
+}
+
 impl Rig {
     /// Sets everything up with a link of `bits_per_s` each way, after taking down what a killed run
     /// left behind.

@@ -1,6 +1,6 @@
 //! `paceline bench pull`: what a late joiner that pulls megabytes costs those that are live.
 
-use super::netns::{Rig, Side};
+use super::netns::{self, Rig, Side};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
 use super::scratch::Scratch;
@@ -34,11 +34,7 @@ const CAMERA: usize = 1;
 const SEGMENT_MS: f64 = 2.18;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!(
-            "paceline bench pull builds network namespaces and a shaped link, which needs root: run \
-             it with sudo"
-        );
+    if !netns::can_build("pull") {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;

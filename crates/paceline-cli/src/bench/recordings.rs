@@ -5,7 +5,7 @@ mod cost;
 mod film;
 mod flight;
 
-use super::netns::{Rig, THIN_BITS_PER_S};
+use super::netns::{self, Rig, THIN_BITS_PER_S};
 use super::report::Report;
 use super::scratch::Scratch;
 use super::{OutputArgs, interrupt};
@@ -44,11 +44,7 @@ const FILM: &str = "video/cisco_1280x720_bframes.264";
 const FLIGHT: &str = "telemetry/px4_flight.ulg";
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!(
-            "paceline bench recordings builds network namespaces and a shaped link, which needs \
-             root: run it with sudo"
-        );
+    if !netns::can_build("recordings") {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;

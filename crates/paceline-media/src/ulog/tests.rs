@@ -310,3 +310,17 @@ proptest! {
         prop_assert!(held(&log) <= 32 * writer.bytes.len());
     }
 }
+
+#[test]
+fn formats_nest_no_deeper_when_the_inner_ones_come_first() {
+    let mut writer = Writer::new();
+    writer.format("f0:uint64_t timestamp;char c;");
+    for n in 1..60 {
+        writer.format(&format!("f{n}:uint64_t timestamp;f{} a;", n - 1));
+    }
+    for n in 0..60 {
+        writer.subscribe(n, &format!("f{n}"), 0);
+    }
+    writer.data(59, 1, &[0; 9]);
+    assert!(warning(&writer.bytes).contains("nested more than 8 deep"));
+}

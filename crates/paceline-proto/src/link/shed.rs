@@ -195,6 +195,10 @@ impl Stream {
         if kind != Kind::VideoI {
             return Some((last, DropReason::QueueFull));
         }
+        // Less may wait than when they came: of Ps the end of a group goes before its front.
+        if let Some(place) = self.last_p_of_a_group() {
+            return Some((place, DropReason::Superseded));
+        }
         // No P waits any more: of Is the oldest is worth least.
         let oldest = self.unbegun().next().filter(|(place, _)| *place < last);
         oldest.map(|(place, _)| (place, DropReason::Superseded))

@@ -467,3 +467,70 @@ fn stream_indexes_are_checked() {
     assert!(!link.handle_sample(at(0), StreamIndex(5), sample(at(0), 0, 1)));
     assert!(!link.has_room(StreamIndex(7)));
 }
+
+#[test]
+fn video_of_a_background_stream_waits_for_room_and_may_begin_inside_a_group() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let spec = StreamSpec { background: true, ..to(node(2), Kind::VideoI, None) };
+    a.link.open_stream(STREAM, spec);
+    let mut offer = |seq| {
+        let kind = if seq % 2 == 0 { Kind::VideoB } else { Kind::VideoP };
+        a.link.handle_sample(now, STREAM, Sample { kind, ..sample(now, seq, 10) })
+    };
+    assert!((0..256).all(&mut offer));
+    assert!(!a.link.has_room(STREAM), "whoever feeds it waits");
+    talk(&mut now, &mut a, &mut b, 1);
+    assert_eq!(b.got, (0..256).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_stream_that_closes_after_a_loss_is_closed_at_the_other_end_too() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
+    a.link.handle_sample(now, STREAM, sample(now, 1, 100_000));
+    talk(&mut now, &mut a, &mut b, 1);
+    a.link.handle_sample(now, StreamIndex(1), sample(now, 50, 900));
+    let (mut lost, mut since) = (0, 0);
+    for _ in 0..20 {
+        now += Duration::from_millis(6);
+        a.poll(now);
+        for frame in a.sent.drain(..) {
+            let gone = (900..1_150).contains(&frame.len()) && lost == 0;
+            lost += usize::from(gone);
+            if !gone {
+                b.hear(now, frame);
+            }
+        }
+        b.poll(now);
+        b.sent.drain(..).for_each(|frame| a.hear(now, frame));
+        since += lost;
+        if since == 4 {
+            assert_eq!((a.hop().frames_lost(), b.lost), (1, 0));
+            a.link.close_stream(STREAM);
+        }
+    }
+    assert_eq!((lost, b.lost), (1, 1), "the sample that had begun is told lost");
+}
+
+#[test]
+fn a_stream_is_settled_when_its_hop_has_begun_anew() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 40);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
+    a.link.handle_sample(now, STREAM, sample(now, 1, 10));
+    talk(&mut now, &mut a, &mut b, 1);
+    a.restart(now);
+    b.restart(now);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.handle_sample(now, StreamIndex(1), sample(now, 2, 10));
+    a.poll(now);
+    assert!(!a.link.is_settled(StreamIndex(1)) && a.link.is_settled(STREAM));
+}

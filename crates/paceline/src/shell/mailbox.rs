@@ -63,3 +63,30 @@ impl<T> Mailbox<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected(mailbox: &Mailbox<u32>, seen: &mut u64) -> Vec<u32> {
+        let mut all = Vec::new();
+        mailbox.collect(seen, |change| all.push(change));
+        all
+    }
+
+    #[test]
+    fn changes_that_wait_are_undone_and_made_one() {
+        let (mailbox, mut seen) = (Mailbox::default(), 0);
+        mailbox.post(1);
+        mailbox.post(2);
+        mailbox.post_undoing(10, |&change| change == 1);
+        assert_eq!(collected(&mailbox, &mut seen), [2]);
+        mailbox.post_undoing(10, |&change| change == 1);
+        assert_eq!(collected(&mailbox, &mut seen), [10], "what was made is undone by a change");
+        for change in 1..100 {
+            mailbox.post_merged(change, |last, this| last + this);
+        }
+        assert_eq!(collected(&mailbox, &mut seen), [99 * 50]);
+        assert_eq!(collected(&mailbox, &mut seen), [0; 0]);
+    }
+}

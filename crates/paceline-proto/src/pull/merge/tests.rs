@@ -261,3 +261,17 @@ fn several_buffers_of_a_node_answer_as_one() {
         assert_eq!((holding.span.oldest_seq, holding.span.newest_seq), (0, 2_999));
     }
 }
+
+#[test]
+fn what_buffers_of_one_node_thinned_apart_is_thinned_together() {
+    let every = |n| Rate::Every(core::num::NonZeroU32::new(n).unwrap());
+    let find = find(Selection::Seq { first: 0, last: u64::MAX }, every(2));
+    let mut buffers = [buffer(), buffer()];
+    hold(&mut buffers[0], 0..20);
+    hold(&mut buffers[1], 1..20);
+    let parts = buffers.iter_mut().map(|b| b.find_page(Instant::ZERO, &find, |_| true));
+    let found = Found::union(parts.collect());
+    assert_eq!(found.len(), 20, "each has another half");
+    let plan = merge(&find, &[Answered { node: NodeId(1), hops: 0, found }]);
+    assert_eq!(seqs(&plan), (0..20).step_by(2).collect::<Vec<_>>());
+}

@@ -41,6 +41,7 @@ impl Places {
 
     /// True if an output waits for a video picture that stands alone. Those who come to one that is
     /// open already are told of once.
+    #[cfg_attr(not(feature = "h264"), expect(dead_code, reason = "asked by the coder"))]
     pub(super) fn waits_for_key(&mut self) -> bool {
         let newcomer = |place: &mut Place| match &mut place.port {
             Port::Local(local) => local.has_newcomer(),
