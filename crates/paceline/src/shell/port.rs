@@ -154,7 +154,6 @@ impl LocalPort {
 
     /// True if somebody came since this was last asked: of a video they need a picture that stands
     /// alone.
-    #[cfg_attr(not(feature = "h264"), expect(dead_code, reason = "asked by the coder"))]
     pub(crate) fn has_newcomer(&mut self) -> bool {
         self.settle();
         std::mem::take(&mut self.newcomer)
