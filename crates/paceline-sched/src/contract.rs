@@ -8,7 +8,8 @@ use core::str::FromStr;
 ///
 /// Windows follow each other (samples ky … ky+y−1), they do not slide; [`LossTolerance::sliding`]
 /// gives the tolerance that holds the sliding promise. Always `x ≤ y` and `y ≥ 1`, except `0/0`,
-/// which asks for deadlines alone, without a window (DWCS's pure EDF stream).
+/// which asks for deadlines alone, without a window (DWCS's pure EDF stream). A window is at most
+/// [`LossTolerance::Y_MAX`] samples, so that the disciplines compare tolerances exactly in one word.
 ///
 /// Paper: West & Schwan 1999 and seed 004 §2.2.4, "window-constraint".
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -23,13 +24,22 @@ impl LossTolerance {
     /// Deadlines without a window: 0/0.
     pub const EDF: Self = Self { x: 0, y: 0 };
 
+    /// Bits of the longest window.
+    pub(crate) const Y_BITS: u32 = 20;
+    /// The longest window: 1,048,575 samples, almost three hours at 100 Hz.
+    pub const Y_MAX: u32 = (1 << Self::Y_BITS) - 1;
+
     /// At most `x` of each `y` consecutive samples.
     ///
     /// # Errors
     /// [`ContractError::LossAboveOne`] if `x > y`; 0/0 is refused too, ask for [`Self::EDF`].
+    /// [`ContractError::WindowTooLong`] if `y` is above [`Self::Y_MAX`].
     pub const fn new(x: u32, y: u32) -> Result<Self, ContractError> {
         if x > y || y == 0 {
             return Err(ContractError::LossAboveOne { x, y });
+        }
+        if y > Self::Y_MAX {
+            return Err(ContractError::WindowTooLong { y });
         }
         Ok(Self { x, y })
     }
@@ -181,6 +191,11 @@ pub enum ContractError {
         /// The window asked for.
         y: u32,
     },
+    /// A window of more samples than [`LossTolerance::Y_MAX`].
+    WindowTooLong {
+        /// The window asked for.
+        y: u32,
+    },
     /// Not of the form x/y.
     LossSyntax,
 }
@@ -194,6 +209,11 @@ impl fmt::Display for ContractError {
                 f,
                 "loss tolerance {x}/{y}: x must be from 0 to y and y at least 1; 1/10 allows one \
                  miss in each ten samples"
+            ),
+            Self::WindowTooLong { y } => write!(
+                f,
+                "loss tolerance x/{y}: a window has at most {} samples; reduce the fraction",
+                LossTolerance::Y_MAX
             ),
             Self::LossSyntax => {
                 f.write_str("loss tolerance must be two whole numbers x/y, for example 1/10")
@@ -215,6 +235,12 @@ mod tests {
         assert!(LossTolerance::new(3, 3).is_ok());
         assert_eq!(LossTolerance::new(3, 2), Err(ContractError::LossAboveOne { x: 3, y: 2 }));
         assert_eq!(LossTolerance::new(0, 0), Err(ContractError::LossAboveOne { x: 0, y: 0 }));
+        assert!(LossTolerance::new(1, LossTolerance::Y_MAX).is_ok());
+        assert_eq!(
+            LossTolerance::new(1, 1 << 20),
+            Err(ContractError::WindowTooLong { y: 1 << 20 })
+        );
+        assert!("1/2000000".parse::<LossTolerance>().unwrap_err().to_string().contains("1048575"));
         assert_eq!("1/10".parse(), LossTolerance::new(1, 10));
         assert_eq!("a/b".parse::<LossTolerance>(), Err(ContractError::LossSyntax));
         assert_eq!("5".parse::<LossTolerance>(), Err(ContractError::LossSyntax));

@@ -7,7 +7,7 @@
 //! * [`time`]: instants and durations in nanoseconds.
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
-//! * [`discipline`]: which stream leaves next: FIFO, DWCS, VDS behind one enum.
+//! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
 #![no_std]
 
 extern crate alloc;
@@ -18,8 +18,9 @@ pub mod capacity;
 pub mod contract;
 pub mod discipline;
 pub mod time;
+mod tournament;
 
 pub use capacity::Capacity;
 pub use contract::{Contract, ContractError, Late, LossTolerance};
-pub use discipline::{Discipline, Policy};
+pub use discipline::{Discipline, Policy, Scheduler};
 pub use time::{Duration, Instant};

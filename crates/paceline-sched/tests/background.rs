@@ -1,7 +1,9 @@
 //! What is in the background takes nothing from what is live but the rest of a segment.
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
-use paceline_sched::discipline::{Class, Discipline, Eligibility, Head, Policy, StreamIndex};
+use paceline_sched::discipline::{
+    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex,
+};
 use paceline_sched::time::{Duration, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -42,7 +44,7 @@ impl Link {
         if busy {
             discipline.join(BACKGROUND, Class::Background);
             let arrived = Instant::ZERO;
-            discipline.handle_head(BACKGROUND, Head { arrived, service: ENDLESS });
+            discipline.handle_head(BACKGROUND, Head::whole(arrived, ENDLESS, 1));
         }
         let waiting = classes.iter().map(|_| VecDeque::new()).collect();
         let delays = vec![0; classes.len()];
@@ -52,7 +54,7 @@ impl Link {
     fn announce(&mut self, stream: u32) {
         if let Some(&(at, segments)) = self.waiting.get(stream as usize).and_then(|w| w.front()) {
             let (arrived, service) = (Instant::from_nanos(at), nanos(segments * SEGMENT));
-            self.discipline.handle_head(StreamIndex(stream), Head { arrived, service });
+            self.discipline.handle_head(StreamIndex(stream), Head::whole(arrived, service, 1));
         }
     }
 
@@ -75,7 +77,7 @@ impl Link {
         if picked == BACKGROUND {
             let waits = self.waiting.iter().any(|waiting| !waiting.is_empty());
             assert!(!waits, "the background went ahead of what is live");
-            self.discipline.handle_segment(BACKGROUND, ENDLESS);
+            self.discipline.handle_segment(BACKGROUND, 1, Left { service: ENDLESS, segment: 1 });
             return true;
         }
         self.ends.push(self.now);
@@ -89,11 +91,11 @@ impl Link {
         *left -= 1;
         if *left > 0 {
             let left = nanos(*left * SEGMENT);
-            self.discipline.handle_segment(picked, left);
+            self.discipline.handle_segment(picked, 1, Left { service: left, segment: 1 });
         } else {
             *delay = (*delay).max(self.now - *at);
             waiting.pop_front();
-            let served = self.discipline.handle_served(picked, Instant::from_nanos(self.now));
+            let served = self.discipline.handle_served(picked, 1, Instant::from_nanos(self.now));
             self.late += usize::from(!served.on_time);
             self.announce(picked.0);
         }
@@ -147,7 +149,7 @@ proptest! {
     fn live_work_is_never_more_than_a_segment_behind(
         classes in vec(class(), STREAMS as usize),
         samples in samples(),
-        policy in prop::sample::select(vec![Policy::Fifo, Policy::Dwcs, Policy::Vds]),
+        policy in prop::sample::select(vec![Policy::Fifo, Policy::DWCS, Policy::Vds]),
         once in any::<bool>(),
     ) {
         let eligibility =
@@ -177,7 +179,7 @@ fn deadlines_with_room_for_a_segment_are_kept_beside_a_backlogged_background() {
     let mut samples: Vec<Sample> =
         each(0, 100, 1).chain(each(1, 230, 4)).chain(each(2, 170, 5)).collect();
     samples.sort_unstable();
-    for policy in [Policy::Dwcs, Policy::Vds] {
+    for policy in [Policy::DWCS, Policy::Vds] {
         let [alone, beside] = [false, true].map(|busy| {
             let mut link = Link::new(policy, Eligibility::OncePerPeriod, &classes, busy);
             link.run(&samples);

@@ -76,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
     #[test]
     fn dwcs_does_what_its_rules_say((eligibility, events) in life()) {
-        let mut pair = Pair::<LaterRules>::new(Policy::Dwcs, eligibility);
+        let mut pair = Pair::<LaterRules>::new(Policy::DWCS, eligibility);
         for event in &events {
             pair.step(event)?;
         }

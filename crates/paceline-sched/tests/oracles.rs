@@ -8,7 +8,10 @@ use slots::{Slots, Spec};
 mod slots;
 
 use Eligibility::{OncePerPeriod, WorkConserving};
-use Policy::{Dwcs, Vds};
+use Policy::Vds;
+
+#[expect(non_upper_case_globals, reason = "named like the other policies")]
+const Dwcs: Policy = Policy::DWCS;
 
 /// The first slots as letters, `.` for an empty one.
 fn schedule(slots: &mut Slots, count: usize) -> String {

@@ -1,7 +1,7 @@
 //! What the papers promise, on random sets of streams under their model: unit slots, backlogged streams.
 
 use paceline_sched::contract::{Contract, LossTolerance};
-use paceline_sched::discipline::{Discipline, Eligibility, Head, Policy, StreamIndex};
+use paceline_sched::discipline::{Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
 use paceline_sched::time::{Duration, Instant};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ fn with_heads(
         };
         link.join(index, Some(contract));
         let arrived = Instant::from_nanos(arrived);
-        link.handle_head(index, Head { arrived, service: Duration::from_nanos(1) });
+        link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
     }
     link
 }
@@ -81,7 +81,7 @@ fn with_heads(
 fn drain(link: &mut Discipline, now: Instant) -> Vec<u32> {
     let mut order = Vec::new();
     while let Some(stream) = link.pick(now) {
-        link.handle_served(stream, now);
+        link.handle_served(stream, 1, now);
         order.push(stream.0);
     }
     order
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn equal_periods_keep_every_window(specs in one_period(), eligibility in eligibility()) {
         let specs = feasible(&specs, UNIT * UNIT);
-        for policy in [Policy::Dwcs, Policy::Vds] {
+        for policy in [Policy::DWCS, Policy::Vds] {
             let mut slots = Slots::new(policy, eligibility, &specs);
             slots.run(600);
             prop_assert_eq!(&slots.violations, &[], "{}", policy);
@@ -130,7 +130,7 @@ proptest! {
     /// P3, and every reported violation is a violated window, reported once.
     #[test]
     fn window_constraints_stay_in_bounds(specs in many_periods(), eligibility in eligibility()) {
-        for policy in [Policy::Fifo, Policy::Dwcs, Policy::Vds] {
+        for policy in [Policy::Fifo, Policy::DWCS, Policy::Vds] {
             let mut slots = Slots::new(policy, eligibility, &specs);
             for _ in 0..200 {
                 slots.step();
@@ -153,7 +153,7 @@ proptest! {
     /// T·(x + y_max + n − 1) + C between two services, however overloaded the link.
     #[test]
     fn an_overload_delays_but_does_not_starve(specs in one_period(), eligibility in eligibility()) {
-        let mut slots = Slots::new(Policy::Dwcs, eligibility, &specs);
+        let mut slots = Slots::new(Policy::DWCS, eligibility, &specs);
         let widest = specs.iter().map(|&(_, y, _)| u64::from(y)).max().unwrap_or(0);
         let mut last = vec![0; specs.len()];
         for slot in 1..=600 {
@@ -177,14 +177,14 @@ proptest! {
             (0u32..).zip(&heads).map(|(stream, (period, arrived))| (period + arrived, stream)).collect();
         expected.sort_unstable();
         let order: Vec<_> = expected.iter().map(|&(_, stream)| stream).collect();
-        for policy in [Policy::Dwcs, Policy::Vds] {
+        for policy in [Policy::DWCS, Policy::Vds] {
             let mut edf = with_heads(policy, |_| LossTolerance::EDF, &heads);
             prop_assert_eq!(drain(&mut edf, now), &order[..]);
         }
         expected.dedup_by_key(|&mut (deadline, _)| deadline);
         if expected.len() == heads.len() {
             let loss = |stream| LossTolerance::new((x + u32::from(stream % 2 == 0)).min(4), 4);
-            let mut dwcs = with_heads(Policy::Dwcs, |s| loss(s).unwrap_or(LossTolerance::NONE), &heads);
+            let mut dwcs = with_heads(Policy::DWCS, |s| loss(s).unwrap_or(LossTolerance::NONE), &heads);
             prop_assert_eq!(drain(&mut dwcs, now), &order[..]);
         }
     }

@@ -1,108 +1,137 @@
-//! Dynamic window-constrained scheduling, the later rules (West & Poellabauer, RTSS 2000; West, Zhang,
-//! Schwan & Poellabauer, TC 2004).
+//! Dynamic window-constrained scheduling, in both published rule sets, each of which may order heads
+//! and adjust windows.
 //!
-//! Every stream carries a current window constraint x'/y' that starts at x/y, and shrinks as samples
+//! Every stream carries a current window constraint x'/y' that starts at x/y, and changes as samples
 //! are served (A) and missed (B).
+//!
+//! N, the later rules: West & Poellabauer, RTSS 2000; West, Zhang, Schwan & Poellabauer, TC 2004. They
+//! keep every window of a feasible set when all periods and service times are equal; with different
+//! periods they may violate windows at a third of the link, and VDS is the choice.
+//!
+//! O, the original rules: West & Schwan, ICMCS 1999; West, Schwan & Poellabauer, RTAS 1999; seed 004
+//! §2.2.4. A backlogged stream that is served whenever it has a head (work-conserving) can starve
+//! others under O: its window constraint stays the lowest. Ask for once per period.
 
-use super::WindowState;
-use super::scheduler::{Arrival, Ranking};
-use super::stream::Promise;
+use super::core::{Rules as CoreRules, owed};
+use super::stream::Stream;
+use super::{RuleSet, Terms, WindowState};
 use crate::contract::LossTolerance;
 use crate::time::Instant;
-use core::cmp::Ordering;
 
-/// Earliest deadline first (N1), then by window constraint (N2 to N4). N5, "first come, first
-/// served", is the lowest stream index.
+/// Bits of x'/y' behind the point: enough to tell any two constraints apart.
+const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
+
+/// The rules in force on one link.
 #[derive(Clone, Debug)]
-pub(super) struct Rules;
-
-/// The order of heads: the fields in this order are N1, then N2 to N4.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Key {
-    deadline: Instant,
-    constraint: Constraint,
+pub(super) struct Rules {
+    pub(super) ordering: RuleSet,
+    pub(super) adjustment: RuleSet,
 }
 
-impl Ranking for Rules {
-    type Key = Key;
-    type Window = Window;
+impl CoreRules for Rules {
+    type Own = Window;
 
-    fn open(loss: LossTolerance) -> Window {
-        Window::open(loss)
+    fn open(&mut self, terms: &Terms) -> Window {
+        Window::open(terms.contract().map_or(LossTolerance::EDF, |contract| contract.loss))
     }
 
-    fn rank(_: Arrival, promise: Option<&Promise<Window>>) -> Option<Key> {
-        promise.map(|p| Key { deadline: p.deadline, constraint: p.window.constraint })
+    fn rank(&mut self, stream: &mut Stream<Window>) -> Option<u128> {
+        let Window { x, y, .. } = stream.own;
+        stream.contracted.then(|| match self.ordering {
+            RuleSet::Later => owed(later_order(stream.deadline, x, y)),
+            RuleSet::Original => owed(original_order(stream.deadline, x, y)),
+        })
     }
 
-    fn met(window: &mut Window, loss: LossTolerance) {
-        window.handle_met(loss);
+    #[inline]
+    fn met(&mut self, window: &mut Window, loss: LossTolerance) {
+        match self.adjustment {
+            RuleSet::Later => window.handle_met(loss),
+            RuleSet::Original => window.handle_met_original(loss),
+        }
     }
 
-    fn missed(window: &mut Window, loss: LossTolerance, deadlines: u64) {
-        window.handle_missed(loss, deadlines);
+    #[inline]
+    fn missed(&mut self, window: &mut Window, loss: LossTolerance, deadlines: u64) {
+        window.handle_missed(loss, deadlines, self.adjustment);
     }
 
-    fn state(promise: &Promise<Window>) -> WindowState {
-        let Window { constraint: Constraint { x, y }, tagged } = promise.window;
+    fn window(&self, stream: &Stream<Window>) -> WindowState {
+        let Window { x, y, tagged } = stream.own;
         WindowState { x, y, tagged }
     }
 }
 
-/// The current window constraint x'/y', lowest first. Always x' ≤ y'; 0/0 only for a contract of 0/0.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Constraint {
-    x: u32,
-    y: u32,
+/// x'/y' as a fraction of 2^40, for x' > 0. Then y' is below 2^20, since only a stream that may miss
+/// nothing more counts y' up, so two different ratios differ by more than 1.
+const fn ratio(x: u32, y: u32) -> u64 {
+    match ((x as u64) << FRACTION).checked_div(y as u64) {
+        Some(ratio) => ratio,
+        None => 0,
+    }
 }
 
-impl Ord for Constraint {
-    /// N2: the lowest x'/y' first, compared without division. N3: of zeros the highest y', so 0/0 is
-    /// the last of them. N4: of equal ratios the lowest x'.
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self.x, other.x) {
-            (0, 0) => other.y.cmp(&self.y),
-            (0, _) => Ordering::Less,
-            (_, 0) => Ordering::Greater,
-            _ => {
-                let mine = u64::from(self.x) * u64::from(other.y);
-                let theirs = u64::from(other.x) * u64::from(self.y);
-                mine.cmp(&theirs).then(self.x.cmp(&other.x))
-            }
+/// N1: the earliest deadline. N2: the lowest x'/y'. N3: of zeros the highest y', so 0/0 is the last of
+/// them. N4: of equal ratios the lowest x'. N5, "first come, first served", is the lowest stream index.
+const fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
+    // Any ratio above zero is at least 2^20 and is shifted above all of N3.
+    let constraint = match x {
+        0 => (u32::MAX - y) as u64,
+        _ => ratio(x, y) << LossTolerance::Y_BITS | x as u64,
+    };
+    (deadline.as_nanos() as u128) << 61 | constraint as u128
+}
+
+/// O1: the lowest x'/y'. O2: of equal ratios above zero the earliest deadline, O3: then the lowest x'.
+/// O5: of zeros the highest y', so that 0/0 is the last of them, O4: and then the earliest deadline.
+/// O6, "first come, first served", is the lowest stream index.
+const fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
+    let deadline = deadline.as_nanos() as u128;
+    match x {
+        0 => ((u32::MAX - y) as u128) << 64 | deadline,
+        _ => {
+            let ratio = (ratio(x, y) as u128) << 84;
+            1 << 125 | ratio | deadline << LossTolerance::Y_BITS | x as u128
         }
     }
 }
 
-impl PartialOrd for Constraint {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// A stream's window constraint and its tag.
+/// A stream's current window constraint x'/y' and its tag. Always x' ≤ y'; 0/0 only for a contract of
+/// 0/0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    constraint: Constraint,
-    /// Violated since the last service in time, which then opens a full new window: y' cannot stay
+    x: u32,
+    y: u32,
+    /// N: violated since the last service in time, which then opens a full new window: y' cannot stay
     /// inflated and starve others.
     tagged: bool,
 }
 
 impl Window {
     fn open(loss: LossTolerance) -> Self {
-        Self { constraint: Constraint { x: loss.x(), y: loss.y() }, tagged: false }
+        Self { x: loss.x(), y: loss.y(), tagged: false }
     }
 
-    /// Rule (A): the head was served by its deadline.
+    /// N, rule (A): the head was served by its deadline.
     fn handle_met(&mut self, loss: LossTolerance) {
-        let Constraint { x, y } = &mut self.constraint;
+        let Self { x, y, tagged } = self;
         if *y > *x {
             *y -= 1;
         } else if *x > 0 {
             *x -= 1;
             *y -= 1;
         }
-        if (*x == 0 && *y == 0) || self.tagged {
+        if (*x == 0 && *y == 0) || *tagged {
+            *self = Self::open(loss);
+        }
+    }
+
+    /// O, rule (A). A stream at x' = y' stays there, so its windows drift against the aligned ones.
+    fn handle_met_original(&mut self, loss: LossTolerance) {
+        if self.y > self.x {
+            self.y -= 1;
+        }
+        if self.x == 0 && self.y == 0 {
             *self = Self::open(loss);
         }
     }
@@ -110,34 +139,44 @@ impl Window {
     /// Rule (B), once for each of the `deadlines` that passed, in closed form.
     ///
     /// While x' > 0 the rule counts both down, and where both reach 0 opens a new window; once x' = 0
-    /// it adds 1 to y' (ε = 1) each time and stays there, so there are at most two runs to count down.
-    /// Only x = y opens windows for ever, every x deadlines.
-    fn handle_missed(&mut self, loss: LossTolerance, deadlines: u64) {
+    /// it raises y' each time and stays there, so there are at most two runs to count down. Only x = y
+    /// opens windows for ever, every x deadlines.
+    fn handle_missed(&mut self, loss: LossTolerance, deadlines: u64, rules: RuleSet) {
         if loss.y() == 0 {
             return;
         }
         let mut deadlines = self.count_down(deadlines);
-        if self.constraint == (Constraint { x: 0, y: 0 }) {
-            self.constraint = Self::open(loss).constraint;
+        if self.x == 0 && self.y == 0 {
+            (self.x, self.y) = (loss.x(), loss.y());
             if loss.x() == loss.y() {
                 deadlines %= u64::from(loss.x());
             }
             deadlines = self.count_down(deadlines);
         }
         if deadlines > 0 {
-            let more = u32::try_from(deadlines).unwrap_or(u32::MAX);
-            self.constraint.y = self.constraint.y.saturating_add(more);
-            self.tagged = true;
+            self.violate(loss, deadlines, rules);
         }
     }
 
     /// Takes as many of `deadlines` from x' and y' as x' allows, and returns the others.
     fn count_down(&mut self, deadlines: u64) -> u64 {
-        let Constraint { x, y } = &mut self.constraint;
-        let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(*x);
-        *x -= run;
-        *y -= run;
+        let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(self.x);
+        self.x -= run;
+        self.y -= run;
         deadlines - u64::from(run)
+    }
+
+    /// Raises y' for each of `deadlines` that passed with x' = 0. N: by ε = 1, and tags the stream.
+    /// O: by ⌈(y − 1)/x⌉, or y if no miss is tolerated at all.
+    fn violate(&mut self, loss: LossTolerance, deadlines: u64, rules: RuleSet) {
+        let step = match rules {
+            RuleSet::Later => 1,
+            RuleSet::Original if loss.x() == 0 => loss.y(),
+            RuleSet::Original => (loss.y() - 1).div_ceil(loss.x()),
+        };
+        let more = u64::from(step).saturating_mul(deadlines);
+        self.y = self.y.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+        self.tagged = matches!(rules, RuleSet::Later);
     }
 }
 

@@ -1,25 +1,29 @@
 //! First in, first out.
 
-use super::WindowState;
-use super::scheduler::{Arrival, Ranking};
-use super::stream::Promise;
-use crate::contract::LossTolerance;
+use super::core::{Arrival, Rules as CoreRules, owed};
+use super::stream::Stream;
+use super::{Class, Terms};
 
-/// In order of arrival, contract or not.
+/// In order of arrival, contract or not; at equal arrival in the order in which heads were announced.
+///
+/// A sample is not interleaved with others: begun or not, the earliest arrival stays first.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 
-impl Ranking for Rules {
-    type Key = Arrival;
-    type Window = ();
+impl CoreRules for Rules {
+    /// The rank of the head.
+    type Own = u128;
 
-    fn open(_: LossTolerance) {}
-
-    fn rank(arrival: Arrival, _: Option<&Promise<()>>) -> Option<Arrival> {
-        Some(arrival)
+    fn open(&mut self, terms: &Terms) -> u128 {
+        debug_assert!(terms.class != Class::Background || terms.contract().is_none());
+        0
     }
 
-    fn state(promise: &Promise<()>) -> WindowState {
-        promise.account.state(promise.contract.loss)
+    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial }: Arrival) {
+        stream.own = owed(u128::from(arrived.as_nanos()) << 62 | u128::from(serial));
+    }
+
+    fn rank(&mut self, stream: &mut Stream<u128>) -> Option<u128> {
+        Some(stream.own)
     }
 }

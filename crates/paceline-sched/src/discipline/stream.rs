@@ -1,92 +1,146 @@
 //! What every discipline keeps of a stream: its head, its contract's clock, its aligned windows.
 
-use super::queues::Place;
-use super::{Head, WindowState};
-use crate::contract::{Contract, LossTolerance};
+use super::{Left, Terms, WindowState};
+use crate::contract::{Contract, Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
-/// A stream that joined: best effort or background without a promise.
+/// Where a head waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    /// There is no head.
+    Nowhere,
+    /// In the discipline's order.
+    Ranked,
+    /// In round robin until its period comes, ranked from then on.
+    Early,
+    /// In round robin, for good.
+    Round,
+    /// In the round robin of background streams.
+    Background,
+}
+
+/// A stream that joined. `O` is what the discipline keeps beside it.
+///
+/// There may be a million of them, so a field that can be told from others is not kept.
 #[derive(Clone, Debug)]
-pub(super) struct Stream<K, W> {
-    pub(super) promise: Option<Promise<W>>,
-    /// It is served after all others.
+pub(super) struct Stream<O> {
+    /// Of the contract: T, the time from release to deadline, the jitter, the loss tolerance.
+    period: Duration,
+    due: Duration,
+    jitter: Duration,
+    loss: LossTolerance,
+    pub(super) late: Late,
+    /// By when the present head must end.
+    pub(super) deadline: Instant,
+    next_release: Instant,
+    /// Time the link still needs for the head.
+    pub(super) service: Duration,
+    /// Bytes of the head's next segment.
+    pub(super) segment: u32,
+    pub(super) own: O,
+    pub(super) account: Account,
+    pub(super) place: Place,
+    /// The contract is one; without it the stream is best effort or background.
+    pub(super) contracted: bool,
     pub(super) background: bool,
-    pub(super) head: Option<Queued<K>>,
+    /// It has a contract, or asked for a priority or a rate.
+    ranks: bool,
     /// Its heads are not picked; they are still missed.
     pub(super) suspended: bool,
-}
-
-impl<K, W> Stream<K, W> {
-    /// The last instant at which the present head can begin and still end in time.
-    pub(super) fn latest_start(&self) -> Option<Instant> {
-        let service = self.head.as_ref()?.sample.service;
-        Some(self.promise.as_ref()?.latest_start(service))
-    }
-}
-
-/// A head and its place in the queues.
-#[derive(Clone, Debug)]
-pub(super) struct Queued<K> {
-    pub(super) sample: Head,
-    /// How many heads were announced on this link before it.
-    pub(super) serial: u64,
-    pub(super) place: Place<K>,
-}
-
-/// A contract in force: when the next sample may come, what the present one is due, how the window
-/// stands. `W` is what the discipline keeps beside it.
-#[derive(Clone, Debug)]
-pub(super) struct Promise<W> {
-    pub(super) contract: Contract,
-    pub(super) window: W,
-    pub(super) account: Account,
-    /// When the period of the present head, or of the last one, came.
-    pub(super) release: Instant,
-    /// By when it must end.
-    pub(super) deadline: Instant,
-    /// It has been judged as missed and is only sent late.
+    /// The head has been judged as missed and is only sent late.
     pub(super) charged: bool,
-    next_release: Instant,
 }
 
-impl<W> Promise<W> {
-    pub(super) fn new(contract: Contract, window: W) -> Self {
+/// Stands where a stream has no contract.
+const NO_CONTRACT: Contract = Contract {
+    period: Duration::ZERO,
+    deadline: Duration::ZERO,
+    loss: LossTolerance::EDF,
+    late: Late::Send,
+    jitter: Duration::ZERO,
+};
+
+impl<O> Stream<O> {
+    pub(super) fn new(terms: &Terms, own: O) -> Self {
+        let contract = terms.contract();
+        let promised = contract.unwrap_or(NO_CONTRACT);
         Self {
-            contract,
-            window,
-            account: Account::default(),
-            release: Instant::ZERO,
-            deadline: Instant::ZERO,
-            charged: false,
+            period: promised.period,
+            due: promised.deadline,
+            jitter: promised.jitter,
+            loss: promised.loss,
+            late: promised.late,
+            deadline: Instant::FAR,
             next_release: Instant::ZERO,
+            service: Duration::ZERO,
+            segment: 0,
+            own,
+            account: Account::default(),
+            place: Place::Nowhere,
+            contracted: contract.is_some(),
+            ranks: contract.is_some() || terms.priority.is_some() || terms.rate.is_some(),
+            background: terms.class == super::Class::Background,
+            suspended: false,
+            charged: false,
         }
     }
 
-    /// Gives the sample that `arrived` its period.
+    /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
+    pub(super) const fn ranks(&self) -> bool {
+        self.ranks
+    }
+
+    pub(super) fn has_head(&self) -> bool {
+        self.place != Place::Nowhere
+    }
+
+    /// The loss tolerance of the contract.
+    pub(super) const fn loss(&self) -> LossTolerance {
+        self.loss
+    }
+
+    /// T of the contract.
+    pub(super) const fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// Time from release to deadline.
+    pub(super) const fn due(&self) -> Duration {
+        self.due
+    }
+
+    /// What is to be sent of the head from now on.
+    pub(super) fn set_left(&mut self, left: Left) {
+        (self.service, self.segment) = (left.service, left.segment);
+    }
+
+    /// Gives the sample that `arrived` its period; true if it came before it.
     ///
     /// Periods follow each other while samples wait, and begin anew with a sample that comes after
     /// its turn: an idle stream saves up no priority. A sample within the jitter before its turn is
     /// released at once but does not bring the next turn forward.
-    pub(super) fn begin(&mut self, arrived: Instant) {
-        if arrived + self.contract.jitter >= self.next_release {
-            self.release = arrived;
-            self.next_release = self.next_release.max(arrived) + self.contract.period;
-        } else {
-            self.release = self.next_release - self.contract.jitter;
-            self.next_release += self.contract.period;
-        }
-        debug_assert!(self.release >= arrived, "released before it arrived");
-        self.deadline = self.release + self.contract.deadline;
+    pub(super) fn begin(&mut self, arrived: Instant) -> bool {
+        let early = arrived + self.jitter < self.next_release;
+        let release = if early { self.next_release - self.jitter } else { arrived };
+        self.next_release = self.next_release.max(arrived) + self.period;
+        self.deadline = release + self.due;
         self.charged = false;
+        early
     }
 
-    /// The last instant at which `service` can begin and still end in time. A deadline at
-    /// [`Instant::FAR`] is never missed, or a late head there could not be moved past any instant.
-    pub(super) fn latest_start(&self, service: Duration) -> Instant {
-        match self.deadline {
-            Instant::FAR => Instant::FAR,
-            deadline => deadline - service,
+    /// When the period of the present head comes, if it is early.
+    pub(super) fn release(&self) -> Instant {
+        self.next_release - self.period - self.jitter
+    }
+
+    /// The instant from which on the present head can no longer end in time; [`Instant::FAR`] for
+    /// never. A deadline that far is never missed, or a late head there could not be moved past any
+    /// instant.
+    pub(super) fn missed_at(&self) -> Instant {
+        if !self.contracted || self.deadline == Instant::FAR {
+            return Instant::FAR;
         }
+        self.deadline - self.service + Duration::from_nanos(1)
     }
 
     /// Moves a missed deadline on by whole periods until `service` fits again after `now`, and says by
@@ -96,15 +150,14 @@ impl<W> Promise<W> {
     /// The samples behind it keep their own periods. In the papers the late one takes theirs too; then
     /// a stream that was late once would count as ahead of its period, and so be late again, until it
     /// paused.
-    pub(super) fn postpone(&mut self, now: Instant, service: Duration) -> u64 {
-        let finish = u128::from(now.as_nanos()) + u128::from(service.as_nanos());
+    pub(super) fn postpone(&mut self, now: Instant) -> u64 {
+        let finish = u128::from(now.as_nanos()) + u128::from(self.service.as_nanos());
         let late = finish.saturating_sub(u128::from(self.deadline.as_nanos()));
         // A period of zero can only be written by hand; it then counts in nanoseconds.
-        let period = self.contract.period.max(Duration::from_nanos(1));
+        let period = self.period.max(Duration::from_nanos(1));
         let periods = late.div_ceil(u128::from(period.as_nanos())).max(1);
         let periods = u64::try_from(periods).unwrap_or(u64::MAX);
-        let shift = period.mul_div(periods, 1);
-        self.deadline += shift;
+        self.deadline += period.mul_div(periods, 1);
         periods
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
-use crate::contract::{Late, LossTolerance};
+use crate::contract::{Contract, Late, LossTolerance};
+use crate::time::Duration;
 use std::string::ToString;
 use std::vec::Vec;
 
@@ -7,7 +8,7 @@ const A: StreamIndex = StreamIndex(0);
 const B: StreamIndex = StreamIndex(1);
 const C: StreamIndex = StreamIndex(2);
 const D: StreamIndex = StreamIndex(3);
-const POLICIES: [Policy; 3] = [Policy::Fifo, Policy::Dwcs, Policy::Vds];
+const POLICIES: [Policy; 9] = Policy::ALL;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -31,7 +32,11 @@ fn loss(x: u32, y: u32) -> LossTolerance {
 }
 
 fn head(arrived: u64, service: u64) -> Head {
-    Head { arrived: at(arrived), service: ms(service) }
+    Head::whole(at(arrived), ms(service), 1)
+}
+
+fn left(service: u64) -> Left {
+    Left { service: ms(service), segment: 1 }
 }
 
 fn link(policy: Policy, contracts: &[Option<Contract>]) -> Discipline {
@@ -46,7 +51,7 @@ fn link(policy: Policy, contracts: &[Option<Contract>]) -> Discipline {
 fn segments(link: &mut Discipline, now: Instant, count: usize) -> Vec<StreamIndex> {
     let mut next = || {
         let stream = link.pick(now)?;
-        link.handle_segment(stream, ms(1));
+        link.handle_segment(stream, 1, left(1));
         Some(stream)
     };
     (0..count).filter_map(|_| next()).collect()
@@ -56,30 +61,32 @@ fn segments(link: &mut Discipline, now: Instant, count: usize) -> Vec<StreamInde
 fn policies_have_names() {
     for policy in POLICIES {
         assert_eq!(policy.to_string().parse(), Ok(policy));
-        assert_eq!(link(policy, &[]).policy(), policy);
     }
-    assert_eq!("edf".parse::<Policy>(), Err(UnknownPolicy));
-    assert!(UnknownPolicy.to_string().contains("dwcs"));
+    assert_eq!("EDF".parse::<Policy>(), Err(UnknownPolicy));
+    assert!(UnknownPolicy.to_string().ends_with(", dwcs-original-adjustment or vds"));
     assert_eq!(Policy::default(), Policy::Vds);
 }
 
 #[test]
 fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
-    for policy in [Policy::Dwcs, Policy::Vds] {
+    for policy in [Policy::DWCS, Policy::Vds] {
         let mut link = link(policy, &[None, None, Some(every(10))]);
         link.handle_head(A, head(0, 9));
         link.handle_head(B, head(0, 9));
         assert_eq!(segments(&mut link, at(0), 5), [A, B, A, B, A]);
         link.handle_head(C, head(0, 9));
         assert_eq!(segments(&mut link, at(0), 3), [C, C, C]);
-        assert_eq!(link.handle_served(C, at(9)), Service { on_time: true, violated: false });
+        assert_eq!(link.handle_served(C, 1, at(9)), Service { on_time: true, violated: false });
         assert_eq!(segments(&mut link, at(9), 3), [B, A, B]);
         // Ahead of its period C takes its turn at the tail, and comes first when the period does.
         link.handle_head(C, head(9, 9));
         assert_eq!(link.deadline(C), Some(at(20)));
         assert_eq!(link.next_change(at(9)), Some(at(10)));
-        // A release that has come and was not picked yet hides no later change.
-        assert_eq!(link.next_change(at(10)), Some(past(11)));
+        // Nobody looked yet: what has come is due at once.
+        assert_eq!(link.next_change(at(10)), Some(past(10)));
+        let mut later = link.clone();
+        assert_eq!(later.poll_missed(at(10)), None);
+        assert_eq!(later.next_change(at(10)), Some(past(11)));
         assert_eq!(segments(&mut link, at(9), 5), [A, B, C, A, B]);
         assert_eq!(segments(&mut link, at(10), 2), [C, C]);
     }
@@ -98,10 +105,10 @@ fn the_background_is_served_in_turn_when_nobody_else_waits() {
         link.handle_head(A, head(1, 1));
         link.handle_head(B, head(1, 1));
         let first = link.pick(at(1)).unwrap();
-        link.handle_served(first, at(2));
+        link.handle_served(first, 1, at(2));
         let second = link.pick(at(2)).unwrap();
         // Ahead of its period B is not behind the background either.
-        link.handle_served(second, at(3));
+        link.handle_served(second, 1, at(3));
         link.handle_head(B, head(3, 1));
         assert_eq!(segments(&mut link, at(3), 1), [B], "{policy}");
         link.suspend(B);
@@ -112,20 +119,20 @@ fn the_background_is_served_in_turn_when_nobody_else_waits() {
         link.resume(C);
         assert_eq!(link.pick(at(4)), Some(B));
         assert!(!link.remove_head(C));
-        assert!(link.handle_served(D, at(5)).on_time);
-        link.handle_served(B, at(6));
+        assert!(link.handle_served(D, 1, at(5)).on_time);
+        link.handle_served(B, 1, at(6));
         assert_eq!(link.pick(at(6)), None);
     }
 }
 
 #[test]
 fn a_work_conserving_link_does_not_wait_for_periods() {
-    let mut link = Discipline::new(Policy::Dwcs, Eligibility::WorkConserving);
+    let mut link = Discipline::new(Policy::DWCS, Eligibility::WorkConserving);
     link.join(A, Some(every(10)));
     link.join(B, None);
     link.handle_head(B, head(0, 1));
     link.handle_head(A, head(0, 1));
-    link.handle_served(A, at(1));
+    link.handle_served(A, 1, at(1));
     link.handle_head(A, head(0, 1));
     assert_eq!((link.pick(at(1)), link.deadline(A)), (Some(A), Some(at(20))));
 }
@@ -135,14 +142,14 @@ fn vds_serves_who_is_owed_nothing_after_all_others_but_before_best_effort() {
     let contract = every(10).with_loss(loss(1, 2));
     let mut link = link(Policy::Vds, &[Some(contract), Some(every(30)), None]);
     link.handle_head(A, head(0, 1));
-    link.handle_served(A, at(1));
+    link.handle_served(A, 1, at(1));
     assert_eq!(link.window(A), Some(WindowState { x: 1, y: 1, tagged: false }));
     for stream in [A, B, C] {
         link.handle_head(stream, head(10, 1));
     }
     let mut order = Vec::new();
     while let Some(stream) = link.pick(at(10)) {
-        link.handle_served(stream, at(11));
+        link.handle_served(stream, 1, at(11));
         order.push(stream);
     }
     assert_eq!(order, [B, A, C]);
@@ -155,10 +162,10 @@ fn fifo_serves_whole_samples_in_order_of_arrival() {
     link.handle_head(B, head(1, 5));
     link.handle_head(A, head(0, 5));
     assert_eq!(segments(&mut link, at(1), 3), [A, A, A]);
-    link.handle_served(A, at(5));
+    link.handle_served(A, 1, at(5));
     // Equal arrivals: C was announced first.
     assert_eq!(segments(&mut link, at(5), 2), [C, C]);
-    link.handle_served(C, at(6));
+    link.handle_served(C, 1, at(6));
     assert_eq!(link.poll_missed(at(6)), None);
     let miss = Miss { stream: B, dropped: true, violated: true };
     assert_eq!((link.poll_missed(past(6)), link.pick(past(6))), (Some(miss), None));
@@ -166,11 +173,11 @@ fn fifo_serves_whole_samples_in_order_of_arrival() {
 
 #[test]
 fn periods_follow_each_other_and_begin_anew_after_a_pause() {
-    let mut link = link(Policy::Dwcs, &[Some(every(10).with_jitter(ms(2)))]);
+    let mut link = link(Policy::DWCS, &[Some(every(10).with_jitter(ms(2)))]);
     let mut deadline = |arrived| {
         link.handle_head(A, head(arrived, 1));
         let deadline = link.deadline(A);
-        link.handle_served(A, at(arrived));
+        link.handle_served(A, 1, at(arrived));
         deadline
     };
     assert_eq!(deadline(0), Some(at(10)));
@@ -196,7 +203,7 @@ fn a_head_is_missed_just_after_its_latest_start() {
         link.handle_head(B, head(3, 4));
         assert_eq!(link.deadline(B), Some(at(10)));
         // Nobody polled: served too late all the same, and the second of two misses violates.
-        assert_eq!(link.handle_served(B, at(11)), Service { on_time: false, violated: true });
+        assert_eq!(link.handle_served(B, 1, at(11)), Service { on_time: false, violated: true });
     }
 }
 
@@ -212,7 +219,7 @@ fn a_late_sample_that_is_sent_is_judged_once() {
         assert_eq!(link.poll_missed(past(17)), None);
         assert_eq!((link.deadline(A), link.pick(past(17))), (Some(at(30)), Some(A)));
         // In time for the deadline it was moved to, not for its own.
-        assert_eq!(link.handle_served(A, at(21)), Service { on_time: false, violated: false });
+        assert_eq!(link.handle_served(A, 1, at(21)), Service { on_time: false, violated: false });
         // The next one has its own period; and only one sample of the window of two is judged.
         link.handle_head(A, head(10, 3));
         assert_eq!(link.deadline(A), Some(at(20)));
@@ -231,10 +238,10 @@ fn a_day_of_stall_costs_one_step() {
         assert!(link.poll_missed(now).is_some_and(|miss| !miss.violated));
         assert_eq!(link.poll_missed(now), None);
         assert_eq!(link.deadline(A), Some(now + ms(1)));
-        if policy == Policy::Dwcs {
+        if let Policy::Dwcs { adjustment, .. } = policy {
             // Two of them spend x', the others raise y' from 1.
-            let y = 86_400_000 - 2 + 1;
-            assert_eq!(link.window(A), Some(WindowState { x: 0, y, tagged: true }));
+            let (y, tagged) = (86_400_000 - 2 + 1, adjustment == RuleSet::Later);
+            assert_eq!(link.window(A), Some(WindowState { x: 0, y, tagged }));
         } else {
             assert_eq!(link.window(A), Some(WindowState { x: 1, y: 2, tagged: false }));
         }
@@ -263,11 +270,11 @@ fn calls_that_make_no_sense_change_nothing() {
         let unknown = StreamIndex(u32::MAX);
         link.leave(unknown);
         link.handle_head(unknown, head(0, 1));
-        link.handle_segment(unknown, ms(1));
-        link.handle_segment(A, ms(1));
+        link.handle_segment(unknown, 1, left(1));
+        link.handle_segment(A, 1, left(1));
         let nothing = Service { on_time: true, violated: false };
-        assert_eq!(link.handle_served(unknown, at(99)), nothing);
-        assert_eq!(link.handle_served(A, at(99)), nothing);
+        assert_eq!(link.handle_served(unknown, 1, at(99)), nothing);
+        assert_eq!(link.handle_served(A, 1, at(99)), nothing);
         assert!(!link.remove_head(unknown));
         assert_eq!((link.window(unknown), link.window(B)), (None, None));
         assert_eq!((link.deadline(unknown), link.deadline(A)), (None, None));
@@ -284,7 +291,7 @@ fn whoever_leaves_is_forgotten_and_joins_afresh() {
         let mut link = link(policy, &[Some(every(10)), None]);
         link.handle_head(A, head(0, 1));
         link.handle_head(B, head(0, 1));
-        link.handle_served(A, at(1));
+        link.handle_served(A, 1, at(1));
         link.handle_head(A, head(1, 1));
         link.leave(A);
         link.leave(A);
@@ -305,8 +312,8 @@ fn the_end_of_time_is_no_trap() {
         let far = Contract { period: Duration::MAX, late: Late::Send, ..every(1) };
         let none = Contract { period: Duration::ZERO, late: Late::Send, ..every(1) };
         let mut link = link(policy, &[Some(far), Some(none)]);
-        link.handle_head(A, Head { arrived: at(1), service: Duration::MAX });
-        link.handle_head(B, Head { arrived: at(1), service: Duration::MAX });
+        link.handle_head(A, Head::whole(at(1), Duration::MAX, 1));
+        link.handle_head(B, Head::whole(at(1), Duration::MAX, 1));
         for now in [at(2), Instant::FAR] {
             while link.poll_missed(now).is_some() {}
             assert!(link.pick(now).is_some());
@@ -327,7 +334,7 @@ fn a_sample_that_was_skipped_is_judged_as_missed() {
         assert_eq!((link.pick(at(0)), link.deadline(A)), (Some(A), Some(at(10))));
         assert!(link.handle_skipped(A), "two are not");
         assert!(!link.handle_skipped(A), "a window is violated once");
-        assert_eq!(link.handle_served(A, at(2)), Service { on_time: true, violated: false });
+        assert_eq!(link.handle_served(A, 1, at(2)), Service { on_time: true, violated: false });
         // Four were judged: the next window is whole.
         assert!(!link.handle_skipped(A) && link.handle_skipped(A));
         assert_eq!(link.pick(at(3)), None);

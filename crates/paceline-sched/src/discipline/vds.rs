@@ -8,96 +8,53 @@
 //! the promise counts anyway, and an idle stream does not use up its window. After misses m' may exceed
 //! k'; the formula then puts Vd before d, which is what a violated stream needs.
 
-use super::WindowState;
-use super::scheduler::{Arrival, Ranking};
-use super::stream::Promise;
+use super::Terms;
+use super::core::{Rules as CoreRules, owed, spare};
+use super::stream::Stream;
 use crate::contract::LossTolerance;
-use crate::time::Instant;
-use core::cmp::Ordering;
+
+/// Bits of a virtual deadline behind the point: exact, since m' has less than half of them.
+const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
+/// Added to virtual deadlines, which may lie before the origin of the clock.
+const ORIGIN: u128 = 1 << 64;
+/// The last virtual deadline; one so far away is as good as any other.
+const LAST: u128 = (1 << (126 - FRACTION)) - 1;
 
 /// Earliest virtual deadline first; then whoever is owed nothing, earliest deadline first.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 
-/// The order of heads. The variants are the classes 0 and 1 of a pick.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Key {
-    Owed(VirtualDeadline),
-    Spare(Instant),
-}
+impl CoreRules for Rules {
+    type Own = ();
 
-impl Ranking for Rules {
-    type Key = Key;
-    type Window = ();
+    fn open(&mut self, _: &Terms) {}
 
-    fn open(_: LossTolerance) {}
-
-    fn rank(_: Arrival, promise: Option<&Promise<()>>) -> Option<Key> {
-        promise.map(key)
-    }
-
-    fn state(promise: &Promise<()>) -> WindowState {
-        promise.account.state(promise.contract.loss)
+    fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
+        stream.contracted.then(|| rank(stream))
     }
 }
 
-fn key(promise: &Promise<()>) -> Key {
-    let loss = promise.contract.loss;
-    if loss.y() == 0 {
-        // 0/0 has no window to spread services over: plain EDF, as k' = m' would give.
-        return Key::Owed(VirtualDeadline::new(promise, 1, 1));
+fn rank(stream: &Stream<()>) -> u128 {
+    let (loss, deadline) = (stream.loss(), u128::from(stream.deadline.as_nanos()));
+    let (left, owes) = (stream.account.left(loss), stream.account.owed(loss));
+    if left == owes {
+        // Also 0/0, which has no window to spread services over: plain EDF.
+        return owed((ORIGIN + deadline) << FRACTION);
     }
-    match promise.account.owed(loss) {
-        0 => Key::Spare(promise.deadline),
-        owed => Key::Owed(VirtualDeadline::new(promise, promise.account.left(loss), owed)),
+    if owes == 0 {
+        return spare(deadline);
     }
-}
-
-/// An exact instant in nanoseconds, `whole + rest / parts` with `rest < parts`. Kept in two, because
-/// the cross-multiplied sum would need 129 bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct VirtualDeadline {
-    /// Signed: a virtual deadline may lie before the origin of the clock.
-    whole: i128,
-    rest: u64,
-    parts: u32,
-}
-
-impl VirtualDeadline {
-    /// d − T + `left`·T/`owed`; `owed` is not zero.
-    fn new(promise: &Promise<()>, left: u32, owed: u32) -> Self {
-        let period = i128::from(promise.contract.period.as_nanos());
-        let deadline = i128::from(promise.deadline.as_nanos());
-        let spread = i128::from(left) * period;
-        let rest = spread % i128::from(owed);
-        Self {
-            whole: deadline - period + spread / i128::from(owed),
-            rest: u64::try_from(rest).unwrap_or_default(),
-            parts: owed,
+    let period = stream.period().as_nanos();
+    let (whole, rest) = match period.checked_mul(u64::from(left)) {
+        Some(spread) => (u128::from(spread / u64::from(owes)), spread % u64::from(owes)),
+        None => {
+            let spread = u128::from(period) * u128::from(left);
+            let rest = u64::try_from(spread % u128::from(owes)).unwrap_or_default();
+            (spread / u128::from(owes), rest)
         }
-    }
+    };
+    // rest < m' < 2^20, so the shift loses nothing.
+    let fraction = if rest == 0 { 0 } else { (rest << FRACTION) / u64::from(owes) };
+    let whole = (ORIGIN + deadline + whole - u128::from(period)).min(LAST);
+    owed(whole << FRACTION | u128::from(fraction))
 }
-
-impl Ord for VirtualDeadline {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Both rests are below 2^32, so the products fit.
-        let mine = self.rest * u64::from(other.parts);
-        let theirs = other.rest * u64::from(self.parts);
-        self.whole.cmp(&other.whole).then(mine.cmp(&theirs))
-    }
-}
-
-impl PartialOrd for VirtualDeadline {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for VirtualDeadline {
-    /// The same instant, however it is divided: 1/2 is 2/4.
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for VirtualDeadline {}

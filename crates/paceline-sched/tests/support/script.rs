@@ -3,7 +3,9 @@
 
 use super::twin::{Rules, Twin};
 use paceline_sched::contract::{Contract, Late, LossTolerance};
-use paceline_sched::discipline::{Class, Discipline, Eligibility, Head, Policy, StreamIndex};
+use paceline_sched::discipline::{
+    Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex,
+};
 use paceline_sched::time::{Duration, Instant};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -116,7 +118,7 @@ impl<R: Rules> Pair<R> {
                 self.slow.leave(StreamIndex(stream));
             }
             Event::Arrive(stream, service) => {
-                let head = Head { arrived: self.now, service: Duration::from_nanos(service) };
+                let head = Head::whole(self.now, Duration::from_nanos(service), 1);
                 self.waiting[stream as usize].push_back(head);
                 self.announce(stream);
             }
@@ -150,13 +152,14 @@ impl<R: Rules> Pair<R> {
             return;
         }
         if let Some(head) = self.waiting[stream as usize].pop_front() {
-            self.left[stream as usize] = Some(head.service.as_nanos());
+            self.left[stream as usize] = Some(head.left.service.as_nanos());
             self.fast.handle_head(StreamIndex(stream), head);
             self.slow.handle_head(StreamIndex(stream), head);
         }
     }
 
     fn send(&mut self) -> Result<(), TestCaseError> {
+        self.drain()?;
         let picked = self.fast.pick(self.now);
         prop_assert_eq!(picked, self.slow.pick(self.now), "pick at {}", self.now);
         let Some(stream) = picked else { return Ok(()) };
@@ -168,11 +171,12 @@ impl<R: Rules> Pair<R> {
         if segment < left {
             let left = left - segment;
             self.left[stream.0 as usize] = Some(left);
-            self.fast.handle_segment(stream, Duration::from_nanos(left));
+            let rest = Left { service: Duration::from_nanos(left), segment: 1 };
+            self.fast.handle_segment(stream, 1, rest);
             self.slow.handle_segment(stream, Duration::from_nanos(left));
         } else {
             self.left[stream.0 as usize] = None;
-            let fast = self.fast.handle_served(stream, self.now);
+            let fast = self.fast.handle_served(stream, 1, self.now);
             prop_assert_eq!(fast, self.slow.handle_served(stream, self.now));
             self.announce(stream.0);
         }

@@ -2,7 +2,9 @@
 //! since slot 0, first deadline at the end of the first period.
 
 use paceline_sched::contract::{Contract, LossTolerance};
-use paceline_sched::discipline::{Discipline, Eligibility, Head, Policy, StreamIndex, WindowState};
+use paceline_sched::discipline::{
+    Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, WindowState,
+};
 use paceline_sched::time::{Duration, Instant};
 
 /// x, y, T in slots. 0/0 asks for deadlines alone.
@@ -48,7 +50,7 @@ impl Slots {
     }
 
     fn announce(&mut self, stream: usize) {
-        let head = Head { arrived: Instant::ZERO, service: Duration::from_millis(1) };
+        let head = Head::whole(Instant::ZERO, Duration::from_millis(1), 1);
         self.discipline.handle_head(index(stream), head);
     }
 
@@ -67,7 +69,7 @@ impl Slots {
         let finish = Instant::from_millis(self.slot);
         let served = picked.map(|stream| stream.0 as usize);
         if let Some(stream) = served {
-            let service = self.discipline.handle_served(index(stream), finish);
+            let service = self.discipline.handle_served(index(stream), 1, finish);
             self.judge(stream, !service.on_time, service.violated);
             self.announce(stream);
         }

@@ -95,7 +95,7 @@ impl<R: Rules> Twin<R> {
             ranked = release == arrived || eligibility == Eligibility::WorkConserving;
         }
         let turn = (!ranked).then_some(turn);
-        let service = head.service.as_nanos();
+        let service = head.left.service.as_nanos();
         line.head = Some(Waiting { service, release, deadline, late: false, turn });
     }
 

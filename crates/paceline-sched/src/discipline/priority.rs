@@ -1,0 +1,34 @@
+//! Static priority: what most tools have today.
+
+use super::Terms;
+use super::core::{Arrival, Rules as CoreRules, owed};
+use super::stream::Stream;
+
+/// Where the level lies in a rank, above the instant of arrival and a part of the serial number.
+const LEVEL: u32 = 94;
+const ARRIVED: u32 = 30;
+
+/// The lowest level first, in order of arrival within a level.
+#[derive(Clone, Debug)]
+pub(super) struct Rules;
+
+impl CoreRules for Rules {
+    /// The rank of the head.
+    type Own = u128;
+
+    fn open(&mut self, terms: &Terms) -> u128 {
+        let due = terms.contract().map(|contract| contract.deadline.as_micros());
+        let level = terms.priority.or(due.map(|due| u32::try_from(due).unwrap_or(u32::MAX)));
+        u128::from(level.unwrap_or(u32::MAX)) << LEVEL
+    }
+
+    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial }: Arrival) {
+        let level = stream.own >> LEVEL << LEVEL;
+        let serial = u128::from(serial) & ((1 << ARRIVED) - 1);
+        stream.own = owed(level | u128::from(arrived.as_nanos()) << ARRIVED | serial);
+    }
+
+    fn rank(&mut self, stream: &mut Stream<u128>) -> Option<u128> {
+        stream.ranks().then_some(stream.own)
+    }
+}
