@@ -79,6 +79,13 @@ impl<T: Twin> Pair<T> {
         self.slow.check(picked)?;
         if self.random.once_in(2) {
             self.send(picked);
+            while self.random.once_in(3) {
+                // Somebody comes while it is on its way.
+                let stream = usize::try_from(self.random.within(0, 4)).unwrap();
+                if self.joined[stream] > 0 {
+                    self.arrive(stream);
+                }
+            }
             return self.look();
         }
         Ok(())
@@ -164,24 +171,22 @@ impl<T: Twin> Pair<T> {
         let sample = sample.collect();
         self.waiting[stream].push_back(sample);
         if self.waiting[stream].len() == 1 {
-            self.announce(stream, false);
+            self.announce(stream);
         }
     }
 
-    fn announce(&mut self, stream: usize, follows: bool) {
+    fn announce(&mut self, stream: usize) {
         let sample = &self.waiting[stream][0];
         let head = Head { arrived: self.now, left: left(sample) };
         self.fast.handle_head(index(stream), head);
-        self.slow.head(stream, sample[0], follows);
+        self.slow.head(stream, sample[0]);
     }
 
     /// The head of the stream is gone.
     fn follow(&mut self, stream: usize) {
         self.waiting[stream].pop_front();
-        if self.waiting[stream].is_empty() {
-            self.slow.emptied(stream);
-        } else {
-            self.announce(stream, true);
+        if !self.waiting[stream].is_empty() {
+            self.announce(stream);
         }
     }
 

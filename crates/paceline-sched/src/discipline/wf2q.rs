@@ -4,11 +4,16 @@
 //! the virtual start S and end it at the virtual finish F = S + L/r. Of the heads that it would have
 //! begun (S ≤ V) the one that it would end first is next. S is where the head before it ended; for a
 //! stream that had none, not before V. Virtual time V advances by L/Σr with each segment, Σr over all
-//! ranked streams that take part, idle ones too, and is never behind the least S of those that wait.
+//! ranked streams that take part, idle ones too, and is never behind the least S of those that wait. A
+//! head that comes while a segment is on its way finds V as it was when that began: taken as it will be
+//! at the end, it would cost that head a second segment of delay.
 //!
-//! So no stream is a segment ahead of its share, none is more than the longest segment behind, and a
-//! sample within a leaky bucket (σ, r) waits at most σ/r + Lmax/C, whatever the others do, as long as
-//! Σr ≤ C.
+//! With Lmax the longest segment and Σr ≤ C: a backlogged stream is never more than Lmax behind its rate,
+//! whatever the others do, and a packet of a leaky bucket (σ, r) waits at most σ/r + Lmax/C. While all
+//! streams are backlogged each is within Lmax of the fluid link in both directions. While some are idle
+//! it is not quite: the fluid link hands their shares on at once, and V lags behind its virtual time
+//! (`tests/fair_bounds.rs`). A stream that leaves and joins again at once has its tag forgotten, so it
+//! may gain a segment each time: whoever admits streams waits L/r with that.
 //!
 //! **Arithmetic.** Tags are virtual seconds in fixed point with 56 bits behind the point. While a stream
 //! is backlogged its remainder is carried on, so its tags are its exact tags rounded down, however long
@@ -38,6 +43,8 @@ const LAST: u128 = NOT_ELIGIBLE - 1;
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     now: Tag,
+    /// Virtual time when the segment that left last has ended: now, from the next pick on.
+    ended: Tag,
     /// The latest tag so far.
     latest: u128,
     /// Σr of all ranked streams that take part, at least 1.
@@ -51,7 +58,7 @@ pub(super) struct Rules {
 impl Default for Rules {
     fn default() -> Self {
         let now = Tag { at: 0, carry: 0 };
-        Self { now, latest: 0, rates: 0, backlogged: 0, waiting: Tournament::new() }
+        Self { now, ended: now, latest: 0, rates: 0, backlogged: 0, waiting: Tournament::new() }
     }
 }
 
@@ -95,14 +102,23 @@ impl Rules {
     fn end(&mut self, share: &Share) {
         self.waiting.set(share.index, Key::ABSENT);
         self.backlogged = self.backlogged.saturating_sub(1);
-        if self.backlogged == 0 && self.now.at < self.latest {
-            self.now = Tag { at: self.latest, carry: 0 };
+        if self.backlogged == 0 {
+            self.now = self.ended;
+            if self.now.at < self.latest {
+                self.set_now(self.latest);
+            }
         }
+    }
+
+    /// Virtual time jumps to `at`.
+    const fn set_now(&mut self, at: u128) {
+        self.now = Tag { at, carry: 0 };
+        self.ended = self.now;
     }
 
     /// Another Σr: what was carried was counted in the last one.
     const fn set_rates(&mut self, rates: u64) {
-        (self.rates, self.now.carry) = (rates, 0);
+        (self.rates, self.ended.carry) = (rates, 0);
     }
 }
 
@@ -150,7 +166,8 @@ impl CoreRules for Rules {
     }
 
     fn sent(&mut self, stream: &mut Stream<Share>, bytes: u32) -> Option<u128> {
-        self.now = self.now.after(bytes, self.rates);
+        self.now = self.ended;
+        self.ended = self.now.after(bytes, self.rates);
         let share = &mut stream.own;
         share.start = share.start.after(bytes, share.rate);
         self.latest = self.latest.max(share.start.at);
@@ -158,6 +175,7 @@ impl CoreRules for Rules {
     }
 
     fn prepare(&mut self, streams: &mut [Option<Stream<Share>>], ranks: &mut Tournament<u128>) {
+        self.now = self.ended;
         loop {
             let (start, slot) = self.waiting.best();
             if start == Key::ABSENT {
@@ -168,7 +186,7 @@ impl CoreRules for Rules {
                     return;
                 }
                 // Whoever waits has nobody to wait for.
-                self.now = Tag { at: start, carry: 0 };
+                self.set_now(start);
             }
             self.waiting.set(slot, Key::ABSENT);
             if let Some(Some(stream)) = streams.get(slot as usize) {

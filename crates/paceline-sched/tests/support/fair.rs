@@ -21,17 +21,16 @@ impl Line {
     }
 }
 
-/// What happens on a link. A head `follows` if the one before it left just now.
+/// What happens on a link. A head that comes before anybody looks or anything else happens follows the
+/// one that is gone: a segment on its way is not over.
 pub(crate) trait Twin {
     fn join(&mut self, stream: usize, rate: u64);
     fn leave(&mut self, stream: usize);
-    fn head(&mut self, stream: usize, segment: u32, follows: bool);
+    fn head(&mut self, stream: usize, segment: u32);
     /// A segment of `bytes` left; the head goes on with `left`, or is gone.
     fn sent(&mut self, stream: usize, bytes: u32, left: Option<u32>);
     /// The head was withdrawn.
     fn withdrawn(&mut self, stream: usize);
-    /// The head is gone and none followed.
-    fn emptied(&mut self, stream: usize);
     fn suspend(&mut self, stream: usize);
     fn resume(&mut self, stream: usize);
     /// Whether `picked` may be next, and if not why.
@@ -42,11 +41,19 @@ pub(crate) trait Twin {
 pub(crate) struct Drr {
     lines: Vec<Line>,
     at: usize,
+    gone: Option<usize>,
 }
 
 impl Drr {
     pub(crate) fn new(streams: usize) -> Self {
-        Self { lines: vec![Line::default(); streams], at: 0 }
+        Self { lines: vec![Line::default(); streams], at: 0, gone: None }
+    }
+
+    fn settle(&mut self) {
+        if let Some(gone) = self.gone.take() {
+            let line = &mut self.lines[gone];
+            line.deficit = line.deficit.min(0);
+        }
     }
 
     fn covers(&self) -> bool {
@@ -75,34 +82,37 @@ impl Drr {
 
 impl Twin for Drr {
     fn join(&mut self, stream: usize, rate: u64) {
+        self.settle();
         self.lines[stream] = Line { joined: true, rate, ..Line::default() };
     }
 
     fn leave(&mut self, stream: usize) {
+        self.settle();
         self.lines[stream] = Line::default();
     }
 
-    fn head(&mut self, stream: usize, segment: u32, _follows: bool) {
+    fn head(&mut self, stream: usize, segment: u32) {
+        self.gone.take_if(|gone| *gone == stream);
         self.lines[stream].head = Some(segment);
     }
 
     fn sent(&mut self, stream: usize, bytes: u32, left: Option<u32>) {
+        self.settle();
         let served = self.go_round();
         assert_eq!(served, Some(stream), "whoever is picked sends");
         self.lines[stream].deficit -= i128::from(bytes) << 20;
         self.lines[stream].head = left;
+        self.gone = left.is_none().then_some(stream);
     }
 
     fn withdrawn(&mut self, stream: usize) {
+        self.settle();
         self.lines[stream].head = None;
-    }
-
-    fn emptied(&mut self, stream: usize) {
-        let line = &mut self.lines[stream];
-        line.deficit = line.deficit.min(0);
+        self.gone = Some(stream);
     }
 
     fn suspend(&mut self, stream: usize) {
+        self.settle();
         let line = &mut self.lines[stream];
         if let Some(segment) = line.head.filter(|_| !line.suspended) {
             line.deficit = line.deficit.min((i128::from(segment) << 20) - 1);
@@ -111,10 +121,12 @@ impl Twin for Drr {
     }
 
     fn resume(&mut self, stream: usize) {
+        self.settle();
         self.lines[stream].suspended = false;
     }
 
     fn check(&mut self, picked: Option<usize>) -> Result<(), String> {
+        self.settle();
         // Asking is not visiting.
         let served = self.clone().go_round();
         if served == picked { Ok(()) } else { Err(format!("{picked:?} for {served:?}")) }
@@ -125,6 +137,9 @@ impl Twin for Drr {
 pub(crate) struct Wf2q {
     lines: Vec<Line>,
     now: u128,
+    /// By how much the segment on its way advances virtual time when it ends.
+    on_its_way: u128,
+    gone: Option<usize>,
     latest: u128,
     /// What is not rounded is compared to the last bit. Otherwise tags that are equal may come out in
     /// either order, and a start that equals virtual time as eligible or not.
@@ -138,7 +153,14 @@ impl Wf2q {
     const STRICT_UNIT: u128 = 64;
 
     pub(crate) fn new(streams: usize, strict: bool) -> Self {
-        Self { lines: vec![Line::default(); streams], now: 0, latest: 0, strict }
+        Self {
+            lines: vec![Line::default(); streams],
+            now: 0,
+            on_its_way: 0,
+            gone: None,
+            latest: 0,
+            strict,
+        }
     }
 
     fn after(&self, bytes: u32, rate: u64) -> u128 {
@@ -156,9 +178,20 @@ impl Wf2q {
         self.lines[stream].start = self.lines[stream].start.max(self.now);
     }
 
+    fn settle(&mut self) {
+        if self.gone.take().is_some_and(|gone| !self.lines[gone].suspended) {
+            self.end();
+        }
+    }
+
+    fn arrived(&mut self) {
+        self.now += std::mem::take(&mut self.on_its_way);
+    }
+
     /// When nobody waits any more, nothing is held against anybody.
     fn end(&mut self) {
         if !self.lines.iter().any(Line::waits) {
+            self.arrived();
             self.now = self.now.max(self.latest);
         }
     }
@@ -166,10 +199,12 @@ impl Wf2q {
 
 impl Twin for Wf2q {
     fn join(&mut self, stream: usize, rate: u64) {
+        self.settle();
         self.lines[stream] = Line { joined: true, rate, ..Line::default() };
     }
 
     fn leave(&mut self, stream: usize) {
+        self.settle();
         let waited = self.lines[stream].waits();
         self.lines[stream] = Line::default();
         if waited {
@@ -177,7 +212,8 @@ impl Twin for Wf2q {
         }
     }
 
-    fn head(&mut self, stream: usize, segment: u32, follows: bool) {
+    fn head(&mut self, stream: usize, segment: u32) {
+        let follows = self.gone.take_if(|gone| *gone == stream).is_some();
         self.lines[stream].head = Some(segment);
         if !follows && !self.lines[stream].suspended {
             self.begin(stream);
@@ -185,26 +221,26 @@ impl Twin for Wf2q {
     }
 
     fn sent(&mut self, stream: usize, bytes: u32, left: Option<u32>) {
+        self.settle();
         let rates = self.lines.iter().map(|line| line.rate).sum();
-        self.now += self.after(bytes, rates);
+        self.arrived();
+        self.on_its_way = self.after(bytes, rates);
         let step = self.after(bytes, self.lines[stream].rate);
         let line = &mut self.lines[stream];
         line.start += step;
         line.head = left;
+        self.gone = left.is_none().then_some(stream);
         self.latest = self.latest.max(line.start);
     }
 
     fn withdrawn(&mut self, stream: usize) {
+        self.settle();
         self.lines[stream].head = None;
-    }
-
-    fn emptied(&mut self, stream: usize) {
-        if !self.lines[stream].suspended {
-            self.end();
-        }
+        self.gone = Some(stream);
     }
 
     fn suspend(&mut self, stream: usize) {
+        self.settle();
         let waited = self.lines[stream].waits();
         self.lines[stream].suspended = true;
         if waited {
@@ -213,6 +249,7 @@ impl Twin for Wf2q {
     }
 
     fn resume(&mut self, stream: usize) {
+        self.settle();
         let was = std::mem::take(&mut self.lines[stream].suspended);
         if was && self.lines[stream].waits() {
             self.begin(stream);
@@ -220,6 +257,8 @@ impl Twin for Wf2q {
     }
 
     fn check(&mut self, picked: Option<usize>) -> Result<(), String> {
+        self.settle();
+        self.arrived();
         let waiting: Vec<usize> =
             (0..self.lines.len()).filter(|&at| self.lines[at].waits()).collect();
         let starts = waiting.iter().map(|&at| self.lines[at].start);
