@@ -1,4 +1,5 @@
 //! What DRR and WF²Q+ promise, against the fluid link and by the papers' formulas.
+#![expect(clippy::indexing_slicing, reason = "a test may panic")]
 
 use fluid::{FRACTION, Fluid};
 use paceline_sched::discipline::{
@@ -9,10 +10,9 @@ use random::{Random, run};
 use std::collections::VecDeque;
 
 #[path = "support/fluid.rs"]
-#[expect(clippy::indexing_slicing, reason = "a test may panic")]
 mod fluid;
 #[path = "support/random.rs"]
-#[expect(clippy::indexing_slicing, dead_code, reason = "a test may panic, and picks its own")]
+#[expect(dead_code, reason = "a test picks its own")]
 mod random;
 
 /// A link of one byte per nanosecond, with the queues behind it.

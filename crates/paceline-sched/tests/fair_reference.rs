@@ -1,5 +1,6 @@
 //! DRR and WF²Q+ against naive schedulers written straight from their papers' rules: Shreedhar &
 //! Varghese SIGCOMM 1995, Bennett & Zhang ToN 1997.
+#![expect(clippy::indexing_slicing, reason = "a test may panic")]
 
 use fair::{Drr, Twin, Wf2q};
 use paceline_sched::contract::Contract;
@@ -11,10 +12,8 @@ use random::{Random, run};
 use std::collections::VecDeque;
 
 #[path = "support/fair.rs"]
-#[expect(clippy::indexing_slicing, reason = "a test may panic")]
 mod fair;
 #[path = "support/random.rs"]
-#[expect(clippy::indexing_slicing, reason = "a test may panic")]
 mod random;
 
 /// The last one never sends in a strict life: it only fills Σr up.
@@ -23,7 +22,7 @@ const STREAMS: usize = 6;
 /// Which rates a life uses.
 #[derive(Clone, Copy)]
 enum Rates {
-    /// Any, from an eighth of a byte a round to a thousand segments.
+    /// Any, from a quarter of a byte a round to dozens of segments.
     Rounds,
     /// Up to 5 times this.
     Exact(u64),
@@ -116,7 +115,7 @@ impl<T: Twin> Pair<T> {
         self.leave(stream);
         let (rate, counts) = match self.rates {
             Rates::Rounds => {
-                let bits = self.random.within(17, 30);
+                let bits = self.random.within(18, 30);
                 let rate = self.random.within(1 << bits, 2 << bits);
                 (rate, rate)
             }

@@ -223,3 +223,6 @@ impl CoreRules for Rules {
         self.set_rates(self.rates.saturating_sub(stream.own.rate));
     }
 }
+
+#[cfg(test)]
+mod tests;
