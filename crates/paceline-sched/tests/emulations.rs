@@ -1,6 +1,6 @@
 //! DWCS as other disciplines: what it becomes when its contracts say little (West & Poellabauer 2000;
 //! West, Zhang, Schwan & Poellabauer 2004).
-#![expect(clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{

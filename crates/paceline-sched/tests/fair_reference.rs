@@ -1,6 +1,6 @@
 //! DRR and WF²Q+ against naive schedulers written straight from their papers' rules: Shreedhar &
 //! Varghese SIGCOMM 1995, Bennett & Zhang ToN 1997.
-#![expect(clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 use fair::{Drr, Twin, Wf2q};
 use paceline_sched::contract::Contract;

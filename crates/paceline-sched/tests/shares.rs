@@ -11,7 +11,7 @@
 //! * Where a stream leaves in mid-window and another takes its share at once, windows can be violated:
 //!   the one that left may have had all of its share already. A share is free when its window ends.
 //! * With different windows the shares are met in the long run, and a window can be violated.
-#![expect(clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 use paceline_sched::contract::{Contract, LossTolerance};
 use paceline_sched::discipline::{
