@@ -19,7 +19,7 @@
 //! is backlogged its remainder is carried on, so its tags are its exact tags rounded down, however long
 //! it goes on: an error of less than 2^-56 s, which at 2^40 bytes per second is 2^-16 of a byte. V is
 //! rounded in the same way, and once more whenever a stream joins or leaves. 70 bits are before the
-//! point: a link of 100 GB/s whose only stream has a rate of 1 byte per second uses them up in 270
+//! point: a link of 100 GB/s whose only stream has a rate of 1 byte per second uses them up in 370
 //! years; tags then stay at the last value, and ties go to the lowest stream index.
 //!
 //! **What happens to tags.** A head that is withdrawn or missed costs nothing: its S passes to the one
