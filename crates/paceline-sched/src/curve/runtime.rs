@@ -24,24 +24,31 @@ impl RuntimeCurve {
         Self { x, y, lift: curve.lift() }
     }
 
-    /// Takes the minimum of itself and `curve` from the origin (`x`, `y`), for all times from `x` on; `x`
-    /// and `y` are not below those of an earlier call.
+    /// Takes the minimum of itself and `curve` from the origin (`x`, `y`), for what is asked later; `x` and
+    /// `y` are not below those of an earlier call.
     ///
-    /// Exact for a concave curve. Copies of a convex curve can cross each other, and their minimum then
-    /// has more than two pieces; as in ALTQ and Linux the copy that is lower at `x` is kept, which is never
-    /// below the minimum.
+    /// Exact for a concave curve, and for a convex one that begins with 0 bit/s, for more than `y` bytes.
+    /// Copies of other convex curves can cross, and their minimum then has more than two pieces; of these
+    /// the copy that is lower in the long run is kept, which is never below the minimum. ALTQ and Linux
+    /// keep the copy that is lower at `x`: a class that was served ahead of a convex curve and then paused
+    /// keeps claiming its later, higher rate at once, and others miss their deadlines.
     pub(crate) fn min_with(&mut self, curve: &Curve, x: u128, y: u64) {
         let above = u128::from(y) * NANOBITS_PER_BYTE;
+        let origin = u128::from(self.y) * NANOBITS_PER_BYTE;
+        let after = x.saturating_sub(self.x);
+        let line = |rate: u64| origin.saturating_add(u128::from(rate).saturating_mul(after));
         if !curve.is_concave() {
-            if self.nanobits_at(curve, x) >= above {
+            // Each copy's second piece is on a line this far below the one from its origin: compare those.
+            if line(curve.m2()) >= above {
                 *self = Self::starting(curve, x, y);
             }
             return;
         }
-        if self.nanobits_at(curve, x) <= above {
+        let second = line(curve.m2()).saturating_add(self.lift);
+        if line(curve.m1()).min(second) <= above {
             return;
         }
-        let second = self.second_line_at(curve, x).saturating_sub(above);
+        let second = second.saturating_sub(above);
         *self = Self { x, y, lift: second.min(curve.lift()) };
     }
 
@@ -65,22 +72,6 @@ impl RuntimeCurve {
     pub(crate) fn time_on_line(&self, curve: &Curve, y: u64) -> u128 {
         let rise = u128::from(y.saturating_sub(self.y)) * NANOBITS_PER_BYTE;
         self.x.saturating_add(rise.div_ceil(u128::from(curve.m2())))
-    }
-
-    fn nanobits_at(&self, curve: &Curve, x: u128) -> u128 {
-        let origin = u128::from(self.y) * NANOBITS_PER_BYTE;
-        let after = x.saturating_sub(self.x);
-        if !curve.is_concave() {
-            return origin.saturating_add(curve.nanobits_at(after));
-        }
-        let first = u128::from(curve.m1()).saturating_mul(after);
-        origin.saturating_add(first).min(self.second_line_at(curve, x))
-    }
-
-    fn second_line_at(&self, curve: &Curve, x: u128) -> u128 {
-        let origin = u128::from(self.y) * NANOBITS_PER_BYTE;
-        let after = u128::from(curve.m2()).saturating_mul(x.saturating_sub(self.x));
-        origin.saturating_add(self.lift).saturating_add(after)
     }
 }
 

@@ -113,9 +113,11 @@ impl Class {
         self.vt = vt.max(vt_min);
     }
 
-    /// "myf" from the total.
+    /// "myf" from the total. It never comes down while the limit stays: a class that left and comes back is
+    /// still held back by what it had.
     pub(super) fn limit(&mut self) {
-        let limit = self.curves.upper_limit.as_ref();
-        self.my_fit = limit.map_or(0, |curve| saturate(self.limit.time_of(curve, self.total)));
+        if let Some(curve) = &self.curves.upper_limit {
+            self.my_fit = self.my_fit.max(saturate(self.limit.time_of(curve, self.total)));
+        }
     }
 }

@@ -108,6 +108,7 @@ impl Hfsc {
         if let Some(curve) = &class.curves.link_share {
             class.virtual_time.min_with(curve, class.vt, class.total);
         }
+        class.limit();
         if let Some(curve) = &class.curves.upper_limit {
             class.limit.min_with(curve, now, class.total);
         }

@@ -199,6 +199,7 @@ impl Hfsc {
             class.limit = curves.upper_limit.as_ref().map_or(RuntimeCurve::UNBOUNDED, |curve| {
                 RuntimeCurve::starting(curve, nanos, class.total)
             });
+            class.my_fit = 0;
             class.limit();
         }
         if class.waiting && !class.sharing && curves.link_share.is_some() {

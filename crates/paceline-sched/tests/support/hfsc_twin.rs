@@ -39,9 +39,10 @@ impl Anchored {
             self.0.push((x, y));
             return;
         }
-        // Convex: the one that is lower now.
-        let old = self.0.first().map(|&(at, from)| from * BYTE + value(curve, x - at));
-        if old.is_none_or(|old| old >= y * BYTE) {
+        // Convex: the one that is lower in the long run.
+        let late = x + (1 << 60);
+        let end = |&(at, from): &(i128, i128)| from * BYTE + value(curve, late - at);
+        if self.0.first().is_none_or(|old| end(old) >= end(&(x, y))) {
             self.0 = vec![(x, y)];
         }
     }
@@ -94,8 +95,8 @@ impl Node {
     }
 
     fn find_limit(&mut self) {
-        let limit = self.curves.upper_limit.as_ref();
-        self.myf = limit.map_or(0, |curve| self.cap.time_of(curve, self.total));
+        let Some(limit) = &self.curves.upper_limit else { return };
+        self.myf = self.myf.max(self.cap.time_of(limit, self.total));
     }
 
     fn find_vt(&mut self, cvtmin: i128) {
@@ -201,14 +202,12 @@ impl Twin {
             node.share = Anchored(vec![(node.vt, node.total)]);
             node.vtadj = 0;
         }
-        if curves.upper_limit.is_none() {
-            node.cap = Anchored::default();
-        } else if old.upper_limit != curves.upper_limit {
-            node.cap = Anchored(vec![(now, node.total)]);
-        }
-        if node.active {
+        if old.upper_limit != curves.upper_limit {
+            let origin = curves.upper_limit.map(|_| (now, node.total));
+            (node.cap, node.myf) = (Anchored(origin.into_iter().collect()), 0);
             node.find_limit();
-        } else if node.waiting.is_some() && curves.link_share.is_some() {
+        }
+        if !node.active && node.waiting.is_some() && curves.link_share.is_some() {
             self.activate(class);
         }
     }
@@ -344,6 +343,7 @@ impl Twin {
             (node.vtadj, node.joined, node.active) = (0, period, true);
             let (curve, limit) = (node.curves.link_share.unwrap(), node.curves.upper_limit);
             node.share.begin(&curve, node.vt, node.total);
+            node.find_limit();
             if let Some(limit) = &limit {
                 node.cap.begin(limit, now, node.total);
             }
