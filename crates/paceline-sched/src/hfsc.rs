@@ -143,11 +143,10 @@ impl Hfsc {
         self.now = self.now.max(now);
         let nanos = u128::from(self.now.as_nanos());
         let Some(leaf) = self.leaf_mut(class) else { return };
-        leaf.next_len = next_len;
-        if core::mem::replace(&mut leaf.waiting, true) {
-            self.retime(class.0);
-            return;
+        if leaf.waiting {
+            return self.set_next(class, next_len);
         }
+        (leaf.waiting, leaf.next_len) = (true, next_len);
         let shares = leaf.curves.link_share.is_some();
         if let Some(curve) = &leaf.curves.real_time {
             leaf.deadline.min_with(curve, nanos, leaf.by_real_time);
@@ -170,8 +169,8 @@ impl Hfsc {
     /// The first packet of a leaf has another length: it was replaced, cut or dropped. Nothing happens if
     /// the leaf has none waiting.
     pub fn set_next(&mut self, class: ClassIndex, next_len: u64) {
-        if let Some(leaf) = self.leaf_mut(class).filter(|leaf| leaf.waiting) {
-            leaf.next_len = next_len;
+        let Some(leaf) = self.leaf_mut(class).filter(|leaf| leaf.waiting) else { return };
+        if core::mem::replace(&mut leaf.next_len, next_len) != next_len {
             self.retime(class.0);
         }
     }
