@@ -9,9 +9,9 @@
 //!   all leaves [fit](crate::curve::fits) the link, each packet is served by its *deadline*, at most as
 //!   much later as the longest packet takes on the link.
 //! * *link-sharing*: its share, beside its siblings, of what the parent has. Only the proportions count.
-//! * *upper limit*: how much link-sharing may give it. It is counted from when the class became active,
-//!   so a class that was held back by its siblings may catch up, above the rate of its limit, while it
-//!   stays active. What the real-time curve guarantees is counted, but not limited.
+//! * *upper limit*: how much link-sharing may give it, counted from when the class became active. A class
+//!   that was held back by its siblings may catch up with what its limit gave it in the last
+//!   [`CATCH_UP`], not with more. What the real-time curve guarantees is counted, but not limited.
 //!
 //! At each decision the *real-time criterion* comes first: of the leaves whose *eligible time* has come
 //! the one with the earliest deadline. If there is none, the *link-sharing criterion* goes down from the
@@ -23,7 +23,7 @@
 //! O(depth · log classes) and allocates nothing.
 
 use crate::curve::{Curve, RuntimeCurve};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use class::Class;
 use core::fmt;
@@ -44,6 +44,10 @@ pub use specs::ClassSpec;
 pub const CLASSES_MAX: u32 = 1 << 20;
 /// How far below the root a class can be.
 pub const DEPTH_MAX: u8 = 16;
+
+/// How long a class keeps what it did not use of its upper limit while it waits: enough for its packets to
+/// wait for those of its siblings without losing any of it, too little for a burst that would be noticed.
+pub const CATCH_UP: Duration = Duration::from_millis(100);
 
 const ROOT: u32 = 0;
 
@@ -190,7 +194,7 @@ impl Hfsc {
     }
 
     /// `bytes` of what was picked were served, and the leaf's next packet has `next` bytes; `None` if
-    /// there is none.
+    /// there is none. Called when the packet goes to the link, before the next pick.
     ///
     /// The leaf may have changed meanwhile: one that became passive is charged all the same, and becomes
     /// active if there is a next packet. A packet that was dropped instead of served has 0 bytes.

@@ -67,6 +67,12 @@ impl RuntimeCurve {
         self.x.saturating_add(after)
     }
 
+    /// Moves the curve to later times until it has reached `y` bytes at `least` or later.
+    pub(crate) fn delay(&mut self, curve: &Curve, y: u64, least: u128) {
+        let lag = least.saturating_sub(self.time_of(curve, y));
+        self.x = self.x.saturating_add(lag);
+    }
+
     /// The least `x` at which a line with the slope of the second piece, from the origin, has reached `y`
     /// bytes: the eligible curve of a convex curve.
     pub(crate) fn time_on_line(&self, curve: &Curve, y: u64) -> u128 {

@@ -1,8 +1,9 @@
 //! What is kept of a class.
 
 use super::forest::NONE;
-use super::{Curves, Service};
+use super::{CATCH_UP, Curves, Service};
 use crate::curve::{RuntimeCurve, saturate};
+use crate::time::Instant;
 
 /// A class of the tree: a leaf while it has no children. The names in quotes are those of the paper and of
 /// its implementations.
@@ -111,6 +112,15 @@ impl Class {
         let vt = self.virtual_time.time_of(curve, self.total).saturating_add(self.vt_adjust);
         self.vt_adjust = self.vt_adjust.saturating_add(vt_min.saturating_sub(vt));
         self.vt = vt.max(vt_min);
+    }
+
+    /// Takes from the upper limit what the class did not use of it, but for the last [`CATCH_UP`]: a class that
+    /// its siblings held back for an hour must not have an hour's worth of it afterwards.
+    pub(super) fn forget_unused(&mut self, now: Instant) {
+        if let Some(curve) = &self.curves.upper_limit {
+            let least = u128::from((now - CATCH_UP).as_nanos());
+            self.limit.delay(curve, self.total, least);
+        }
     }
 
     /// "myf" from the total. It never comes down while the limit stays: a class that left and comes back is

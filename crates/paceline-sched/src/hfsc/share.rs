@@ -122,6 +122,7 @@ impl Hfsc {
 
     /// One level of [`Hfsc::spend`]: true if the class became passive.
     fn spend_at(&mut self, at: u32, parent: u32, (leaving, shared): (bool, bool)) -> bool {
+        let now = self.now;
         let vt_min = self.class(parent).map_or(0, |above| above.vt_min);
         let Some(class) = self.class_mut(at) else { return false };
         let leaving = leaving && class.shares == NONE;
@@ -129,6 +130,7 @@ impl Hfsc {
             class.advance(vt_min);
         }
         if class.sharing && !leaving {
+            class.forget_unused(now);
             class.limit();
             let (vt, my_fit, below) = (class.vt, class.my_fit, class.shares);
             self.place(at, parent, (vt, my_fit.max(self.least_fit(below))));

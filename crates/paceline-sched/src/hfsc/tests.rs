@@ -1,5 +1,4 @@
 use super::*;
-use crate::time::Duration;
 use std::string::ToString;
 use std::vec::Vec;
 
@@ -172,6 +171,29 @@ fn an_upper_limit_holds_back_and_says_until_when() {
     assert_eq!(tree.next_change(at(151)), Some(at(10_150)));
     tree.update(at(160), tenant, share(MBIT)).unwrap();
     assert_eq!(tree.pick(at(160)).map(|pick| pick.class), Some(leaf));
+}
+
+#[test]
+fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit() {
+    let mut tree = Hfsc::new();
+    // 8 kbit/s: a byte a millisecond. The sibling takes nearly everything for a minute.
+    let held = tree.add(ClassIndex::ROOT, capped(1_000, 8_000)).unwrap();
+    let heavy = tree.add(ClassIndex::ROOT, share(999_000)).unwrap();
+    tree.set_active(at(0), held, 10);
+    tree.set_active(at(0), heavy, 10);
+    serve(&mut tree, 0, 60_000, 10);
+    let before = tree.service(held).unwrap().total;
+    assert!((590..=620).contains(&before), "{before} bytes of 600 for a thousandth");
+    tree.set_passive(at(60_000), heavy);
+    let mut packets = 0;
+    for millis in 60_000..61_000 {
+        while let Some(pick) = tree.pick(at(millis)) {
+            tree.charge(at(millis), pick, 10, Some(10));
+            packets += 1;
+        }
+    }
+    // 1,000 bytes for the second, 100 for what it was held back, and one packet.
+    assert!((100..=111).contains(&packets), "{packets} packets");
 }
 
 #[test]

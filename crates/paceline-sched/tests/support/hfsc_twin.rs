@@ -355,7 +355,7 @@ impl Twin {
     }
 
     fn spend(&mut self, leaf: usize, bytes: i128, real_time: bool, empties: bool) {
-        let shares = self.look(leaf).curves.link_share.is_some();
+        let (now, shares) = (self.now, self.look(leaf).curves.link_share.is_some());
         if real_time {
             self.at(leaf).cumul += bytes;
         }
@@ -374,6 +374,11 @@ impl Twin {
             node.find_vt(cvtmin);
             let vt = node.vt;
             if node.active && !leaving {
+                // What was not used of the limit is forgotten, but for 100 ms.
+                let unused = node.curves.upper_limit.map_or(0, |limit| {
+                    (now - 100_000_000).max(0) - node.cap.time_of(&limit, node.total)
+                });
+                node.cap.0.iter_mut().for_each(|(x, _)| *x += unused.max(0));
                 node.find_limit();
                 continue;
             }
