@@ -21,6 +21,32 @@
 //! The caller keeps the packets. It says when a leaf has one waiting ([`Hfsc::set_active`]), asks whose
 //! turn it is ([`Hfsc::pick`]) and says what was served ([`Hfsc::charge`]). Each of them costs
 //! O(depth · log classes) and allocates nothing.
+//!
+//! ```
+//! use paceline_sched::curve::Curve;
+//! use paceline_sched::hfsc::{ClassIndex, Criterion, Curves, Hfsc};
+//! use paceline_sched::time::{Duration, Instant};
+//!
+//! let mut tree = Hfsc::new();
+//! let voice = Curves {
+//!     // 160 bytes within 5 ms, 64 kbit/s in the long run.
+//!     real_time: Some(Curve::burst(160, Duration::from_millis(5), 64_000)?),
+//!     ..Curves::default()
+//! };
+//! let files = Curves { link_share: Some(Curve::linear(1_000_000)?), ..Curves::default() };
+//! let voice = tree.add(ClassIndex::ROOT, voice)?;
+//! let files = tree.add(ClassIndex::ROOT, files)?;
+//!
+//! let now = Instant::from_millis(7);
+//! tree.set_active(now, files, 1_500);
+//! tree.set_active(now, voice, 160);
+//! let pick = tree.pick(now).ok_or("nobody waits")?;
+//! assert_eq!((pick.class, pick.criterion), (voice, Criterion::RealTime));
+//! assert_eq!(tree.deadline(voice), Some(Instant::from_millis(12)));
+//! tree.charge(now, pick, 160, None);
+//! assert_eq!(tree.pick(now).map(|pick| pick.class), Some(files));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::curve::{Curve, RuntimeCurve};
 use crate::time::{Duration, Instant};

@@ -197,6 +197,22 @@ fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit()
 }
 
 #[test]
+fn a_class_that_was_passed_over_begins_level_with_its_siblings_when_its_curves_change() {
+    let mut tree = Hfsc::new();
+    let limited = tree.add(ClassIndex::ROOT, capped(MBIT, 8_000)).unwrap();
+    let other = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
+    tree.set_active(at(0), limited, 500);
+    tree.set_active(at(0), other, 500);
+    let served = serve(&mut tree, 0, 1_800, 500);
+    // 1,000 bytes a second allow four packets; the siblings' virtual times went on without it.
+    assert_eq!(served.iter().filter(|&&class| class == limited).count(), 4);
+    tree.update(at(1_800), limited, share(2 * MBIT)).unwrap();
+    let served = serve(&mut tree, 1_800, 300, 500);
+    let two_thirds = served.iter().filter(|&&class| class == limited).count();
+    assert!(two_thirds.abs_diff(200) <= 2, "{two_thirds} of 300 packets for two thirds");
+}
+
+#[test]
 fn curves_change_while_the_tree_runs() {
     let mut tree = Hfsc::new();
     let leaf = tree.add(ClassIndex::ROOT, guarantee(8_000)).unwrap();
