@@ -1,6 +1,6 @@
 //! HFSC against a naive scheduler written straight from its rules (Stoica, Zhang & Ng, SIGCOMM 1997).
 //!
-//! `HFSC_SCENARIOS` sets how many random lives are led (1,500 if not set), `HFSC_SEED` the first seed.
+//! `HFSC_SCENARIOS` sets how many random lives are led (1,000 if not set), `HFSC_SEED` the first seed.
 
 use script::scenario;
 
@@ -20,7 +20,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[test]
 fn hfsc_does_what_its_rules_say() {
     let first = number("HFSC_SEED", 1);
-    for seed in first..first.saturating_add(number("HFSC_SCENARIOS", 1_500)) {
+    for seed in first..first.saturating_add(number("HFSC_SCENARIOS", 1_000)) {
         if let Err(difference) = scenario(seed) {
             panic!("{difference}; repeat it with HFSC_SEED={seed} HFSC_SCENARIOS=1");
         }

@@ -46,9 +46,24 @@ impl<K: Copy + Default + Ord> Forest<K> {
 
     /// Adds the node `at`, which is in no tree.
     pub(super) fn insert(&mut self, root: &mut u32, at: u32, key: K, value: u64) {
+        if self.node(at).is_none() {
+            return;
+        }
+        let (mut above, mut before, mut below) = (NONE, false, *root);
+        while let Some(node) = self.node_mut(below).filter(|_| rank(below) > rank(at)) {
+            node.least = node.least.min(value);
+            (above, before) = (below, (key, at) < (node.key, below));
+            below = if before { node.left } else { node.right };
+        }
+        let (left, right) = self.split(below, (key, at));
         if let Some(node) = self.node_mut(at) {
-            *node = Node { key, value, least: value, left: NONE, right: NONE };
-            *root = self.inserted(*root, at, key);
+            *node = Node { key, value, least: value, left, right };
+        }
+        self.refresh(at);
+        match self.node_mut(above) {
+            None => *root = at,
+            Some(node) if before => node.left = at,
+            Some(node) => node.right = at,
         }
     }
 
@@ -164,27 +179,6 @@ impl<K: Copy + Default + Ord> Forest<K> {
         if let Some(node) = self.node_mut(at) {
             node.least = least;
         }
-    }
-
-    fn inserted(&mut self, root: u32, at: u32, key: K) -> u32 {
-        let Some(node) = self.node(root) else { return at };
-        if rank(at) > rank(root) {
-            let (left, right) = self.split(root, (key, at));
-            if let Some(node) = self.node_mut(at) {
-                (node.left, node.right) = (left, right);
-            }
-            self.refresh(at);
-            return at;
-        }
-        let (left, right) = (node.left, node.right);
-        if (key, at) < (node.key, root) {
-            let left = self.inserted(left, at, key);
-            self.set_left(root, left);
-        } else {
-            let right = self.inserted(right, at, key);
-            self.set_right(root, right);
-        }
-        root
     }
 
     fn removed(&mut self, root: u32, at: u32, key: K) -> u32 {
