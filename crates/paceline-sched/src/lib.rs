@@ -8,6 +8,7 @@
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
 //! * [`discipline`]: which stream leaves next: FIFO, DWCS, VDS behind one enum.
+//! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
 #![no_std]
 
 extern crate alloc;
@@ -17,6 +18,7 @@ extern crate std;
 pub mod capacity;
 pub mod contract;
 pub mod discipline;
+pub mod police;
 pub mod time;
 
 pub use capacity::Capacity;
