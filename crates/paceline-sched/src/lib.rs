@@ -9,6 +9,7 @@
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
 //! * [`discipline`]: which stream leaves next: FIFO, DWCS, VDS behind one enum.
 //! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
+//! * [`turns`]: how often a scheduler runs, and how much it does each time.
 #![no_std]
 
 extern crate alloc;
@@ -20,6 +21,7 @@ pub mod contract;
 pub mod discipline;
 pub mod police;
 pub mod time;
+pub mod turns;
 
 pub use capacity::Capacity;
 pub use contract::{Contract, ContractError, Late, LossTolerance};
