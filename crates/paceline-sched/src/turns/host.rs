@@ -62,7 +62,7 @@ struct World {
     figures: Figures,
 }
 
-/// Runs `senders` on `host` for `time`.
+/// Runs `senders` on `host` for `time`: as many steps as packets arrive and turns are taken.
 ///
 /// # Errors
 /// [`PaceError`] as for [`Turns::new`].
