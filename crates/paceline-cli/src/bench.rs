@@ -3,6 +3,7 @@
 mod child;
 mod clock;
 mod fanout;
+mod figure7;
 mod hop;
 mod interrupt;
 mod machine;
@@ -40,6 +41,8 @@ enum Command {
     Meet(meet::Args),
     /// 1,000 subscriptions in one process: processor time and memory of each
     Fanout(fanout::Args),
+    /// Service rate against the scheduler's period, in virtual time
+    Figure7(figure7::Args),
     /// 25 MB pulled over 8 Mbit/s beside live streams (needs root)
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
@@ -70,6 +73,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Hop(args) => hop::run(&args),
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),
+        Command::Figure7(args) => figure7::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),

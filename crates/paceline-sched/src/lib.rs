@@ -10,6 +10,8 @@
 //! * [`curve`]: service curves, and whether a link can keep them.
 //! * [`hfsc`]: a tree of classes that shares a link by such curves.
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
+//! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
+//! * [`turns`]: how often a scheduler runs, and how much it does each time.
 #![no_std]
 
 extern crate alloc;
@@ -21,8 +23,10 @@ pub mod contract;
 pub mod curve;
 pub mod discipline;
 pub mod hfsc;
+pub mod police;
 pub mod time;
 mod tournament;
+pub mod turns;
 
 pub use capacity::Capacity;
 pub use contract::{Contract, ContractError, Late, LossTolerance};

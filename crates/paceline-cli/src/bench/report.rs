@@ -1,6 +1,9 @@
 //! Results: rows with a value, what it must be, and whether it is.
 
 mod render;
+mod table;
+
+pub(super) use table::Table;
 
 use super::OutputArgs;
 use super::machine::{Load, Machine};
@@ -57,6 +60,8 @@ pub(super) struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Section {
     title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<Table>,
     rows: Vec<Row>,
     notes: Vec<String>,
     load: Option<Load>,
@@ -80,6 +85,7 @@ impl Section {
     pub(super) fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
+            table: None,
             rows: Vec::new(),
             notes: Vec::new(),
             load: None,
@@ -110,6 +116,16 @@ impl Section {
         let exists = |value: f64| value.is_finite().then_some(value);
         let (value, plain_zenoh) = (exists(value), exists(plain));
         self.rows.push(Row { name: name.to_owned(), unit, value, plain_zenoh, must_be, holds });
+    }
+
+    /// Figures that have more than one column; they stand above the rows.
+    pub(super) fn table(&mut self, table: Table) {
+        self.table = Some(table);
+    }
+
+    /// Whether every row that must hold does.
+    pub(super) fn holds(&self) -> bool {
+        self.rows.iter().all(|row| row.holds != Some(false))
     }
 
     pub(super) fn note(&mut self, text: impl Into<String>) {
@@ -145,7 +161,7 @@ impl Report {
 
     /// Adds a section and shows it at once to whoever watches.
     pub(super) fn add(&mut self, section: Section, output: &OutputArgs) {
-        self.holds &= section.rows.iter().all(|row| row.holds != Some(false));
+        self.holds &= section.holds();
         if !output.json {
             print!("{}", render::text(&section));
         }

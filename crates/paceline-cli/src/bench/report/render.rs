@@ -8,6 +8,10 @@ const HEADINGS: [&str; 5] = ["", "Paceline", "plain Zenoh", "must be", "holds"];
 /// A section for a terminal, columns aligned.
 pub(super) fn text(section: &Section) -> String {
     let mut out = format!("\n{}\n", section.title);
+    if let Some(table) = &section.table {
+        out += &table.text();
+        out.push('\n');
+    }
     let table: Vec<_> = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows(section)).collect();
     let width = |column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));
@@ -31,7 +35,11 @@ pub(super) fn markdown(report: &Report) -> String {
     let mut out = format!("# {}\n\nMeasured by `{}`.\n", report.title, report.command);
     let _ = writeln!(out, "{}\n\n{}", machine(report), verdict(report));
     for section in &report.sections {
-        let _ = writeln!(out, "\n## {}\n\n| {} |", section.title, HEADINGS.join(" | "));
+        let _ = writeln!(out, "\n## {}\n", section.title);
+        if let Some(table) = &section.table {
+            let _ = writeln!(out, "{}", table.markdown());
+        }
+        let _ = writeln!(out, "| {} |", HEADINGS.join(" | "));
         let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
         for row in rows(section) {
             let _ = writeln!(out, "| {} |", row.join(" | "));

@@ -1,0 +1,84 @@
+//! A table of figures: a name and as many values as there are headings beside the first.
+
+use serde::Serialize;
+
+/// Figures side by side, for what has more than one column.
+#[derive(Clone, Debug, Serialize)]
+pub(in super::super) struct Table {
+    headings: Vec<String>,
+    rows: Vec<(String, Vec<f64>)>,
+}
+
+impl Table {
+    /// A table without rows; the first heading is that of the names.
+    pub(in super::super) fn new(headings: Vec<String>) -> Self {
+        Self { headings, rows: Vec::new() }
+    }
+
+    pub(in super::super) fn row(&mut self, name: String, values: Vec<f64>) {
+        self.rows.push((name, values));
+    }
+
+    /// The headings and the rows as text.
+    fn cells(&self) -> Vec<Vec<String>> {
+        let rows = self.rows.iter().map(|(name, values)| {
+            let values = values.iter().map(|value| match value.abs() {
+                large if large >= 100.0 => format!("{value:.0}"),
+                _ => format!("{value:.2}"),
+            });
+            std::iter::once(name.clone()).chain(values).collect()
+        });
+        std::iter::once(self.headings.clone()).chain(rows).collect()
+    }
+
+    /// Columns aligned, for a terminal.
+    pub(super) fn text(&self) -> String {
+        let cells = self.cells();
+        let widths: Vec<usize> = (0..self.headings.len())
+            .map(|column| {
+                let column = cells.iter().filter_map(|row| row.get(column));
+                column.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        let mut out = String::new();
+        for row in &cells {
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                out += &match column {
+                    0 => format!("  {cell:<width$}"),
+                    _ => format!("  {cell:>width$}"),
+                };
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// As Markdown.
+    pub(super) fn markdown(&self) -> String {
+        let mut out = String::new();
+        for (line, row) in self.cells().iter().enumerate() {
+            out += &format!("| {} |\n", row.join(" | "));
+            if line == 0 {
+                out += &format!("| --- |{}\n", " ---: |".repeat(row.len().saturating_sub(1)));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_to_the_left_and_values_to_the_right() {
+        let mut table = Table::new(vec!["pace".to_owned(), "1".to_owned()]);
+        table.row("every 1 ms".to_owned(), vec![0.5]);
+        table.row("all".to_owned(), vec![1_234.5]);
+        assert_eq!(table.text(), "  pace           1\n  every 1 ms  0.50\n  all         1234\n");
+        assert_eq!(
+            table.markdown(),
+            "| pace | 1 |\n| --- | ---: |\n| every 1 ms | 0.50 |\n| all | 1234 |\n"
+        );
+    }
+}

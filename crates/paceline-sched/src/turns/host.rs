@@ -1,0 +1,161 @@
+//! A host in virtual time: senders, queues, one scheduler that takes turns. It tells beforehand what a
+//! pace gives, and is figure 7 of seed 001: service rate against the scheduler's period.
+
+use super::{Budget, Cost, Load, Pace, PaceError, Turns};
+use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, StreamIndex};
+use crate::time::{Duration, Instant};
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+/// Senders of one kind: streams of equal packets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Senders {
+    /// How many; their first packets are spread over one interval.
+    pub count: u32,
+    /// From a packet of a sender to its next one.
+    pub interval: Duration,
+    /// Bytes of a packet.
+    pub len: u64,
+    /// How long handing over a packet holds up its sender, which then waits its interval as before: a
+    /// lock that the scheduler shares, a clock tick. Zero where handing over never waits.
+    pub held_up: Duration,
+}
+
+/// The scheduler and its host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Host {
+    /// When it takes turns.
+    pub pace: Pace,
+    /// What a turn may do.
+    pub budget: Budget,
+    /// What its work takes.
+    pub cost: Cost,
+    /// How many packets of a sender may wait; what comes on top is dropped.
+    pub queue: u32,
+}
+
+/// What became of the traffic in a run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Figures {
+    /// What was served.
+    pub served: Load,
+    /// Packets that found their queue full.
+    pub dropped: u64,
+    /// Turns that were taken.
+    pub turns: u64,
+    /// Turns that found nothing.
+    pub empty_turns: u64,
+    /// How long the scheduler worked.
+    pub busy: Duration,
+    /// The longest time from a packet's arrival to the end of the turn that served it.
+    pub longest_wait: Duration,
+}
+
+struct World {
+    host: Host,
+    senders: Senders,
+    turns: Turns,
+    discipline: Discipline,
+    /// Arrivals of what waits, by sender.
+    queues: Vec<VecDeque<Instant>>,
+    waiting: Load,
+    figures: Figures,
+}
+
+/// Runs `senders` on `host` for `time`: as many steps as packets arrive and turns are taken.
+///
+/// # Errors
+/// [`PaceError`] as for [`Turns::new`].
+pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, PaceError> {
+    let mut discipline = Discipline::new(Policy::Fifo, Eligibility::WorkConserving);
+    let mut arrivals = BTreeSet::new();
+    for sender in 0..senders.count {
+        discipline.join(StreamIndex(sender), Class::BestEffort);
+        let offset = senders.interval.mul_div(u64::from(sender), u64::from(senders.count));
+        arrivals.insert((Instant::ZERO + offset, sender));
+    }
+    let mut world = World {
+        host: *host,
+        senders: *senders,
+        turns: Turns::new(host.pace, host.budget, host.cost)?,
+        discipline,
+        queues: (0..senders.count).map(|_| VecDeque::new()).collect(),
+        waiting: Load::default(),
+        figures: Figures::default(),
+    };
+    let (end, mut free) = (Instant::ZERO + time, Instant::ZERO);
+    let apart = senders.interval.saturating_add(senders.held_up).max(Duration::from_nanos(1));
+    let mut now = Instant::ZERO;
+    loop {
+        let turn = world.turns.next_turn(now, world.waiting).map(|at| at.max(free));
+        let arrival = arrivals.first().copied();
+        match (arrival, turn) {
+            (Some((at, sender)), turn) if at <= end && turn.is_none_or(|turn| at <= turn) => {
+                arrivals.pop_first();
+                arrivals.insert((at + apart, sender));
+                now = now.max(at);
+                world.arrive(at, sender);
+            }
+            (_, Some(at)) if at <= end => {
+                now = at;
+                free = world.take_turn(at);
+            }
+            (_, Some(_) | None) => return Ok(world.figures),
+        }
+    }
+}
+
+impl World {
+    fn arrive(&mut self, now: Instant, sender: u32) {
+        let Some(queue) = self.queues.get_mut(usize::try_from(sender).unwrap_or(usize::MAX)) else {
+            return;
+        };
+        if queue.len() >= usize::try_from(self.host.queue.max(1)).unwrap_or(usize::MAX) {
+            self.figures.dropped += 1;
+            return;
+        }
+        if queue.is_empty() {
+            let service = self.host.cost.of(Load::packet(self.senders.len));
+            self.discipline.handle_head(StreamIndex(sender), Head { arrived: now, service });
+        }
+        queue.push_back(now);
+        self.turns.handle_arrival(now, self.senders.len);
+        self.waiting = self.waiting.plus(Load::packet(self.senders.len));
+    }
+
+    /// One turn at `now`; returns when the scheduler is free again.
+    fn take_turn(&mut self, now: Instant) -> Instant {
+        let mut turn = self.turns.begin(now);
+        let one = Load::packet(self.senders.len);
+        let mut free = now + self.host.cost.turn;
+        self.figures.turns += 1;
+        self.figures.empty_turns += u64::from(self.waiting.packets == 0);
+        while let Some(stream) = self.discipline.pick(now) {
+            if !turn.take(self.senders.len) {
+                break;
+            }
+            free += self.host.cost.of(one);
+            self.serve(stream, free);
+            self.figures.served = self.figures.served.plus(one);
+            self.waiting = self.waiting.minus(one);
+        }
+        self.figures.busy = self.figures.busy.saturating_add(free.since(now));
+        free
+    }
+
+    fn serve(&mut self, stream: StreamIndex, finish: Instant) {
+        self.discipline.handle_served(stream, finish);
+        let Some(queue) = usize::try_from(stream.0).ok().and_then(|at| self.queues.get_mut(at))
+        else {
+            return;
+        };
+        if let Some(arrived) = queue.pop_front() {
+            let waited = finish.since(arrived);
+            self.figures.longest_wait = self.figures.longest_wait.max(waited);
+        }
+        if let Some(&arrived) = queue.front() {
+            let service = self.host.cost.of(Load::packet(self.senders.len));
+            self.discipline.handle_head(stream, Head { arrived, service });
+        }
+    }
+}

@@ -1,0 +1,178 @@
+use super::host::{Figures, Host, Senders, run};
+use super::*;
+use std::string::ToString;
+use std::vec::Vec;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+/// At most one packet a turn, as in seed 001.
+const ONE: Budget = Budget { packets: 1, work: Duration::ZERO };
+/// Seed 001's empty turn; what a packet took there is not told.
+const DIONISYS: Cost =
+    Cost { turn: Duration::from_micros(26), packet: Duration::ZERO, kib: Duration::ZERO };
+const TIME: Duration = Duration::from_secs(60);
+/// Groups of 12 pictures of 24 a second at 1 Mbit/s, one packet each.
+const COARSE: Senders =
+    Senders { count: 1, interval: MS_500, len: 62_500, held_up: Duration::ZERO };
+const MS_500: Duration = Duration::from_millis(500);
+/// One picture a packet.
+const FINE: Senders = Senders {
+    count: 1,
+    interval: Duration::from_nanos(41_666_667),
+    len: 5_208,
+    held_up: Duration::ZERO,
+};
+const PERIODS: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+
+fn figures(pace: Pace, senders: &Senders) -> Figures {
+    run(&Host { pace, budget: ONE, cost: DIONISYS, queue: 8 }, senders, TIME).unwrap()
+}
+
+/// kbit/s of each sender.
+fn rate(pace: Pace, senders: &Senders) -> u64 {
+    figures(pace, senders).served.bytes * 8 / 60 / 1_000 / u64::from(senders.count)
+}
+
+#[test]
+fn the_service_rate_holds_until_a_period_is_too_long_for_all_senders() {
+    for count in [1, 2, 4, 8, 16] {
+        let coarse = Senders { count, ..COARSE };
+        let rates: Vec<u64> =
+            PERIODS.iter().map(|&ms| rate(Pace::Periodic(MS(ms)), &coarse)).collect();
+        assert!(rates.is_sorted_by(|a, b| a >= b), "{count}: {rates:?}");
+        for (&ms, &rate) in PERIODS.iter().zip(&rates) {
+            // 2 packets a second of each sender against 1,000 ÷ period turns.
+            if 2 * u64::from(count) * ms <= 1_000 {
+                assert!((985..=1_010).contains(&rate), "{count} at {ms} ms: {rate}");
+            } else {
+                let shared = 62_500 * 8 / ms / u64::from(count);
+                assert!(rate.abs_diff(shared) <= shared / 20, "{count} at {ms} ms: {rate}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fine_packets_need_twelve_times_the_turns() {
+    let alone = |ms| rate(Pace::Periodic(MS(ms)), &FINE);
+    assert!([1, 10, 20, 40].map(alone).iter().all(|&rate| (985..=1_010).contains(&rate)));
+    assert!((820..=845).contains(&alone(50)), "{}", alone(50));
+    assert!((410..=425).contains(&alone(100)), "{}", alone(100));
+    // The seed measured less than 800 kbit/s at 10 ms and put it down to locks. A sender that is held
+    // up by 10.5 ms a packet explains that, and the full rate of coarse packets.
+    let held_up = Duration::from_micros(10_500);
+    let fine = rate(Pace::Periodic(MS(10)), &Senders { held_up, ..FINE });
+    let coarse = rate(Pace::Periodic(MS(10)), &Senders { held_up, ..COARSE });
+    assert!((790..800).contains(&fine) && (975..=1_000).contains(&coarse), "{fine} {coarse}");
+}
+
+#[test]
+fn an_adaptive_pace_serves_all_without_an_empty_turn() {
+    let adaptive = Pace::Adaptive { least: MS(1), most: MS(50) };
+    for count in [1, 4, 16] {
+        for senders in [Senders { count, ..COARSE }, Senders { count, ..FINE }] {
+            let figures = figures(adaptive, &senders);
+            assert!((985..=1_010).contains(&rate(adaptive, &senders)), "{figures:?}");
+            assert_eq!((figures.empty_turns, figures.dropped), (0, 0));
+            assert_eq!(figures.turns, figures.served.packets);
+            assert!(figures.longest_wait <= MS(2), "{figures:?}");
+        }
+    }
+    // A period that serves as much wastes most of its turns on one sender.
+    let periodic = figures(Pace::Periodic(MS(10)), &COARSE);
+    assert!(periodic.empty_turns * 100 / periodic.turns >= 97, "{periodic:?}");
+}
+
+#[test]
+fn the_rate_of_turns_follows_the_sum_of_the_arrivals() {
+    let pace = Pace::Adaptive { least: Duration::from_micros(10), most: MS(100) };
+    let budget = Budget { packets: 64, work: MS(1) };
+    let cost = Cost { packet: Duration::from_micros(1), ..DIONISYS };
+    let turns = |per_s: u64| {
+        let interval = Duration::from_nanos(1_000_000_000 / per_s);
+        let senders = Senders { count: 4, interval, len: 1_200, held_up: Duration::ZERO };
+        let host = Host { pace, budget, cost, queue: 64 };
+        let figures = run(&host, &senders, Duration::from_secs(5)).unwrap();
+        assert_eq!((figures.dropped, figures.empty_turns), (0, 0), "{per_s}");
+        figures.turns / 5
+    };
+    for per_s in [1_000, 4_000, 16_000, 50_000] {
+        let fitting = 4 * per_s / 64;
+        let turns = turns(per_s);
+        assert!((fitting..=fitting * 5 / 4).contains(&turns), "{per_s}: {turns} of {fitting}");
+    }
+}
+
+#[test]
+fn a_flood_of_small_packets_makes_no_turn_longer() {
+    let cost = Cost {
+        turn: Duration::from_micros(2),
+        packet: Duration::from_micros(3),
+        kib: Duration::from_micros(1),
+    };
+    let budget = Budget { packets: u32::MAX, work: Duration::from_micros(200) };
+    let mut turns = Turns::new(Pace::WorkConserving, budget, cost).unwrap();
+    let longest = turns.longest(1_500);
+    assert_eq!(longest, Duration::from_micros(202));
+    for len in [0, 1, 64, 1_500] {
+        let (mut turn, mut served) = (turns.begin(Instant::ZERO), Load::default());
+        while turn.take(len) {
+            served = served.plus(Load::packet(len));
+        }
+        let took = cost.turn.saturating_add(cost.of(served));
+        assert!(took <= longest && took.as_nanos() > 195_000, "{len}: {took}");
+    }
+    // A packet beyond the budget is served alone.
+    let mut turn = turns.begin(Instant::ZERO);
+    assert!(turn.take(1_000_000) && !turn.take(0));
+    assert_eq!(turns.longest(1_000_000), Duration::from_nanos(2_000 + 3_000 + 976_563));
+    // And where packets are few, turns are as long as they can be.
+    let few = Turns::new(Pace::WorkConserving, Budget { packets: 2, ..budget }, cost).unwrap();
+    assert_eq!(few.longest(1_024), Duration::from_micros(10));
+}
+
+#[test]
+fn periods_do_not_drift_and_missed_turns_are_not_made_up_for() {
+    let mut turns = Turns::new(Pace::Periodic(MS(10)), ONE, DIONISYS).unwrap();
+    let at = Instant::from_millis;
+    assert_eq!(turns.next_turn(at(3), Load::default()), Some(at(3)));
+    turns.begin(at(3));
+    assert_eq!(turns.next_turn(at(4), Load::default()), Some(at(13)));
+    turns.begin(at(15));
+    assert_eq!(turns.next_turn(at(15), Load::default()), Some(at(23)));
+    turns.begin(at(58));
+    assert_eq!(turns.next_turn(at(58), Load::default()), Some(at(63)));
+    // A clock that goes backward neither panics nor brings a turn forward.
+    turns.begin(at(1));
+    assert_eq!(turns.next_turn(at(1), Load::default()), Some(at(63)));
+}
+
+#[test]
+fn nothing_that_waits_means_no_turn_and_years_of_silence_change_nothing() {
+    for pace in [Pace::WorkConserving, Pace::Adaptive { least: MS(1), most: MS(20) }] {
+        let mut turns = Turns::new(pace, ONE, DIONISYS).unwrap();
+        assert_eq!(turns.next_turn(Instant::ZERO, Load::default()), None);
+        turns.handle_arrival(Instant::ZERO, 100);
+        assert_eq!(turns.next_turn(Instant::ZERO, Load::packet(100)), Some(Instant::ZERO));
+        turns.begin(Instant::ZERO);
+        assert_eq!(turns.next_turn(Instant::ZERO, Load::default()), None);
+        let years = Instant::from_nanos(u64::MAX - 1);
+        turns.handle_arrival(years, 100);
+        assert_eq!(turns.next_turn(years, Load::packet(100)), Some(years));
+        turns.begin(years);
+        let flood = Load { packets: u64::MAX, bytes: u64::MAX };
+        assert!(turns.next_turn(years, flood).is_some_and(|at| at >= years));
+    }
+}
+
+#[test]
+fn a_pace_that_contradicts_itself_is_refused_with_its_mend() {
+    let error = |pace, budget| Turns::new(pace, budget, DIONISYS).unwrap_err().to_string();
+    assert!(error(Pace::Periodic(Duration::ZERO), ONE).contains("work-conserving"));
+    let adaptive = Pace::Adaptive { least: MS(2), most: MS(1) };
+    let contradiction = error(adaptive, ONE);
+    assert!(contradiction.contains("is 1 ms") && contradiction.contains("of 2 ms"));
+    let never = Pace::Adaptive { least: Duration::ZERO, most: Duration::ZERO };
+    assert!(error(never, ONE).contains("above 0"));
+    assert!(error(Pace::WorkConserving, Budget { packets: 0, ..ONE }).contains("0 packets"));
+    assert_eq!(adaptive.to_string(), "adaptive, 2 ms to 1 ms");
+}
