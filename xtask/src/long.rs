@@ -44,13 +44,26 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     let failed = root.join("crates/paceline-fuzz/seeds/failed.txt");
     let mut command = crate::cargo(root);
     command
-        .args(["run", "--release", "--quiet", "--package", "paceline-fuzz", "--example", "long", "--"])
+        .args([
+            "run",
+            "--release",
+            "--quiet",
+            "--package",
+            "paceline-fuzz",
+            "--example",
+            "long",
+            "--",
+        ])
         .arg(args.minutes.to_string())
         .args([&progress, &failed])
         // As fast as a release, as strict as a test.
         .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
         .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
-    println!("{} minutes of scenarios; how far they get is in {}", args.minutes, progress.display());
+    println!(
+        "{} minutes of scenarios; how far they get is in {}",
+        args.minutes,
+        progress.display()
+    );
     finish(command)
 }
 

@@ -36,7 +36,10 @@ pub struct Driver {
 /// A driver of a discipline against its twin.
 macro_rules! twin {
     ($name:literal, $policy:expr) => {
-        Driver { name: $name, run: |seed| scenario($policy, seed).map_err(|error| error.to_string()) }
+        Driver {
+            name: $name,
+            run: |seed| scenario($policy, seed).map_err(|error| error.to_string()),
+        }
     };
 }
 

@@ -28,7 +28,8 @@ fn say(line: &str) {
 fn run(name: &str) {
     let (driver, began) = (driver(name), Instant::now());
     let Ok(policy) = name.parse::<Policy>() else {
-        (0..SCENARIOS).for_each(|seed| (driver.run)(seed).unwrap_or_else(|error| panic!("{error}")));
+        (0..SCENARIOS)
+            .for_each(|seed| (driver.run)(seed).unwrap_or_else(|error| panic!("{error}")));
         return say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}", began.elapsed()));
     };
     let mut seen = Coverage::default();
@@ -104,7 +105,8 @@ drivers! {
 fn seeds_that_failed_once_do_not_fail_again() {
     let mut kept = 0;
     for line in KEPT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-        let (name, seed) = line.split_once(' ').unwrap_or_else(|| panic!("{line}: driver and seed"));
+        let (name, seed) =
+            line.split_once(' ').unwrap_or_else(|| panic!("{line}: driver and seed"));
         let seed = seed.trim().parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         (driver(name).run)(seed).unwrap_or_else(|error| panic!("{error}"));
         kept += 1;

@@ -47,8 +47,7 @@ const DAY: u64 = 86_400 * SECOND;
 const YEAR: u64 = 365 * DAY;
 const UNITS: [u64; 7] = [1, 1_000, 1_000_000, SECOND, 3_600 * SECOND, DAY, YEAR];
 /// The edges of what 64 bits hold.
-const EDGES: [u64; 9] =
-    [0, 1, 2, 1 << 32, 1 << 62, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
+const EDGES: [u64; 9] = [0, 1, 2, 1 << 32, 1 << 62, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
 /// The naive twin applies so many deadlines of one head in one go, at most.
 const PASSED_MAX: u128 = 1 << 13;
 
@@ -76,7 +75,9 @@ pub(crate) fn life(seed: u64) -> Life {
     let (scale, start) = match random.below(32) {
         0..=23 => (Scale::Unit(1), 0),
         24 | 25 => (Scale::Unit(unit), random.below(3) * unit),
-        26 | 27 => (Scale::Unit(unit.min(SECOND)), u64::MAX - random.below(3_000) * unit.min(SECOND)),
+        26 | 27 => {
+            (Scale::Unit(unit.min(SECOND)), u64::MAX - random.below(3_000) * unit.min(SECOND))
+        }
         28 | 29 => (Scale::Mixed, random.below(YEAR)),
         _ => (Scale::Edges, random.one_of(&[0, 0, 1 << 40, 1 << 63])),
     };

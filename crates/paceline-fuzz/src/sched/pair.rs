@@ -69,7 +69,9 @@ impl Pair<'_> {
             }
             Event::Arrive { stream, service, age } => self.arrive(stream, service, age),
             Event::ArriveAll { service } => {
-                (0..).zip(0..self.heads.len()).for_each(|(stream, _)| self.arrive(stream, service, 0));
+                (0..)
+                    .zip(0..self.heads.len())
+                    .for_each(|(stream, _)| self.arrive(stream, service, 0));
             }
             Event::Remove { stream } => self.remove(stream)?,
             Event::Skip { stream } => {
@@ -235,7 +237,12 @@ impl Pair<'_> {
             same("promised pick", at, &later.pick(at), &picked)?;
             for stream in (0..).map(StreamIndex).take(self.heads.len()) {
                 let then = (later.window(stream), later.deadline(stream));
-                same("promised", at, &then, &(self.fast.window(stream), self.fast.deadline(stream)))?;
+                same(
+                    "promised",
+                    at,
+                    &then,
+                    &(self.fast.window(stream), self.fast.deadline(stream)),
+                )?;
             }
         }
         Ok(())

@@ -40,7 +40,9 @@ pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
 /// The first row in which the two differ, the lower first.
 fn rows(pairs: &[(u64, u64)]) -> Settled {
     let differ = pairs.iter().position(|(a, b)| a != b);
-    differ.map_or((Ordering::Equal, pairs.len() + 1), |row| (pairs[row].0.cmp(&pairs[row].1), row + 1))
+    differ.map_or((Ordering::Equal, pairs.len() + 1), |row| {
+        (pairs[row].0.cmp(&pairs[row].1), row + 1)
+    })
 }
 
 /// x1/y1 against x2/y2, neither of them zero.
@@ -87,7 +89,8 @@ fn original(a: Seen<'_>, b: Seen<'_>) -> Settled {
 fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
     let (left, owed) = seen.line.owes();
     let contract = seen.line.contract?;
-    let (deadline, period) = (i128::from(seen.head.deadline), i128::from(contract.period.as_nanos()));
+    let (deadline, period) =
+        (i128::from(seen.head.deadline), i128::from(contract.period.as_nanos()));
     if contract.loss.y() == 0 {
         return Some((deadline, 1));
     }

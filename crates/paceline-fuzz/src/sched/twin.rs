@@ -125,7 +125,8 @@ impl Twin {
         };
         let ranked = ranked && !line.background;
         let (turn, service) = ((!ranked).then_some(turn), head.left.service.as_nanos());
-        line.head = Some(Waiting { arrived, serial, service, release, deadline, late: false, turn });
+        line.head =
+            Some(Waiting { arrived, serial, service, release, deadline, late: false, turn });
         self.serial += 1;
     }
 
@@ -198,7 +199,9 @@ impl Twin {
     pub(crate) fn handle_served(&mut self, stream: StreamIndex, finish: Instant) -> Service {
         let (mut service, policy) = (Service { on_time: true, violated: false }, self.policy);
         let Some(line) = self.line(stream) else { return service };
-        let Some(head) = line.head.take().filter(|_| line.contract.is_some()) else { return service };
+        let Some(head) = line.head.take().filter(|_| line.contract.is_some()) else {
+            return service;
+        };
         if finish.as_nanos() > head.deadline {
             line.missed(policy);
             service.violated = !head.late && line.judge(true);
