@@ -42,23 +42,12 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
             .with_context(|| format!("cannot remove {}", progress.display()))?;
     }
     let failed = root.join("crates/paceline-fuzz/seeds/failed.txt");
+    // The profile of the tests: optimised, and every overflow and debug assertion is heard of.
     let mut command = crate::cargo(root);
     command
-        .args([
-            "run",
-            "--release",
-            "--quiet",
-            "--package",
-            "paceline-fuzz",
-            "--example",
-            "long",
-            "--",
-        ])
+        .args(["run", "--quiet", "--package", "paceline-fuzz", "--example", "long", "--"])
         .arg(args.minutes.to_string())
-        .args([&progress, &failed])
-        // As fast as a release, as strict as a test.
-        .env("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")
-        .env("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true");
+        .args([&progress, &failed]);
     println!(
         "{} minutes of scenarios; how far they get is in {}",
         args.minutes,

@@ -30,7 +30,7 @@ impl Chance {
     fn below(&mut self, bound: u32) -> u32 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap()
+        u32::try_from((self.0 >> 33) % u64::from(bound)).unwrap_or_default()
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
 //! list to which seeds that fail are added.
-#![expect(clippy::disallowed_methods, reason = "it runs for a time that the caller gives")]
 
 mod progress;
 
