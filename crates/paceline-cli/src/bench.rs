@@ -16,6 +16,7 @@ mod role;
 mod scratch;
 mod stage;
 mod stats;
+mod storm;
 mod terminal;
 
 use anyhow::Result;
@@ -43,6 +44,8 @@ enum Command {
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
     Recordings(recordings::Args),
+    /// Three contracts on a 2 Mbit/s link that others flood, under each discipline (needs root)
+    Storm(storm::Args),
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
@@ -69,6 +72,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Fanout(args) => fanout::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
+        Command::Storm(args) => storm::run(&args),
         Command::Role(args) => role::run(&args),
     };
     if done.is_err() && interrupt::check().is_err() {

@@ -85,10 +85,13 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// Runs the scenario of `seed` under `policy`.
+/// Runs the scenario of `seed` under `policy`, which is one that [`DRIVERS`] names.
 ///
 /// # Errors
 /// What differed from the twin first, with as few events as still show a difference.
+///
+/// # Panics
+/// If the policy has no twin here.
 pub fn scenario(policy: Policy, seed: u64) -> Result<(), Mismatch> {
     scenario_seen(policy, seed, &mut Coverage::default())
 }
@@ -96,6 +99,9 @@ pub fn scenario(policy: Policy, seed: u64) -> Result<(), Mismatch> {
 /// As [`scenario`], and adds to `coverage` what it came across.
 ///
 /// # Errors
+/// As [`scenario`].
+///
+/// # Panics
 /// As [`scenario`].
 pub fn scenario_seen(policy: Policy, seed: u64, coverage: &mut Coverage) -> Result<(), Mismatch> {
     let life = event::life(seed);

@@ -31,9 +31,11 @@
 //!
 //! Papers: West & Schwan 1999, West & Poellabauer RTSS 2000, West, Zhang, Schwan & Poellabauer TC 2004
 //! (DWCS); Zhang, West & Qi RTSS 2004 (VDS); Liu & Layland 1973 (EDF); Ferrari & Verma 1990 (Delay-EDD);
-//! seed 004 §2.2.4.
+//! Shreedhar & Varghese SIGCOMM 1995 (DRR); Bennett & Zhang SIGCOMM 1996, ToN 1997 (WF²Q+); seed 004
+//! §2.2.4.
 
 mod core;
+mod drr;
 mod dwcs;
 mod edf;
 mod fifo;
@@ -42,6 +44,7 @@ mod priority;
 mod stream;
 mod terms;
 mod vds;
+mod wf2q;
 
 pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
 pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowState};
@@ -157,6 +160,14 @@ pub struct Dwcs(Core<dwcs::Rules>);
 #[derive(Clone, Debug)]
 pub struct Vds(Core<vds::Rules>);
 
+/// Deficit round robin (Shreedhar & Varghese 1995).
+#[derive(Clone, Debug)]
+pub struct Drr(Core<drr::Rules>);
+
+/// Worst-case fair weighted fair queueing (Bennett & Zhang 1997).
+#[derive(Clone, Debug)]
+pub struct Wf2qPlus(Core<wf2q::Rules>);
+
 /// The discipline of one link.
 #[derive(Clone, Debug)]
 pub enum Discipline {
@@ -172,6 +183,10 @@ pub enum Discipline {
     Dwcs(Dwcs),
     /// Virtual deadline scheduling.
     Vds(Vds),
+    /// Deficit round robin.
+    Drr(Drr),
+    /// Worst-case fair weighted fair queueing.
+    Wf2qPlus(Wf2qPlus),
 }
 
 /// The same call on whichever scheduler there is.
@@ -184,6 +199,8 @@ macro_rules! each {
             Self::DelayEdd(DelayEdd($scheduler)) => $call,
             Self::Dwcs(Dwcs($scheduler)) => $call,
             Self::Vds(Vds($scheduler)) => $call,
+            Self::Drr(Drr($scheduler)) => $call,
+            Self::Wf2qPlus(Wf2qPlus($scheduler)) => $call,
         }
     };
 }
@@ -204,6 +221,14 @@ impl Discipline {
                 Self::Dwcs(Dwcs(Core::new(dwcs::Rules { ordering, adjustment }, eligibility)))
             }
             Policy::Vds => Self::Vds(Vds(Core::new(vds::Rules, eligibility))),
+            // A share is not counted in periods either.
+            Policy::Drr => {
+                Self::Drr(Drr(Core::new(drr::Rules::default(), Eligibility::WorkConserving)))
+            }
+            Policy::Wf2qPlus => Self::Wf2qPlus(Wf2qPlus(Core::new(
+                wf2q::Rules::default(),
+                Eligibility::WorkConserving,
+            ))),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// A link, at most two: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
-    /// capacity=2mbit,policy=vds|dwcs|fifo,insecure
+    /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
     #[arg(long, value_name = "SPEC")]
     pub(crate) link: Vec<LinkSpec>,
     /// The folder that joins the processes of this host; $PACELINE_RUNTIME_DIR if not said

@@ -8,6 +8,7 @@ use super::scratch::Scratch;
 use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use anyhow::Result;
+use paceline::Policy;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -163,6 +164,7 @@ fn places(engine: Engine, scratch: &Scratch) -> [Place; 2] {
         listen,
         connect,
         capacity: None,
+        policy: Policy::default().name().to_owned(),
     };
     [place("host", socket.clone(), None), place("guest", None, socket)]
 }

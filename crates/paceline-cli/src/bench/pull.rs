@@ -9,6 +9,7 @@ use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
+use paceline::Policy;
 use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -69,6 +70,7 @@ fn plan(seconds: f64) -> Plan {
     let steering = Want { within_ms: Some(50), ..want("robot/steering") };
     Plan {
         engine: Engine::Paceline,
+        policy: Policy::default(),
         sources: vec![
             source("robot/steering", 100.0, Content::Noise(64), true),
             source("robot/camera", 10.0, Content::Noise(30_000), false),

@@ -31,6 +31,8 @@ pub(super) struct Place {
     pub(super) connect: Option<String>,
     /// The link's capacity in bits per second, for the engine that uses it.
     pub(super) capacity: Option<u64>,
+    /// The name of the link's discipline.
+    pub(super) policy: String,
 }
 
 /// What the samples of a source hold.

@@ -8,6 +8,7 @@ use crate::bench::scratch::Scratch;
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use anyhow::{Result, anyhow};
+use paceline::Policy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(super) struct Listener {
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) engine: Engine,
+    /// The discipline of every link.
+    pub(super) policy: Policy,
     pub(super) sources: Vec<Source>,
     pub(super) listeners: Vec<Listener>,
     pub(super) seconds: f64,
@@ -98,12 +101,12 @@ impl<'a> Stage<'a> {
     ) -> Result<Measured> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (robot_dir, operator_dir) = (&hosts.robot, &hosts.operator);
-        let place = self.place_of(plan.engine, Side::Robot, "robot", true);
+        let place = self.place_of(plan, Side::Robot, "robot", true);
         let publish = Role::Publish { place, sources: plan.sources.clone() };
         let mut robot = self.start("robot", Side::Robot, &publish, robot_dir)?;
         let mut listeners = Vec::new();
         for Listener { name, side, want } in &plan.listeners {
-            let place = self.place_of(plan.engine, *side, name, false);
+            let place = self.place_of(plan, *side, name, false);
             let role = Role::Subscribe { place, wants: want.clone() };
             let dir = if *side == Side::Robot { robot_dir } else { operator_dir };
             listeners.push(self.start(name, *side, &role, dir)?);
@@ -128,7 +131,8 @@ impl<'a> Stage<'a> {
 
     /// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
     /// host. Paceline's processes there find it by themselves.
-    fn place_of(&self, engine: Engine, side: Side, name: &str, listens: bool) -> Place {
+    fn place_of(&self, plan: &Plan, side: Side, name: &str, listens: bool) -> Place {
+        let engine = plan.engine;
         let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
         let attaches = engine == Engine::Paceline && side == Side::Robot && !listens;
         Place {
@@ -137,6 +141,7 @@ impl<'a> Stage<'a> {
             listen: listens.then(|| endpoint.clone()),
             connect: (!listens && !attaches).then_some(endpoint),
             capacity: Some(self.rig.bits_per_s()),
+            policy: plan.policy.name().to_owned(),
         }
     }
 

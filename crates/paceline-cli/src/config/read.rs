@@ -32,7 +32,8 @@ const INSECURE: &str = "must be true or false; true allows listening beyond this
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
-const POLICY: &str = "must be \"vds\", \"dwcs\" or \"fifo\"; leave it out for vds";
+const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
+     docs/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
 const BYTES: &str = "must be a whole number from 1 to 4294967296; leave it out for 268435456";

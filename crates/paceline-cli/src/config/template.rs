@@ -37,7 +37,8 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # What it carries on the wire, headers counted: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s,
 # MB/s or GB/s. Default: none; then it takes whatever comes and can hold no contract.
 #capacity = "2mbit"
-# Which discipline schedules it: "vds", "dwcs" or "fifo". Default: "vds".
+# Which discipline schedules it: "vds" (the default), "dwcs", "edf", "static-priority", "fifo" …;
+# docs/cli.md has all.
 #policy = "vds"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false

@@ -91,9 +91,13 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = \"edf\"\n",
         3,
-        &["policy = \"edf\": must be \"vds\", \"dwcs\" or \"fifo\"; leave it out for vds"],
+        &["policy = \"edf\": must be the name of a discipline"],
     ),
-    ("[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = 1\n", 3, &["policy = 1: must be \"vds\""]),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = 1\n",
+        3,
+        &["policy = 1: must be the name of a discipline"],
+    ),
     ("[[link]]\nlisten = [\"tcp/[::1]:1\"]\ninsecure = 1\n", 3, &["insecure = 1: must be true or"]),
     (
         "[[link]]\nname = \"a\"\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\nname = \"a\"\n\

@@ -30,9 +30,13 @@ pub(super) const fn spare(order: u128) -> u128 {
     owed(order) | 1 << CLASS
 }
 
-/// How a head came: for disciplines that know no better.
+/// How a head came.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
+    /// Whose head it is.
+    pub(super) index: StreamIndex,
+    /// The head before it left just now: the stream has been backlogged without a break.
+    pub(super) follows: bool,
     pub(super) arrived: Instant,
     /// How many heads were announced on this link before it.
     pub(super) serial: u64,
@@ -43,6 +47,8 @@ pub(super) trait Rules: Debug {
     /// What the discipline keeps of each stream.
     type Own: Clone + Debug;
 
+    /// There may be the streams 0 to `streams` − 1.
+    fn reserve(&mut self, _streams: usize) {}
     /// A stream joins.
     fn open(&mut self, terms: &Terms) -> Self::Own;
     /// A head is announced, before it is ranked for the first time.
@@ -55,12 +61,17 @@ pub(super) trait Rules: Debug {
     /// As many `deadlines` of the head passed, one or more.
     fn missed(&mut self, _own: &mut Self::Own, _loss: LossTolerance, _deadlines: u64) {}
     /// A segment of `bytes` of a ranked head left; another rank, if the head goes on and has one.
+    /// [`Stream::has_head`] tells whether it goes on.
     fn sent(&mut self, _stream: &mut Stream<Self::Own>, _bytes: u32) -> Option<u128> {
         None
     }
     /// The stream has no head any more, and none followed at once.
     fn emptied(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream leaves.
+    /// The stream's heads are not picked from now on. It has one, or not.
+    fn suspended(&mut self, _stream: &mut Stream<Self::Own>) {}
+    /// The stream takes part again; its head, if it has one, is ranked next.
+    fn resumed(&mut self, _stream: &mut Stream<Self::Own>) {}
+    /// The stream leaves, and its head with it.
     fn closed(&mut self, _stream: &mut Stream<Self::Own>) {}
     /// The winner is about to be served: `Some` ranks it anew, and who wins then is asked next.
     fn reconsider(&mut self, _stream: &mut Stream<Self::Own>) -> Option<u128> {
@@ -236,6 +247,7 @@ impl<R: Rules> Scheduler for Core<R> {
         self.streams.resize_with(self.streams.len() + more, || None);
         self.ranks.grow(streams);
         self.events.grow(streams);
+        self.rules.reserve(streams);
     }
 
     fn join(&mut self, index: StreamIndex, terms: impl Into<Terms>) {
@@ -266,14 +278,16 @@ impl<R: Rules> Scheduler for Core<R> {
         if stream.has_head() {
             return;
         }
-        if self.vacated == Some(index) {
+        let follows = self.vacated == Some(index);
+        if follows {
             self.vacated = None;
         }
         stream.set_left(head.left);
         let early = stream.contracted && stream.begin(head.arrived);
         let waits = early && self.eligibility == Eligibility::OncePerPeriod;
         stream.place = if waits { Place::Early } else { Place::Ranked };
-        self.rules.announced(stream, Arrival { arrived: head.arrived, serial: self.announced });
+        let (arrived, serial) = (head.arrived, self.announced);
+        self.rules.announced(stream, Arrival { index, follows, arrived, serial });
         self.announced += 1;
         self.list(index);
     }
@@ -281,7 +295,9 @@ impl<R: Rules> Scheduler for Core<R> {
     fn suspend(&mut self, index: StreamIndex) {
         self.settle();
         let Some(stream) = find(&mut self.streams, index) else { return };
-        stream.suspended = true;
+        if !core::mem::replace(&mut stream.suspended, true) {
+            self.rules.suspended(stream);
+        }
         if stream.has_head() {
             self.ranks.set(index.0, Key::ABSENT);
             self.events.set(index.0, stream.missed_at().as_nanos());
@@ -291,8 +307,11 @@ impl<R: Rules> Scheduler for Core<R> {
     fn resume(&mut self, index: StreamIndex) {
         self.settle();
         let Some(stream) = find(&mut self.streams, index) else { return };
-        if core::mem::take(&mut stream.suspended) && stream.has_head() {
-            self.list(index);
+        if core::mem::take(&mut stream.suspended) {
+            self.rules.resumed(stream);
+            if stream.has_head() {
+                self.list(index);
+            }
         }
     }
 
@@ -346,10 +365,9 @@ impl<R: Rules> Scheduler for Core<R> {
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
             return nothing_promised;
         };
-        if stream.place == Place::Ranked {
+        if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
             let _ = self.rules.sent(stream, bytes);
         }
-        stream.place = Place::Nowhere;
         let service = if !stream.contracted {
             nothing_promised
         } else if finish > stream.deadline {

@@ -19,7 +19,7 @@ impl CoreRules for Rules {
         0
     }
 
-    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial }: Arrival) {
+    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial, .. }: Arrival) {
         stream.own = owed(u128::from(arrived.as_nanos()) << 62 | u128::from(serial));
     }
 

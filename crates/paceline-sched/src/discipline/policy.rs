@@ -36,6 +36,12 @@ pub enum Policy {
     /// Virtual deadline scheduling: earliest virtual deadline first. Copes with different periods.
     #[default]
     Vds,
+    /// Deficit round robin: in turn, as many bytes a round as its rate says (Shreedhar & Varghese 1995).
+    /// Contracts are judged, never used.
+    Drr,
+    /// Worst-case fair weighted fair queueing: the least virtual finish among the heads that a fluid
+    /// link would have begun (Bennett & Zhang 1997). Contracts are judged, never used.
+    Wf2qPlus,
 }
 
 impl Policy {
@@ -43,7 +49,7 @@ impl Policy {
     pub const DWCS: Self = Self::Dwcs { ordering: RuleSet::Later, adjustment: RuleSet::Later };
 
     /// Every policy.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Fifo,
         Self::StaticPriority,
         Self::Edf,
@@ -53,6 +59,8 @@ impl Policy {
         Self::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Later },
         Self::Dwcs { ordering: RuleSet::Later, adjustment: RuleSet::Original },
         Self::Vds,
+        Self::Drr,
+        Self::Wf2qPlus,
     ];
 
     /// Its name in configurations.
@@ -69,6 +77,8 @@ impl Policy {
             Self::Dwcs { ordering: Original, adjustment: Later } => "dwcs-original-order",
             Self::Dwcs { ordering: Later, adjustment: Original } => "dwcs-original-adjustment",
             Self::Vds => "vds",
+            Self::Drr => "drr",
+            Self::Wf2qPlus => "wf2q+",
         }
     }
 }

@@ -24,7 +24,7 @@ impl CoreRules for Rules {
         level.map_or(NO_LEVEL, |level| u128::from(level) << LEVEL)
     }
 
-    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial }: Arrival) {
+    fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial, .. }: Arrival) {
         if stream.own == NO_LEVEL {
             return;
         }

@@ -78,7 +78,7 @@ impl<O> Stream<O> {
             account: Account::default(),
             place: Place::Nowhere,
             contracted: contract.is_some(),
-            ranks: contract.is_some() || terms.priority.is_some() || terms.rate.is_some(),
+            ranks: terms.ranks(),
             background: terms.class == super::Class::Background,
             suspended: false,
             charged: false,

@@ -35,12 +35,31 @@ pub struct Terms {
     /// Static priority: its level, the lowest first. `None`: the shorter the deadline of its contract,
     /// the sooner (deadline-monotonic).
     pub priority: Option<u32>,
-    /// DRR and WF²Q+: its rate in bytes per second, which is its share among the rates of all.
-    /// `None`: every such stream has an equal share, that of 1 byte per second.
+    /// DRR and WF²Q+: its rate in bytes per second, which is its share among the rates of all. 0 counts
+    /// as 1, and more than 2^40 (a terabyte per second) as 2^40. `None` under a contract: the share of
+    /// 1 byte per second, so that such streams have equal ones; without a contract it takes its turn
+    /// among best effort.
     pub rate: Option<u64>,
 }
 
 impl Terms {
+    /// The greatest rate that makes a difference, in bytes per second.
+    pub const RATE_MAX: u64 = 1 << 40;
+
+    /// It takes part in a discipline's order: it has a contract, or asked for a priority or a share.
+    pub(super) const fn ranks(&self) -> bool {
+        match self.class {
+            Class::Contracted(_) => true,
+            Class::BestEffort => self.priority.is_some() || self.rate.is_some(),
+            Class::Background => false,
+        }
+    }
+
+    /// The rate that counts, from 1 to [`Self::RATE_MAX`].
+    pub(super) fn share(&self) -> u64 {
+        self.rate.unwrap_or(1).clamp(1, Self::RATE_MAX)
+    }
+
     /// Terms that say nothing but the class.
     #[must_use]
     pub const fn new(class: Class) -> Self {

@@ -6,6 +6,7 @@ use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{count, float, millis};
 use anyhow::Result;
+use paceline::Policy;
 
 const TAG: &str = "robot/camera";
 const SIZE: (u32, u32) = (160, 120);
@@ -47,6 +48,7 @@ fn plan(engine: Engine, seconds: f64) -> Plan {
     let second = Want { max_hz: Some(10.0), ..want.clone() };
     Plan {
         engine,
+        policy: Policy::default(),
         sources: vec![Source { tag: TAG.to_owned(), hz: 30.0, content, urgent: false }],
         listeners: vec![
             listener("console", Side::Robot, want),

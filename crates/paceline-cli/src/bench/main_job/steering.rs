@@ -9,6 +9,7 @@ use crate::bench::role::{Content, Engine, Source, Want};
 use crate::bench::stage::{Flow, Listener, Measured, Plan, Stage};
 use crate::bench::stats::{Samples, count, median, millis};
 use anyhow::Result;
+use paceline::Policy;
 
 const CAMERA: &str = "robot/camera";
 const STEERING: &str = "robot/steering";
@@ -230,6 +231,7 @@ fn plan(engine: Engine, bytes: usize, camera: Option<Camera>, seconds: f64) -> P
     }
     Plan {
         engine,
+        policy: Policy::default(),
         sources,
         listeners: vec![Listener { name: "operator", side: Side::Operator, want }],
         seconds,

@@ -1,6 +1,7 @@
 //! Paceline and plain Zenoh behind one face, so that both are measured by the same code.
 
 use super::{Content, Engine, Place, Source, Want};
+use crate::args::policy;
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
 use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node};
@@ -194,6 +195,7 @@ fn open_node(place: &Place) -> Result<Node> {
         if let Some(endpoint) = &place.connect {
             link = link.connect(endpoint);
         }
+        link = link.policy(policy(&place.policy).map_err(|error| anyhow!(error))?);
         if let Some(bits) = place.capacity {
             let capacity = Capacity::from_bits_per_s(bits);
             link = link.capacity(capacity.map_err(|error| anyhow!("{error}"))?);

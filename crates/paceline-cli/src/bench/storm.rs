@@ -1,0 +1,180 @@
+//! `paceline bench storm`: contracts on a thin link that others flood, under each discipline.
+
+use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
+use super::report::{Bound, Report, Section, Unit};
+use super::role::{Content, Engine, Source, Want};
+use super::scratch::Scratch;
+use super::stage::{Listener, Measured, Plan, Stage};
+use super::stats::{count, float, millis};
+use super::{OutputArgs, interrupt};
+use crate::args::policy;
+use anyhow::Result;
+use paceline::Policy;
+use std::process::ExitCode;
+
+/// Three streams with contracts on a 2 Mbit/s link, flooded at three times its capacity (needs root).
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Seconds of each measurement
+    #[arg(long, value_name = "S", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(5..=3600))]
+    seconds: u32,
+    /// Only these disciplines, as `--link policy=` names them
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    policy: Vec<Policy>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Whose promise it is that no window is violated.
+const PROMISING: [Policy; 2] = [Policy::Vds, Policy::DWCS];
+/// What others have.
+const BESIDE: [Policy; 3] = [Policy::Edf, Policy::StaticPriority, Policy::Fifo];
+
+/// 33 samples of 1,800 bytes a second want 27 % of the link with their headers: together with the
+/// others 106 %. The windows ask for 0.5, 0.67 and 0.75 of that: 68 %.
+const STREAMS: [Stream; 3] = [
+    Stream { tag: "robot/left", bytes: 2_400, loss: (1, 2) },
+    Stream { tag: "robot/right", bytes: 2_400, loss: (1, 3) },
+    Stream { tag: "robot/rear", bytes: 2_400, loss: (1, 4) },
+];
+const HZ: f64 = 33.0;
+const WITHIN_MS: u64 = 30;
+const FLOOD: &str = "robot/flood";
+/// Payload that the flood offers, in bytes per second: three times what the link carries.
+const OFFERED: f64 = 3.0 * THIN_BITS_PER_S as f64 / 8.0;
+
+/// A stream with a window constraint.
+struct Stream {
+    tag: &'static str,
+    bytes: usize,
+    loss: (u32, u32),
+}
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !netns::can_build("storm") {
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let rig = Rig::new(THIN_BITS_PER_S)?;
+    let scratch = Scratch::new("storm")?;
+    let stage = Stage::new(&rig, &scratch);
+    let mut report = Report::new("Contracts under a flood", &args.command());
+    for flood in [64, 64_000] {
+        report.add(section(args, &stage, flood)?, &args.output);
+    }
+    report.finish(&args.output)
+}
+
+impl Args {
+    /// The command that makes the same measurement again.
+    fn command(&self) -> String {
+        let mut command = "paceline bench storm".to_owned();
+        if self.seconds != 20 {
+            command.push_str(&format!(" --seconds {}", self.seconds));
+        }
+        self.policy.iter().for_each(|policy| command.push_str(&format!(" --policy {policy}")));
+        command
+    }
+
+    fn policies(&self) -> Vec<Policy> {
+        match self.policy.as_slice() {
+            [] => PROMISING.into_iter().chain(BESIDE).collect(),
+            asked => asked.to_vec(),
+        }
+    }
+}
+
+fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
+    let mut section = Section::new(format!("a flood of {flood}-byte samples, 3 × the capacity"));
+    for policy in args.policies() {
+        eprintln!("{policy}, a flood of {flood}-byte samples: {} s", args.seconds);
+        let plan = plan(policy, flood, f64::from(args.seconds));
+        let measured = stage.measure(&plan)?;
+        tell(&mut section, policy, &measured);
+        section.load(measured.load, None);
+    }
+    section.note(
+        "Three streams of 33 Hz want more than the link has; what their windows promise, at most 1 \
+         of 2, 3 and 4 samples late or lost, fits into it. VDS and DWCS must hold that.",
+    );
+    section.warn_if_busy();
+    Ok(section)
+}
+
+fn plan(policy: Policy, flood: usize, seconds: f64) -> Plan {
+    let source = |tag: &str, hz, bytes| Source {
+        tag: tag.to_owned(),
+        hz,
+        content: Content::Noise(bytes),
+        urgent: false,
+    };
+    let mut sources: Vec<_> = STREAMS.iter().map(|s| source(s.tag, HZ, s.bytes)).collect();
+    sources.push(source(FLOOD, OFFERED / count(flood), flood));
+    let within_ms = Some(WITHIN_MS);
+    let contracted = STREAMS.iter().map(|stream| Want {
+        tag: stream.tag.to_owned(),
+        within_ms,
+        loss: Some(stream.loss),
+        ..Want::default()
+    });
+    let flooded = Want { tag: FLOOD.to_owned(), ..Want::default() };
+    Plan {
+        engine: Engine::Paceline,
+        policy,
+        sources,
+        listeners: vec![Listener {
+            name: "operator",
+            side: Side::Operator,
+            want: contracted.chain([flooded]).collect(),
+        }],
+        seconds,
+    }
+}
+
+fn tell(section: &mut Section, policy: Policy, measured: &Measured) {
+    let violations = float(measured.violations);
+    let name = format!("{policy}: windows violated");
+    if PROMISING.contains(&policy) {
+        section.must(&name, Unit::Count, violations, f64::NAN, Bound::AtMost(0.0));
+    } else {
+        section.tell(&name, Unit::Count, violations, f64::NAN);
+    }
+    for (place, stream) in STREAMS.iter().enumerate() {
+        let flow = measured.flow(place, (0, place), usize::MAX);
+        let in_time = flow.delays.values().filter(|&&delay| delay <= WITHIN_MS * 1_000_000);
+        let percent = 100.0 * count(in_time.count()) / count(flow.sent.max(1));
+        let (x, y) = stream.loss;
+        let name = format!("{policy}: {} ({x}/{y}) in time", stream.tag);
+        section.tell(&name, Unit::Percent, percent, f64::NAN);
+        let p99 = millis(flow.delays().percentile(990));
+        section.tell(&format!("{policy}: {} p99", stream.tag), Unit::Millis, p99, f64::NAN);
+    }
+    let flood = measured.flow(STREAMS.len(), (0, STREAMS.len()), usize::MAX);
+    let per_second = count(flood.arrived.len()) / measured.seconds();
+    section.tell(&format!("{policy}: flood delivered"), Unit::PerSecond, per_second, f64::NAN);
+    section.tell(&format!("{policy}: link used"), Unit::Percent, measured.fill_percent(), f64::NAN);
+    measured.remarks.iter().for_each(|remark| section.note(format!("{policy}: {remark}")));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the link needs for a sample: two frames, each with its headers.
+    fn share(stream: &Stream) -> f64 {
+        let wire = count(stream.bytes) + 2.0 * 160.0 + 80.0;
+        wire * HZ * 8.0 / 2e6
+    }
+
+    #[test]
+    fn the_streams_want_more_than_the_link_has_and_their_windows_less() {
+        let all: f64 = STREAMS.iter().map(share).sum();
+        let promised: f64 = STREAMS
+            .iter()
+            .map(|s| share(s) * (1.0 - f64::from(s.loss.0) / f64::from(s.loss.1)))
+            .sum();
+        assert!(all > 1.0, "{all}");
+        assert!(promised < 0.8, "{promised}");
+    }
+}
