@@ -2,7 +2,7 @@
 //!
 //! A seed stands for a short life of a link: streams that join, leave and change their contracts,
 //! samples, segments, suspensions, skipped and removed samples, stalls, a clock that is set back. The
-//! discipline and its twin ([`twin`]) live through it side by side, and after every event everything
+//! discipline and its twin (`twin.rs`) live through it side by side, and after every event everything
 //! that can be seen of them must be equal.
 //!
 //! [`DRIVERS`] lists what is run: by `tests/twins.rs` a fixed number of seeds each, by
