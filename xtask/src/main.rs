@@ -5,6 +5,7 @@
 mod commands;
 mod demo;
 mod dist;
+mod long;
 mod setup;
 mod steps;
 mod test;
@@ -20,6 +21,9 @@ usage: cargo xtask COMMAND
   test            sets up what the tests need, runs everything, prints one table
   demo [ARGS...]  builds paceline and runs `paceline demo` (default: --seconds 20)
   tidy            checks sizes, crate dependencies, markers and links
+  long [--minutes M] [--fresh]
+                  runs scenarios against the twins of all disciplines (default: 30 minutes), from
+                  where the last run stopped; --fresh from the first seed on
   dist            builds the static release binary and checks that it is one
 ";
 
@@ -30,6 +34,10 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("test") if rest.is_empty() => test::run(&root()),
         Some("demo") => demo::run(&root(), &rest),
+        Some("long") => match long::Args::parse(&rest) {
+            Ok(args) => long::run(&root(), args),
+            Err(problem) => usage(&problem),
+        },
         Some("tidy") if rest.is_empty() => tidy::run(&root()),
         Some("dist") if rest.is_empty() => dist::run(&root()),
         Some("test" | "tidy" | "dist") => {

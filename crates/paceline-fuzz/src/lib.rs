@@ -23,6 +23,7 @@ mod link;
 pub mod mutate;
 mod pictures;
 mod receiver;
+pub mod sched;
 mod tags;
 mod video;
 mod wire;
@@ -33,6 +34,7 @@ pub use ingress::ingress;
 pub use link::link;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
+pub use sched::body as sched;
 pub use tags::tags;
 pub use video::h264;
 pub use wire::{frame, segments};
@@ -61,6 +63,7 @@ pub const BODIES: &[Body] = &[
     body("tags", 2_000, tags),
     body("link", 300, link),
     body("ingress", 300, ingress),
+    body("sched", 500, sched),
     body("encoding", 2_000, encoding),
     body("jpeg", 3_000, jpeg),
     body("mjpeg", 3_000, mjpeg),

@@ -1,6 +1,7 @@
-//! Schedules computed by hand or by an independent model, slot by slot, for DWCS (later rules) and VDS.
+//! Schedules computed by hand or by an independent model, slot by slot, for DWCS in both rule sets and
+//! VDS.
 
-use paceline_sched::discipline::{Eligibility, Policy};
+use paceline_sched::discipline::{Eligibility, Policy, RuleSet};
 use slots::{Slots, Spec};
 
 #[path = "support/slots.rs"]
@@ -12,6 +13,8 @@ use Policy::Vds;
 
 #[expect(non_upper_case_globals, reason = "named like the other policies")]
 const Dwcs: Policy = Policy::DWCS;
+const ORIGINAL: Policy =
+    Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
 
 /// The first slots as letters, `.` for an empty one.
 fn schedule(slots: &mut Slots, count: usize) -> String {
@@ -64,11 +67,13 @@ fn e1_three_streams_share_a_link_half_quarter_quarter() {
         ("1/2 2/2 1/2", 0),
         ("1/1 1/1 0/1", 2),
     ];
-    let mut slots = Slots::new(Dwcs, WorkConserving, &specs);
-    for _ in 0..4 {
-        assert_trace(&mut slots, 3, false, &trace);
+    for policy in [Dwcs, ORIGINAL] {
+        let mut slots = Slots::new(policy, WorkConserving, &specs);
+        for _ in 0..4 {
+            assert_trace(&mut slots, 3, false, &trace);
+        }
+        assert!(slots.violations.is_empty());
     }
-    assert!(slots.violations.is_empty());
 }
 
 #[test]
@@ -76,12 +81,14 @@ fn e2_different_periods_defeat_dwcs_at_three_tenths_of_the_link() {
     let specs = [(9, 10, 1), (0, 1, 10), (0, 1, 10)];
     assert_schedule(Dwcs, &specs, "AAAAAAAAABAAAAAAAAACAAAA", "BC");
     assert_schedule(Vds, &specs, "ABCAAAAAAAABCAAAAAAAABCA", "");
+    assert_schedule(ORIGINAL, &specs, "BCAAAAAAAABCAAAAAAAABCAA", "");
 }
 
 #[test]
 fn e3_an_overload_is_shared_and_every_violation_tagged() {
     let specs = [(0, 1, 1), (0, 2, 1)];
     assert_schedule(Dwcs, &specs, "BABABABA", "AB");
+    assert_schedule(ORIGINAL, &specs, "BABABBAB", "AB");
     let trace = [
         ("0/1(1) 0/2(1)", 1),
         ("0/2(2)* 0/1(2)", 0),
@@ -103,6 +110,7 @@ fn e4_five_sixths_with_different_periods() {
     let specs = [(1, 2, 2), (0, 1, 4), (1, 3, 2)];
     assert_schedule(Dwcs, &specs, "CABCACBCACBACABCACBCACBA", "");
     assert_schedule(Vds, &specs, "CABCABCAABCACABCABCAABCA", "");
+    assert_schedule(ORIGINAL, &specs, "BCACBACABCACBACABCACBACA", "");
 }
 
 #[test]
@@ -110,6 +118,7 @@ fn e5_without_windows_it_is_earliest_deadline_first() {
     let specs = [(0, 0, 2), (0, 0, 3), (0, 0, 6)];
     assert_schedule(Dwcs, &specs, "ABABACABABAC", "");
     assert_schedule(Vds, &specs, "ABABACABABAC", "");
+    assert_schedule(ORIGINAL, &specs, "ABABACABABAC", "");
 }
 
 #[test]
@@ -117,6 +126,7 @@ fn e6_a_completed_window_lets_misses_run_beyond_x() {
     let specs = [(1, 2, 1), (2, 3, 1)];
     assert_schedule(Dwcs, &specs, &"ABABAA".repeat(5), "");
     assert_schedule(Vds, &specs, &"ABABAA".repeat(5), "");
+    assert_schedule(ORIGINAL, &specs, "ABABAABAABAABAAB", "");
     let mut slots = Slots::new(Dwcs, OncePerPeriod, &specs);
     slots.run(30);
     let runs = slots.missed.last().unwrap().split(|&missed| !missed);
@@ -128,6 +138,7 @@ fn e7_four_streams_of_different_periods() {
     let specs = [(0, 1, 2), (1, 2, 3), (2, 3, 3), (3, 4, 6)];
     assert_schedule(Dwcs, &specs, "ABCAADABCAACABCAABABCAAB", "");
     assert_schedule(Vds, &specs, "ABACADABACABABABACABACAB", "");
+    assert_schedule(ORIGINAL, &specs, "ABACADABACABABABACABACAB", "");
 }
 
 #[test]
@@ -135,6 +146,7 @@ fn e8_five_streams_of_one_period_use_the_whole_link() {
     let specs = [(1, 2, 3), (1, 2, 3), (1, 3, 3), (2, 3, 3), (0, 1, 3)];
     assert_schedule(Dwcs, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
     assert_schedule(Vds, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
+    assert_schedule(ORIGINAL, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
     let mut slots = Slots::new(Dwcs, OncePerPeriod, &specs);
     let trace = [
         ("1/2(3) 1/2(3) 1/3(3) 2/3(3) 0/1(3)", 4),

@@ -72,7 +72,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What tests may use beside their crate's own dependencies.
-const TESTS: &[&str] = &["openh264", "paceline-fuzz", "proptest", "serde_json"];
+const TESTS: &[&str] = &["openh264", "paceline-fuzz", "proptest", "serde_json", "signal-hook"];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Histories of `Ingress` and of `Link`: some with a point, and some of pure chance.
+//! Histories of `Ingress`, of `Link` and of schedulers: some with a point, and some of pure chance.
 
 use crate::Seed;
 use paceline_proto::harness::Random;
@@ -69,6 +69,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
         let len = usize::try_from(60 + number * 15).unwrap();
         seeds.push(("link", format!("chance-{number:02}"), chance(number, len)));
         seeds.push(("ingress", format!("chance-{number:02}"), chance(!number, len)));
+        // A policy each, and both eligibilities.
+        let policy = u8::try_from(number % 11).unwrap();
+        let calls = [vec![policy, u8::from(number >= 11)], chance(number << 32, 4 * len)].concat();
+        seeds.push(("sched", format!("chance-{number:02}"), calls));
     }
     // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.
     let install =

@@ -128,8 +128,12 @@ impl<O> Stream<O> {
         early
     }
 
-    /// When the period of the present head comes, if it is early.
+    /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
+    /// ends before that.
     pub(super) fn release(&self) -> Instant {
+        if self.next_release == Instant::FAR {
+            return Instant::FAR;
+        }
         self.next_release - self.period - self.jitter
     }
 
@@ -140,7 +144,7 @@ impl<O> Stream<O> {
         if !self.contracted || self.deadline == Instant::FAR {
             return Instant::FAR;
         }
-        self.deadline - self.service + Duration::from_nanos(1)
+        self.deadline + Duration::from_nanos(1) - self.service
     }
 
     /// Moves a missed deadline on by whole periods until `service` fits again after `now`, and says by

@@ -340,3 +340,44 @@ fn a_sample_that_was_skipped_is_judged_as_missed() {
         assert_eq!(link.pick(at(3)), None);
     }
 }
+
+#[test]
+fn static_priority_knows_no_rates() {
+    let mut link = link(Policy::StaticPriority, &[Some(every(10)), None, None]);
+    link.join(B, Terms::new(Class::BestEffort).with_rate(1_000_000));
+    link.join(C, Terms::new(Class::BestEffort).with_priority(u32::MAX));
+    for stream in [B, C, A] {
+        link.handle_head(stream, head(0, 1));
+    }
+    let mut order = Vec::new();
+    while let Some(stream) = link.pick(at(0)) {
+        link.handle_served(stream, 1, at(0));
+        order.push(stream);
+    }
+    assert_eq!(order, [A, C, B]);
+}
+
+#[test]
+fn a_sample_longer_than_its_deadline_is_missed_at_the_origin_of_the_clock_too() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10))]);
+        link.handle_head(A, head(0, 11));
+        let miss = Miss { stream: A, dropped: true, violated: true };
+        assert_eq!((link.poll_missed(at(0)), link.poll_missed(at(0))), (Some(miss), None));
+    }
+}
+
+#[test]
+fn a_period_that_ends_after_the_last_instant_never_comes() {
+    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus];
+    for policy in POLICIES.into_iter().filter(|policy| !without_periods.contains(policy)) {
+        let mut link = link(policy, &[Some(Contract { period: Duration::MAX, ..every(1) }), None]);
+        link.handle_head(A, head(0, 1));
+        link.handle_served(A, 1, at(1));
+        link.handle_head(B, head(1, 2));
+        link.handle_head(A, head(1, 1));
+        let last = Instant::FAR - Duration::from_nanos(1);
+        assert_eq!((link.pick(at(1)), link.next_change(at(1))), (Some(B), None), "{policy}");
+        assert_eq!((link.poll_missed(last), link.pick(last)), (None, Some(B)), "{policy}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Runs scenarios of every driver in turn until the time is over: what `cargo xtask long` starts.
+//!
+//! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
+//! list to which seeds that fail are added.
+
+mod progress;
+
+use progress::{Done, Progress};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::panic::catch_unwind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, io, thread};
+
+use paceline_fuzz::sched::{DRIVERS, Driver};
+
+/// Scenarios that a thread runs before it looks at the clock and writes down how far it got.
+const BLOCK: u64 = 2_000;
+/// How often the progress is shown and written.
+const SHOW: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let minutes = args.next().and_then(|minutes| minutes.parse::<u64>().ok());
+    let files = (args.next().map(PathBuf::from), args.next().map(PathBuf::from));
+    let (Some(minutes), (Some(progress), Some(failed))) = (minutes, files) else {
+        eprintln!("usage: long MINUTES PROGRESS FAILED");
+        return ExitCode::from(2);
+    };
+    match run(Duration::from_secs(minutes.saturating_mul(60)), progress, failed) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(count) => {
+            println!("{count} seeds failed");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("long: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the threads share.
+struct Run {
+    turn: AtomicUsize,
+    stop: Arc<AtomicBool>,
+    until: Instant,
+    progress: Mutex<Progress>,
+    failures: Mutex<BTreeSet<(&'static str, u64)>>,
+    failed: PathBuf,
+}
+
+fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> {
+    let names: Vec<&'static str> = DRIVERS.iter().map(|driver| driver.name).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let run = Run {
+        turn: AtomicUsize::new(0),
+        stop,
+        until: Instant::now() + time,
+        progress: Mutex::new(Progress::read(progress, &names)?),
+        failures: Mutex::default(),
+        failed,
+    };
+    let began = Instant::now();
+    thread::scope(|scope| -> io::Result<()> {
+        let cores = thread::available_parallelism()?.get();
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(|| run.work())).collect();
+        let mut shown = Instant::now();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            thread::sleep(Duration::from_millis(100));
+            if shown.elapsed() >= SHOW {
+                shown = Instant::now();
+                run.progress().write()?;
+                println!("{:>6} s, {} scenarios", began.elapsed().as_secs(), run.progress().now());
+            }
+        }
+        Ok(())
+    })?;
+    run.progress().write()?;
+    print!("{}", run.progress().table());
+    Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
+}
+
+impl Run {
+    fn progress(&self) -> std::sync::MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks of scenarios of one driver after the other, until the time is over.
+    fn work(&self) {
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % DRIVERS.len();
+            let Some(driver) = DRIVERS.get(turn) else { return };
+            let Done { from, to } = self.progress().take(driver.name, BLOCK);
+            for seed in from..to {
+                if let Err(what) = run_one(driver, seed) {
+                    self.keep(driver.name, seed, &what);
+                }
+            }
+            self.progress().finish(driver.name, Done { from, to });
+        }
+    }
+
+    /// Prints a failure and adds its seed to the list.
+    fn keep(&self, name: &'static str, seed: u64, what: &str) {
+        println!("FAILED: {name}, seed {seed}\n{what}");
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.insert((name, seed));
+        let line = format!("{name} {seed}");
+        let known = fs::read_to_string(&self.failed).unwrap_or_default();
+        if known.lines().any(|known| known == line) {
+            return;
+        }
+        let file = fs::OpenOptions::new().append(true).create(true).open(&self.failed);
+        if let Err(error) = file.and_then(|mut file| writeln!(file, "{line}")) {
+            println!("{}: {error}: keep '{line}' by hand", self.failed.display());
+        }
+    }
+}
+
+/// A panic is a failure, too.
+fn run_one(driver: &Driver, seed: u64) -> Result<(), String> {
+    catch_unwind(|| (driver.run)(seed)).unwrap_or_else(|_| Err("it panicked".to_owned()))
+}

@@ -1,0 +1,56 @@
+//! Chance that is the same on every machine.
+
+/// `SplitMix64` (Steele, Lea & Flood, OOPSLA 2014): any seed is a good one.
+#[derive(Clone, Debug)]
+pub(crate) struct SplitMix(u64);
+
+impl SplitMix {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        let high = (u128::from(self.next()) * u128::from(bound)) >> 64;
+        u64::try_from(high).unwrap_or_default()
+    }
+
+    /// A number below `bound`, which is a small one.
+    pub(crate) fn small(&mut self, bound: u32) -> u32 {
+        u32::try_from(self.below(u64::from(bound))).unwrap_or_default()
+    }
+
+    /// True once in `of` times.
+    pub(crate) fn once_in(&mut self, of: u64) -> bool {
+        self.below(of) == 0
+    }
+
+    pub(crate) fn one_of<T: Copy>(&mut self, these: &[T]) -> T {
+        let at = self.below(these.len() as u64);
+        these[usize::try_from(at).unwrap_or_default()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_gives_the_numbers_of_the_paper() {
+        let mut random = SplitMix::new(1_234_567);
+        let numbers: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        let known =
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!(numbers, known);
+        assert!((0..1_000).all(|_| random.below(3) < 3));
+        assert_eq!(random.below(0), 0);
+    }
+}

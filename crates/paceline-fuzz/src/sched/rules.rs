@@ -1,0 +1,166 @@
+//! The rules of the disciplines as their tables state them: row by row, by multiplying across, one
+//! deadline at a time.
+
+use super::twin::{Line, Waiting};
+use paceline_sched::contract::LossTolerance;
+use paceline_sched::discipline::{Policy, RuleSet};
+use std::cmp::Ordering;
+
+/// A head, and the stream whose head it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) head: &'a Waiting,
+}
+
+/// Who goes first, and which row of the table settled it. Equals go by index, the last row.
+pub(crate) type Settled = (Ordering, usize);
+
+/// Which of two heads in class 0 or 1 goes first.
+pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
+    let due = |seen: Seen<'_>| {
+        let due = seen.line.contract.map_or(0, |contract| contract.deadline.as_nanos());
+        seen.head.arrived.saturating_add(due)
+    };
+    let level = |seen: Seen<'_>| u64::from(seen.line.level);
+    let (one, other) = (a.head, b.head);
+    let arrived = (one.arrived, other.arrived);
+    let serial = (one.serial, other.serial);
+    match policy {
+        Policy::Fifo => rows(&[arrived, serial]),
+        Policy::StaticPriority => rows(&[(level(a), level(b)), arrived, serial]),
+        Policy::Edf => rows(&[(due(a), due(b))]),
+        Policy::DelayEdd => rows(&[(one.deadline, other.deadline)]),
+        Policy::Dwcs { ordering: RuleSet::Later, .. } => later(a, b),
+        Policy::Dwcs { ordering: RuleSet::Original, .. } => original(a, b),
+        Policy::Vds => by_virtual_deadline(a, b),
+        Policy::Drr | Policy::Wf2qPlus => {
+            unreachable!("{policy}'s twin is in paceline-sched's tests")
+        }
+    }
+}
+
+/// The first row in which the two differ, the lower first.
+fn rows(pairs: &[(u64, u64)]) -> Settled {
+    let differ = pairs.iter().position(|(a, b)| a != b);
+    differ.map_or((Ordering::Equal, pairs.len() + 1), |row| {
+        (pairs[row].0.cmp(&pairs[row].1), row + 1)
+    })
+}
+
+/// x1/y1 against x2/y2, neither of them zero.
+fn ratios((x1, y1): (u64, u64), (x2, y2): (u64, u64)) -> Ordering {
+    (x1 * y2).cmp(&(x2 * y1))
+}
+
+/// N1 to N5.
+fn later(a: Seen<'_>, b: Seen<'_>) -> Settled {
+    let (d1, d2) = (a.head.deadline, b.head.deadline);
+    let (w1, w2) = (a.line.window.fraction(), b.line.window.fraction());
+    if d1 != d2 {
+        return (d1.cmp(&d2), 1);
+    }
+    match (w1.0, w2.0) {
+        (0, 0) if w1.1 != w2.1 => (w2.1.cmp(&w1.1), 3),
+        (0, 0) => (Ordering::Equal, 5),
+        (0, _) => (Ordering::Less, 2),
+        (_, 0) => (Ordering::Greater, 2),
+        _ if ratios(w1, w2).is_ne() => (ratios(w1, w2), 2),
+        _ if w1.0 != w2.0 => (w1.0.cmp(&w2.0), 4),
+        _ => (Ordering::Equal, 5),
+    }
+}
+
+/// O1 to O6. Equal zeros go by deadline too, 0/0 or not: "first come, first served" says no more.
+fn original(a: Seen<'_>, b: Seen<'_>) -> Settled {
+    let (d1, d2) = (a.head.deadline, b.head.deadline);
+    let (w1, w2) = (a.line.window.fraction(), b.line.window.fraction());
+    match (w1.0, w2.0) {
+        (0, 0) if w1.1 != w2.1 => (w2.1.cmp(&w1.1), 5),
+        (0, 0) if d1 != d2 => (d1.cmp(&d2), 4),
+        (0, 0) => (Ordering::Equal, 6),
+        (0, _) => (Ordering::Less, 1),
+        (_, 0) => (Ordering::Greater, 1),
+        _ if ratios(w1, w2).is_ne() => (ratios(w1, w2), 1),
+        _ if d1 != d2 => (d1.cmp(&d2), 2),
+        _ if w1.0 != w2.0 => (w1.0.cmp(&w2.0), 3),
+        _ => (Ordering::Equal, 6),
+    }
+}
+
+/// Vd = d − T + k'·T/m' as a fraction; `None` if nothing is owed.
+fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
+    let (left, owed) = seen.line.owes();
+    let contract = seen.line.contract?;
+    let (deadline, period) =
+        (i128::from(seen.head.deadline), i128::from(contract.period.as_nanos()));
+    if contract.loss.y() == 0 {
+        return Some((deadline, 1));
+    }
+    let (left, owed) = (i128::from(left), i128::from(owed));
+    (owed > 0).then_some(((deadline - period) * owed + left * period, owed))
+}
+
+/// 1: the earliest virtual deadline. 2: who is owed service before who is not. 3: of those, the earliest
+/// deadline.
+fn by_virtual_deadline(a: Seen<'_>, b: Seen<'_>) -> Settled {
+    let settled = match (virtual_deadline(a), virtual_deadline(b)) {
+        (Some((n1, m1)), Some((n2, m2))) => ((n1 * m2).cmp(&(n2 * m1)), 1),
+        (Some(_), None) => (Ordering::Less, 2),
+        (None, Some(_)) => (Ordering::Greater, 2),
+        (None, None) => (a.head.deadline.cmp(&b.head.deadline), 3),
+    };
+    if settled.0.is_eq() { (Ordering::Equal, 4) } else { settled }
+}
+
+/// x'/y' of DWCS and its tag.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Window {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) tagged: bool,
+}
+
+impl Window {
+    pub(crate) const fn open(loss: LossTolerance) -> Self {
+        Self { x: loss.x(), y: loss.y(), tagged: false }
+    }
+
+    pub(crate) fn fraction(self) -> (u64, u64) {
+        (u64::from(self.x), u64::from(self.y))
+    }
+
+    /// Rule (A): served by its deadline.
+    pub(crate) fn met(&mut self, loss: LossTolerance, rules: RuleSet) {
+        if self.y > self.x {
+            self.y -= 1;
+        } else if rules == RuleSet::Later && self.x == self.y && self.x > 0 {
+            self.x -= 1;
+            self.y -= 1;
+        }
+        if (self.x == 0 && self.y == 0) || self.tagged {
+            (self.x, self.y) = (loss.x(), loss.y());
+        }
+        self.tagged = false;
+    }
+
+    /// Rule (B): one deadline passed.
+    pub(crate) fn missed(&mut self, loss: LossTolerance, rules: RuleSet) {
+        let (x, y) = (loss.x(), loss.y());
+        if self.x > 0 {
+            self.x -= 1;
+            self.y -= 1;
+            if self.x == 0 && self.y == 0 {
+                (self.x, self.y) = (x, y);
+            }
+        } else if y > 0 {
+            let more = match rules {
+                RuleSet::Later => 1,
+                RuleSet::Original if x > 0 => (y - 1).div_ceil(x),
+                RuleSet::Original => y,
+            };
+            self.y = self.y.saturating_add(more);
+            self.tagged = rules == RuleSet::Later;
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A link that does everything the slow and obvious way: every question scans every stream, every
+//! deadline passes one by one, and windows are cut from the full history of verdicts.
+//!
+//! Time may go backward. What has been released stays released, and what was judged stays judged;
+//! everything else is asked of the instant given.
+
+use super::coverage::{Coverage, Situation};
+use super::rules::{self, Seen, Window};
+use paceline_sched::contract::{Contract, Late, LossTolerance};
+use paceline_sched::discipline::{
+    Class, Eligibility, Head, Left, Miss, Policy, RuleSet, Service, StreamIndex, Terms, WindowState,
+};
+use paceline_sched::time::Instant;
+
+/// No instant at all.
+const NEVER: u64 = u64::MAX;
+
+/// A head.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) arrived: u64,
+    pub(crate) serial: u64,
+    service: u64,
+    release: u64,
+    pub(crate) deadline: u64,
+    /// Judged as missed already.
+    late: bool,
+    /// In round robin since that turn.
+    turn: Option<u64>,
+}
+
+impl Waiting {
+    /// The first instant at which it can no longer end in time.
+    const fn missed_at(&self) -> u64 {
+        match self.deadline {
+            NEVER => NEVER,
+            deadline => (deadline + 1).saturating_sub(self.service),
+        }
+    }
+}
+
+/// A stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) contract: Option<Contract>,
+    background: bool,
+    /// It has a priority of its own.
+    prior: bool,
+    pub(crate) level: u32,
+    pub(crate) window: Window,
+    next_release: u64,
+    suspended: bool,
+    head: Option<Waiting>,
+    verdicts: Vec<bool>,
+}
+
+pub(crate) struct Twin {
+    policy: Policy,
+    eligibility: Eligibility,
+    lines: Vec<Option<Line>>,
+    turns: u64,
+    serial: u64,
+}
+
+fn index(line: usize) -> StreamIndex {
+    StreamIndex(u32::try_from(line).unwrap_or(u32::MAX))
+}
+
+impl Twin {
+    pub(crate) fn new(policy: Policy, eligibility: Eligibility, streams: u32) -> Self {
+        let lines = (0..streams).map(|_| None).collect();
+        Self { policy, eligibility, lines, turns: 0, serial: 0 }
+    }
+
+    fn line(&mut self, stream: StreamIndex) -> Option<&mut Line> {
+        self.lines[stream.0 as usize].as_mut()
+    }
+
+    pub(crate) fn join(&mut self, stream: StreamIndex, terms: Terms) {
+        let contract = terms.contract();
+        let loss = contract.map_or(LossTolerance::EDF, |contract| contract.loss);
+        // Deadline-monotonic unless somebody says otherwise, in microseconds.
+        let due = contract.map(|contract| contract.deadline.as_nanos() / 1_000);
+        let due = due.map_or(u32::MAX, |due| u32::try_from(due).unwrap_or(u32::MAX));
+        self.lines[stream.0 as usize] = Some(Line {
+            contract,
+            background: terms.class == Class::Background,
+            prior: terms.priority.is_some(),
+            level: terms.priority.unwrap_or(due),
+            window: Window::open(loss),
+            next_release: 0,
+            suspended: false,
+            head: None,
+            verdicts: Vec::new(),
+        });
+    }
+
+    pub(crate) fn leave(&mut self, stream: StreamIndex) {
+        self.lines[stream.0 as usize] = None;
+    }
+
+    pub(crate) fn handle_head(&mut self, stream: StreamIndex, head: Head) {
+        self.turns += 1;
+        let (turn, serial, policy) = (self.turns, self.serial, self.policy);
+        let waits = self.eligibility == Eligibility::OncePerPeriod && policy != Policy::Fifo;
+        let Some(line) = self.line(stream).filter(|line| line.head.is_none()) else { return };
+        let arrived = head.arrived.as_nanos();
+        let (mut release, mut deadline, mut early) = (arrived, NEVER, false);
+        if let Some(contract) = &line.contract {
+            let (period, jitter) = (contract.period.as_nanos(), contract.jitter.as_nanos());
+            early = arrived.saturating_add(jitter) < line.next_release;
+            if early {
+                release = line.next_release - jitter;
+            }
+            deadline = release.saturating_add(contract.deadline.as_nanos());
+            line.next_release = line.next_release.max(arrived).saturating_add(period);
+            if line.next_release == NEVER {
+                // No period follows any more, so an early head waits for ever.
+                release = NEVER;
+            }
+        }
+        let ranked = match line.contract {
+            Some(_) => !(early && waits),
+            None => policy == Policy::Fifo || policy == Policy::StaticPriority && line.prior,
+        };
+        let ranked = ranked && !line.background;
+        let (turn, service) = ((!ranked).then_some(turn), head.left.service.as_nanos());
+        line.head =
+            Some(Waiting { arrived, serial, service, release, deadline, late: false, turn });
+        self.serial += 1;
+    }
+
+    pub(crate) fn suspend(&mut self, stream: StreamIndex) {
+        if let Some(line) = self.line(stream) {
+            line.suspended = true;
+        }
+    }
+
+    /// True if a head waits that was suspended: it has its turn after all others.
+    pub(crate) fn resume(&mut self, stream: StreamIndex) -> bool {
+        self.turns += 1;
+        let turn = self.turns;
+        let Some(line) = self.line(stream).filter(|line| line.suspended) else { return false };
+        line.suspended = false;
+        let Some(head) = &mut line.head else { return false };
+        head.turn = head.turn.map(|_| turn);
+        true
+    }
+
+    pub(crate) fn handle_segment(&mut self, stream: StreamIndex, left: Left) {
+        self.turns += 1;
+        let turn = self.turns;
+        let Some(head) = self.line(stream).and_then(|line| line.head.as_mut()) else { return };
+        head.service = left.service.as_nanos();
+        head.turn = head.turn.map(|_| turn);
+    }
+
+    /// Whose period has come is ranked from now on.
+    fn release(&mut self, now: u64) {
+        for line in self.lines.iter_mut().flatten() {
+            if line.suspended || line.contract.is_none() {
+                continue;
+            }
+            if let Some(head) = line.head.as_mut().filter(|head| head.release <= now) {
+                head.turn = None;
+            }
+        }
+    }
+
+    pub(crate) fn pick(&mut self, now: Instant, coverage: &mut Coverage) -> Option<StreamIndex> {
+        self.release(now.as_nanos());
+        let mut first: Option<(usize, Seen<'_>)> = None;
+        let mut next: Option<(bool, u64, usize)> = None;
+        for (at, line) in self.lines.iter().enumerate() {
+            let Some(line) = line.as_ref().filter(|line| !line.suspended) else { continue };
+            let Some(head) = &line.head else { continue };
+            if let Some(turn) = head.turn {
+                let turn = (line.background, turn, at);
+                next = Some(next.map_or(turn, |next| next.min(turn)));
+                continue;
+            }
+            let seen = Seen { line, head };
+            let Some((_, before)) = first else {
+                first = Some((at, seen));
+                continue;
+            };
+            let (ordering, rule) = rules::order(self.policy, seen, before);
+            coverage.settled(rule);
+            if ordering.is_lt() {
+                first = Some((at, seen)); // an equal one stays behind the lower index
+            }
+        }
+        let early = |at: usize| self.lines[at].as_ref().is_some_and(|line| line.contract.is_some());
+        let picked = first.map(|(at, _)| at).or(next.map(|(_, _, at)| at));
+        coverage.saw_if(first.is_none() && picked.is_some_and(early), Situation::EarlyPick);
+        picked.map(index)
+    }
+
+    pub(crate) fn handle_served(&mut self, stream: StreamIndex, finish: Instant) -> Service {
+        let (mut service, policy) = (Service { on_time: true, violated: false }, self.policy);
+        let Some(line) = self.line(stream) else { return service };
+        let Some(head) = line.head.take().filter(|_| line.contract.is_some()) else {
+            return service;
+        };
+        if finish.as_nanos() > head.deadline {
+            line.missed(policy);
+            service.violated = !head.late && line.judge(true);
+        } else if !head.late {
+            line.met(policy);
+            line.judge(false);
+            return service;
+        }
+        service.on_time = false;
+        service
+    }
+
+    pub(crate) fn poll_missed(&mut self, now: Instant, coverage: &mut Coverage) -> Option<Miss> {
+        let now = now.as_nanos();
+        self.release(now);
+        loop {
+            let starts = self.lines.iter().enumerate().filter_map(|(at, line)| {
+                let start = line.as_ref()?.head.as_ref()?.missed_at();
+                (start <= now && start != NEVER).then_some((start, at))
+            });
+            let (_, at) = starts.min()?;
+            if let Some(miss) = self.miss(index(at), now, coverage) {
+                return Some(miss);
+            }
+        }
+    }
+
+    fn miss(&mut self, stream: StreamIndex, now: u64, coverage: &mut Coverage) -> Option<Miss> {
+        let policy = self.policy;
+        let line = self.line(stream)?;
+        let contract = line.contract?;
+        let mut head = line.head.take()?;
+        coverage.saw_if(line.suspended, Situation::SuspendedMiss);
+        let first = !head.late;
+        head.late = true;
+        let dropped = contract.late == Late::Drop;
+        if dropped {
+            line.missed(policy);
+        } else {
+            let finish = u128::from(now) + u128::from(head.service);
+            let mut deadline = u128::from(head.deadline);
+            let mut passed = 0;
+            while finish > deadline {
+                line.missed(policy);
+                deadline += u128::from(contract.period.as_nanos().max(1));
+                passed += 1;
+            }
+            coverage.saw_if(passed > 1, Situation::Postponed);
+            coverage.saw_if(passed >= 100, Situation::Stalled);
+            head.deadline = u64::try_from(deadline).unwrap_or(NEVER);
+            line.head = Some(head);
+        }
+        first.then(|| Miss { stream, dropped, violated: line.judge(true) })
+    }
+
+    pub(crate) fn remove_head(&mut self, stream: StreamIndex) -> bool {
+        let policy = self.policy;
+        let Some(line) = self.line(stream) else { return false };
+        let judged = line.contract.is_none();
+        let Some(_) = line.head.take().filter(|head| !judged && !head.late) else { return false };
+        line.missed(policy);
+        line.judge(true)
+    }
+
+    pub(crate) fn handle_skipped(&mut self, stream: StreamIndex) -> bool {
+        let policy = self.policy;
+        let Some(line) = self.line(stream).filter(|line| line.contract.is_some()) else {
+            return false;
+        };
+        line.missed(policy);
+        line.judge(true)
+    }
+
+    pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
+        let heads = self.lines.iter().flatten().filter_map(|line| {
+            let head = line.head.as_ref().filter(|_| line.contract.is_some())?;
+            let early = head.turn.is_some() && !line.suspended;
+            Some(if early { head.missed_at().min(head.release) } else { head.missed_at() })
+        });
+        let next = heads.min().filter(|&at| at != NEVER)?;
+        Some(Instant::from_nanos(next.max(now.as_nanos() + 1)))
+    }
+
+    pub(crate) fn window(&self, stream: StreamIndex) -> Option<WindowState> {
+        let line = self.lines[stream.0 as usize].as_ref().filter(|line| line.contract.is_some())?;
+        if let Policy::Dwcs { .. } = self.policy {
+            let Window { x, y, tagged } = line.window;
+            return Some(WindowState { x, y, tagged });
+        }
+        let (left, owed) = line.owes();
+        Some(WindowState { x: left.saturating_sub(owed), y: left, tagged: false })
+    }
+
+    pub(crate) fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
+        let line = self.lines[stream.0 as usize].as_ref().filter(|line| line.contract.is_some())?;
+        line.head.as_ref().map(|head| Instant::from_nanos(head.deadline))
+    }
+}
+
+/// The rules by which windows of DWCS change; the others have none but the history of verdicts.
+const fn adjustment(policy: Policy) -> RuleSet {
+    if let Policy::Dwcs { adjustment, .. } = policy { adjustment } else { RuleSet::Later }
+}
+
+impl Line {
+    fn loss(&self) -> LossTolerance {
+        self.contract.map_or(LossTolerance::EDF, |contract| contract.loss)
+    }
+
+    fn met(&mut self, policy: Policy) {
+        self.window.met(self.loss(), adjustment(policy));
+    }
+
+    fn missed(&mut self, policy: Policy) {
+        self.window.missed(self.loss(), adjustment(policy));
+    }
+
+    /// Adds a verdict; true if it takes its aligned window from x misses to x + 1.
+    fn judge(&mut self, missed: bool) -> bool {
+        self.verdicts.push(missed);
+        let (x, y) = (self.loss().x() as usize, self.loss().y() as usize);
+        let window = self.verdicts.chunks(y.max(1)).next_back().unwrap_or_default();
+        let misses = window.iter().filter(|&&missed| missed).count();
+        y > 0 && missed && misses == x + 1
+    }
+
+    /// k', the samples left in the window, and m', the services that it still owes.
+    pub(crate) fn owes(&self) -> (u32, u32) {
+        let loss = self.loss();
+        let window = self.verdicts.chunks_exact(loss.y().max(1) as usize).remainder();
+        let met = window.iter().filter(|&&missed| !missed).count();
+        let judged = u32::try_from(window.len()).unwrap_or(u32::MAX);
+        let met = u32::try_from(met).unwrap_or(u32::MAX);
+        (loss.y() - judged, (loss.y() - loss.x()).saturating_sub(met))
+    }
+}

@@ -1,0 +1,115 @@
+//! Every discipline against its naive twin: 100,000 scenarios each, and the seeds that once failed.
+//!
+//! `cargo xtask long` runs more of them.
+#![cfg(test)]
+
+use paceline_fuzz::sched::{Coverage, DRIVERS, Driver, Situation, scenario_seen};
+use paceline_sched::discipline::Policy;
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::time::Instant;
+
+/// How many scenarios of each driver an ordinary test runs.
+const SCENARIOS: u64 = 100_000;
+/// The least that a situation comes up in them: often enough to be met in every combination.
+const OFTEN: u64 = 1_000;
+/// A driver, a seed.
+const KEPT: &str = include_str!("../seeds/failed.txt");
+
+fn driver(name: &str) -> &'static Driver {
+    DRIVERS.iter().find(|driver| driver.name == name).unwrap_or_else(|| panic!("no driver {name}"))
+}
+
+/// Past the capture of what tests print: a reader wants to see how many there were.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn run(name: &str) {
+    let (driver, began) = (driver(name), Instant::now());
+    let Ok(policy) = name.parse::<Policy>() else {
+        (0..SCENARIOS)
+            .for_each(|seed| (driver.run)(seed).unwrap_or_else(|error| panic!("{error}")));
+        return say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}", began.elapsed()));
+    };
+    let mut seen = Coverage::default();
+    for seed in 0..SCENARIOS {
+        scenario_seen(policy, seed, &mut seen).unwrap_or_else(|error| panic!("{error}"));
+    }
+    say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}, {seen}", began.elapsed()));
+    assert_rich(policy, &seen);
+}
+
+/// What cannot come up under the policy, and how many rows its table has, with the tie by index.
+fn expected(policy: Policy) -> (Vec<Situation>, usize) {
+    let (without_tags, nothing) = (vec![Situation::Tag], Vec::new());
+    match policy.name() {
+        "fifo" => (vec![Situation::Tag, Situation::EarlyPick], 2),
+        "static-priority" => (without_tags, 3),
+        "edf" | "delay-edd" => (without_tags, 2),
+        "dwcs" => (nothing, 5),
+        "dwcs-original" => (without_tags, 6),
+        "dwcs-original-order" => (nothing, 6),
+        "dwcs-original-adjustment" => (without_tags, 5),
+        "vds" => (without_tags, 4),
+        name => panic!("what is there to be seen of {name}?"),
+    }
+}
+
+fn assert_rich(policy: Policy, seen: &Coverage) {
+    let (impossible, rows) = expected(policy);
+    for situation in Situation::ALL {
+        let often = seen.of(situation);
+        match impossible.contains(&situation) {
+            true => assert_eq!(often, 0, "{policy}: {situation:?}"),
+            false => assert!(often >= OFTEN, "{policy}: {situation:?} came up {often} times"),
+        }
+    }
+    for row in 1..=rows {
+        let often = seen.of_rule(row);
+        assert!(often >= OFTEN, "{policy}: row {row} settled {often} comparisons");
+    }
+    assert_eq!(seen.of_rule(rows + 1), 0, "{policy}");
+}
+
+/// One test for each driver, and no driver without one.
+macro_rules! drivers {
+    ($($test:ident: $name:literal),* $(,)?) => {
+        $(#[test]
+        fn $test() {
+            run($name);
+        })*
+
+        #[test]
+        fn every_driver_has_a_test_and_every_name_is_used_once() {
+            let tested = BTreeSet::from([$($name),*]);
+            assert_eq!(tested, DRIVERS.iter().map(|driver| driver.name).collect());
+            assert_eq!(tested.len(), DRIVERS.len());
+        }
+    };
+}
+
+drivers! {
+    fifo: "fifo",
+    static_priority: "static-priority",
+    edf: "edf",
+    delay_edd: "delay-edd",
+    dwcs: "dwcs",
+    dwcs_original: "dwcs-original",
+    dwcs_original_order: "dwcs-original-order",
+    dwcs_original_adjustment: "dwcs-original-adjustment",
+    vds: "vds",
+}
+
+#[test]
+fn seeds_that_failed_once_do_not_fail_again() {
+    let mut kept = 0;
+    for line in KEPT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let (name, seed) =
+            line.split_once(' ').unwrap_or_else(|| panic!("{line}: driver and seed"));
+        let seed = seed.trim().parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        (driver(name).run)(seed).unwrap_or_else(|error| panic!("{error}"));
+        kept += 1;
+    }
+    say(&format!("twins: {kept} kept seeds"));
+}
