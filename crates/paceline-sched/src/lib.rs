@@ -8,6 +8,7 @@
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
+//! * [`load`]: a load to measure disciplines under.
 #![no_std]
 
 extern crate alloc;
@@ -17,6 +18,7 @@ extern crate std;
 pub mod capacity;
 pub mod contract;
 pub mod discipline;
+pub mod load;
 pub mod time;
 mod tournament;
 
