@@ -31,8 +31,9 @@ fn measure(policy: Policy, eligibility: Eligibility, streams: u32, decisions: u3
     let mean = batches.iter().sum::<u128>() as f64 / batches.len() as f64 / 64.0;
     let share = |count: u64| count as f64 / f64::from(decisions / 64 * 64);
     println!(
-        "{:30} {streams:8} {mean:7.1} {:7.1} {:7.1} {:7.1}  missed {:.3} violated {:.4}",
+        "{:30} {streams:8} {mean:7.1} {:7.1} {:7.1} {:7.1} {:7.1}  missed {:.3} violated {:.4}",
         format!("{policy} {}", if eligibility == Eligibility::WorkConserving { "wc" } else { "opp" }),
+        at(10),
         at(500),
         at(990),
         at(999),
@@ -51,6 +52,10 @@ fn main() {
             continue;
         }
         for eligibility in [Eligibility::WorkConserving, Eligibility::OncePerPeriod] {
+            let name = if eligibility == Eligibility::WorkConserving { "wc" } else { "opp" };
+            if std::env::var("ELIG").is_ok_and(|only| only != name) {
+                continue;
+            }
             for streams in STREAMS {
                 if only.is_none_or(|only| only == streams) {
                     let decisions = decisions.unwrap_or(1_000_000.max(2 * streams));

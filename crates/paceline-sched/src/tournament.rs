@@ -11,11 +11,15 @@
 //! Nothing is allocated but when slots are added.
 
 use alloc::vec::Vec;
+use core::hint::{black_box, select_unpredictable};
 
 /// How many slots compete in a leaf.
 const SLOTS: usize = 4;
 /// How many winners compete in a node of a later round.
 const WAYS: usize = 8;
+
+/// So many rounds are so small that a cache holds them.
+const CACHED: usize = 3;
 
 /// A key that can be absent: the greatest value says that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {
@@ -89,6 +93,26 @@ impl<K: Key> Tournament<K> {
         self.best
     }
 
+    /// Looks at what [`Self::set`] will read of a slot, so that a cache that has none of it fetches all
+    /// of it at once: among a great many streams the time is not in the work but in the waiting.
+    #[inline]
+    pub(crate) fn foresee(&self, slot: u32) {
+        if self.rounds.len() <= CACHED {
+            return;
+        }
+        let mut at = slot as usize / SLOTS;
+        for round in self.rounds.iter().take(2) {
+            let Some(node) = round.get(at / WAYS) else { return };
+            let [first, .., last] = node.keys;
+            let [slot, ..] = node.slots;
+            black_box((first < last, slot));
+            at /= WAYS;
+        }
+        if let Some([first, ..]) = self.leaves.get(slot as usize / SLOTS) {
+            black_box(*first);
+        }
+    }
+
     /// The key of a slot.
     #[inline]
     #[cfg(test)]
@@ -100,16 +124,24 @@ impl<K: Key> Tournament<K> {
     /// Gives a slot another key. Slots beyond [`Self::grow`] are ignored.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
-        let mut at = slot as usize;
+        let at = slot as usize;
         let Some(keys) = self.leaves.get_mut(at / SLOTS) else { return };
         let Some(leaf) = keys.get_mut(at % SLOTS) else { return };
         if *leaf == key {
             return;
         }
         *leaf = key;
-        let (mut best, way) = least_of_slots(keys);
-        let mut winner = slot - slot % 4 + way;
-        at /= SLOTS;
+        let (best, way) = least_of_slots(keys);
+        let winner = slot / 4 * 4 + way;
+        if self.rounds.is_empty() {
+            self.best = (best, winner);
+        } else {
+            self.play(at / SLOTS, best, winner);
+        }
+    }
+
+    /// The winner of the leaf `at` meets others, up to the round where nothing changes.
+    fn play(&mut self, mut at: usize, mut best: K, mut winner: u32) {
         for round in &mut self.rounds {
             let Some(Node { keys, slots }) = round.get_mut(at / WAYS) else { return };
             let way = at % WAYS;
@@ -148,7 +180,8 @@ fn least<K: Key>(&[a, b, c, d, e, f, g, h]: &[K; WAYS]) -> (K, u32) {
 
 #[inline]
 fn less<K: Key>(first: (K, u32), second: (K, u32)) -> (K, u32) {
-    if second.0 < first.0 { second } else { first }
+    let lower = second.0 < first.0;
+    (select_unpredictable(lower, second.0, first.0), select_unpredictable(lower, second.1, first.1))
 }
 
 #[cfg(test)]

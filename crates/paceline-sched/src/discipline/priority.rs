@@ -22,12 +22,14 @@ impl CoreRules for Rules {
         u128::from(level.unwrap_or(u32::MAX)) << LEVEL
     }
 
+    #[inline]
     fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial }: Arrival) {
         let level = stream.own >> LEVEL << LEVEL;
         let serial = u128::from(serial) & ((1 << ARRIVED) - 1);
         stream.own = owed(level | u128::from(arrived.as_nanos()) << ARRIVED | serial);
     }
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<u128>) -> Option<u128> {
         stream.ranks().then_some(stream.own)
     }
