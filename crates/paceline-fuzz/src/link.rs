@@ -42,7 +42,7 @@ impl Setup {
         let capacities = [None, None, Some(2_000_000), Some(20_000_000), Some(400_000_000)];
         let bits = input.one_of(&capacities);
         Self {
-            policy: [Policy::Fifo, Policy::Fifo, Policy::Dwcs, Policy::Vds][usize::from(flags & 3)],
+            policy: [Policy::Fifo, Policy::Fifo, Policy::DWCS, Policy::Vds][usize::from(flags & 3)],
             capacity: bits.and_then(|bits| Capacity::from_bits_per_s(bits).ok()),
             hops: 1 + usize::from(flags >> 2 & 1),
             lossy: flags >> 3 & 1 == 1,

@@ -24,8 +24,8 @@ use crate::reason::{DropReason, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
-use paceline_sched::discipline::{Discipline, Eligibility, Head, StreamIndex};
-use paceline_sched::{Capacity, Duration, Instant, Policy};
+use paceline_sched::discipline::{Discipline, Eligibility, Head, Left, StreamIndex};
+use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
 use std::collections::{BTreeMap, VecDeque};
 use stream::{Offer, Stream};
@@ -325,12 +325,23 @@ impl Link {
         self.pacer.wire_time(bytes as u64 + frames * headers)
     }
 
+    /// What `bytes` of payload are to the discipline.
+    fn left(&self, bytes: usize) -> Left {
+        Left { service: self.service(bytes), segment: self.segment(bytes) }
+    }
+
+    /// The next segment of `bytes` of payload as it counts on the wire.
+    fn segment(&self, bytes: usize) -> u32 {
+        let frame = (bytes as u64 + FRAME_HEADERS).min(self.frame_bytes);
+        u32::try_from(on_wire(frame)).unwrap_or(u32::MAX)
+    }
+
     /// Tells the discipline of the stream's head, if it has one.
     fn announce_head(&mut self, now: Instant, index: StreamIndex) {
         let Some(stream) = self.stream(index) else { return };
         let Some(arrived) = stream.head_arrived(now) else { return };
-        let service = self.service(stream.head_left());
-        self.discipline.handle_head(index, Head { arrived, service });
+        let left = self.left(stream.head_left());
+        self.discipline.handle_head(index, Head { arrived, left });
     }
 
     fn drop_missed(&mut self, now: Instant) {

@@ -120,9 +120,9 @@ pub trait Scheduler {
 
     /// The earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may answer
     /// otherwise than at `now`, if the caller does nothing: a head's latest start has just passed, or a
-    /// head's period comes. `None`: never. Drain [`Self::poll_missed`] first, or it is at once.
+    /// head's period comes. `None`: never. Drain [`Self::poll_missed`] first, or the answer is at once.
     #[must_use]
-    fn next_change(&mut self, now: Instant) -> Option<Instant>;
+    fn next_change(&self, now: Instant) -> Option<Instant>;
 
     /// Where `stream` stands in its window; `None` without a contract and for a stream not here.
     #[must_use]
@@ -259,7 +259,7 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.handle_skipped(stream))
     }
 
-    fn next_change(&mut self, now: Instant) -> Option<Instant> {
+    fn next_change(&self, now: Instant) -> Option<Instant> {
         each!(self, scheduler => scheduler.next_change(now))
     }
 

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(link.listen, ["tcp/127.0.0.1:7600"]);
         assert_eq!(link.connect, ["udp/[::1]:7601"]);
         assert_eq!(link.capacity.unwrap().bits_per_s(), 2_000_000);
-        assert_eq!(link.policy, Policy::Dwcs);
+        assert_eq!(link.policy, Policy::DWCS);
         assert!(link.insecure);
         let plain: LinkSpec = "connect=unixsock-stream//run/a.sock".parse().unwrap();
         assert_eq!((plain.name(2).as_str(), plain.policy), ("link2", Policy::Vds));

@@ -213,7 +213,7 @@ fn what_is_right_is_read() {
     let [radio, second] = config.links.as_slice() else { panic!("{config:?}") };
     assert_eq!(
         (radio.name(1).as_str(), radio.policy, radio.insecure),
-        ("radio", Policy::Dwcs, true)
+        ("radio", Policy::DWCS, true)
     );
     assert_eq!(radio.capacity.unwrap().bits_per_s(), 1_500_000);
     assert_eq!(radio.connect, ["udp/h:2", "tls/h:3"]);

@@ -1,7 +1,7 @@
 //! Another capacity for a link that carries streams already.
 
 use super::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
-use paceline_sched::{Capacity, Instant};
+use paceline_sched::{Capacity, Instant, Scheduler};
 
 /// What a frame on a link of this capacity may hold.
 pub(super) fn frame_bytes(capacity: Option<Capacity>) -> u64 {
@@ -26,8 +26,8 @@ impl Link {
             let Some(stream) = self.stream(index).filter(|stream| stream.head().is_some()) else {
                 continue;
             };
-            let service = self.service(stream.head_left());
-            self.discipline.handle_segment(index, service);
+            let left = self.left(stream.head_left());
+            self.discipline.handle_segment(index, 0, left);
         }
         true
     }

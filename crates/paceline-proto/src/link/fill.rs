@@ -9,7 +9,7 @@ use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
     ControlHead, DataHead, OPEN_BYTES_MAX, SampleHead, write_abort, write_close, write_open,
 };
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Duration, Instant, Scheduler};
 
 /// A sample is not cut to put less than this into what is left of a frame.
 const PIECE_MIN: usize = 256;
@@ -21,6 +21,12 @@ const HEAD_BYTES: usize = 30;
 const QUEUED_PART: u64 = 4;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
+
+/// How a sample ends: `end` bytes into the frame, with a segment of `len` bytes.
+struct Ends {
+    end: usize,
+    len: usize,
+}
 
 impl super::Neighbour {
     /// Control waits for the hop, and the hop has room for it.
@@ -266,10 +272,10 @@ impl Link {
         }
         let len = piece.len();
         if last {
-            self.finish(now, index, end, limit);
+            self.finish(now, index, Ends { end, len }, limit);
         } else {
-            let service = self.service(left - len);
-            self.discipline.handle_segment(index, service);
+            let rest = self.left(left - len);
+            self.discipline.handle_segment(index, self.segment(len), rest);
         }
         // The age as of when the frame has left the wire, where its speed is known.
         let frame = self.frame_end(now, index, end, *limit);
@@ -280,15 +286,16 @@ impl Link {
         true
     }
 
-    /// The head of a stream ends `end` bytes into the frame.
-    fn finish(&mut self, now: Instant, index: StreamIndex, end: usize, limit: &mut usize) {
+    /// The head of a stream ends.
+    fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limit: &mut usize) {
+        let Ends { end, len } = ends;
         let ends = now + self.wire_time_of(end);
         let due = self.discipline.deadline(index).filter(|due| *due >= ends);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
             let most = off_wire(capacity.bytes_in(due.since(now)));
             *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
         }
-        let service = self.discipline.handle_served(index, ends);
+        let service = self.discipline.handle_served(index, self.segment(len), ends);
         let node = self.stream(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
         if let Some(stream) = self.stream_mut(index) {

@@ -5,6 +5,7 @@ use super::stream::Stream;
 use super::{Link, LinkEvent, Neighbour, index_of};
 use crate::ids::NodeId;
 use crate::receive::Heard;
+use paceline_sched::Scheduler;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;

@@ -24,6 +24,7 @@ use super::{Link, StreamIndex};
 use crate::reason::DropReason;
 use crate::sample::{Kind, Sample};
 use paceline_sched::Instant;
+use paceline_sched::Scheduler;
 
 /// Samples that a best-effort stream may have waiting before Bs go.
 const WAITING_WITH_B: usize = 4;

@@ -424,10 +424,13 @@ impl<R: Rules> Scheduler for Core<R> {
         violated
     }
 
-    fn next_change(&mut self, now: Instant) -> Option<Instant> {
-        self.settle();
-        let (at, _) = self.lists.events.best();
+    fn next_change(&self, now: Instant) -> Option<Instant> {
+        let (at, slot) = self.lists.events.best();
         let soonest = now.as_nanos().saturating_add(1);
+        if self.vacated == Some(StreamIndex(slot)) {
+            // What it was listed for is over; who is next shows when somebody looks.
+            return Some(Instant::from_nanos(soonest));
+        }
         (at < Instant::FAR.as_nanos()).then(|| Instant::from_nanos(at.max(soonest)))
     }
 

@@ -31,7 +31,8 @@ fn duration() -> impl Strategy<Value = Duration> {
 fn loss() -> impl Strategy<Value = LossTolerance> {
     prop_oneof![
         Just(LossTolerance::EDF),
-        (0u32..100, 100u32..=u32::MAX).prop_map(|(x, y)| LossTolerance::new(x, y).unwrap()),
+        (0u32..100, 100u32..=LossTolerance::Y_MAX)
+            .prop_map(|(x, y)| LossTolerance::new(x, y).unwrap()),
     ]
 }
 
