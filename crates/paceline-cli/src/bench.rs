@@ -13,6 +13,7 @@ mod pull;
 mod recordings;
 mod report;
 mod role;
+mod schedule;
 mod scratch;
 mod stage;
 mod stats;
@@ -43,6 +44,8 @@ enum Command {
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
     Recordings(recordings::Args),
+    /// Nanoseconds, instructions and memory of a scheduler's decisions, of every policy
+    Schedule(schedule::Args),
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
@@ -69,6 +72,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Fanout(args) => fanout::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),
     };
     if done.is_err() && interrupt::check().is_err() {

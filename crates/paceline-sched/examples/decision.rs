@@ -32,7 +32,10 @@ fn measure(policy: Policy, eligibility: Eligibility, streams: u32, decisions: u3
     let share = |count: u64| count as f64 / f64::from(decisions / 64 * 64);
     println!(
         "{:30} {streams:8} {mean:7.1} {:7.1} {:7.1} {:7.1} {:7.1}  missed {:.3} violated {:.4}",
-        format!("{policy} {}", if eligibility == Eligibility::WorkConserving { "wc" } else { "opp" }),
+        format!(
+            "{policy} {}",
+            if eligibility == Eligibility::WorkConserving { "wc" } else { "opp" }
+        ),
         at(10),
         at(500),
         at(990),

@@ -6,7 +6,9 @@
 //! five is missed, and windows change all the time. The same numbers give the same decisions.
 
 use crate::contract::{Contract, Late, LossTolerance};
-use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, Terms};
+use crate::discipline::{
+    Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, Terms,
+};
 use crate::time::{Duration, Instant};
 
 /// How long the link needs for a sample.
@@ -126,7 +128,8 @@ fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
         | Policy::Dwcs { .. } => u64::from(streams) * 800,
     };
     let period = SLOT.mul_div(slots.max(1), 1_000);
-    let (x, y) = WINDOWS.get((index + index / 4) as usize % WINDOWS.len()).copied().unwrap_or((0, 1));
+    let (x, y) =
+        WINDOWS.get((index + index / 4) as usize % WINDOWS.len()).copied().unwrap_or((0, 1));
     let loss = LossTolerance::new(x, y).unwrap_or(LossTolerance::NONE);
     let late = Late::Drop;
     let contract = Contract { period, deadline: period, loss, late, jitter: Duration::ZERO };

@@ -73,14 +73,8 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What tests may use beside their crate's own dependencies.
-const TESTS: &[&str] = &[
-    "allocation-counter",
-    "criterion",
-    "openh264",
-    "paceline-fuzz",
-    "proptest",
-    "serde_json",
-];
+const TESTS: &[&str] =
+    &["allocation-counter", "criterion", "openh264", "paceline-fuzz", "proptest", "serde_json"];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();

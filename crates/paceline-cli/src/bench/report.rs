@@ -15,6 +15,7 @@ pub(super) enum Unit {
     Hertz,
     Millis,
     Micros,
+    Nanos,
     Count,
     PerSecond,
     Percent,

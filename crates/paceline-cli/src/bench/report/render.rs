@@ -97,6 +97,7 @@ fn value(unit: Unit, value: f64) -> String {
         Unit::Millis if value >= 1_000.0 => format!("{value:.0} ms"),
         Unit::Millis => format!("{value:.2} ms"),
         Unit::Micros => format!("{value:.1} µs"),
+        Unit::Nanos => format!("{value:.1} ns"),
         Unit::Count => format!("{value:.0}"),
         Unit::PerSecond => format!("{value:.0} /s"),
         Unit::Percent => format!("{value:.1} %"),
