@@ -58,6 +58,9 @@ pub(super) struct Row {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Section {
     title: String,
+    /// What the two columns of values are called.
+    #[serde(skip)]
+    headings: [&'static str; 2],
     rows: Vec<Row>,
     notes: Vec<String>,
     load: Option<Load>,
@@ -81,11 +84,18 @@ impl Section {
     pub(super) fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
+            headings: ["Paceline", "plain Zenoh"],
             rows: Vec::new(),
             notes: Vec::new(),
             load: None,
             load_plain_zenoh: None,
         }
+    }
+
+    /// Nothing stands beside the values, which are `heading`'s.
+    pub(super) fn alone(mut self, heading: &'static str) -> Self {
+        self.headings = [heading, ""];
+        self
     }
 
     /// A value that must hold a bound.

@@ -94,7 +94,7 @@ fn decisions(
     eligibility: Eligibility,
     title: String,
 ) -> Result<Section> {
-    let mut section = Section::new(title);
+    let mut section = Section::new(title).alone("Paceline");
     for &streams in &args.streams {
         interrupt::check()?;
         let cost = measure::decisions(policy, eligibility, streams, args.decisions);
@@ -122,7 +122,8 @@ fn decisions(
 /// Resident memory of a stream, each policy in a process of its own.
 fn memory(policies: &[Policy], scratch: &Scratch) -> Result<Section> {
     let mut section =
-        Section::new(format!("Resident bytes per stream at {MANY} streams, without its queue"));
+        Section::new(format!("Resident bytes per stream at {MANY} streams, without its queue"))
+            .alone("Paceline");
     for &policy in policies {
         let role = Role::Streams { policy: policy.name().to_owned(), streams: MANY };
         let mut child = Child::start("streams", &role, None, &scratch.host())?;
@@ -146,7 +147,7 @@ fn memory(policies: &[Policy], scratch: &Scratch) -> Result<Section> {
 /// What the link owes after it stood still: every stream has missed periods.
 fn stall(policies: &[Policy]) -> Result<Section> {
     let title = format!("The first turns after a stall of 30 s with {STALLED} streams");
-    let mut section = Section::new(title);
+    let mut section = Section::new(title).alone("Paceline");
     for &policy in policies {
         interrupt::check()?;
         let stall = measure::stall(policy, STALLED);
@@ -166,7 +167,8 @@ fn stall(policies: &[Policy]) -> Result<Section> {
 
 /// The figures of the papers, as they were published.
 fn papers() -> Section {
-    let mut section = Section::new("The papers' figures for one decision of DWCS");
+    let mut section =
+        Section::new("The papers' figures for one decision of DWCS").alone("published");
     for (name, nanos) in [
         ("UltraSPARC, 300 MHz, Solaris", 50_000.0),
         ("network interface: i960RD, 66 MHz, fixed point, data cache", 67_000.0),

@@ -3,12 +3,16 @@
 use super::{Bound, Load, Report, Row, Section, Unit};
 use std::fmt::Write as _;
 
-const HEADINGS: [&str; 5] = ["", "Paceline", "plain Zenoh", "must be", "holds"];
+fn headings(section: &Section) -> [&'static str; 5] {
+    let [ours, beside] = section.headings;
+    ["", ours, beside, "must be", "holds"]
+}
 
 /// A section for a terminal, columns aligned.
 pub(super) fn text(section: &Section) -> String {
     let mut out = format!("\n{}\n", section.title);
-    let table: Vec<_> = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows(section)).collect();
+    let headings = headings(section).map(str::to_owned);
+    let table: Vec<_> = std::iter::once(headings).chain(rows(section)).collect();
     let width = |column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -31,7 +35,7 @@ pub(super) fn markdown(report: &Report) -> String {
     let mut out = format!("# {}\n\nMeasured by `{}`.\n", report.title, report.command);
     let _ = writeln!(out, "{}\n\n{}", machine(report), verdict(report));
     for section in &report.sections {
-        let _ = writeln!(out, "\n## {}\n\n| {} |", section.title, HEADINGS.join(" | "));
+        let _ = writeln!(out, "\n## {}\n\n| {} |", section.title, headings(section).join(" | "));
         let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
         for row in rows(section) {
             let _ = writeln!(out, "| {} |", row.join(" | "));
