@@ -14,6 +14,7 @@ mod pull;
 mod recordings;
 mod report;
 mod role;
+mod schedule;
 mod scratch;
 mod stage;
 mod stats;
@@ -49,6 +50,8 @@ enum Command {
     Recordings(recordings::Args),
     /// Three contracts on a 2 Mbit/s link that others flood, under each discipline (needs root)
     Storm(storm::Args),
+    /// Nanoseconds, instructions and memory of a scheduler's decisions, of every policy
+    Schedule(schedule::Args),
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
@@ -77,6 +80,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),
     };
     if done.is_err() && interrupt::check().is_err() {

@@ -272,6 +272,7 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.resume(stream));
     }
 
+    #[inline]
     fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
         each!(self, scheduler => scheduler.pick(now))
     }
@@ -284,6 +285,7 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.handle_served(stream, bytes, finish))
     }
 
+    #[inline]
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
         each!(self, scheduler => scheduler.poll_missed(now))
     }

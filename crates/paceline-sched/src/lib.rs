@@ -12,6 +12,7 @@
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
 //! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
 //! * [`turns`]: how often a scheduler runs, and how much it does each time.
+//! * [`load`]: a load to measure disciplines under.
 #![no_std]
 
 extern crate alloc;
@@ -23,6 +24,7 @@ pub mod contract;
 pub mod curve;
 pub mod discipline;
 pub mod hfsc;
+pub mod load;
 pub mod police;
 pub mod time;
 mod tournament;

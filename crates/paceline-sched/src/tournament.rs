@@ -1,16 +1,25 @@
 //! A tournament: who of many has the least key, when keys change one at a time.
 //!
-//! Every slot is a leaf of a tree whose nodes each hold the least key of four below them, so the
+//! Every slot is a leaf of a tree whose nodes each hold the least keys of those below them, so the
 //! winner is always known and a changed key is played up towards the root only as far as it changes
 //! who wins. Slots stay where they are, so nobody needs to be told where a moved element went, which
 //! is what a heap with handles pays for. Ties go to the lowest slot.
 //!
+//! Four slots meet first, so that few need no second round and the keys of many a discipline fit one
+//! cache line; eight winners meet in each round after it, so that there are few rounds.
+//!
 //! Nothing is allocated but when slots are added.
 
 use alloc::vec::Vec;
+use core::hint::{black_box, select_unpredictable};
 
-/// How many compete in one node.
-const WAYS: usize = 4;
+/// How many slots compete in a leaf.
+const SLOTS: usize = 4;
+/// How many winners compete in a node of a later round.
+const WAYS: usize = 8;
+
+/// So many rounds are so small that a cache holds them.
+const CACHED: usize = 3;
 
 /// A key that can be absent: the greatest value says that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {
@@ -26,20 +35,24 @@ impl Key for u128 {
     const ABSENT: Self = Self::MAX;
 }
 
-/// One round: the keys that meet in it, four to a node, and the slots that they belong to.
-#[derive(Clone, Debug)]
-struct Round<K> {
-    keys: Vec<[K; WAYS]>,
-    slots: Vec<[u32; WAYS]>,
+/// Winners of earlier rounds that meet: their keys, and the slots that these belong to.
+#[derive(Clone, Copy, Debug)]
+struct Node<K> {
+    keys: [K; WAYS],
+    slots: [u32; WAYS],
+}
+
+impl<K: Key> Node<K> {
+    const EMPTY: Self = Self { keys: [K::ABSENT; WAYS], slots: [0; WAYS] };
 }
 
 /// The least of many keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament<K> {
     /// The slots' own keys.
-    leaves: Vec<[K; WAYS]>,
+    leaves: Vec<[K; SLOTS]>,
     /// From the winners of the leaves to a single node.
-    rounds: Vec<Round<K>>,
+    rounds: Vec<Vec<Node<K>>>,
     best: (K, u32),
 }
 
@@ -56,22 +69,19 @@ impl<K: Key> Tournament<K> {
 
     /// Makes room for slots 0 to `slots` − 1; new ones are absent.
     pub(crate) fn grow(&mut self, slots: usize) {
-        let mut nodes = slots.div_ceil(WAYS);
+        let mut nodes = slots.div_ceil(SLOTS);
         if nodes <= self.leaves.len() {
             return;
         }
-        // A twelfth in reserve: doubling would leave half of a great many streams' memory unused.
-        nodes += nodes / 12;
-        extend(&mut self.leaves, nodes, [K::ABSENT; WAYS]);
+        extend(&mut self.leaves, nodes, [K::ABSENT; SLOTS]);
         let mut round = 0;
         while nodes > 1 {
             nodes = nodes.div_ceil(WAYS);
             if self.rounds.len() == round {
-                self.rounds.push(Round { keys: Vec::new(), slots: Vec::new() });
+                self.rounds.push(Vec::new());
             }
-            if let Some(Round { keys, slots }) = self.rounds.get_mut(round) {
-                extend(keys, nodes, [K::ABSENT; WAYS]);
-                extend(slots, nodes, [0; WAYS]);
+            if let Some(round) = self.rounds.get_mut(round) {
+                extend(round, nodes, Node::EMPTY);
             }
             round += 1;
         }
@@ -89,32 +99,58 @@ impl<K: Key> Tournament<K> {
         self.best
     }
 
+    /// Looks at what [`Self::set`] will read of a slot, so that a cache that has none of it fetches all
+    /// of it at once: among a great many streams the time is not in the work but in the waiting.
+    #[inline]
+    pub(crate) fn foresee(&self, slot: u32) {
+        if self.rounds.len() <= CACHED {
+            return;
+        }
+        let mut at = slot as usize / SLOTS;
+        for round in self.rounds.iter().take(2) {
+            let Some(node) = round.get(at / WAYS) else { return };
+            let [first, .., last] = node.keys;
+            let [slot, ..] = node.slots;
+            black_box((first < last, slot));
+            at /= WAYS;
+        }
+        if let Some([first, ..]) = self.leaves.get(slot as usize / SLOTS) {
+            black_box(*first);
+        }
+    }
+
     /// The key of a slot.
     #[inline]
     #[cfg(test)]
     pub(crate) fn get(&self, slot: u32) -> K {
-        let node = self.leaves.get(slot as usize / WAYS);
-        node.and_then(|keys| keys.get(slot as usize % WAYS)).copied().unwrap_or(K::ABSENT)
+        let node = self.leaves.get(slot as usize / SLOTS);
+        node.and_then(|keys| keys.get(slot as usize % SLOTS)).copied().unwrap_or(K::ABSENT)
     }
 
     /// Gives a slot another key. Slots beyond [`Self::grow`] are ignored.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
-        let mut at = slot as usize;
-        let Some(node) = self.leaves.get_mut(at / WAYS) else { return };
-        let Some(leaf) = node.get_mut(at % WAYS) else { return };
+        let at = slot as usize;
+        let Some(keys) = self.leaves.get_mut(at / SLOTS) else { return };
+        let Some(leaf) = keys.get_mut(at % SLOTS) else { return };
         if *leaf == key {
             return;
         }
         *leaf = key;
-        let (mut best, way) = least(node);
-        at /= WAYS;
-        let mut winner = index(at * WAYS + way);
-        for Round { keys, slots } in &mut self.rounds {
-            let (node, way) = (at / WAYS, at % WAYS);
-            let (Some(keys), Some(slots)) = (keys.get_mut(node), slots.get_mut(node)) else {
-                return;
-            };
+        let (best, way) = least_of_slots(keys);
+        let winner = slot / 4 * 4 + way;
+        if self.rounds.is_empty() {
+            self.best = (best, winner);
+        } else {
+            self.play(at / SLOTS, best, winner);
+        }
+    }
+
+    /// The winner of the leaf `at` meets others, up to the round where nothing changes.
+    fn play(&mut self, mut at: usize, mut best: K, mut winner: u32) {
+        for round in &mut self.rounds {
+            let Some(Node { keys, slots }) = round.get_mut(at / WAYS) else { return };
+            let way = at % WAYS;
             let (Some(key), Some(slot)) = (keys.get_mut(way), slots.get_mut(way)) else { return };
             if *key == best && *slot == winner {
                 return;
@@ -122,15 +158,11 @@ impl<K: Key> Tournament<K> {
             (*key, *slot) = (best, winner);
             let way;
             (best, way) = least(keys);
-            winner = slots.get(way).copied().unwrap_or_default();
-            at = node;
+            winner = slots.get(way as usize).copied().unwrap_or_default();
+            at /= WAYS;
         }
         self.best = (best, winner);
     }
-}
-
-fn index(slot: usize) -> u32 {
-    u32::try_from(slot).unwrap_or(u32::MAX)
 }
 
 fn extend<T: Clone>(nodes: &mut Vec<T>, len: usize, empty: T) {
@@ -138,12 +170,24 @@ fn extend<T: Clone>(nodes: &mut Vec<T>, len: usize, empty: T) {
     nodes.resize(len.max(nodes.len()), empty);
 }
 
+/// The least of a leaf's keys and which it is; the first of equals.
+#[inline]
+fn least_of_slots<K: Key>(&[a, b, c, d]: &[K; SLOTS]) -> (K, u32) {
+    less(less((a, 0), (b, 1)), less((c, 2), (d, 3)))
+}
+
 /// The least of a node's keys and which it is; the first of equals.
 #[inline]
-fn least<K: Key>(&[a, b, c, d]: &[K; WAYS]) -> (K, usize) {
-    let left = if b < a { (b, 1) } else { (a, 0) };
-    let right = if d < c { (d, 3) } else { (c, 2) };
-    if right.0 < left.0 { right } else { left }
+fn least<K: Key>(&[a, b, c, d, e, f, g, h]: &[K; WAYS]) -> (K, u32) {
+    let left = less(less((a, 0), (b, 1)), less((c, 2), (d, 3)));
+    let right = less(less((e, 4), (f, 5)), less((g, 6), (h, 7)));
+    less(left, right)
+}
+
+#[inline]
+fn less<K: Key>(first: (K, u32), second: (K, u32)) -> (K, u32) {
+    let lower = second.0 < first.0;
+    (select_unpredictable(lower, second.0, first.0), select_unpredictable(lower, second.1, first.1))
 }
 
 #[cfg(test)]
@@ -162,8 +206,8 @@ mod tests {
                 let slot = (random >> 33) as usize % slots;
                 let key = if random & 1 == 0 { (random >> 20) % 8 } else { u64::MAX };
                 naive[slot] = key;
-                tournament.set(index(slot), key);
-                assert_eq!(tournament.get(index(slot)), key);
+                tournament.set(slot as u32, key);
+                assert_eq!(tournament.get(slot as u32), key);
                 let (key, at) = tournament.best();
                 let best = naive.iter().min().copied().unwrap_or_default();
                 assert_eq!(key, best);

@@ -52,6 +52,7 @@ const LAYERS: &[Layer] = &[
         uses: &[
             "paceline",
             "paceline-media",
+            "paceline-sched",
             "anyhow",
             "bytes",
             "regex-syntax",
@@ -72,7 +73,8 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What tests may use beside their crate's own dependencies.
-const TESTS: &[&str] = &["openh264", "paceline-fuzz", "proptest", "serde_json", "signal-hook"];
+const TESTS: &[&str] =
+    &["allocation-counter", "openh264", "paceline-fuzz", "proptest", "serde_json", "signal-hook"];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();

@@ -18,6 +18,7 @@ pub(super) enum Unit {
     Hertz,
     Millis,
     Micros,
+    Nanos,
     Count,
     PerSecond,
     Percent,
@@ -62,6 +63,9 @@ pub(super) struct Section {
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<Table>,
+    /// What the two columns of values are called.
+    #[serde(skip)]
+    headings: [&'static str; 2],
     rows: Vec<Row>,
     notes: Vec<String>,
     load: Option<Load>,
@@ -86,11 +90,18 @@ impl Section {
         Self {
             title: title.into(),
             table: None,
+            headings: ["Paceline", "plain Zenoh"],
             rows: Vec::new(),
             notes: Vec::new(),
             load: None,
             load_plain_zenoh: None,
         }
+    }
+
+    /// Nothing stands beside the values, which are `heading`'s.
+    pub(super) fn alone(mut self, heading: &'static str) -> Self {
+        self.headings = [heading, ""];
+        self
     }
 
     /// A value that must hold a bound.

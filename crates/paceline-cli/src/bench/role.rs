@@ -8,6 +8,7 @@ mod fanout;
 mod flood;
 mod ping;
 mod publish;
+mod schedule;
 mod subscribe;
 
 use anyhow::{Context as _, Result, bail};
@@ -96,6 +97,13 @@ pub(super) enum Role {
         seconds: u32,
         queues: bool,
     },
+    /// Streams under a policy, for their memory.
+    Streams {
+        policy: String,
+        streams: u32,
+    },
+    /// Decisions of a scheduler, to be counted from outside.
+    Decide(super::schedule::Decisions),
     /// Counts samples from `go` to `stop`.
     Sink {
         place: Place,
@@ -130,6 +138,8 @@ pub(super) enum Message {
     RoundTrips { nanos: Vec<u64> },
     /// What many subscribers cost.
     Fanout { cpu_percent: f64, bytes_each: f64, delivered: u64, published: u64 },
+    /// What a stream takes of memory under a policy.
+    Streams { bytes_each: f64 },
     /// Samples counted in a time.
     Counted { samples: u64, nanos: u64 },
 }
@@ -152,6 +162,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Fanout { subscriptions, seconds, queues } => {
             fanout::run(subscriptions, seconds, queues)?;
         }
+        Role::Streams { policy, streams } => schedule::streams(&policy, streams)?,
+        Role::Decide(decisions) => schedule::decide(&decisions)?,
         Role::Sink { place } => flood::sink(&place)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -95,17 +95,56 @@ pub(super) trait Rules: Debug {
     }
 }
 
+/// All order there is on a link.
+#[derive(Clone, Debug)]
+struct Lists {
+    ranks: Tournament<u128>,
+    /// When time alone changes something of a stream.
+    events: Tournament<u64>,
+    turns: u64,
+}
+
+impl Lists {
+    /// Lists the head of `stream`, which is `index`, where it belongs.
+    #[inline]
+    fn list<R: Rules>(&mut self, rules: &mut R, stream: &mut Stream<R::Own>, index: StreamIndex) {
+        let rank = match stream.place {
+            Place::Early => None,
+            _ if stream.background => {
+                stream.place = Place::Background;
+                None
+            }
+            Place::Nowhere | Place::Ranked | Place::Round | Place::Background => {
+                let rank = rules.rank(stream);
+                stream.place = if rank.is_some() { Place::Ranked } else { Place::Round };
+                rank
+            }
+        };
+        let rank = rank.unwrap_or_else(|| {
+            self.turns += 1;
+            turn(stream.place, self.turns)
+        });
+        let event = stream.changes_at().as_nanos();
+        self.ranks.set(index.0, if stream.suspended { Key::ABSENT } else { rank });
+        self.events.set(index.0, event);
+    }
+
+    /// The head of `index` will be listed anew.
+    #[inline]
+    fn foresee(&self, index: StreamIndex) {
+        self.ranks.foresee(index.0);
+        self.events.foresee(index.0);
+    }
+}
+
 /// A link under the rules `R`.
 #[derive(Clone, Debug)]
 pub(super) struct Core<R: Rules> {
     rules: R,
     eligibility: Eligibility,
     streams: Vec<Option<Stream<R::Own>>>,
-    ranks: Tournament<u128>,
-    /// When time alone changes something of a stream.
-    events: Tournament<u64>,
+    lists: Lists,
     announced: u64,
-    turns: u64,
     /// A stream whose head left last and that is still listed: if its next head follows at once, as it
     /// mostly does, it is listed anew in one step.
     vacated: Option<StreamIndex>,
@@ -117,10 +156,8 @@ impl<R: Rules> Core<R> {
             rules,
             eligibility,
             streams: Vec::new(),
-            ranks: Tournament::new(),
-            events: Tournament::new(),
+            lists: Lists { ranks: Tournament::new(), events: Tournament::new(), turns: 0 },
             announced: 0,
-            turns: 0,
             vacated: None,
         }
     }
@@ -136,40 +173,19 @@ impl<R: Rules> Core<R> {
     /// Nobody is listed without a head.
     #[inline]
     fn settle(&mut self) {
-        let Some(index) = self.vacated.take() else { return };
-        self.ranks.set(index.0, Key::ABSENT);
-        self.events.set(index.0, Key::ABSENT);
-        if let Some(stream) = find(&mut self.streams, index) {
-            self.rules.emptied(stream);
+        if let Some(index) = self.vacated.take() {
+            self.unlist(index);
         }
     }
 
-    /// Lists the head of `index` where it belongs.
-    fn list(&mut self, index: StreamIndex) {
-        let Some(stream) = find(&mut self.streams, index) else { return };
-        let mut event = stream.missed_at();
-        let rank = if stream.place == Place::Early {
-            event = event.min(stream.release());
-            None
-        } else if stream.background {
-            stream.place = Place::Background;
-            None
-        } else {
-            let rank = self.rules.rank(stream);
-            stream.place = if rank.is_some() { Place::Ranked } else { Place::Round };
-            rank
-        };
-        let rank = rank.unwrap_or_else(|| {
-            self.turns += 1;
-            turn(stream.place, self.turns)
-        });
-        if stream.suspended {
-            self.ranks.set(index.0, Key::ABSENT);
-            event = stream.missed_at();
-        } else {
-            self.ranks.set(index.0, rank);
+    /// The head of `index` left, and none followed at once.
+    #[inline(never)]
+    fn unlist(&mut self, index: StreamIndex) {
+        self.lists.ranks.set(index.0, Key::ABSENT);
+        self.lists.events.set(index.0, Key::ABSENT);
+        if let Some(stream) = find(&mut self.streams, index) {
+            self.rules.emptied(stream);
         }
-        self.events.set(index.0, event.as_nanos());
     }
 
     /// The head of `index`, which is ranked, ranks otherwise.
@@ -179,29 +195,43 @@ impl<R: Rules> Core<R> {
             return;
         }
         if let Some(rank) = self.rules.rank(stream) {
-            self.ranks.set(index.0, rank);
+            self.lists.ranks.set(index.0, rank);
         }
     }
 
     /// Ranks the heads whose period has come, up to the first head that is missed at `now`: that one.
-    #[inline]
     fn release(&mut self, now: Instant) -> Option<StreamIndex> {
-        self.settle();
         loop {
-            let (at, slot) = self.events.best();
+            let (at, slot) = self.lists.events.best();
             if at > now.as_nanos() || at == Key::ABSENT {
                 return None;
             }
             let index = StreamIndex(slot);
+            self.lists.foresee(index);
             let stream = find(&mut self.streams, index)?;
-            let released =
-                stream.place == Place::Early && !stream.suspended && stream.release() <= now;
-            if !released {
+            if !stream.waits() || stream.release() > now {
                 return Some(index);
             }
             stream.place = Place::Ranked;
-            self.list(index);
+            self.lists.list(&mut self.rules, stream, index);
         }
+    }
+
+    /// The first miss known at `now`.
+    #[inline(never)]
+    fn find_missed(&mut self, now: Instant) -> Option<Miss> {
+        // Each head is reported or moved past `now`, so the loop ends after one visit to each.
+        while let Some(index) = self.release(now) {
+            let late = find(&mut self.streams, index)?.late;
+            let miss = match late {
+                Late::Drop => self.drop_missed(index),
+                Late::Send => self.postpone_missed(index, now),
+            };
+            if miss.is_some() {
+                return miss;
+            }
+        }
+        None
     }
 
     /// A head that cannot end in time and is worth nothing late.
@@ -217,11 +247,7 @@ impl<R: Rules> Core<R> {
         let stream = find(&mut self.streams, index)?;
         let first = !stream.charged;
         let periods = stream.postpone(now);
-        let mut event = stream.missed_at();
-        if stream.place == Place::Early && !stream.suspended {
-            event = event.min(stream.release());
-        }
-        self.events.set(index.0, event.as_nanos());
+        self.lists.events.set(index.0, stream.changes_at().as_nanos());
         let violated = self.charge(index, periods);
         self.rank_anew(index);
         first.then_some(Miss { stream: index, dropped: false, violated })
@@ -229,6 +255,7 @@ impl<R: Rules> Core<R> {
 
     /// Rule (B) for each of the `deadlines` that passed, but one judgement per sample; true if that
     /// violated the window.
+    #[inline]
     fn charge(&mut self, index: StreamIndex, deadlines: u64) -> bool {
         let Some(stream) = find(&mut self.streams, index) else { return false };
         let loss = stream.loss();
@@ -250,8 +277,8 @@ impl<R: Rules> Scheduler for Core<R> {
         let more = streams.saturating_sub(self.streams.len());
         self.streams.reserve_exact(more);
         self.streams.resize_with(self.streams.len() + more, || None);
-        self.ranks.grow(streams);
-        self.events.grow(streams);
+        self.lists.ranks.grow(streams);
+        self.lists.events.grow(streams);
         self.rules.reserve(streams);
     }
 
@@ -260,7 +287,8 @@ impl<R: Rules> Scheduler for Core<R> {
         self.leave(index);
         let slots = index.0 as usize + 1;
         if self.streams.len() < slots {
-            self.reserve(slots + slots / 12);
+            // A twenty-fourth in reserve: doubling would leave half of a great many streams' memory unused.
+            self.reserve(slots + slots / 24);
         }
         let own = self.rules.open(&terms);
         if let Some(slot) = self.streams.get_mut(index.0 as usize) {
@@ -272,8 +300,8 @@ impl<R: Rules> Scheduler for Core<R> {
         self.settle();
         let Some(slot) = self.streams.get_mut(index.0 as usize) else { return };
         let Some(mut stream) = slot.take() else { return };
-        self.ranks.set(index.0, Key::ABSENT);
-        self.events.set(index.0, Key::ABSENT);
+        self.lists.ranks.set(index.0, Key::ABSENT);
+        self.lists.events.set(index.0, Key::ABSENT);
         self.rules.closed(&mut stream);
     }
 
@@ -294,7 +322,7 @@ impl<R: Rules> Scheduler for Core<R> {
         let (arrived, serial) = (head.arrived, self.announced);
         self.rules.announced(stream, Arrival { index, follows, arrived, serial });
         self.announced += 1;
-        self.list(index);
+        self.lists.list(&mut self.rules, stream, index);
     }
 
     fn suspend(&mut self, index: StreamIndex) {
@@ -304,8 +332,8 @@ impl<R: Rules> Scheduler for Core<R> {
             self.rules.suspended(stream);
         }
         if stream.has_head() {
-            self.ranks.set(index.0, Key::ABSENT);
-            self.events.set(index.0, stream.missed_at().as_nanos());
+            self.lists.ranks.set(index.0, Key::ABSENT);
+            self.lists.events.set(index.0, stream.missed_at().as_nanos());
         }
     }
 
@@ -315,29 +343,33 @@ impl<R: Rules> Scheduler for Core<R> {
         if core::mem::take(&mut stream.suspended) {
             self.rules.resumed(stream);
             if stream.has_head() {
-                self.list(index);
+                self.lists.list(&mut self.rules, stream, index);
             }
         }
     }
 
     #[inline]
     fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
-        // A head that is missed and was not polled stays where it is.
-        self.release(now);
-        self.rules.prepare(now, &mut self.streams, &mut self.ranks);
+        self.settle();
+        if self.lists.events.best().0 <= now.as_nanos() {
+            // A head that is missed and was not polled stays where it is.
+            self.release(now);
+        }
+        self.rules.prepare(now, &mut self.streams, &mut self.lists.ranks);
         loop {
-            let (rank, slot) = self.ranks.best();
+            let (rank, slot) = self.lists.ranks.best();
             if rank == Key::ABSENT {
                 return None;
             }
             let index = StreamIndex(slot);
+            self.lists.foresee(index);
             let stream = find(&mut self.streams, index)?;
             let again = match stream.place {
                 Place::Ranked => self.rules.reconsider(stream),
                 Place::Nowhere | Place::Early | Place::Round | Place::Background => None,
             };
             match again {
-                Some(rank) => self.ranks.set(slot, rank),
+                Some(rank) => self.lists.ranks.set(slot, rank),
                 None => return Some(index),
             }
         }
@@ -349,18 +381,14 @@ impl<R: Rules> Scheduler for Core<R> {
         let rank = match stream.place {
             Place::Ranked => self.rules.sent(stream, bytes),
             Place::Early | Place::Round | Place::Background => {
-                self.turns += 1;
-                Some(turn(stream.place, self.turns))
+                self.lists.turns += 1;
+                Some(turn(stream.place, self.lists.turns))
             }
             Place::Nowhere => None,
         };
-        let mut event = stream.missed_at();
-        if stream.place == Place::Early && !stream.suspended {
-            event = event.min(stream.release());
-        }
-        self.events.set(index.0, event.as_nanos());
+        self.lists.events.set(index.0, stream.changes_at().as_nanos());
         if let Some(rank) = rank.filter(|_| !stream.suspended) {
-            self.ranks.set(index.0, rank);
+            self.lists.ranks.set(index.0, rank);
         }
     }
 
@@ -392,18 +420,8 @@ impl<R: Rules> Scheduler for Core<R> {
 
     #[inline]
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
-        // Each head is reported or moved past `now`, so the loop ends after one visit to each.
-        while let Some(index) = self.release(now) {
-            let late = find(&mut self.streams, index)?.late;
-            let miss = match late {
-                Late::Drop => self.drop_missed(index),
-                Late::Send => self.postpone_missed(index, now),
-            };
-            if miss.is_some() {
-                return miss;
-            }
-        }
-        None
+        self.settle();
+        if self.lists.events.best().0 > now.as_nanos() { None } else { self.find_missed(now) }
     }
 
     fn remove_head(&mut self, index: StreamIndex) -> bool {
@@ -431,7 +449,7 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {
-        let (at, slot) = self.events.best();
+        let (at, slot) = self.lists.events.best();
         let soonest = now.as_nanos().saturating_add(1);
         if self.vacated == Some(StreamIndex(slot)) {
             // What it was listed for is over; who is next shows when somebody looks.

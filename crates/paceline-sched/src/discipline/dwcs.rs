@@ -37,6 +37,7 @@ impl CoreRules for Rules {
         Window::open(terms.contract().map_or(LossTolerance::EDF, |contract| contract.loss))
     }
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<Window>) -> Option<u128> {
         let Window { x, y, .. } = stream.own;
         stream.contracted.then(|| match self.ordering {
@@ -66,6 +67,7 @@ impl CoreRules for Rules {
 
 /// x'/y' as a fraction of 2^40, for x' > 0. Then y' is below 2^20, since only a stream that may miss
 /// nothing more counts y' up, so two different ratios differ by more than 1.
+#[inline]
 const fn ratio(x: u32, y: u32) -> u64 {
     match ((x as u64) << FRACTION).checked_div(y as u64) {
         Some(ratio) => ratio,
@@ -75,6 +77,7 @@ const fn ratio(x: u32, y: u32) -> u64 {
 
 /// N1: the earliest deadline. N2: the lowest x'/y'. N3: of zeros the highest y', so 0/0 is the last of
 /// them. N4: of equal ratios the lowest x'. N5, "first come, first served", is the lowest stream index.
+#[inline]
 const fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
     // Any ratio above zero is at least 2^20 and is shifted above all of N3.
     let constraint = match x {
@@ -115,6 +118,7 @@ impl Window {
     }
 
     /// N, rule (A): the head was served by its deadline.
+    #[inline]
     fn handle_met(&mut self, loss: LossTolerance) {
         let Self { x, y, tagged } = self;
         if *y > *x {
@@ -143,6 +147,7 @@ impl Window {
     /// While x' > 0 the rule counts both down, and where both reach 0 opens a new window; once x' = 0
     /// it raises y' each time and stays there, so there are at most two runs to count down. Only x = y
     /// opens windows for ever, every x deadlines.
+    #[inline]
     fn handle_missed(&mut self, loss: LossTolerance, deadlines: u64, rules: RuleSet) {
         if loss.y() == 0 {
             return;
@@ -161,6 +166,7 @@ impl Window {
     }
 
     /// Takes as many of `deadlines` from x' and y' as x' allows, and returns the others.
+    #[inline]
     fn count_down(&mut self, deadlines: u64) -> u64 {
         let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(self.x);
         self.x -= run;

@@ -17,10 +17,12 @@ impl CoreRules for ByArrival {
         Instant::FAR
     }
 
+    #[inline]
     fn announced(&mut self, stream: &mut Stream<Instant>, arrival: Arrival) {
         stream.own = arrival.arrived + stream.due();
     }
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<Instant>) -> Option<u128> {
         stream.contracted.then(|| owed(u128::from(stream.own.as_nanos())))
     }
@@ -36,6 +38,7 @@ impl CoreRules for ByContract {
 
     fn open(&mut self, _: &Terms) {}
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
         stream.contracted.then(|| owed(u128::from(stream.deadline.as_nanos())))
     }

@@ -19,10 +19,12 @@ impl CoreRules for Rules {
         0
     }
 
+    #[inline]
     fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial, .. }: Arrival) {
         stream.own = owed(u128::from(arrived.as_nanos()) << 62 | u128::from(serial));
     }
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<u128>) -> Option<u128> {
         Some(stream.own)
     }

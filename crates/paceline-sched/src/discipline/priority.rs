@@ -24,6 +24,7 @@ impl CoreRules for Rules {
         level.map_or(NO_LEVEL, |level| u128::from(level) << LEVEL)
     }
 
+    #[inline]
     fn announced(&mut self, stream: &mut Stream<u128>, Arrival { arrived, serial, .. }: Arrival) {
         if stream.own == NO_LEVEL {
             return;
@@ -33,6 +34,7 @@ impl CoreRules for Rules {
         stream.own = owed(level | u128::from(arrived.as_nanos()) << ARRIVED | serial);
     }
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<u128>) -> Option<u128> {
         (stream.ranks() && stream.own != NO_LEVEL).then_some(stream.own)
     }

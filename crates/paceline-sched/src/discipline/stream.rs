@@ -90,6 +90,7 @@ impl<O> Stream<O> {
         self.ranks
     }
 
+    #[inline]
     pub(super) fn has_head(&self) -> bool {
         self.place != Place::Nowhere
     }
@@ -110,6 +111,7 @@ impl<O> Stream<O> {
     }
 
     /// What is to be sent of the head from now on.
+    #[inline]
     pub(super) fn set_left(&mut self, left: Left) {
         (self.service, self.segment) = (left.service, left.segment);
     }
@@ -119,6 +121,7 @@ impl<O> Stream<O> {
     /// Periods follow each other while samples wait, and begin anew with a sample that comes after
     /// its turn: an idle stream saves up no priority. A sample within the jitter before its turn is
     /// released at once but does not bring the next turn forward.
+    #[inline]
     pub(super) fn begin(&mut self, arrived: Instant) -> bool {
         let early = arrived + self.jitter < self.next_release;
         let release = if early { self.next_release - self.jitter } else { arrived };
@@ -130,6 +133,7 @@ impl<O> Stream<O> {
 
     /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
     /// ends before that.
+    #[inline]
     pub(super) fn release(&self) -> Instant {
         if self.next_release == Instant::FAR {
             return Instant::FAR;
@@ -137,9 +141,23 @@ impl<O> Stream<O> {
         self.next_release - self.period - self.jitter
     }
 
+    /// Time alone will give the head its rank.
+    #[inline]
+    pub(super) fn waits(&self) -> bool {
+        self.place == Place::Early && !self.suspended
+    }
+
+    /// When time alone next changes something of the present head: its period comes, or it is missed.
+    #[inline]
+    pub(super) fn changes_at(&self) -> Instant {
+        let missed = self.missed_at();
+        if self.waits() { missed.min(self.release()) } else { missed }
+    }
+
     /// The instant from which on the present head can no longer end in time; [`Instant::FAR`] for
     /// never. A deadline that far is never missed, or a late head there could not be moved past any
     /// instant.
+    #[inline]
     pub(super) fn missed_at(&self) -> Instant {
         if !self.contracted || self.deadline == Instant::FAR {
             return Instant::FAR;
@@ -175,12 +193,14 @@ pub(super) struct Account {
 
 impl Account {
     /// One more sample ended in time.
+    #[inline]
     pub(super) fn record_met(&mut self, loss: LossTolerance) {
         self.judged = self.judged.saturating_add(1);
         self.turn_over(loss);
     }
 
     /// One more sample missed; true if with it the misses of the window first exceed `x`.
+    #[inline]
     pub(super) fn record_missed(&mut self, loss: LossTolerance) -> bool {
         self.judged = self.judged.saturating_add(1);
         self.missed = self.missed.saturating_add(1);
@@ -189,6 +209,7 @@ impl Account {
         violated
     }
 
+    #[inline]
     fn turn_over(&mut self, loss: LossTolerance) {
         if self.judged >= loss.y() {
             *self = Self::default();
@@ -196,11 +217,13 @@ impl Account {
     }
 
     /// k': samples of the window still to be judged, from 1 to y; 0 for 0/0.
+    #[inline]
     pub(super) fn left(self, loss: LossTolerance) -> u32 {
         loss.y().saturating_sub(self.judged)
     }
 
     /// m': services the window still owes; more than are left once it is violated.
+    #[inline]
     pub(super) fn owed(self, loss: LossTolerance) -> u32 {
         let met = self.judged.saturating_sub(self.missed);
         loss.y().saturating_sub(loss.x()).saturating_sub(met)

@@ -369,7 +369,7 @@ fn a_sample_longer_than_its_deadline_is_missed_at_the_origin_of_the_clock_too() 
 
 #[test]
 fn a_period_that_ends_after_the_last_instant_never_comes() {
-    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus];
+    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc];
     for policy in POLICIES.into_iter().filter(|policy| !without_periods.contains(policy)) {
         let mut link = link(policy, &[Some(Contract { period: Duration::MAX, ..every(1) }), None]);
         link.handle_head(A, head(0, 1));

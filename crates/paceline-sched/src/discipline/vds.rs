@@ -29,6 +29,7 @@ impl CoreRules for Rules {
 
     fn open(&mut self, _: &Terms) {}
 
+    #[inline]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
         stream.contracted.then(|| rank(stream))
     }

@@ -2,7 +2,7 @@
 //! pace gives, and is figure 7 of seed 001: service rate against the scheduler's period.
 
 use super::{Budget, Cost, Load, Pace, PaceError, Turns};
-use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, StreamIndex};
+use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
 use crate::time::{Duration, Instant};
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -106,7 +106,17 @@ pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, Pa
 }
 
 impl World {
+    fn head(&self, arrived: Instant) -> Head {
+        let service = self.host.cost.of(Load::packet(self.senders.len));
+        Head::whole(arrived, service, self.len())
+    }
+
+    fn len(&self) -> u32 {
+        u32::try_from(self.senders.len).unwrap_or(u32::MAX)
+    }
+
     fn arrive(&mut self, now: Instant, sender: u32) {
+        let head = self.head(now);
         let Some(queue) = self.queues.get_mut(usize::try_from(sender).unwrap_or(usize::MAX)) else {
             return;
         };
@@ -115,8 +125,7 @@ impl World {
             return;
         }
         if queue.is_empty() {
-            let service = self.host.cost.of(Load::packet(self.senders.len));
-            self.discipline.handle_head(StreamIndex(sender), Head { arrived: now, service });
+            self.discipline.handle_head(StreamIndex(sender), head);
         }
         queue.push_back(now);
         self.turns.handle_arrival(now, self.senders.len);
@@ -144,7 +153,7 @@ impl World {
     }
 
     fn serve(&mut self, stream: StreamIndex, finish: Instant) {
-        self.discipline.handle_served(stream, finish);
+        self.discipline.handle_served(stream, self.len(), finish);
         let Some(queue) = usize::try_from(stream.0).ok().and_then(|at| self.queues.get_mut(at))
         else {
             return;
@@ -154,8 +163,7 @@ impl World {
             self.figures.longest_wait = self.figures.longest_wait.max(waited);
         }
         if let Some(&arrived) = queue.front() {
-            let service = self.host.cost.of(Load::packet(self.senders.len));
-            self.discipline.handle_head(stream, Head { arrived, service });
+            self.discipline.handle_head(stream, self.head(arrived));
         }
     }
 }

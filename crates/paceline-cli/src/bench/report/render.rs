@@ -3,7 +3,10 @@
 use super::{Bound, Load, Report, Row, Section, Unit};
 use std::fmt::Write as _;
 
-const HEADINGS: [&str; 5] = ["", "Paceline", "plain Zenoh", "must be", "holds"];
+fn headings(section: &Section) -> [&'static str; 5] {
+    let [ours, beside] = section.headings;
+    ["", ours, beside, "must be", "holds"]
+}
 
 /// A section for a terminal, columns aligned.
 pub(super) fn text(section: &Section) -> String {
@@ -12,7 +15,8 @@ pub(super) fn text(section: &Section) -> String {
         out += &table.text();
         out.push('\n');
     }
-    let table: Vec<_> = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows(section)).collect();
+    let headings = headings(section).map(str::to_owned);
+    let table: Vec<_> = std::iter::once(headings).chain(rows(section)).collect();
     let width = |column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -39,7 +43,7 @@ pub(super) fn markdown(report: &Report) -> String {
         if let Some(table) = &section.table {
             let _ = writeln!(out, "{}", table.markdown());
         }
-        let _ = writeln!(out, "| {} |", HEADINGS.join(" | "));
+        let _ = writeln!(out, "| {} |", headings(section).join(" | "));
         let _ = writeln!(out, "| --- | ---: | ---: | ---: | --- |");
         for row in rows(section) {
             let _ = writeln!(out, "| {} |", row.join(" | "));
@@ -105,6 +109,7 @@ fn value(unit: Unit, value: f64) -> String {
         Unit::Millis if value >= 1_000.0 => format!("{value:.0} ms"),
         Unit::Millis => format!("{value:.2} ms"),
         Unit::Micros => format!("{value:.1} µs"),
+        Unit::Nanos => format!("{value:.1} ns"),
         Unit::Count => format!("{value:.0}"),
         Unit::PerSecond => format!("{value:.0} /s"),
         Unit::Percent => format!("{value:.1} %"),

@@ -1,0 +1,32 @@
+//! Time per decision: misses, pick, service and the next head, of every policy.
+//!
+//! `cargo bench --manifest-path benches/Cargo.toml -- dwcs/32`; `paceline bench schedule` gives percentiles and memory.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use paceline_sched::discipline::{Eligibility, Policy};
+use paceline_sched::load::Load;
+
+const STREAMS: [u32; 5] = [4, 32, 1_024, 100_000, 1_000_000];
+
+fn decisions(criterion: &mut Criterion) {
+    for (eligibility, name) in [
+        (Eligibility::WorkConserving, "work-conserving"),
+        (Eligibility::OncePerPeriod, "once-per-period"),
+    ] {
+        for policy in Policy::ALL {
+            let mut group = criterion.benchmark_group(format!("{name}/{policy}"));
+            group.throughput(Throughput::Elements(1)).sample_size(20);
+            for streams in STREAMS {
+                group.bench_function(BenchmarkId::from_parameter(streams), |bencher| {
+                    // Not built for those that are filtered out.
+                    let mut load = Load::new(policy, eligibility, streams);
+                    bencher.iter(|| load.decide());
+                });
+            }
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);

@@ -1,0 +1,37 @@
+//! Streams under a discipline: their memory, and decisions to be counted from outside.
+
+use super::{Message, tell};
+use crate::bench::machine::resident_bytes;
+use crate::bench::schedule::Decisions;
+use anyhow::{Result, anyhow};
+use paceline_sched::Policy;
+use paceline_sched::discipline::Eligibility;
+use paceline_sched::load::Load;
+
+fn policy(name: &str) -> Result<Policy> {
+    name.parse().map_err(|error| anyhow!("policy '{name}': {error}"))
+}
+
+/// Says what each stream takes of memory.
+pub(super) fn streams(name: &str, streams: u32) -> Result<()> {
+    let policy = policy(name)?;
+    let before = resident_bytes()?;
+    let load = Load::new(policy, Eligibility::default(), streams);
+    let bytes_each = (resident_bytes()? - before) / f64::from(streams);
+    tell(&Message::Streams { bytes_each });
+    drop(load);
+    Ok(())
+}
+
+/// Decides so often, and says nothing.
+pub(super) fn decide(decisions: &Decisions) -> Result<()> {
+    let eligibility = match decisions.once_per_period {
+        true => Eligibility::OncePerPeriod,
+        false => Eligibility::WorkConserving,
+    };
+    let mut load = Load::new(policy(&decisions.policy)?, eligibility, decisions.streams);
+    for _ in 0..decisions.decisions {
+        load.decide();
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Instructions per decision, counted by callgrind: the same on a busy machine as on an idle one.
+
+use crate::bench::role::Role;
+use anyhow::{Context as _, Result, bail};
+use paceline_sched::discipline::{Eligibility, Policy};
+use serde::{Deserialize, Serialize};
+use std::process::{Command, Stdio};
+
+/// Decisions of the shorter run; what both runs do beside is taken off.
+const FEW: u32 = 1_000;
+const MORE: u32 = 9_000;
+
+/// What a process decides.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(in crate::bench) struct Decisions {
+    pub(in crate::bench) policy: String,
+    pub(in crate::bench) once_per_period: bool,
+    pub(in crate::bench) streams: u32,
+    pub(in crate::bench) decisions: u32,
+}
+
+/// Instructions of one decision.
+pub(super) fn instructions(policy: Policy, eligibility: Eligibility, streams: u32) -> Result<f64> {
+    let run = |decisions: u32| {
+        collected(&Role::Decide(Decisions {
+            policy: policy.name().to_owned(),
+            once_per_period: eligibility == Eligibility::OncePerPeriod,
+            streams,
+            decisions: streams.max(10_000) + decisions,
+        }))
+    };
+    let (few, more) = (run(FEW)?, run(MORE)?);
+    Ok((more - few) / f64::from(MORE - FEW))
+}
+
+/// The instructions that this executable takes in a role.
+fn collected(role: &Role) -> Result<f64> {
+    let executable = std::env::current_exe().context("path of this executable")?;
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(executable);
+    command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
+    command.stdin(Stdio::null()).env("PACELINE_LOG", "off");
+    let output = command.output().context("valgrind, which --instructions needs")?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let Some(count) = parse(&text) else {
+        bail!("valgrind ended ({}) without counting: {}", output.status, text.trim());
+    };
+    Ok(count)
+}
+
+/// Reads `==7== Collected : 123`.
+fn parse(text: &str) -> Option<f64> {
+    let (_, count) = text.lines().find_map(|line| line.split_once("Collected : "))?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_count_is_found_among_what_valgrind_says() {
+        let said = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 4711\n==7== \n";
+        assert!(parse(said).is_some_and(|count| (count - 4_711.0).abs() < 0.5));
+        assert_eq!(parse("==7== Events : Ir"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Times of decisions, in batches.
+
+use crate::bench::stats::{Samples, float, millis};
+use paceline_sched::discipline::{Eligibility, Policy};
+use paceline_sched::load::Load;
+use std::time::Instant;
+
+/// Decisions between two looks at the clock.
+const BATCH: u32 = 64;
+/// Misses that a caller handles before it does something else.
+pub(super) const TURN: u32 = 1_024;
+
+/// What decisions cost, in nanoseconds each.
+pub(super) struct Cost {
+    pub(super) p50: f64,
+    pub(super) p99: f64,
+    pub(super) p999: f64,
+    pub(super) missed: f64,
+}
+
+/// Measures about `count` decisions, after as many that warm up as every stream needs.
+pub(super) fn decisions(
+    policy: Policy,
+    eligibility: Eligibility,
+    streams: u32,
+    count: u32,
+) -> Cost {
+    let mut load = Load::new(policy, eligibility, streams);
+    for _ in 0..streams.max(10_000) {
+        load.decide();
+    }
+    let (served, missed) = (load.served(), load.missed());
+    let mut batches = Vec::with_capacity((count / BATCH) as usize);
+    for _ in 0..count / BATCH {
+        let start = Instant::now();
+        for _ in 0..BATCH {
+            load.decide();
+        }
+        batches.push(nanos_since(start));
+    }
+    let batches = Samples::new(batches);
+    let each = |per_mille| {
+        batches.percentile(per_mille).map_or(f64::NAN, |nanos| float(nanos) / f64::from(BATCH))
+    };
+    let missed = float(load.missed() - missed) / float((load.served() - served).max(1));
+    Cost { p50: each(500), p99: each(990), p999: each(999), missed }
+}
+
+/// What handling the misses of a stall costs.
+pub(super) struct Stall {
+    pub(super) longest_ms: f64,
+    pub(super) whole_ms: f64,
+    pub(super) misses: u64,
+}
+
+/// Handles the misses of 30 s in turns, and serves again.
+pub(super) fn stall(policy: Policy, streams: u32) -> Stall {
+    let mut load = Load::new(policy, Eligibility::OncePerPeriod, streams);
+    for _ in 0..4 * streams {
+        load.decide();
+    }
+    let missed = load.missed();
+    load.stall(paceline_sched::Duration::from_secs(30));
+    let mut turns = Vec::new();
+    loop {
+        let start = Instant::now();
+        let handled = (0..TURN).take_while(|_| load.handle_miss()).count();
+        turns.push(nanos_since(start));
+        if handled == 0 {
+            break;
+        }
+    }
+    let whole = turns.iter().sum();
+    let longest = Samples::new(turns).max();
+    Stall {
+        longest_ms: millis(longest),
+        whole_ms: millis(Some(whole)),
+        misses: load.missed() - missed,
+    }
+}
+
+fn nanos_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,80 @@
+//! What streams take of memory, and that decisions take none.
+
+use allocation_counter::measure;
+use paceline_sched::discipline::{
+    Class, Discipline, Eligibility, Policy, Scheduler as _, StreamIndex,
+};
+use paceline_sched::load::Load;
+use paceline_sched::{Contract, Duration, LossTolerance};
+
+const STREAMS: u32 = 100_000;
+const ELIGIBILITIES: [Eligibility; 2] = [Eligibility::WorkConserving, Eligibility::OncePerPeriod];
+
+/// The most that a stream may take, its queue of samples apart.
+fn bytes_max(policy: Policy) -> u64 {
+    match policy {
+        Policy::Edf | Policy::DelayEdd | Policy::Dwcs { .. } | Policy::Vds => 128,
+        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus => 512,
+        // 512 of them for its class in the tree.
+        Policy::Hfsc => 640,
+    }
+}
+
+/// Bytes per stream that remain allocated by joining `STREAMS` streams.
+fn bytes_each(policy: Policy, reserve: bool) -> u64 {
+    let contract = Contract {
+        period: Duration::from_millis(10),
+        deadline: Duration::from_millis(10),
+        loss: LossTolerance::new(1, 4).expect("a tolerance"),
+        late: paceline_sched::Late::Drop,
+        jitter: Duration::ZERO,
+    };
+    let mut discipline = Discipline::new(policy, Eligibility::default());
+    let taken = measure(|| {
+        if reserve {
+            discipline.reserve(STREAMS as usize);
+        }
+        for index in 0..STREAMS {
+            discipline.join(StreamIndex(index), Class::Contracted(contract));
+        }
+    });
+    assert!(taken.bytes_current > 0, "{policy}: {taken:?}");
+    u64::try_from(taken.bytes_current).unwrap_or_default() / u64::from(STREAMS)
+}
+
+#[test]
+fn a_stream_takes_no_more_than_its_policy_may() {
+    for policy in Policy::ALL {
+        for reserve in [true, false] {
+            let (bytes, most) = (bytes_each(policy, reserve), bytes_max(policy));
+            println!("{policy}, reserved {reserve}: {bytes} bytes a stream");
+            assert!(bytes <= most, "{policy}, reserved {reserve}: {bytes} bytes, at most {most}");
+        }
+    }
+}
+
+#[test]
+fn no_decision_allocates() {
+    for policy in Policy::ALL {
+        for eligibility in ELIGIBILITIES {
+            let mut load = Load::new(policy, eligibility, 300);
+            let taken = measure(|| (0..20_000).for_each(|_| load.decide()));
+            assert_eq!(taken.count_total, 0, "{policy}, {eligibility:?}: {taken:?}");
+            assert!(load.missed() > 0 && load.served() >= 20_000, "{policy}: {load:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stall_is_made_up_for_without_allocating() {
+    for policy in Policy::ALL {
+        let mut load = Load::new(policy, Eligibility::default(), 300);
+        (0..3_000).for_each(|_| load.decide());
+        let missed = load.missed();
+        load.stall(Duration::from_secs(30));
+        let taken = measure(|| while load.handle_miss() {});
+        assert_eq!(taken.count_total, 0, "{policy}: {taken:?}");
+        assert!(load.missed() > missed, "{policy} missed nothing in 30 s");
+        (0..3_000).for_each(|_| load.decide());
+    }
+}
