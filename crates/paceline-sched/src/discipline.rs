@@ -39,6 +39,8 @@ mod drr;
 mod dwcs;
 mod edf;
 mod fifo;
+mod hfsc;
+mod hierarchy;
 mod policy;
 mod priority;
 mod stream;
@@ -46,6 +48,7 @@ mod terms;
 mod vds;
 mod wf2q;
 
+pub use hierarchy::{Hierarchy, LeafSpec};
 pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
 pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowState};
 
@@ -168,6 +171,10 @@ pub struct Drr(Core<drr::Rules>);
 #[derive(Clone, Debug)]
 pub struct Wf2qPlus(Core<wf2q::Rules>);
 
+/// Hierarchical fair service curves, each stream a class of its own (Stoica, Zhang & Ng 1997).
+#[derive(Clone, Debug)]
+pub struct HfscStreams(Core<hfsc::Rules>);
+
 /// The discipline of one link.
 #[derive(Clone, Debug)]
 pub enum Discipline {
@@ -187,6 +194,8 @@ pub enum Discipline {
     Drr(Drr),
     /// Worst-case fair weighted fair queueing.
     Wf2qPlus(Wf2qPlus),
+    /// Hierarchical fair service curves.
+    Hfsc(HfscStreams),
 }
 
 /// The same call on whichever scheduler there is.
@@ -201,6 +210,7 @@ macro_rules! each {
             Self::Vds(Vds($scheduler)) => $call,
             Self::Drr(Drr($scheduler)) => $call,
             Self::Wf2qPlus(Wf2qPlus($scheduler)) => $call,
+            Self::Hfsc(HfscStreams($scheduler)) => $call,
         }
     };
 }
@@ -227,6 +237,10 @@ impl Discipline {
             }
             Policy::Wf2qPlus => Self::Wf2qPlus(Wf2qPlus(Core::new(
                 wf2q::Rules::default(),
+                Eligibility::WorkConserving,
+            ))),
+            Policy::Hfsc => Self::Hfsc(HfscStreams(Core::new(
+                hfsc::Rules::default(),
                 Eligibility::WorkConserving,
             ))),
         }

@@ -7,6 +7,8 @@
 //! * [`time`]: instants and durations in nanoseconds.
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
+//! * [`curve`]: service curves, and whether a link can keep them.
+//! * [`hfsc`]: a tree of classes that shares a link by such curves.
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
 #![no_std]
 
@@ -16,11 +18,15 @@ extern crate std;
 
 pub mod capacity;
 pub mod contract;
+pub mod curve;
 pub mod discipline;
+pub mod hfsc;
 pub mod time;
 mod tournament;
 
 pub use capacity::Capacity;
 pub use contract::{Contract, ContractError, Late, LossTolerance};
+pub use curve::Curve;
 pub use discipline::{Discipline, Policy, Scheduler};
+pub use hfsc::Hfsc;
 pub use time::{Duration, Instant};

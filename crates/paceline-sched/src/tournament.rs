@@ -43,6 +43,12 @@ pub(crate) struct Tournament<K> {
     best: (K, u32),
 }
 
+impl<K: Key> Default for Tournament<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<K: Key> Tournament<K> {
     pub(crate) const fn new() -> Self {
         Self { leaves: Vec::new(), rounds: Vec::new(), best: (K::ABSENT, 0) }

@@ -80,9 +80,14 @@ pub(super) trait Rules: Debug {
     /// Whoever may be ranked otherwise before a pick, is.
     fn prepare(
         &mut self,
+        _now: Instant,
         _streams: &mut [Option<Stream<Self::Own>>],
         _ranks: &mut Tournament<u128>,
     ) {
+    }
+    /// When time alone next changes who is picked, beside releases and misses.
+    fn next_change(&self, _now: Instant) -> Option<Instant> {
+        None
     }
     /// The window, for whoever asks.
     fn window(&self, stream: &Stream<Self::Own>) -> WindowState {
@@ -319,7 +324,7 @@ impl<R: Rules> Scheduler for Core<R> {
     fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
         // A head that is missed and was not polled stays where it is.
         self.release(now);
-        self.rules.prepare(&mut self.streams, &mut self.ranks);
+        self.rules.prepare(now, &mut self.streams, &mut self.ranks);
         loop {
             let (rank, slot) = self.ranks.best();
             if rank == Key::ABSENT {
@@ -432,7 +437,9 @@ impl<R: Rules> Scheduler for Core<R> {
             // What it was listed for is over; who is next shows when somebody looks.
             return Some(Instant::from_nanos(soonest));
         }
-        (at < Instant::FAR.as_nanos()).then(|| Instant::from_nanos(at.max(soonest)))
+        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));
+        let other = self.rules.next_change(now);
+        at.into_iter().chain(other).min()
     }
 
     fn window(&self, index: StreamIndex) -> Option<WindowState> {

@@ -5,8 +5,10 @@
 //! are served (A) and missed (B).
 //!
 //! N, the later rules: West & Poellabauer, RTSS 2000; West, Zhang, Schwan & Poellabauer, TC 2004. They
-//! keep every window of a feasible set when all periods and service times are equal; with different
-//! periods they may violate windows at a third of the link, and VDS is the choice.
+//! keep every window of a feasible set (Σ (1 − x/y)·C/T ≤ 1) when all streams have the same period, the
+//! same service time and the same y. With different y a nearly full link can violate a window
+//! (`tests/shares.rs`), with different periods even one that is a third full (`tests/oracles.rs`, E2):
+//! then VDS is the choice.
 //!
 //! O, the original rules: West & Schwan, ICMCS 1999; West, Schwan & Poellabauer, RTAS 1999; seed 004
 //! §2.2.4. A backlogged stream that is served whenever it has a head (work-conserving) can starve

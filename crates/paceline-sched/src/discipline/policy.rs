@@ -26,7 +26,8 @@ pub enum Policy {
     /// before its period gains nothing (Ferrari & Verma 1990).
     DelayEdd,
     /// Dynamic window-constrained scheduling. With the later ordering: earliest deadline first, then
-    /// lowest window constraint; it keeps every window of a feasible set when all periods are equal.
+    /// lowest window constraint. It keeps every window of a feasible set when all periods, service
+    /// times and window lengths are equal; choose VDS otherwise.
     Dwcs {
         /// The order of heads.
         ordering: RuleSet,
@@ -42,6 +43,8 @@ pub enum Policy {
     /// Worst-case fair weighted fair queueing: the least virtual finish among the heads that a fluid
     /// link would have begun (Bennett & Zhang 1997). Contracts are judged, never used.
     Wf2qPlus,
+    /// Hierarchical fair service curves, each stream a class of its own (Stoica, Zhang & Ng 1997).
+    Hfsc,
 }
 
 impl Policy {
@@ -49,7 +52,7 @@ impl Policy {
     pub const DWCS: Self = Self::Dwcs { ordering: RuleSet::Later, adjustment: RuleSet::Later };
 
     /// Every policy.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Fifo,
         Self::StaticPriority,
         Self::Edf,
@@ -61,6 +64,7 @@ impl Policy {
         Self::Vds,
         Self::Drr,
         Self::Wf2qPlus,
+        Self::Hfsc,
     ];
 
     /// Its name in configurations.
@@ -79,6 +83,7 @@ impl Policy {
             Self::Vds => "vds",
             Self::Drr => "drr",
             Self::Wf2qPlus => "wf2q+",
+            Self::Hfsc => "hfsc",
         }
     }
 }

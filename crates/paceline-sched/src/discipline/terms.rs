@@ -1,6 +1,7 @@
 //! What a stream tells a discipline: its terms when it joins, its head when it has one.
 
 use crate::contract::Contract;
+use crate::hfsc::Curves;
 use crate::time::{Duration, Instant};
 
 /// Names a stream on its link: small and dense, because memory is proportional to the highest one.
@@ -40,6 +41,8 @@ pub struct Terms {
     /// 1 byte per second, so that such streams have equal ones; without a contract it takes its turn
     /// among best effort.
     pub rate: Option<u64>,
+    /// HFSC: its service curves. `None` under a contract: a share by its rate.
+    pub curves: Option<Curves>,
 }
 
 impl Terms {
@@ -50,7 +53,9 @@ impl Terms {
     pub(super) const fn ranks(&self) -> bool {
         match self.class {
             Class::Contracted(_) => true,
-            Class::BestEffort => self.priority.is_some() || self.rate.is_some(),
+            Class::BestEffort => {
+                self.priority.is_some() || self.rate.is_some() || self.curves.is_some()
+            }
             Class::Background => false,
         }
     }
@@ -63,7 +68,7 @@ impl Terms {
     /// Terms that say nothing but the class.
     #[must_use]
     pub const fn new(class: Class) -> Self {
-        Self { class, priority: None, rate: None }
+        Self { class, priority: None, rate: None, curves: None }
     }
 
     /// The same terms with a static priority, the lowest first.
@@ -77,6 +82,13 @@ impl Terms {
     #[must_use]
     pub const fn with_rate(mut self, rate: u64) -> Self {
         self.rate = Some(rate);
+        self
+    }
+
+    /// The same terms with service curves.
+    #[must_use]
+    pub const fn with_curves(mut self, curves: Curves) -> Self {
+        self.curves = Some(curves);
         self
     }
 

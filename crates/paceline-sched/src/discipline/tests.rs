@@ -8,7 +8,7 @@ const A: StreamIndex = StreamIndex(0);
 const B: StreamIndex = StreamIndex(1);
 const C: StreamIndex = StreamIndex(2);
 const D: StreamIndex = StreamIndex(3);
-const POLICIES: [Policy; 11] = Policy::ALL;
+const POLICIES: [Policy; 12] = Policy::ALL;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -63,7 +63,7 @@ fn policies_have_names() {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
     assert_eq!("EDF".parse::<Policy>(), Err(UnknownPolicy));
-    assert!(UnknownPolicy.to_string().ends_with(", vds, drr or wf2q+"));
+    assert!(UnknownPolicy.to_string().ends_with(", drr, wf2q+ or hfsc"));
     assert_eq!(Policy::default(), Policy::Vds);
 }
 
@@ -369,7 +369,7 @@ fn a_sample_longer_than_its_deadline_is_missed_at_the_origin_of_the_clock_too() 
 
 #[test]
 fn a_period_that_ends_after_the_last_instant_never_comes() {
-    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus];
+    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc];
     for policy in POLICIES.into_iter().filter(|policy| !without_periods.contains(policy)) {
         let mut link = link(policy, &[Some(Contract { period: Duration::MAX, ..every(1) }), None]);
         link.handle_head(A, head(0, 1));

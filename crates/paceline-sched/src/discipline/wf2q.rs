@@ -30,6 +30,7 @@
 use super::Terms;
 use super::core::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
+use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
 /// Bits of virtual time behind the point, in seconds.
@@ -174,7 +175,12 @@ impl CoreRules for Rules {
         if stream.has_head() { self.rank(stream) } else { None }
     }
 
-    fn prepare(&mut self, streams: &mut [Option<Stream<Share>>], ranks: &mut Tournament<u128>) {
+    fn prepare(
+        &mut self,
+        _: Instant,
+        streams: &mut [Option<Stream<Share>>],
+        ranks: &mut Tournament<u128>,
+    ) {
         self.now = self.ended;
         loop {
             let (start, slot) = self.waiting.best();

@@ -1,0 +1,348 @@
+//! Tenants, their peers, the streams of each: HFSC between the classes, a discipline of choice within
+//! each leaf.
+//!
+//! A class that floods takes from its siblings what they leave and no more, because the tree decides
+//! which leaf sends before the leaf decides which of its streams: one peer's storm stays its own. The
+//! promises of a leaf's discipline hold within what the leaf's real-time curve gives it.
+
+use super::{
+    Discipline, Eligibility, Head, Left, Miss, Policy, Scheduler, Service, StreamIndex, Terms,
+    WindowState,
+};
+use crate::hfsc::{ClassIndex, Criterion, Curves, Hfsc, HfscError, Pick};
+use crate::time::Instant;
+use crate::tournament::{Key, Tournament};
+use alloc::vec::Vec;
+
+/// What a leaf of a [`Hierarchy`] is.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafSpec {
+    /// What the tree gives it.
+    pub curves: Curves,
+    /// Which of its streams leaves next.
+    pub policy: Policy,
+    /// How often a contracted stream may use its rank.
+    pub eligibility: Eligibility,
+}
+
+/// A leaf: its discipline numbers its streams for itself.
+#[derive(Clone, Debug)]
+struct Leaf {
+    discipline: Discipline,
+    /// Its streams by their number here; a vacant one names none.
+    streams: Vec<Option<StreamIndex>>,
+    vacant: Vec<StreamIndex>,
+}
+
+/// Where a stream is.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    leaf: ClassIndex,
+    local: StreamIndex,
+    /// Bytes of the head's next segment.
+    segment: u32,
+}
+
+/// Classes of streams under one link.
+///
+/// A stream joins the leaf that [`Hierarchy::seat`] gave it, and is named by one index on the whole link.
+/// Misses are reported leaf by leaf, within a leaf the earliest latest start first.
+#[derive(Clone, Debug, Default)]
+pub struct Hierarchy {
+    tree: Hfsc,
+    /// By class.
+    leaves: Vec<Option<Leaf>>,
+    /// By stream.
+    seats: Vec<Option<Seat>>,
+    /// By class: when time alone changes something in the leaf.
+    events: Tournament<u64>,
+    /// Leaves of which it is not known whether they have a head, or how long it is.
+    stale: Vec<ClassIndex>,
+    picked: Option<(Pick, StreamIndex)>,
+    now: Instant,
+}
+
+impl Hierarchy {
+    /// A link with nothing but the root, [`ClassIndex::ROOT`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A class for other classes: a tenant.
+    ///
+    /// # Errors
+    /// What is wrong with the curves, or with the place in the tree.
+    pub fn add(&mut self, parent: ClassIndex, curves: Curves) -> Result<ClassIndex, HfscError> {
+        self.tree.add(parent, curves)
+    }
+
+    /// A class for streams: a peer.
+    ///
+    /// # Errors
+    /// What is wrong with the curves, or with the place in the tree.
+    pub fn add_leaf(
+        &mut self,
+        parent: ClassIndex,
+        spec: &LeafSpec,
+    ) -> Result<ClassIndex, HfscError> {
+        let class = self.tree.add(parent, spec.curves)?;
+        let classes = class.0 as usize + 1;
+        if self.leaves.len() < classes {
+            self.leaves.resize_with(classes, || None);
+        }
+        self.events.grow(classes);
+        if let Some(slot) = self.leaves.get_mut(class.0 as usize) {
+            let discipline = Discipline::new(spec.policy, spec.eligibility);
+            *slot = Some(Leaf { discipline, streams: Vec::new(), vacant: Vec::new() });
+        }
+        Ok(class)
+    }
+
+    /// Gives a class other curves from `now` on; what waits stays.
+    ///
+    /// # Errors
+    /// What is wrong with the curves.
+    pub fn update(
+        &mut self,
+        now: Instant,
+        class: ClassIndex,
+        curves: Curves,
+    ) -> Result<(), HfscError> {
+        self.tree.update(now, class, curves)
+    }
+
+    /// Seats a stream in a leaf: it joins there, with its next [`Scheduler::join`]. It leaves wherever
+    /// it was. False, and nothing has changed, if `leaf` is not a leaf of streams.
+    pub fn seat(&mut self, stream: StreamIndex, leaf: ClassIndex) -> bool {
+        if self.leaf(leaf).is_none() {
+            return false;
+        }
+        self.unseat(stream);
+        let streams = stream.0 as usize + 1;
+        if self.seats.len() < streams {
+            self.seats.resize(streams, None);
+        }
+        let Some(home) = self.leaf(leaf) else { return false };
+        let local = home.vacant.pop().unwrap_or_else(|| {
+            home.streams.push(None);
+            StreamIndex(u32::try_from(home.streams.len() - 1).unwrap_or(u32::MAX))
+        });
+        if let Some(slot) = home.streams.get_mut(local.0 as usize) {
+            *slot = Some(stream);
+        }
+        if let Some(seat) = self.seats.get_mut(stream.0 as usize) {
+            *seat = Some(Seat { leaf, local, segment: 0 });
+        }
+        true
+    }
+
+    /// What a class was served.
+    #[must_use]
+    pub fn service(&self, class: ClassIndex) -> Option<crate::hfsc::Service> {
+        self.tree.service(class)
+    }
+
+    fn unseat(&mut self, stream: StreamIndex) {
+        self.leave(stream);
+        let Some(seat) = self.seats.get_mut(stream.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        let Some(leaf) = self.leaf(seat.leaf) else { return };
+        if let Some(slot) = leaf.streams.get_mut(seat.local.0 as usize) {
+            *slot = None;
+        }
+        leaf.vacant.push(seat.local);
+    }
+
+    fn leaf(&mut self, class: ClassIndex) -> Option<&mut Leaf> {
+        self.leaves.get_mut(class.0 as usize)?.as_mut()
+    }
+
+    fn seat_of(&self, stream: StreamIndex) -> Option<Seat> {
+        *self.seats.get(stream.0 as usize)?
+    }
+
+    fn seat_mut(&mut self, stream: StreamIndex) -> Option<&mut Seat> {
+        self.seats.get_mut(stream.0 as usize)?.as_mut()
+    }
+
+    /// The leaf of `stream` does something, after which the tree has to look at it again.
+    fn within<T>(
+        &mut self,
+        stream: StreamIndex,
+        call: impl FnOnce(&mut Discipline, StreamIndex) -> T,
+    ) -> Option<T> {
+        let Seat { leaf, local, .. } = self.seat_of(stream)?;
+        let answer = call(&mut self.leaf(leaf)?.discipline, local);
+        self.mark(leaf);
+        Some(answer)
+    }
+
+    fn mark(&mut self, leaf: ClassIndex) {
+        // One leaf is touched many times in a row.
+        if self.stale.last() != Some(&leaf) {
+            self.stale.push(leaf);
+        }
+    }
+
+    /// Tells the tree of every leaf that changed what it would send next.
+    fn refresh(&mut self) {
+        while let Some(class) = self.stale.pop() {
+            let now = self.now;
+            let Some(leaf) = self.leaf(class) else { continue };
+            let next = leaf.discipline.pick(now);
+            let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
+            // What is said to be due in a moment may be due now: whoever polls finds out.
+            let event =
+                if event == now.as_nanos().saturating_add(1) { now.as_nanos() } else { event };
+            let global = next.and_then(|local| *leaf.streams.get(local.0 as usize)?);
+            self.events.set(class.0, event);
+            match global.and_then(|stream| self.seat_of(stream)) {
+                Some(seat) => self.tree.set_active(now, class, u64::from(seat.segment)),
+                None => self.tree.set_passive(now, class),
+            }
+        }
+    }
+
+    /// A leaf in which time has changed something.
+    fn due(&self) -> Option<ClassIndex> {
+        let (at, class) = self.events.best();
+        (at <= self.now.as_nanos() && at < Key::ABSENT).then_some(ClassIndex(class))
+    }
+
+    /// Whose leaf pays: the one picked, or whoever was served without having been picked.
+    fn pick_of(&self, leaf: ClassIndex) -> Pick {
+        let picked = self.picked.map(|(pick, _)| pick).filter(|pick| pick.class == leaf);
+        picked.unwrap_or(Pick { class: leaf, criterion: Criterion::LinkShare })
+    }
+
+    /// `bytes` of the leaf left: it pays, with what it would send next. If that is nothing yet, but the
+    /// next head is announced before the next pick, the leaf has not been idle: no time has passed.
+    fn charge(&mut self, leaf: ClassIndex, bytes: u32) {
+        let (pick, now) = (self.pick_of(leaf), self.now);
+        let next = self.leaf(leaf).and_then(|home| {
+            let local = home.discipline.pick(now)?;
+            *home.streams.get(local.0 as usize)?
+        });
+        let next = next.and_then(|stream| self.seat_of(stream)).map(|seat| seat.segment);
+        let next = next.unwrap_or(bytes).max(1);
+        self.tree.charge(now, pick, u64::from(bytes), Some(u64::from(next)));
+        self.mark(leaf);
+    }
+}
+
+impl Scheduler for Hierarchy {
+    fn reserve(&mut self, streams: usize) {
+        if self.seats.len() < streams {
+            self.seats.resize(streams, None);
+        }
+    }
+
+    /// Streams without a seat are ignored.
+    fn join(&mut self, stream: StreamIndex, terms: impl Into<Terms>) {
+        let terms = terms.into();
+        self.within(stream, |leaf, local| leaf.join(local, terms));
+    }
+
+    fn leave(&mut self, stream: StreamIndex) {
+        self.within(stream, |leaf, local| leaf.leave(local));
+    }
+
+    fn handle_head(&mut self, stream: StreamIndex, head: Head) {
+        self.now = self.now.max(head.arrived);
+        if let Some(seat) = self.seat_mut(stream) {
+            seat.segment = head.left.segment;
+        }
+        self.within(stream, |leaf, local| leaf.handle_head(local, head));
+    }
+
+    fn suspend(&mut self, stream: StreamIndex) {
+        self.within(stream, |leaf, local| leaf.suspend(local));
+    }
+
+    fn resume(&mut self, stream: StreamIndex) {
+        self.within(stream, |leaf, local| leaf.resume(local));
+    }
+
+    fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
+        self.now = self.now.max(now);
+        // Whose period has come is ranked otherwise now.
+        while let Some(class) = self.due() {
+            self.events.set(class.0, Key::ABSENT);
+            self.mark(class);
+        }
+        self.refresh();
+        let pick = self.tree.pick(self.now)?;
+        let now = self.now;
+        let leaf = self.leaf(pick.class)?;
+        let local = leaf.discipline.pick(now)?;
+        let stream = (*leaf.streams.get(local.0 as usize)?)?;
+        self.picked = Some((pick, stream));
+        Some(stream)
+    }
+
+    fn handle_segment(&mut self, stream: StreamIndex, bytes: u32, left: Left) {
+        let Some(seat) = self.seat_mut(stream) else { return };
+        seat.segment = left.segment;
+        let leaf = seat.leaf;
+        self.within(stream, |leaf, local| leaf.handle_segment(local, bytes, left));
+        self.charge(leaf, bytes);
+    }
+
+    fn handle_served(&mut self, stream: StreamIndex, bytes: u32, finish: Instant) -> Service {
+        let served = self.within(stream, |leaf, local| leaf.handle_served(local, bytes, finish));
+        if let Some(seat) = self.seat_of(stream) {
+            self.charge(seat.leaf, bytes);
+        }
+        served.unwrap_or(Service { on_time: true, violated: false })
+    }
+
+    fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
+        self.now = self.now.max(now);
+        self.refresh();
+        while let Some(class) = self.due() {
+            let leaf = self.leaf(class)?;
+            if let Some(miss) = leaf.discipline.poll_missed(now) {
+                let stream = leaf.streams.get(miss.stream.0 as usize).copied().flatten();
+                self.mark(class);
+                return stream.map(|stream| Miss { stream, ..miss });
+            }
+            let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
+            self.events.set(class.0, event.max(self.now.as_nanos().saturating_add(1)));
+            self.mark(class);
+        }
+        None
+    }
+
+    fn remove_head(&mut self, stream: StreamIndex) -> bool {
+        self.within(stream, |leaf, local| leaf.remove_head(local)).unwrap_or_default()
+    }
+
+    fn handle_skipped(&mut self, stream: StreamIndex) -> bool {
+        self.within(stream, |leaf, local| leaf.handle_skipped(local)).unwrap_or_default()
+    }
+
+    fn next_change(&self, now: Instant) -> Option<Instant> {
+        let soonest = Instant::from_nanos(now.as_nanos().saturating_add(1));
+        if !self.stale.is_empty() {
+            return Some(soonest);
+        }
+        let (at, _) = self.events.best();
+        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at).max(soonest));
+        at.into_iter().chain(self.tree.next_change(now)).min()
+    }
+
+    fn window(&self, stream: StreamIndex) -> Option<WindowState> {
+        let Seat { leaf, local, .. } = self.seat_of(stream)?;
+        self.leaves.get(leaf.0 as usize)?.as_ref()?.discipline.window(local)
+    }
+
+    fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
+        let Seat { leaf, local, .. } = self.seat_of(stream)?;
+        self.leaves.get(leaf.0 as usize)?.as_ref()?.discipline.deadline(local)
+    }
+}
+
+#[cfg(test)]
+mod tests;

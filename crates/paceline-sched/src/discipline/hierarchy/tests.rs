@@ -1,0 +1,175 @@
+use super::*;
+use crate::contract::{Contract, LossTolerance};
+use crate::curve::Curve;
+use crate::discipline::Class;
+use crate::time::Duration;
+use std::vec::Vec;
+
+/// The link: 1,000 bytes take 1 ms.
+const BITS_PER_S: u64 = 8_000_000;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn share(bits_per_s: u64) -> Curves {
+    Curves { link_share: Some(Curve::linear(bits_per_s).unwrap()), ..Curves::default() }
+}
+
+fn guaranteed(bits_per_s: u64) -> Curves {
+    let rate = Some(Curve::linear(bits_per_s).unwrap());
+    Curves { real_time: rate, link_share: rate, ..Curves::default() }
+}
+
+fn leaf(curves: Curves, policy: Policy) -> LeafSpec {
+    LeafSpec { curves, policy, eligibility: Eligibility::OncePerPeriod }
+}
+
+/// Streams that always have samples of 1,000 bytes, and what became of them.
+struct Link {
+    hierarchy: Hierarchy,
+    now: Instant,
+    served: Vec<u64>,
+    violations: Vec<u64>,
+}
+
+impl Link {
+    fn new(hierarchy: Hierarchy) -> Self {
+        Self { hierarchy, now: Instant::ZERO, served: Vec::new(), violations: Vec::new() }
+    }
+
+    fn join(&mut self, class: ClassIndex, terms: impl Into<Terms>) -> StreamIndex {
+        let stream = StreamIndex(u32::try_from(self.served.len()).unwrap());
+        assert!(self.hierarchy.seat(stream, class));
+        self.hierarchy.join(stream, terms);
+        self.served.push(0);
+        self.violations.push(0);
+        self.announce(stream);
+        stream
+    }
+
+    fn announce(&mut self, stream: StreamIndex) {
+        self.hierarchy.handle_head(stream, Head::whole(self.now, ms(1), 1_000));
+    }
+
+    fn run(&mut self, slots: u64) {
+        for _ in 0..slots {
+            while let Some(miss) = self.hierarchy.poll_missed(self.now) {
+                self.violations[miss.stream.0 as usize] += u64::from(miss.violated);
+                if miss.dropped {
+                    self.announce(miss.stream);
+                }
+            }
+            let picked = self.hierarchy.pick(self.now);
+            self.now += ms(1);
+            if let Some(stream) = picked {
+                let service = self.hierarchy.handle_served(stream, 1_000, self.now);
+                self.violations[stream.0 as usize] += u64::from(service.violated);
+                self.served[stream.0 as usize] += 1;
+                self.announce(stream);
+            }
+        }
+    }
+}
+
+fn every(period: u64, x: u32, y: u32) -> Class {
+    let contract = Contract::every(ms(period)).unwrap();
+    Class::Contracted(contract.with_loss(LossTolerance::new(x, y).unwrap()))
+}
+
+#[test]
+fn a_storm_of_one_peer_takes_nothing_from_the_others() {
+    let mut tree = Hierarchy::new();
+    let tenant = tree.add(ClassIndex::ROOT, share(BITS_PER_S / 2)).unwrap();
+    let calm = tree.add_leaf(tenant, &leaf(guaranteed(BITS_PER_S / 4), Policy::Vds)).unwrap();
+    let stormy = tree.add_leaf(tenant, &leaf(share(BITS_PER_S / 4), Policy::Fifo)).unwrap();
+    let other =
+        tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::DWCS)).unwrap();
+    let mut link = Link::new(tree);
+    // A quarter of the link: 1 of 4 slots, at most 1 of 2 samples missed of one stream every 4 ms and
+    // of another.
+    let a = link.join(calm, every(4, 1, 2));
+    let b = link.join(calm, every(4, 1, 2));
+    let mut storm = Vec::new();
+    for _ in 0..50 {
+        storm.push(link.join(stormy, Class::BestEffort));
+    }
+    let c = link.join(other, Class::BestEffort);
+    link.run(8_000);
+    let of = |stream: StreamIndex| link.served[stream.0 as usize];
+    assert_eq!(link.violations[a.0 as usize] + link.violations[b.0 as usize], 0);
+    assert!((1_990..=2_010).contains(&(of(a) + of(b))), "{} and {}", of(a), of(b));
+    let stormed: u64 = storm.iter().map(|&stream| of(stream)).sum();
+    assert!((1_980..=2_020).contains(&stormed), "{stormed}");
+    assert!((3_980..=4_020).contains(&of(c)), "{}", of(c));
+    let service = link.hierarchy.service(tenant).unwrap();
+    assert_eq!(service.total, (of(a) + of(b) + stormed) * 1_000);
+}
+
+#[test]
+fn what_a_leaf_does_not_use_goes_to_its_siblings() {
+    let mut tree = Hierarchy::new();
+    let left = tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::Edf)).unwrap();
+    let right =
+        tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::Fifo)).unwrap();
+    let mut link = Link::new(tree);
+    let a = link.join(left, Class::BestEffort);
+    let b = link.join(right, Class::BestEffort);
+    link.run(100);
+    assert_eq!(link.served, [50, 50]);
+    link.hierarchy.suspend(a);
+    link.run(100);
+    assert_eq!(link.served, [50, 150]);
+    link.hierarchy.resume(a);
+    link.run(100);
+    assert!(link.served[0].abs_diff(100) <= 1, "idle time is not saved up: {:?}", link.served);
+    link.hierarchy.leave(b);
+    link.hierarchy.remove_head(a);
+    assert_eq!(link.hierarchy.pick(link.now), None);
+}
+
+#[test]
+fn an_upper_limit_lets_the_link_idle_and_says_until_when() {
+    let mut tree = Hierarchy::new();
+    let half = Some(Curve::linear(BITS_PER_S / 2).unwrap());
+    let curves = Curves { link_share: half, upper_limit: half, ..Curves::default() };
+    let capped = tree.add_leaf(ClassIndex::ROOT, &leaf(curves, Policy::Fifo)).unwrap();
+    let mut link = Link::new(tree);
+    let stream = link.join(capped, Class::BestEffort);
+    link.run(1_000);
+    let served = link.served[stream.0 as usize];
+    assert!((499..=502).contains(&served), "{served}");
+    while link.hierarchy.pick(link.now).is_some() {
+        link.run(1);
+    }
+    let next = link.hierarchy.next_change(link.now).unwrap();
+    assert_eq!(link.hierarchy.pick(next), Some(stream));
+}
+
+#[test]
+fn a_seat_is_left_for_another() {
+    let mut tree = Hierarchy::new();
+    let left = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Vds)).unwrap();
+    let right = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Vds)).unwrap();
+    let inner = tree.add(ClassIndex::ROOT, share(8_000)).unwrap();
+    let stream = StreamIndex(7);
+    assert!(!tree.seat(stream, inner) && !tree.seat(stream, ClassIndex(99)));
+    tree.join(stream, Class::BestEffort);
+    tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
+    assert_eq!(tree.pick(Instant::ZERO), None, "without a seat it is nowhere");
+    assert!(tree.seat(stream, left));
+    tree.join(stream, every(10, 0, 1));
+    tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 1_000));
+    assert_eq!(
+        (tree.pick(Instant::ZERO), tree.deadline(stream)),
+        (Some(stream), Some(Instant::ZERO + ms(10)))
+    );
+    assert!(tree.seat(stream, right));
+    assert_eq!((tree.pick(Instant::ZERO), tree.window(stream)), (None, None));
+    tree.join(stream, every(10, 0, 1));
+    assert!(tree.window(stream).is_some());
+    // The place in the left leaf is free for the next.
+    assert!(tree.seat(StreamIndex(8), left));
+    assert_eq!(tree.poll_missed(Instant::FAR), None);
+    assert_eq!(tree.pick(Instant::FAR), None);
+}

@@ -1,0 +1,164 @@
+//! Link-sharing: who is active below whom, virtual times, and when upper limits let go.
+
+use super::forest::NONE;
+use super::{Hfsc, ROOT};
+
+/// Bytes that were served at a leaf, and what becomes of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    pub(super) bytes: u64,
+    pub(super) by_real_time: bool,
+    /// The leaf has nothing waiting any more.
+    pub(super) leaving: bool,
+}
+
+impl Hfsc {
+    /// The leaf became active: it joins its siblings, and so does every class above it whose first active
+    /// child this gives it ("init_vf").
+    pub(super) fn join(&mut self, leaf: u32) {
+        let mut at = leaf;
+        while let Some(parent) = self.parent_of(at) {
+            let first = self.class(parent).is_some_and(|above| above.shares == NONE);
+            self.enter(at, parent);
+            at = parent;
+            if !first {
+                break;
+            }
+        }
+        self.refit(at);
+    }
+
+    /// Bytes were served at a leaf, or it became passive: everything above moves on, and becomes passive
+    /// with its last active child ("update_vf").
+    ///
+    /// Whether a class has active children is read from its tree of them, never from a count beside it,
+    /// so nothing can be subtracted twice.
+    pub(super) fn spend(&mut self, leaf: u32, spent: Spent) {
+        let shared = self.class(leaf).is_some_and(|class| class.curves.link_share.is_some());
+        let mut leaving = spent.leaving;
+        let mut at = leaf;
+        while let Some(parent) = self.parent_of(at) {
+            if let Some(class) = self.class_mut(at) {
+                class.count(spent.bytes, spent.by_real_time);
+            }
+            leaving = self.spend_at(at, parent, (leaving, shared));
+            at = parent;
+        }
+        if let Some(root) = self.class_mut(ROOT) {
+            root.count(spent.bytes, spent.by_real_time);
+        }
+    }
+
+    /// Takes the new times of fitting up the tree, as far as they change anything.
+    pub(super) fn refit(&mut self, from: u32) {
+        let mut at = from;
+        while let Some(parent) = self.parent_of(at) {
+            let Some(class) = self.class(at).filter(|class| class.sharing) else { return };
+            let (vt, fit) = (class.vt, class.my_fit.max(self.least_fit(class.shares)));
+            if self.shares.value(at) == Some(fit) {
+                return;
+            }
+            self.place(at, parent, (vt, fit));
+            at = parent;
+        }
+    }
+
+    /// The leaf that link-sharing serves next: at each level the child with the least virtual time of
+    /// those that fit.
+    pub(super) fn share_pick(&mut self) -> Option<u32> {
+        let limit = self.now.as_nanos();
+        let mut at = ROOT;
+        loop {
+            let child = self.shares.first_within(self.class(at)?.shares, limit)?;
+            let vt = self.class(child)?.vt;
+            let class = self.class_mut(at)?;
+            class.vt_min = class.vt_min.max(vt);
+            if self.class(child)?.is_leaf() {
+                return Some(child);
+            }
+            at = child;
+        }
+    }
+
+    fn least_fit(&self, shares: u32) -> u64 {
+        self.shares.least(shares).unwrap_or(0)
+    }
+
+    fn enter(&mut self, at: u32, parent: u32) {
+        let now = u128::from(self.now.as_nanos());
+        let Some(above) = self.class_mut(parent) else { return };
+        if above.shares == NONE {
+            above.period = above.period.wrapping_add(1);
+            above.vt_min = 0;
+        }
+        let (period, vt_min, past, siblings) =
+            (above.period, above.vt_min, above.vt_past, above.shares);
+        let last = self.shares.last_key(siblings);
+        let Some(class) = self.class_mut(at) else { return };
+        class.vt = match last {
+            None => past,
+            Some(last) => {
+                let middle = if vt_min == 0 { last } else { vt_min.midpoint(last) };
+                // Leaving and joining again within one period gains nothing.
+                let held = if class.joined == period { class.vt } else { 0 };
+                middle.max(held)
+            }
+        };
+        (class.vt_adjust, class.joined, class.sharing) = (0, period, true);
+        if let Some(curve) = &class.curves.link_share {
+            class.virtual_time.min_with(curve, class.vt, class.total);
+        }
+        class.limit();
+        if let Some(curve) = &class.curves.upper_limit {
+            class.limit.min_with(curve, now, class.total);
+        }
+        class.limit();
+        let (vt, my_fit, below) = (class.vt, class.my_fit, class.shares);
+        let fit = my_fit.max(self.least_fit(below));
+        if let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) {
+            self.shares.insert(&mut above.shares, at, vt, fit);
+        }
+    }
+
+    /// One level of [`Hfsc::spend`]: true if the class became passive.
+    fn spend_at(&mut self, at: u32, parent: u32, (leaving, shared): (bool, bool)) -> bool {
+        let now = self.now;
+        let vt_min = self.class(parent).map_or(0, |above| above.vt_min);
+        let Some(class) = self.class_mut(at) else { return false };
+        let leaving = leaving && class.shares == NONE;
+        if class.sharing || shared {
+            class.advance(vt_min);
+        }
+        if class.sharing && !leaving {
+            class.forget_unused(now);
+            class.limit();
+            let (vt, my_fit, below) = (class.vt, class.my_fit, class.shares);
+            self.place(at, parent, (vt, my_fit.max(self.least_fit(below))));
+            return false;
+        }
+        let (left, vt) = (class.sharing, class.vt);
+        class.sharing = false;
+        // Also for a class that dropped its last packet while it was being served: it is passive before
+        // the bytes are counted, and must not come back without having paid for them.
+        if left || shared {
+            self.part(at, parent, (left, vt));
+        }
+        left
+    }
+
+    fn part(&mut self, at: u32, parent: u32, (left, vt): (bool, u128)) {
+        let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        above.vt_past = above.vt_past.max(vt);
+        if left {
+            self.shares.remove(&mut above.shares, at);
+        }
+    }
+
+    fn place(&mut self, at: u32, parent: u32, (vt, fit): (u128, u64)) {
+        if let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) {
+            self.shares.update(&mut above.shares, at, vt, fit);
+        }
+    }
+}

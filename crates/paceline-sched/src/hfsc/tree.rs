@@ -1,0 +1,211 @@
+//! The shape of the tree: adding, removing and changing classes while it runs.
+
+use super::{
+    CLASSES_MAX, Class, ClassIndex, Curves, DEPTH_MAX, Hfsc, HfscError, RuntimeCurve, Spent, grow,
+};
+use crate::time::Instant;
+
+impl Curves {
+    /// A class that can be served at all.
+    const fn check(&self) -> Result<(), HfscError> {
+        if self.upper_limit.is_some() && self.link_share.is_none() {
+            return Err(HfscError::UpperLimitWithoutLinkShare);
+        }
+        if self.real_time.is_none() && self.link_share.is_none() {
+            return Err(HfscError::NoCurve);
+        }
+        Ok(())
+    }
+
+    /// A class that can have children.
+    const fn check_inner(&self, class: ClassIndex) -> Result<(), HfscError> {
+        if self.real_time.is_some() {
+            return Err(HfscError::RealTimeOnInner(class));
+        }
+        if self.link_share.is_none() {
+            return Err(HfscError::InnerWithoutLinkShare(class));
+        }
+        Ok(())
+    }
+}
+
+impl Hfsc {
+    /// Adds a leaf below `parent`, with nothing waiting. A class is always added below one that is there,
+    /// so there are no loops.
+    ///
+    /// # Errors
+    /// [`HfscError`] if there is no such parent, if it is a leaf with a real-time curve or a packet
+    /// waiting, if the curves are not enough for a class, or if the tree is too deep or full.
+    pub fn add(&mut self, parent: ClassIndex, curves: Curves) -> Result<ClassIndex, HfscError> {
+        curves.check()?;
+        let above = self.class(parent.0).ok_or(HfscError::Unknown(parent))?;
+        if parent != ClassIndex::ROOT {
+            above.curves.check_inner(parent)?;
+        }
+        if above.waiting {
+            return Err(HfscError::ParentActive(parent));
+        }
+        if above.depth >= DEPTH_MAX {
+            return Err(HfscError::TooDeep(parent));
+        }
+        let class = Class::new(parent.0, above.depth.saturating_add(1), curves);
+        let at = self.vacancy()?;
+        self.eligible.reserve(at);
+        self.shares.reserve(at);
+        if let Some(place) = self.classes.get_mut(at as usize) {
+            *place = Some(class);
+        }
+        if let Some(above) = self.class_mut(parent.0) {
+            above.children = above.children.saturating_add(1);
+        }
+        Ok(ClassIndex(at))
+    }
+
+    /// Removes a leaf, with whatever waits there. Its index is given to a later class.
+    ///
+    /// # Errors
+    /// [`HfscError`] if there is no such class, if it is the root, or if it has children.
+    pub fn remove(&mut self, class: ClassIndex) -> Result<(), HfscError> {
+        if class == ClassIndex::ROOT {
+            return Err(HfscError::Root);
+        }
+        let leaf = self.class(class.0).ok_or(HfscError::Unknown(class))?;
+        if leaf.children > 0 {
+            return Err(HfscError::HasChildren(class));
+        }
+        let parent = leaf.parent;
+        self.set_passive(self.now, class);
+        if let Some(place) = self.classes.get_mut(class.0 as usize) {
+            *place = None;
+        }
+        if let Some(above) = self.class_mut(parent) {
+            above.children = above.children.saturating_sub(1);
+        }
+        self.vacant.push(class.0);
+        Ok(())
+    }
+
+    /// Gives a class other curves while it runs. A curve that is new begins at `now`, with what was served
+    /// until then; one that stays goes on.
+    ///
+    /// # Errors
+    /// [`HfscError`] if there is no such class, if it is the root, or if the curves are not enough for a
+    /// class at its place.
+    pub fn update(
+        &mut self,
+        now: Instant,
+        class: ClassIndex,
+        curves: Curves,
+    ) -> Result<(), HfscError> {
+        if class == ClassIndex::ROOT {
+            return Err(HfscError::Root);
+        }
+        let before = self.class(class.0).ok_or(HfscError::Unknown(class))?;
+        curves.check()?;
+        if before.children > 0 {
+            curves.check_inner(class)?;
+        }
+        let (before, sharing) = (before.curves, before.sharing);
+        self.now = self.now.max(now);
+        if before.real_time != curves.real_time {
+            self.set_real_time(class.0, curves);
+        }
+        if sharing && curves.link_share.is_none() {
+            // The upper limit goes with it.
+            self.spend(class.0, Spent { bytes: 0, by_real_time: false, leaving: true });
+        }
+        self.set_shares(class.0, curves);
+        Ok(())
+    }
+
+    /// The curves of a class; `None` if there is no such class.
+    #[must_use]
+    pub fn curves(&self, class: ClassIndex) -> Option<Curves> {
+        self.class(class.0).map(|class| class.curves)
+    }
+
+    /// The parent of a class; `None` for the root, and if there is no such class.
+    #[must_use]
+    pub fn parent(&self, class: ClassIndex) -> Option<ClassIndex> {
+        self.parent_of(class.0).map(ClassIndex)
+    }
+
+    /// True if the class is there and has no children; never for the root.
+    #[must_use]
+    pub fn is_leaf(&self, class: ClassIndex) -> bool {
+        self.class(class.0).is_some_and(Class::is_leaf)
+    }
+
+    /// How many classes there are, without the root.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.classes.len() - self.vacant.len() - 1
+    }
+
+    /// True if there is nothing but the root.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the tree takes in memory, in bytes.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let classes = self.classes.capacity() * size_of::<Option<Class>>();
+        let vacant = self.vacant.capacity() * size_of::<u32>();
+        size_of::<Self>() + classes + vacant + self.eligible.memory() + self.shares.memory()
+    }
+
+    fn vacancy(&mut self) -> Result<u32, HfscError> {
+        if let Some(at) = self.vacant.pop() {
+            return Ok(at);
+        }
+        let at = u32::try_from(self.classes.len()).map_err(|_| HfscError::TooMany)?;
+        if at > CLASSES_MAX {
+            return Err(HfscError::TooMany);
+        }
+        grow(&mut self.classes);
+        self.classes.push(None);
+        Ok(at)
+    }
+
+    fn set_real_time(&mut self, at: u32, curves: Curves) {
+        let nanos = u128::from(self.now.as_nanos());
+        self.eligible.remove(&mut self.eligible_root, at);
+        let Some(leaf) = self.class_mut(at) else { return };
+        leaf.curves.real_time = curves.real_time;
+        if let Some(curve) = &leaf.curves.real_time {
+            leaf.deadline = RuntimeCurve::starting(curve, nanos, leaf.by_real_time);
+        }
+        let waiting = leaf.waiting;
+        if let Some((eligible, deadline)) = leaf.eligible_and_deadline().filter(|_| waiting) {
+            self.eligible.insert(&mut self.eligible_root, at, eligible, deadline);
+        }
+    }
+
+    fn set_shares(&mut self, at: u32, curves: Curves) {
+        let nanos = u128::from(self.now.as_nanos());
+        let Some(class) = self.class_mut(at) else { return };
+        let before = core::mem::replace(&mut class.curves, curves);
+        match curves.link_share {
+            None => class.virtual_time = RuntimeCurve::UNBOUNDED,
+            Some(curve) if before.link_share != curves.link_share => {
+                class.virtual_time = RuntimeCurve::starting(&curve, class.vt, class.total);
+                class.vt_adjust = 0;
+            }
+            Some(_) => {}
+        }
+        if before.upper_limit != curves.upper_limit {
+            class.limit = curves.upper_limit.as_ref().map_or(RuntimeCurve::UNBOUNDED, |curve| {
+                RuntimeCurve::starting(curve, nanos, class.total)
+            });
+            class.my_fit = 0;
+            class.limit();
+        }
+        if class.waiting && !class.sharing && curves.link_share.is_some() {
+            self.join(at);
+        } else {
+            self.refit(at);
+        }
+    }
+}
