@@ -156,7 +156,7 @@ fn assert_survives(policy: Policy, terms: Contract) {
 #[test]
 fn what_was_released_stays_released_when_the_clock_goes_back() {
     let at = Instant::from_millis;
-    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus];
+    let without_periods = [Policy::Fifo, Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc];
     for policy in Policy::ALL.into_iter().filter(|policy| !without_periods.contains(policy)) {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
         let period = Duration::from_millis(10);

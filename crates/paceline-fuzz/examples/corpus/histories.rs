@@ -70,8 +70,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
         seeds.push(("link", format!("chance-{number:02}"), chance(number, len)));
         seeds.push(("ingress", format!("chance-{number:02}"), chance(!number, len)));
         // A policy each, and both eligibilities.
-        let policy = u8::try_from(number % 11).unwrap();
-        let calls = [vec![policy, u8::from(number >= 11)], chance(number << 32, 4 * len)].concat();
+        let policy = u8::try_from(number % 12).unwrap();
+        let calls = [vec![policy, u8::from(number >= 12)], chance(number << 32, 4 * len)].concat();
         seeds.push(("sched", format!("chance-{number:02}"), calls));
     }
     // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.

@@ -34,7 +34,7 @@ pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
         Policy::Dwcs { ordering: RuleSet::Later, .. } => later(a, b),
         Policy::Dwcs { ordering: RuleSet::Original, .. } => original(a, b),
         Policy::Vds => by_virtual_deadline(a, b),
-        Policy::Drr | Policy::Wf2qPlus => {
+        Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
             unreachable!("{policy}'s twin is in paceline-sched's tests")
         }
     }
