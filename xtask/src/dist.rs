@@ -1,25 +1,33 @@
 //! `cargo xtask dist`: one file that runs on any Linux of this kind of processor.
+//!
+//! It is built for musl, whose C library goes into the file whole. With glibc a static file still
+//! loads the name services of the host that it finds itself on, which must be of the same glibc.
 
-use crate::setup::exists;
-use anyhow::{Context, Result, bail, ensure};
+use crate::alone::Alone;
+use crate::cxx;
+use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    check_tools(&target)?;
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let folder = root.join(folder).join(&target);
+    cxx::add_target(&target)?;
+    let tools = cxx::prepare(&target, &folder)?;
     println!("building for {target} (some minutes: Zenoh is compiled again)");
     let build = ["build", "--profile", "dist", "--package", "paceline-cli", "--bin", "paceline"];
     let built = crate::cargo(root)
         .args(build)
         .args(["--target", &target])
+        .envs(tools)
         .status()
         .context("cargo build does not start; is cargo on the PATH?")?;
     if !built.success() {
         return Ok(ExitCode::FAILURE);
     }
-    let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let binary = folder.unwrap_or_else(|| root.join("target")).join(target).join("dist/paceline");
+    let binary = folder.join("dist/paceline");
     let shown = binary.display();
     let bytes = std::fs::read(&binary).with_context(|| format!("cannot read {shown}"))?;
     ensure!(is_static(&bytes)?, "{shown} asks for a loader: something in it is not static");
@@ -28,23 +36,11 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     ensure!(version.status.success(), "{shown} --version: {}", version.status);
     let version = String::from_utf8_lossy(&version.stdout);
     println!("{shown}: static, {} bytes, {}", bytes.len(), version.trim());
+    match Alone::new(&binary)? {
+        Some(alone) => println!("in a folder with nothing else: {}", alone.check()?),
+        None => println!("not tried alone: this user may not change the root; as root it is"),
+    }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What a build for musl needs beside cargo.
-fn check_tools(target: &str) -> Result<()> {
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
-    let sysroot = sysroot.context("rustc does not start; is it on the PATH?")?.stdout;
-    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot).trim());
-    if !sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
-        bail!("the target {target} is not installed: rustup target add {target}");
-    }
-    let named = std::env::var_os(format!("CC_{}", target.replace('-', "_"))).is_some();
-    let compilers = ["musl-gcc".to_owned(), target.replace("-unknown", "") + "-gcc"];
-    if !named && !compilers.iter().any(|compiler| exists(compiler)) {
-        bail!("no C compiler for {target}, which TLS needs: apt-get install musl-tools");
-    }
-    Ok(())
 }
 
 /// True if an ELF file of 64 bits names no loader: the kernel starts it without any library.

@@ -2,7 +2,9 @@
 //!
 //! They build, set up and call; what the product does is in its crates.
 
+mod alone;
 mod commands;
+mod cxx;
 mod demo;
 mod dist;
 mod long;

@@ -1,7 +1,7 @@
 //! What tests and benchmarks need beside cargo.
 
 use crate::steps::Outcome;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Programs, and the Debian package that brings them.
@@ -9,9 +9,17 @@ const PROGRAMS: &[(&str, &str)] = &[("ip", "iproute2"), ("tc", "iproute2"), ("ff
 
 /// Finds the programs, installs them where that is possible, else says what to install.
 pub(crate) fn run() -> Outcome {
-    let missing = missing();
+    match bring(PROGRAMS) {
+        Ok(detail) => Outcome::passed(&detail),
+        Err(problem) => Outcome::failed(&problem),
+    }
+}
+
+/// The programs, each with its Debian package: what was done to have them, or what to do.
+pub(crate) fn bring(programs: &[(&str, &str)]) -> Result<String, String> {
+    let missing = missing(programs);
     if missing.is_empty() {
-        return Outcome::passed("everything is here");
+        return Ok("everything is here".to_owned());
     }
     let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     packages.dedup();
@@ -19,7 +27,7 @@ pub(crate) fn run() -> Outcome {
     let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
     let names = names.join(", ");
     if !(is_root() && Path::new("/usr/bin/apt-get").exists()) {
-        return Outcome::failed(&format!("{names} missing: install {packages}"));
+        return Err(format!("{names} missing: install {packages}"));
     }
     let update = Command::new("apt-get").args(["update", "-q"]).status();
     let install = Command::new("apt-get")
@@ -28,24 +36,26 @@ pub(crate) fn run() -> Outcome {
         .env("DEBIAN_FRONTEND", "noninteractive")
         .status();
     match (update, install) {
-        (Ok(_), Ok(status)) if status.success() && self::missing().is_empty() => {
-            Outcome::passed(&format!("installed {packages}"))
+        (Ok(_), Ok(status)) if status.success() && self::missing(programs).is_empty() => {
+            Ok(format!("installed {packages}"))
         }
-        _ => Outcome::failed(&format!("apt-get install {packages} failed: install it by hand")),
+        _ => Err(format!("apt-get install {packages} failed: install it by hand")),
     }
 }
 
-fn missing() -> Vec<(&'static str, &'static str)> {
-    PROGRAMS.iter().copied().filter(|(name, _)| !exists(name)).collect()
+fn missing<'a>(programs: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    programs.iter().copied().filter(|(name, _)| find(name).is_none()).collect()
 }
 
-pub(crate) fn exists(program: &str) -> bool {
+/// Where a program is: on the PATH, or where administrators' programs are.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(Into::into);
-    std::env::split_paths(&path).chain(usual).any(|folder| folder.join(program).is_file())
+    let mut folders = std::env::split_paths(&path).chain(usual);
+    folders.find_map(|folder| Some(folder.join(program)).filter(|file| file.is_file()))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

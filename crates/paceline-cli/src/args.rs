@@ -80,7 +80,7 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
 
 /// How many samples wait for a slow reader.
 pub(crate) fn queue(text: &str) -> Result<usize, String> {
-    let samples = whole(text, 1, 65_536, "64 is usual")?;
+    let samples = whole(text, 1, 65_536, "leave it out for 1024")?;
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
@@ -94,6 +94,16 @@ pub(crate) fn chunk(text: &str) -> Result<usize, String> {
 pub(crate) fn quality(text: &str) -> Result<u8, String> {
     let quality = whole(text, 1, 100, "80 is usual")?;
     u8::try_from(quality).map_err(|error| error.to_string())
+}
+
+/// What a name must be.
+pub(crate) const NAME: &str =
+    "must be text of 1 to 255 bytes without line breaks and other control characters";
+
+/// What people call a node.
+pub(crate) fn name(text: &str) -> Result<String, String> {
+    let fits = (1..=255).contains(&text.len()) && !text.contains(char::is_control);
+    fits.then(|| text.to_owned()).ok_or_else(|| NAME.to_owned())
 }
 
 /// A picture size.

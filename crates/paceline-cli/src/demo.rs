@@ -33,6 +33,7 @@ const ENDING: Duration = Duration::from_secs(5);
 
 /// `paceline demo`.
 #[derive(Debug, clap::Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct DemoArgs {
     /// Opens no browser page: the table is what it shows
     #[arg(long)]

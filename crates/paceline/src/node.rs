@@ -6,7 +6,7 @@ use crate::error::{CapacityError, OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
 use crate::pull::{PullBuilder, PullError};
 use crate::shell::egress;
-use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink};
+use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink, Silence};
 use crate::shell::host::{Host, default_dir};
 use crate::shell::port::Announcements;
 use crate::shell::pull::{Holder, is_private};
@@ -115,6 +115,7 @@ impl Node {
             unsettled: false,
             pending: Vec::new(),
             rates: Default::default(),
+            silence: Silence::default(),
             next_tick: Instant::ZERO,
         };
         let named = std::thread::Builder::new().name("paceline-engine".to_owned());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(next_help_heading = "Node")]
 pub(crate) struct NodeArgs {
     /// What people call this node; host name and process number if not said
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::name)]
     pub(crate) name: Option<String>,
     /// A link, at most two: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
     /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure

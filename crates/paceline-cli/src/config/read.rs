@@ -23,8 +23,7 @@ const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
 
-const NAME: &str =
-    "must be text of 1 to 255 bytes without line breaks and other control characters";
+const NAME: &str = args::NAME;
 const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; leave it out for \
      $XDG_RUNTIME_DIR/paceline, or for a folder below /tmp";
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
@@ -78,9 +77,8 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
 }
 
 fn name(value: &DeValue<'_>, without: &str) -> Result<String, String> {
-    let fits = |text: &&str| (1..=255).contains(&text.len()) && !text.contains(char::is_control);
-    let text = value.as_str().filter(fits);
-    text.map(str::to_owned).ok_or_else(|| format!("{NAME}; leave it out for {without}"))
+    let named = value.as_str().ok_or_else(|| NAME.to_owned()).and_then(args::name);
+    named.map_err(|rule| format!("{rule}; leave it out for {without}"))
 }
 
 fn runtime_dir(value: &DeValue<'_>) -> Result<PathBuf, String> {

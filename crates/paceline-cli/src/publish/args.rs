@@ -19,6 +19,7 @@ for those that state none of their own.";
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = AFTER,
+    allow_negative_numbers = true,
     group(ArgGroup::new("source").required(true).args(["stdin", "file", "test_card"])),
     group(ArgGroup::new("pace").args(["hz", "period"]))
 )]

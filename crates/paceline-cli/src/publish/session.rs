@@ -48,6 +48,7 @@ pub(crate) struct Teller<'a> {
     args: &'a PubArgs,
     block: Block,
     tick: Instant,
+    began: Instant,
     reported: (Instant, Counts),
 }
 
@@ -59,6 +60,7 @@ impl<'a> Teller<'a> {
             args,
             block: Block::on_stdout(),
             tick: now + TICK,
+            began: now,
             reported: (now, Counts::default()),
         }
     }
@@ -81,24 +83,25 @@ impl<'a> Teller<'a> {
         while self.tick <= now {
             self.tick += TICK;
         }
-        self.report(now, counts, wanted())
+        let (since, before) = self.reported;
+        let rate_hz = rate(counts.published - before.published, now - since);
+        self.reported.0 = now;
+        self.report(rate_hz, counts, wanted())
     }
 
-    /// The last report.
+    /// The last report: its rate is that of the whole run, or of a second where the run was shorter.
     pub(crate) fn end(&mut self, counts: Counts, wanted: (bool, String)) -> anyhow::Result<()> {
-        self.report(Instant::now(), counts, wanted)
+        let rate_hz = rate(counts.published, self.began.elapsed().max(TICK));
+        self.report(rate_hz, counts, wanted)
     }
 
     fn report(
         &mut self,
-        now: Instant,
+        rate_hz: f64,
         counts: Counts,
         (matching, wanted): (bool, String),
     ) -> anyhow::Result<()> {
-        let (since, before) = std::mem::replace(&mut self.reported, (now, counts));
-        let seconds = (now - since).as_secs_f64().max(1e-3);
-        let samples = u32::try_from(counts.published - before.published).unwrap_or(u32::MAX);
-        let rate_hz = round3(f64::from(samples) / seconds);
+        let before = std::mem::replace(&mut self.reported.1, counts);
         if counts.skipped > before.skipped {
             self.block.note(&format!(
                 "late: skipped {} periods, this host makes samples more slowly than asked; lower \
@@ -116,6 +119,10 @@ impl<'a> Teller<'a> {
             "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}"
         ))
     }
+}
+
+fn rate(samples: u64, time: Duration) -> f64 {
+    round3(f64::from(u32::try_from(samples).unwrap_or(u32::MAX)) / time.as_secs_f64().max(1e-3))
 }
 
 /// Publishes one source on one tag.

@@ -97,6 +97,9 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         }
         return Ok(pieces(args, None));
     };
+    if file.is_dir() {
+        anyhow::bail!("cannot read {}: it is a folder; give a file in it", file.display());
+    }
     let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
     let extension = extension.to_ascii_lowercase();
     let whole = ["mjpeg", "mjpg", "y4m", "png", "264", "h264", "wav"];

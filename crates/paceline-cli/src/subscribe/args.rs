@@ -14,7 +14,7 @@ that ends in .y4m makes a Y4M file, .wav a WAV file, and .png keeps the newest P
 
 /// `paceline sub`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
 pub(crate) struct SubArgs {
     /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
     #[arg(value_parser = Pattern::new)]

@@ -22,6 +22,8 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--proxy", "here"], 2, &["--proxy", "publisher or subscriber"]),
     (&["sub", "a", "--count", "0"], 2, &["--count", "from 1"]),
     (&["sub", "a", "--timeout", "0"], 2, &["--timeout", "0.001"]),
+    (&["sub", "a", "--timeout", "-1"], 2, &["'-1'", "--timeout", "from 0.001"]),
+    (&["sub", "a", "--name", ""], 2, &["''", "--name", "1 to 255 bytes"]),
     (&["sub", "a//b"], 2, &["a//b", "empty chunk", "robot/camera"]),
     (&["sub", "a/b*"], 2, &["must be whole chunks", "robot/**"]),
     (&["sub", "a", "--out", "-", "--json"], 2, &["--out -", "--json", "give --out a file"]),
@@ -31,6 +33,8 @@ const CASES: &[Case] = &[
     (&["pub", "a", "x.mjpeg"], 2, &["'x.mjpeg'", "write --file x.mjpeg"]),
     (&["pub", "a", "-", "--file", "x"], 2, &["cannot be used with"]),
     (&["pub", "a", "-", "--hz", "0"], 2, &["--hz", "from 0.001"]),
+    (&["pub", "a", "-", "--hz", "-1"], 2, &["'-1'", "--hz", "from 0.001"]),
+    (&["pub", "a", "--file", "/"], 1, &["cannot read /", "it is a folder", "a file in it"]),
     (&["pub", "a", "-", "--period", "0"], 2, &["--period", "(ms)"]),
     (&["pub", "a", "-", "--loss", "3/2"], 2, &["--loss", "3/2", "x must be from 0 to y"]),
     (&["pub", "a", "-", "--loop"], 2, &["--loop", "give --file FILE"]),
@@ -83,6 +87,7 @@ const CASES: &[Case] = &[
     (&["node", "--buffer", "a//b=100"], 2, &["--buffer", "empty chunk"]),
     (&["ls", "--timeout", "0"], 2, &["--timeout", "from 1 to 60000"]),
     (&["demo", "--seconds", "0"], 2, &["--seconds", "0.001"]),
+    (&["demo", "--seconds", "-5"], 2, &["'-5'", "--seconds", "0.001"]),
 ];
 
 #[test]

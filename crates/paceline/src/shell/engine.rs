@@ -4,6 +4,7 @@ mod capacity;
 mod install;
 mod linger;
 mod pull;
+mod silence;
 mod status;
 
 use super::clock;
@@ -29,6 +30,7 @@ use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 pub(crate) use pull::Pulls;
+pub(crate) use silence::Silence;
 use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -140,6 +142,7 @@ pub(crate) struct Engine {
     pub(crate) unsettled: bool,
     pub(crate) pending: Vec<PendingStatus>,
     pub(crate) rates: Rates,
+    pub(crate) silence: Silence,
     pub(crate) next_tick: Instant,
 }
 
@@ -323,6 +326,7 @@ impl Engine {
     fn tick(&mut self, now: Instant) {
         self.update_rates(now);
         self.finish_statuses(now);
+        self.tell_silence(now);
         let Some((host, index)) = &mut self.host else { return };
         if self.host_open || !host.listens() && !host.try_take_over() {
             return;
