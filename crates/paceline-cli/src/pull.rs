@@ -16,8 +16,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long nodes may take to be found.
+/// How long nodes may take to be found over links, and on this host.
 const SETTLE: Duration = Duration::from_millis(2_500);
+const SETTLE_HERE: Duration = Duration::from_millis(1_200);
 /// Reasons that are told one by one.
 const REASONS_SHOWN: usize = 5;
 
@@ -60,8 +61,15 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let times = times.map_err(|error| exit::usage(format!("--time: {error}")))?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open_guest()?;
-    crate::ls::settle(&node, SETTLE, &stop);
-    let done = match begin(&node, args, times) {
+    let here = args.node.link.is_empty() && args.node.config.is_none();
+    crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
+    let begun = if node.nodes().len() <= 1 && args.from.is_none() {
+        // Nobody is there: a pull would wait for the news of a buffer.
+        Err(PullError::NoBuffer(args.tag.clone()))
+    } else {
+        begin(&node, args, times)
+    };
+    let done = match begun {
         Ok(pulled) => take_all(args, &node, pulled, sink, &stop),
         Err(error) => Err(failed(&error)),
     };
@@ -95,6 +103,9 @@ fn begin(
     }
     if let Some(size) = args.size {
         pull = pull.size(size.width, size.height)?;
+    }
+    if let Some((rate, channels)) = args.audio {
+        pull = pull.audio(rate, channels)?;
     }
     if let Some(n) = args.every {
         pull = pull.every(n)?;

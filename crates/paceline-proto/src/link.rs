@@ -257,8 +257,9 @@ impl Link {
     pub fn poll_timeout(&self, now: Instant) -> Instant {
         let paced = self.pacer.ready_at();
         let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
-        if paced > now {
-            next = next.min(paced);
+        // The background may have to wait for longer than what is live.
+        for at in [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now) {
+            next = next.min(at);
         }
         for neighbour in self.neighbours.values() {
             next =

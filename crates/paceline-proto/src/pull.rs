@@ -3,9 +3,9 @@
 //! A pull buffer is a subscription that holds what it gets, at any node. A puller asks every holder
 //! of a tag what it has ([`Question::Find`]), [merges](merge::merge) the answers into a [`Plan`] that
 //! names for each sample the nearest holder, and fetches page by page ([`Question::Fetch`]): the
-//! holder publishes what was asked for on a [private tag](private_tag) to which the puller alone
-//! subscribes, so that scaling, links and drop reasons are those of any other stream. Streams of
-//! private tags are *background*: links serve them when no live sample waits.
+//! holder makes what was asked for of the samples and publishes that on a [private tag](private_tag) to
+//! which the puller alone subscribes, so that links and drop reasons are those of any other stream.
+//! Streams of private tags are *background*: links serve them when no live sample waits.
 //!
 //! Paper: seed 000 §3.2 (pull).
 
@@ -15,12 +15,13 @@ pub mod limits;
 pub mod merge;
 pub mod message;
 pub mod selection;
+mod video;
 
 pub use buffer::{PullBuffer, Pushed};
 pub use holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
 pub use limits::{Limits, LimitsError};
 pub use merge::{Absence, Answered, Page, Plan, PlanItem, merge};
-pub use message::{Answer, Question, REFUSED_BYTES_MAX, SEQS_MAX};
+pub use message::{Answer, Fetch, Making, NEXT_MAX, Question, REFUSED_BYTES_MAX, SEQS_MAX};
 pub use selection::{ITEMS_MAX, Selection, SelectionError};
 
 use crate::ids::{NodeId, PublisherId};

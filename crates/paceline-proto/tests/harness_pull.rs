@@ -97,5 +97,6 @@ fn a_pull_costs_live_streams_no_more_than_a_frame() {
 
     let seqs = beside.pulled.iter().map(|sample| sample.seq);
     assert!(seqs.eq(0..PULLED), "all of them, in order: {}", beside.pulled.len());
-    assert!(beside.used > 0.95, "the pull takes what is left: {}", beside.used);
+    // But for the time in which it waits for the answer to its last frame.
+    assert!(beside.used > 0.9, "the pull takes what is left: {}", beside.used);
 }

@@ -4,7 +4,8 @@ use crate::error::RecvError;
 use crate::node::Node;
 use crate::publisher::HERTZ_MAX;
 use crate::shell::pull::{Pipe, Told, Wanted, start};
-use crate::subscriber::{Delivery, SIDE_MAX};
+use crate::subscriber::{AUDIO_CHANNELS, AUDIO_RATES, Delivery, SIDE_MAX};
+use paceline_proto::form::Audio;
 use paceline_proto::pull::{Find, Selection, SelectionError};
 use paceline_proto::{Form, NodeId, PublisherId, Rate, Size, Tag, TagError};
 use std::fmt;
@@ -39,6 +40,16 @@ pub enum PullError {
         width: u32,
         /// The height asked for.
         height: u32,
+    },
+    /// A sampling rate or a number of channels that no sound has.
+    #[error(
+        "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
+    )]
+    Audio {
+        /// Samples of each channel per second.
+        rate: u32,
+        /// Channels.
+        channels: u8,
     },
     /// No time at all.
     #[error("timeout 0: give the longest time for the whole pull, above 0")]
@@ -103,6 +114,7 @@ impl PullError {
             | Self::EveryZero
             | Self::Rate(_)
             | Self::Size { .. }
+            | Self::Audio { .. }
             | Self::ZeroTimeout => true,
             Self::NoBuffer(_)
             | Self::NoNode { .. }
@@ -195,8 +207,8 @@ impl<'a> PullBuilder<'a> {
         self
     }
 
-    /// Of what is selected one sample in `n`. Video comes whole: what it is decoded from cannot be left
-    /// out.
+    /// Of what is selected one sample in `n`. Video is thinned by leaving out pictures that no other needs;
+    /// where that is not enough it is decoded and coded again where it is held.
     ///
     /// # Errors
     /// [`PullError::EveryZero`].
@@ -205,8 +217,8 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// Of what is selected at most `hertz` samples for each second of capture time, evenly spread. Video
-    /// comes whole.
+    /// Of what is selected at most `hertz` samples for each second of capture time, evenly spread; of video
+    /// as for [`Self::every`].
     ///
     /// # Errors
     /// [`PullError::Rate`] below 0.001 Hz and above 1,000,000 Hz.
@@ -225,7 +237,7 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// Pictures of this size, scaled where they are held.
+    /// Pictures of this size, scaled where they are held. Video is decoded and coded again.
     ///
     /// # Errors
     /// [`PullError::Size`].
@@ -234,6 +246,19 @@ impl<'a> PullBuilder<'a> {
             return Err(PullError::Size { width, height });
         }
         self.wanted.form.size = Some(Size { width, height });
+        Ok(self)
+    }
+
+    /// Sound with `rate` samples per second of each of `channels` channels, scaled where it is held. What
+    /// is no sound comes as it is; a block that is too short for one sample comes empty.
+    ///
+    /// # Errors
+    /// [`PullError::Audio`] unless the rate is from 1,000 to 384,000 and there are 1 to 8 channels.
+    pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, PullError> {
+        if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
+            return Err(PullError::Audio { rate, channels });
+        }
+        self.wanted.form.audio = Some(Audio { rate, channels });
         Ok(self)
     }
 
@@ -421,6 +446,10 @@ pub enum MissingReason {
     HolderGone(String),
     /// The node that held it refused, and why.
     Refused(String),
+    /// It cannot be made what was asked for, and why: it is damaged, or smaller than the size asked for.
+    CannotScale(String),
+    /// A picture that it needs did not come.
+    Undecodable,
     /// It was sent and did not arrive.
     NotArrived {
         /// How often it was asked for.
@@ -436,11 +465,13 @@ impl fmt::Display for MissingReason {
             Self::Expired => f.write_str("it expired before it was fetched"),
             Self::HolderGone(node) => write!(f, "node '{node}', which held it, is gone"),
             Self::Refused(why) => write!(f, "refused: {why}"),
-            Self::NotArrived { asked } => write!(
-                f,
-                "asked for {asked} times, it did not arrive: it was lost on the way, or cannot be \
-                 scaled"
-            ),
+            Self::CannotScale(why) => write!(f, "it cannot be scaled: {why}"),
+            Self::Undecodable => {
+                f.write_str("it cannot be decoded: a picture that it needs did not come")
+            }
+            Self::NotArrived { asked } => {
+                write!(f, "asked for {asked} times, it did not arrive: it was lost on the way")
+            }
             Self::TimeIsOver => f.write_str("the time for the pull was over"),
         }
     }

@@ -27,8 +27,8 @@ const QUEUE_SAMPLES_MAX: usize = 65_536;
 /// The longest side of a picture that can be asked for.
 pub(crate) const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
 /// Sound that can be asked for.
-const AUDIO_RATES: RangeInclusive<u32> = RATE_MIN..=RATE_MAX;
-const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
+pub(crate) const AUDIO_RATES: RangeInclusive<u32> = RATE_MIN..=RATE_MAX;
+pub(crate) const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 
 /// Declares a [`Subscriber`].
 #[must_use = "nothing is subscribed to before declare() or callback()"]

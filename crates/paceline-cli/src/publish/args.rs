@@ -54,9 +54,9 @@ pub(crate) struct PubArgs {
     /// Publishes pieces of this many bytes, not lines
     #[arg(long, value_name = "BYTES", value_parser = args::chunk, conflicts_with = "test_card")]
     pub(crate) chunk: Option<usize>,
-    /// JPEG quality of the test card, 1 to 100
-    #[arg(long, value_parser = args::quality, default_value = "80")]
-    pub(crate) quality: u8,
+    /// JPEG quality of the test card, 1 to 100; 80 if not said
+    #[arg(long, value_parser = args::quality)]
+    pub(crate) quality: Option<u8>,
     /// The media type of the samples, if not the file's own
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,

@@ -11,6 +11,9 @@ use paceline::{Encoding, Size};
 use std::path::Path;
 use std::time::Duration;
 
+/// JPEG quality of the test card if none is said.
+const QUALITY: u8 = 80;
+
 /// What is known of a source before its first sample.
 pub(crate) struct Origin {
     /// The media type of its samples.
@@ -87,7 +90,12 @@ impl Source {
 /// Opens what the command line names.
 pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     if let Some(spec) = args.test_card {
-        return card::open(spec, args.quality);
+        return card::open(spec, args.quality.unwrap_or(QUALITY));
+    }
+    if args.quality.is_some() {
+        return Err(crate::exit::usage(
+            "--quality: only the test card is coded here; give --test-card, or leave --quality out",
+        ));
     }
     let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
         if args.repeat {

@@ -47,6 +47,9 @@ pub(crate) struct PullArgs {
     /// Pictures of this size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
     pub(crate) size: Option<Size>,
+    /// Sound with so many samples a second and channels, such as 8000x1
+    #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
+    pub(crate) audio: Option<(u32, u8)>,
     /// One sample in N
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,

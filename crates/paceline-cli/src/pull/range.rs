@@ -52,7 +52,10 @@ impl Times {
         let first = self.first.map_or(0, at);
         let last = self.last.map_or(u64::MAX, at);
         if first > last {
-            return Err("the first time is after the second: exchange them".to_owned());
+            let (first, last) = (rfc3339_of(first), rfc3339_of(last));
+            return Err(format!(
+                "from {first} to {last} goes backward: the first time is after the second; exchange them"
+            ));
         }
         Ok(first..=last)
     }
@@ -241,7 +244,9 @@ mod tests {
         assert_eq!(nanos("-10s..-500ms"), Ok(90_000_000_000..=99_500_000_000));
         assert_eq!(nanos("1..2"), Ok(1_000_000_000..=2_000_000_000));
         assert_eq!(nanos("..1h"), Err("'1h' is no time; ".to_owned() + TIME_MEND));
-        assert!(nanos("2..1").unwrap_err().contains("exchange them"));
+        let error = nanos("2..1").unwrap_err();
+        let parts = ["1970-01-01T00:00:02", "to 1970-01-01T00:00:01", "exchange them"];
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         assert!(nanos("-5s..-10s").unwrap_err().contains("exchange them"));
         assert!(nanos("-5s..1").unwrap_err().contains("exchange them"));
     }

@@ -40,6 +40,7 @@ const CASES: &[Case] = &[
     (&["pub", "a", "-", "--loop"], 2, &["--loop", "give --file FILE"]),
     (&["pub", "a", "--test-card", "320x240@0"], 2, &["--test-card", "rate '0'", "640x480@30"]),
     (&["pub", "a", "--test-card", "8x8@30"], 2, &["--test-card", "size 8x8 is below 160x120"]),
+    (&["pub", "a", "-", "--quality", "50"], 2, &["--quality", "give --test-card"]),
     (&["pub", "a", "--test-card", "320x240", "--quality", "0"], 2, &["--quality", "1 to 100"]),
     (&["pub", "a", "--file", "no-such.mjpeg"], 1, &["cannot read no-such.mjpeg", "No such file"]),
     (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),

@@ -28,6 +28,19 @@ struct Ends {
     len: usize,
 }
 
+/// What is in flight to all hops that answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    /// Bytes of frames that carry live samples, or none.
+    live: u64,
+    /// Bytes of frames that carry the background alone.
+    background: u64,
+    /// Bytes that the wire holds in a round trip.
+    holds: u64,
+    /// Answers come late: something waits below us.
+    queues: bool,
+}
+
 impl super::Neighbour {
     /// Control waits for the hop, and the hop has room for it.
     pub(super) fn may_send_control(&self) -> bool {
@@ -79,11 +92,13 @@ impl Link {
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
     /// it gives some; the others do not wait for them.
     fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
-        if self.spec.capacity.is_some() && self.is_window_full(now) {
-            return None;
-        }
         loop {
             let index = self.discipline.pick(now)?;
+            if self.is_background(index) {
+                self.background_room(now)?;
+            } else if self.is_window_full(now) {
+                return None;
+            }
             let node = self.stream(index)?.spec.hop;
             if self.has_credit(now, node) {
                 return Some((node, index));
@@ -101,20 +116,53 @@ impl Link {
     /// The pacer keeps frames from queueing below as long as capacity and headers are what we believe.
     /// Where they are not, answers come late; then the next frame waits for the answer to the last,
     /// which empties that queue, so a command never finds more than a part of a frame in it.
+    ///
+    /// What is in the background does not count: live samples wait for no answer to it.
     fn is_window_full(&self, now: Instant) -> bool {
-        let live = self.neighbours.values().filter(|n| !n.hop.is_stalled(now));
-        let (mut flight, mut holds, mut queued) = (0, 0, Duration::ZERO);
-        for neighbour in live {
-            flight += neighbour.hop.flight_bytes();
+        if self.spec.capacity.is_none() {
+            return false;
+        }
+        let Flight { live, holds, queues, .. } = self.flight(now);
+        if queues {
+            // Less than this in flight is no queue: the answers wait, at the other end.
+            return live > holds.max(self.frame_bytes / 2);
+        }
+        live >= holds + on_wire(self.frame_bytes)
+    }
+
+    /// How many bytes on the wire the next frame in the background may take; `None` if none may leave.
+    ///
+    /// A live sample that comes just behind it finds no more than this one frame below us: it leaves
+    /// when the wire has carried everything, and with what is in flight it is no more than the wire
+    /// holds in a round trip and one frame. Where less than half a frame is left of that, it waits.
+    fn background_room(&self, now: Instant) -> Option<u64> {
+        let frame = on_wire(self.frame_bytes);
+        if self.spec.capacity.is_none() {
+            return Some(frame);
+        }
+        if now < self.pacer.free_at() {
+            return None;
+        }
+        let Flight { live, background, holds, queues } = self.flight(now);
+        let most = if queues { holds.max(frame) } else { holds + frame };
+        let room = most.saturating_sub(live + background).min(frame);
+        (room >= frame / 2).then_some(room)
+    }
+
+    fn flight(&self, now: Instant) -> Flight {
+        let mut flight = Flight::default();
+        let mut queued = Duration::ZERO;
+        for neighbour in self.neighbours.values().filter(|n| !n.hop.is_stalled(now)) {
+            let background = neighbour.hop.background_bytes();
+            flight.background += background;
+            flight.live += neighbour.hop.flight_bytes() - background;
             let trip = neighbour.hop.least_round_trip().unwrap_or_default();
-            holds = holds.max(self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip)));
+            let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
+            flight.holds = flight.holds.max(holds);
             queued = queued.max(neighbour.hop.queued_below());
         }
-        if queued > self.frame_time().mul_div(1, QUEUED_PART) {
-            // Less than this in flight is no queue: the answers wait, at the other end.
-            return flight > holds.max(self.frame_bytes / 2);
-        }
-        flight >= holds + on_wire(self.frame_bytes)
+        flight.queues = queued > self.frame_time().mul_div(1, QUEUED_PART);
+        flight
     }
 
     fn has_credit(&self, now: Instant, node: NodeId) -> bool {
@@ -153,19 +201,7 @@ impl Link {
         if control > 0 {
             self.pacer.handle_control(now, on_wire(control));
         }
-        let mut limit = self.limit();
-        let mut live = false;
-        while let Some((hop, index)) = self.next_data(now) {
-            // A frame arrives when its end does: the background would make what is live wait.
-            let background = self.is_background(index);
-            if hop != node || live && background {
-                break;
-            }
-            if !self.put_segment(now, index, &mut limit, out) {
-                break;
-            }
-            live |= !background;
-        }
+        let background = self.put_data(now, node, out);
         let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
@@ -174,7 +210,41 @@ impl Link {
         {
             FrameHeader::ask_now(&mut out.head);
         }
-        self.count_sent(now, out.len() as u64);
+        if background {
+            if let Some(neighbour) = self.neighbours.get_mut(&node) {
+                neighbour.hop.handle_background();
+            }
+            self.pacer.handle_background(now, wire);
+            self.frames += 1;
+            self.wire_bytes += wire;
+        } else {
+            self.count_sent(now, out.len() as u64);
+        }
+    }
+
+    /// Fills up a frame with segments; true if it carries the background alone.
+    fn put_data(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) -> bool {
+        let mut limit = self.limit();
+        let (mut live, mut behind) = (false, false);
+        while let Some((hop, index)) = self.next_data(now) {
+            // A frame arrives when its end does: the background would make what is live wait.
+            let background = self.is_background(index);
+            if hop != node || live && background {
+                break;
+            }
+            if background
+                && !behind
+                && let Some(room) = self.background_room(now)
+            {
+                limit = limit.min(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
+            }
+            if !self.put_segment(now, index, &mut limit, out) {
+                break;
+            }
+            live |= !background;
+            behind |= background;
+        }
+        behind && !live
     }
 
     fn count_sent(&mut self, now: Instant, bytes: u64) {

@@ -39,6 +39,8 @@ struct InFlight {
     sent: Instant,
     /// Asked for an answer at once, so its round trip is worth measuring.
     asked: bool,
+    /// Carries nothing that is live.
+    background: bool,
 }
 
 /// One next hop of a link.
@@ -50,6 +52,7 @@ pub struct Hop {
     next_seq: u64,
     flight: VecDeque<InFlight>,
     flight_bytes: u64,
+    background_bytes: u64,
     unasked_bytes: u64,
     last_ask: Instant,
     last_heard: Instant,
@@ -78,6 +81,7 @@ impl Hop {
             next_seq: 0,
             flight: VecDeque::new(),
             flight_bytes: 0,
+            background_bytes: 0,
             unasked_bytes: 0,
             last_ask: Instant::ZERO,
             last_heard: now,
@@ -110,6 +114,12 @@ impl Hop {
     #[must_use]
     pub const fn flight_bytes(&self) -> u64 {
         self.flight_bytes
+    }
+
+    /// Those of them that are of frames in the background.
+    #[must_use]
+    pub const fn background_bytes(&self) -> u64 {
+        self.background_bytes
     }
 
     /// Frames sent and not yet acknowledged.
@@ -214,6 +224,9 @@ impl Hop {
             }
             self.flight.pop_front();
             self.flight_bytes -= oldest.bytes;
+            if oldest.background {
+                self.background_bytes -= oldest.bytes;
+            }
             if !ack.covers(oldest.seq) {
                 lost = true;
                 self.frames_lost += 1;
@@ -314,8 +327,17 @@ impl Hop {
         asks
     }
 
+    /// The frame that was sent last carries nothing that is live.
+    pub fn handle_background(&mut self) {
+        if let Some(newest) = self.flight.back_mut().filter(|newest| !newest.background) {
+            newest.background = true;
+            self.background_bytes += newest.bytes;
+        }
+    }
+
     fn note_sent(&mut self, now: Instant, bytes: u64, asked: bool) {
-        self.flight.push_back(InFlight { seq: self.next_seq, bytes, sent: now, asked });
+        let (seq, background) = (self.next_seq, false);
+        self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
         self.flight_bytes += bytes;
         self.next_seq += 1;
         self.last_sent = now;

@@ -14,6 +14,8 @@ const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 pub(super) struct Pacer {
     capacity: Option<Capacity>,
     busy_until: Instant,
+    /// When the wire has carried everything: as [`Self::busy_until`], but without catching up.
+    free_at: Instant,
     /// The wire was free and there was nothing to send: the time since then is not caught up, or
     /// each pause would leave a queue below that lasts until the next one.
     idle: bool,
@@ -25,14 +27,21 @@ impl Pacer {
     /// A pacer for frames of at most `frame_bytes`; without a capacity it never waits.
     #[must_use]
     pub(super) const fn new(capacity: Option<Capacity>, frame_bytes: u64) -> Self {
-        let (busy_until, control_free_at) = (Instant::ZERO, Instant::ZERO);
-        Self { capacity, busy_until, idle: true, control_free_at, frame_bytes }
+        let (busy_until, free_at, control_free_at) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
+        Self { capacity, busy_until, free_at, idle: true, control_free_at, frame_bytes }
     }
 
     /// When the next frame may leave.
     #[must_use]
     pub(super) const fn ready_at(&self) -> Instant {
         self.busy_until
+    }
+
+    /// When the next frame in the background may leave: nothing is on the wire any more, also if frames
+    /// before it left sooner, to catch up.
+    #[must_use]
+    pub(super) const fn free_at(&self) -> Instant {
+        self.free_at
     }
 
     /// When the next control segment may leave.
@@ -52,6 +61,7 @@ impl Pacer {
         if let Some(before) = self.capacity.replace(capacity) {
             let rest = |until: Instant| capacity.time_for(before.bytes_in(until.since(now)));
             self.busy_until = self.busy_until.min(now) + rest(self.busy_until);
+            self.free_at = self.free_at.min(now) + rest(self.free_at);
             self.control_free_at = self.control_free_at.min(now) + rest(self.control_free_at);
         }
         self.frame_bytes = frame_bytes;
@@ -62,7 +72,16 @@ impl Pacer {
         let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
         let start = self.busy_until.max(now - catch_up);
         self.busy_until = start + self.wire_time(bytes);
+        self.free_at = self.free_at.max(now) + self.wire_time(bytes);
         self.idle = false;
+    }
+
+    /// Counts a frame of `bytes` that carries nothing live as sent. Nothing is caught up for it, nor
+    /// behind it: live samples find the wire as if it had been idle, once the frame has gone.
+    pub(super) fn handle_background(&mut self, now: Instant, bytes: u64) {
+        self.free_at = self.free_at.max(now) + self.wire_time(bytes);
+        self.busy_until = self.free_at;
+        self.idle = true;
     }
 
     /// A frame could have left at `now`, but none was there.
@@ -111,6 +130,22 @@ mod tests {
         pacer.handle_idle(Instant::from_millis(1_024));
         pacer.handle_sent(Instant::from_millis(1_024) + Duration::from_micros(500), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_029) + Duration::from_micros(500));
+    }
+
+    #[test]
+    fn the_background_is_not_caught_up_and_waits_for_what_was() {
+        let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+        let mut pacer = Pacer::new(Some(thin), 1_200);
+        let late = |millis| Instant::from_millis(millis) + Duration::from_micros(500);
+        pacer.handle_background(Instant::from_millis(1_000), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_005));
+        pacer.handle_background(late(1_005), 1_250);
+        assert_eq!((pacer.ready_at(), pacer.free_at()), (late(1_010), late(1_010)));
+        // What comes behind it finds the wire as after a pause.
+        pacer.handle_sent(late(1_010) + Duration::from_micros(500), 1_250);
+        assert_eq!(pacer.ready_at(), Instant::from_millis(1_016));
+        pacer.handle_sent(late(1_016), 1_250);
+        assert_eq!((pacer.ready_at(), pacer.free_at()), (Instant::from_millis(1_021), late(1_021)));
     }
 
     #[test]

@@ -534,3 +534,6 @@ fn a_stream_is_settled_when_its_hop_has_begun_anew() {
     a.poll(now);
     assert!(!a.link.is_settled(StreamIndex(1)) && a.link.is_settled(STREAM));
 }
+
+#[path = "tests/background.rs"]
+mod background;

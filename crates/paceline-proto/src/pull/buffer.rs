@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::selection::{ITEMS_MAX, Mark, Selection, Series, below};
 use crate::form::Rate;
 use crate::ids::PublisherId;
-use crate::sample::Sample;
+use crate::sample::{Kind, Sample};
 use crate::temporal::TemporalScaler;
 use bytes::Bytes;
 use core::ops::Range;
@@ -155,6 +155,23 @@ impl PullBuffer {
         let line = self.lines.get(self.place(publisher).ok()?)?;
         let place = line.samples.binary_search_by_key(&seq, |sample| sample.seq).ok()?;
         line.samples.get(place)
+    }
+
+    /// The first sample of `publisher` numbered `seq` or above.
+    #[must_use]
+    pub fn from(&self, publisher: PublisherId, seq: u64) -> Option<&Sample> {
+        let line = self.lines.get(self.place(publisher).ok()?)?;
+        line.samples.get(line.samples.partition_point(|sample| sample.seq < seq))
+    }
+
+    /// The number of the I picture of `publisher` at or before `seq`, if it is held: where decoding must
+    /// begin.
+    #[must_use]
+    pub fn start_of(&self, publisher: PublisherId, seq: u64) -> Option<u64> {
+        let line = self.lines.get(self.place(publisher).ok()?)?;
+        let end = line.samples.partition_point(|sample| sample.seq <= seq);
+        let mut before = line.samples.range(..end).rev();
+        before.find(|sample| sample.kind == Kind::VideoI).map(|sample| sample.seq)
     }
 
     /// What is selected of what is held here alone, of one publisher or all, thinned to the rate:

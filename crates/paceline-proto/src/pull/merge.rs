@@ -2,12 +2,12 @@
 
 use super::holding::{Find, Found, Held, Span};
 use super::selection::{ITEMS_MAX, Mark, Selection, Series};
-use crate::form::Rate;
+use super::video::{self, Row};
 use crate::ids::{NodeId, PublisherId};
 use crate::sample::Kind;
 use crate::temporal::TemporalScaler;
 use core::fmt::Write;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one node answered.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -53,8 +53,14 @@ pub struct Plan {
     pub spans: BTreeMap<PublisherId, Span>,
     /// Selected samples were left out because there were more than [`ITEMS_MAX`].
     pub more: bool,
-    /// Selected pictures that are left out because the I picture before them is held nowhere.
+    /// Selected pictures that are left out because what they need is held nowhere, or not by one holder
+    /// where they are coded anew.
     pub undecodable: usize,
+    /// Publishers whose video is decoded and coded again by who holds it.
+    pub coded: BTreeSet<PublisherId>,
+    /// Nodes that hold a publisher's video in another coding than that of the items, and cannot take
+    /// their holder's place.
+    pub apart: BTreeSet<(NodeId, PublisherId)>,
     /// Why there are no items.
     pub absence: Option<Absence>,
 }
@@ -83,6 +89,8 @@ pub enum Absence {
 /// The union of what several holders have of one publisher, as far as it matters here.
 struct Union {
     items: Vec<(Held, NodeId)>,
+    /// What each holder has of it.
+    rows: Vec<Row>,
     in_time_order: bool,
 }
 
@@ -101,37 +109,47 @@ impl Series for Union {
 }
 
 impl Union {
-    fn new(mut held: Vec<(Held, usize, NodeId)>) -> Self {
-        held.sort_unstable_by_key(|&(held, hops, node)| (held.seq, hops, node));
-        held.dedup_by_key(|(held, _, _)| held.seq);
-        let in_time_order = held.is_sorted_by_key(|(held, _, _)| held.captured_ns);
-        let items = held.into_iter().map(|(held, _, node)| (held, node)).collect();
-        Self { items, in_time_order }
+    /// The union, and who is not part of it.
+    fn new(mut rows: Vec<Row>) -> (Self, Vec<NodeId>) {
+        rows.sort_unstable_by_key(|&(held, hops, node)| (held.seq, hops, node));
+        let apart = video::keep_one_coding(&mut rows);
+        let mut nearest = rows.clone();
+        nearest.dedup_by_key(|(held, _, _)| held.seq);
+        let in_time_order = nearest.is_sorted_by_key(|(held, _, _)| held.captured_ns);
+        let items = nearest.into_iter().map(|(held, _, node)| (held, node)).collect();
+        (Self { items, rows, in_time_order }, apart)
     }
 
     /// What is selected of the union, thinned, and how many pictures were left out.
-    fn select(&self, selection: &Selection, rate: Rate) -> (Vec<(Held, NodeId)>, usize) {
+    fn select(&self, find: &Find, resized: bool) -> video::Chosen {
+        let Find { selection, rate, .. } = find;
         let chosen = self.items.get(selection.choose(self)).unwrap_or_default();
         // Pictures before the first I picture are of no use to anybody.
         let needs = |(held, _): &&(Held, NodeId)| matches!(held.kind, Kind::VideoP | Kind::VideoB);
         let undecodable = chosen.iter().take_while(needs).count();
+        let chosen = chosen.get(undecodable..).unwrap_or_default();
+        if chosen.iter().any(|(held, _)| held.kind.is_video()) {
+            let mut video = video::choose(chosen, &self.rows, *rate, resized);
+            video.undecodable += undecodable;
+            return video;
+        }
         // Also what holders have thinned: one may have several buffers, each thinned by itself.
-        let mut scaler = TemporalScaler::new(rate, None);
+        let mut scaler = TemporalScaler::new(*rate, None);
         let takes = |(held, _): &&(Held, NodeId)| {
-            let mark = held.mark();
-            selection.wants(&mark)
-                && (mark.kind.is_video() || scaler.take(mark.seq, mark.captured_ns))
+            selection.wants(&held.mark()) && scaler.take(held.seq, held.captured_ns)
         };
-        (chosen.iter().skip(undecodable).filter(takes).copied().collect(), undecodable)
+        let items = chosen.iter().filter(takes).copied().collect();
+        video::Chosen { items, coded: false, undecodable }
     }
 }
 
 /// Applies what was looked for to all that was found: the newest three of all, not of each holder,
-/// and each from the nearest one.
+/// and each from the nearest one. Video is thinned so that it can be decoded; where leaving out what no
+/// other needs is not enough, and where it is `resized`, it is coded anew ([`Plan::coded`]).
 #[must_use]
-pub fn merge(find: &Find, answers: &[Answered]) -> Plan {
+pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> Plan {
     let mut plan = Plan::default();
-    let mut publishers: BTreeMap<PublisherId, Vec<(Held, usize, NodeId)>> = BTreeMap::new();
+    let mut publishers: BTreeMap<PublisherId, Vec<Row>> = BTreeMap::new();
     for Answered { node, hops, found } in answers {
         for holding in &found.holdings {
             let span = plan.spans.get(&holding.publisher).copied().unwrap_or(holding.span);
@@ -141,9 +159,14 @@ pub fn merge(find: &Find, answers: &[Answered]) -> Plan {
         }
         plan.more |= found.more;
     }
-    for (publisher, held) in publishers {
-        let (items, undecodable) = Union::new(held).select(&find.selection, find.rate);
+    for (publisher, rows) in publishers {
+        let (union, apart) = Union::new(rows);
+        plan.apart.extend(apart.into_iter().map(|node| (node, publisher)));
+        let video::Chosen { items, coded, undecodable } = union.select(find, resized);
         plan.undecodable += undecodable;
+        if coded {
+            plan.coded.insert(publisher);
+        }
         let room = ITEMS_MAX - plan.items.len();
         plan.more |= items.len() > room;
         let items = items.into_iter().take(room);

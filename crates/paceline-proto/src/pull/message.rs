@@ -5,15 +5,18 @@
 use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
 use super::selection::Selection;
 use crate::control::Topic;
+use crate::form::{Audio, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::sample::Kind;
 use crate::tag::{TAG_BYTES_MAX, Tag};
-use crate::wire::segment::{read_rate, write_rate};
+use crate::wire::segment::{read_audio, read_rate, write_audio, write_rate};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 
 /// The most sequence numbers that are fetched at once, or reported missing.
 pub const SEQS_MAX: usize = 256;
+/// The most sequence numbers that a fetch says come next.
+pub const NEXT_MAX: usize = 32;
 /// The longest reason for which a question is refused, in bytes.
 pub const REFUSED_BYTES_MAX: usize = 255;
 
@@ -30,6 +33,11 @@ const NTH: u8 = 1;
 const SEQ: u8 = 2;
 const TIME: u8 = 3;
 
+const MAKES_SIZE: u8 = 1;
+const MAKES_AUDIO: u8 = 1 << 1;
+const MAKES_CODED: u8 = 1 << 2;
+const MAKES_FRESH: u8 = 1 << 3;
+
 const HAS_PUBLISHER: u8 = 1;
 const HAS_AFTER: u8 = 1 << 1;
 
@@ -39,17 +47,8 @@ pub enum Question {
     /// What do you have? [`Answer::Held`] says.
     Find(Find),
     /// Publish these samples on the [private tag](super::private_tag). [`Answer::Fetching`] says
-    /// which are gone; the others come.
-    Fetch {
-        /// The pull's number at the puller.
-        pull: u64,
-        /// The tag.
-        tag: Tag,
-        /// The publisher.
-        publisher: PublisherId,
-        /// The sequence numbers, [`SEQS_MAX`] at most: what is beyond is not sent.
-        seqs: Vec<u64>,
-    },
+    /// which do not come.
+    Fetch(Fetch),
     /// The pull is over: its private tag is not needed any more. Needs no answer.
     Done {
         /// The pull's number at the puller.
@@ -57,15 +56,52 @@ pub enum Question {
     },
 }
 
+/// Samples that are fetched at once.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fetch {
+    /// The pull's number at the puller.
+    pub pull: u64,
+    /// The tag.
+    pub tag: Tag,
+    /// The publisher.
+    pub publisher: PublisherId,
+    /// What is made of the samples before they are sent.
+    pub making: Making,
+    /// The sequence numbers, going up, [`SEQS_MAX`] at most: what is beyond is not sent.
+    pub seqs: Vec<u64>,
+    /// Of video that is coded anew: the numbers that will be asked for next, [`NEXT_MAX`] at most, since
+    /// a decoder gives several pictures at once.
+    pub next: Vec<u64>,
+    /// Of video that is coded anew: begin with a picture that stands alone, since what was made before
+    /// these did not arrive.
+    pub fresh: bool,
+}
+
+/// What a holder makes of samples before it sends them. A size means nothing to what is no picture, and
+/// the rest nothing to what is no sound.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Making {
+    /// Pictures of this size.
+    pub size: Option<Size>,
+    /// Sound of this rate and number of channels.
+    pub audio: Option<Audio>,
+    /// Of video only what is asked for is coded anew, from all that it needs.
+    pub coded: bool,
+}
+
 /// What a holder answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Answer {
     /// What it has, a page of it.
     Held(Found),
-    /// It publishes what was asked for, but for these sequence numbers: they are gone.
+    /// It published what was asked for, but for these.
     Fetching {
-        /// [`SEQS_MAX`] at most.
+        /// Gone, or nothing to decode them with is left: [`SEQS_MAX`] at most.
         missing: Vec<u64>,
+        /// There, but they cannot be made what was asked for: [`SEQS_MAX`] at most.
+        failed: Vec<u64>,
+        /// Why the first of them failed: at most [`REFUSED_BYTES_MAX`] bytes; empty if none did.
+        why: String,
     },
     /// It does not do what was asked, and why: at most [`REFUSED_BYTES_MAX`] bytes, what is beyond is
     /// not sent.
@@ -132,20 +168,82 @@ fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {
     Tag::new(&reader.text(TAG_BYTES_MAX, "tag")?).map_err(|_| WireError::Invalid("tag"))
 }
 
-fn put_seqs(out: &mut Vec<u8>, seqs: &[u64]) {
-    let seqs = seqs.get(..SEQS_MAX).unwrap_or(seqs);
+fn put_seqs(out: &mut Vec<u8>, seqs: &[u64], max: usize) {
+    let seqs = seqs.get(..max).unwrap_or(seqs);
     out.put_varint(seqs.len() as u64);
     seqs.iter().for_each(|&seq| out.put_varint(seq));
 }
 
-fn read_seqs(reader: &mut Reader) -> Result<Vec<u64>, WireError> {
-    let count = reader.len(SEQS_MAX, "sequence numbers")?;
+fn read_seqs(reader: &mut Reader, max: usize) -> Result<Vec<u64>, WireError> {
+    let count = reader.len(max, "sequence numbers")?;
     (0..count).map(|_| reader.varint("sequence number")).collect()
+}
+
+const fn has(there: bool, mask: u8) -> u8 {
+    if there { mask } else { 0 }
+}
+
+fn put_making(out: &mut Vec<u8>, Making { size, audio, coded }: Making, fresh: bool) {
+    let scaled = has(size.is_some(), MAKES_SIZE) | has(audio.is_some(), MAKES_AUDIO);
+    out.put_u8(scaled | has(coded, MAKES_CODED) | has(fresh, MAKES_FRESH));
+    if let Some(Size { width, height }) = size {
+        out.put_varint(u64::from(width));
+        out.put_varint(u64::from(height));
+    }
+    if let Some(audio) = audio {
+        write_audio(audio, out);
+    }
+}
+
+/// Reads what is to be made, and whether afresh.
+fn read_making(reader: &mut Reader) -> Result<(Making, bool), WireError> {
+    let flags = reader.u8("making")?;
+    if flags & !(MAKES_SIZE | MAKES_AUDIO | MAKES_CODED | MAKES_FRESH) != 0 {
+        return Err(WireError::Invalid("making"));
+    }
+    let mut making = Making { coded: flags & MAKES_CODED != 0, ..Making::default() };
+    if flags & MAKES_SIZE != 0 {
+        let size = Size { width: reader.varint32("width")?, height: reader.varint32("height")? };
+        if size.width == 0 || size.height == 0 {
+            return Err(WireError::Invalid("size"));
+        }
+        making.size = Some(size);
+    }
+    if flags & MAKES_AUDIO != 0 {
+        making.audio = Some(read_audio(reader)?);
+    }
+    Ok((making, flags & MAKES_FRESH != 0))
+}
+
+fn put_fetch(out: &mut Vec<u8>, fetch: &Fetch) {
+    let Fetch { pull, tag, publisher, making, seqs, next, fresh } = fetch;
+    out.put_varint(*pull);
+    put_tag(out, tag);
+    put_publisher(out, *publisher);
+    put_making(out, *making, *fresh);
+    put_seqs(out, seqs, SEQS_MAX);
+    put_seqs(out, next, NEXT_MAX);
+}
+
+fn read_fetch(reader: &mut Reader) -> Result<Fetch, WireError> {
+    let (pull, tag) = (reader.varint("pull")?, read_tag(reader)?);
+    let publisher = read_publisher(reader)?;
+    let (making, fresh) = read_making(reader)?;
+    let (seqs, next) = (read_seqs(reader, SEQS_MAX)?, read_seqs(reader, NEXT_MAX)?);
+    Ok(Fetch { pull, tag, publisher, making, seqs, next, fresh })
+}
+
+/// Appends a reason, as much of it as may be.
+fn put_reason(out: &mut Vec<u8>, reason: &str) {
+    let mut end = reason.len().min(REFUSED_BYTES_MAX);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    out.put_text(reason.get(..end).unwrap_or_default());
 }
 
 fn put_find(out: &mut Vec<u8>, find: &Find) {
     let Find { tag, publisher, selection, rate, after } = find;
-    let has = |there: bool, mask: u8| if there { mask } else { 0 };
     out.put_u8(has(publisher.is_some(), HAS_PUBLISHER) | has(after.is_some(), HAS_AFTER));
     put_tag(out, tag);
     if let Some(publisher) = publisher {
@@ -264,12 +362,9 @@ impl Question {
                 out.put_u8(FIND);
                 put_find(&mut out, find);
             }
-            Self::Fetch { pull, tag, publisher, seqs } => {
+            Self::Fetch(fetch) => {
                 out.put_u8(FETCH);
-                out.put_varint(*pull);
-                put_tag(&mut out, tag);
-                put_publisher(&mut out, *publisher);
-                put_seqs(&mut out, seqs);
+                put_fetch(&mut out, fetch);
             }
             Self::Done { pull } => {
                 out.put_u8(DONE);
@@ -287,12 +382,7 @@ impl Question {
         let mut reader = Reader::new(bytes);
         let question = match reader.u8("pull question")? {
             FIND => Self::Find(read_find(&mut reader)?),
-            FETCH => Self::Fetch {
-                pull: reader.varint("pull")?,
-                tag: read_tag(&mut reader)?,
-                publisher: read_publisher(&mut reader)?,
-                seqs: read_seqs(&mut reader)?,
-            },
+            FETCH => Self::Fetch(read_fetch(&mut reader)?),
             DONE => Self::Done { pull: reader.varint("pull")? },
             _ => return Err(WireError::Invalid("pull question")),
         };
@@ -317,17 +407,15 @@ impl Answer {
                     put_found(&mut out, &page);
                 }
             }
-            Self::Fetching { missing } => {
+            Self::Fetching { missing, failed, why } => {
                 out.put_u8(FETCHING);
-                put_seqs(&mut out, missing);
+                put_seqs(&mut out, missing, SEQS_MAX);
+                put_seqs(&mut out, failed, SEQS_MAX);
+                put_reason(&mut out, why);
             }
             Self::Refused(reason) => {
                 out.put_u8(REFUSED);
-                let mut end = reason.len().min(REFUSED_BYTES_MAX);
-                while !reason.is_char_boundary(end) {
-                    end -= 1;
-                }
-                out.put_text(reason.get(..end).unwrap_or_default());
+                put_reason(&mut out, reason);
             }
         }
         out.into()
@@ -341,7 +429,11 @@ impl Answer {
         let mut reader = Reader::new(bytes);
         let answer = match reader.u8("pull answer")? {
             HELD => Self::Held(read_found(&mut reader)?),
-            FETCHING => Self::Fetching { missing: read_seqs(&mut reader)? },
+            FETCHING => Self::Fetching {
+                missing: read_seqs(&mut reader, SEQS_MAX)?,
+                failed: read_seqs(&mut reader, SEQS_MAX)?,
+                why: reader.text(REFUSED_BYTES_MAX, "reason")?,
+            },
             REFUSED => Self::Refused(reader.text(REFUSED_BYTES_MAX, "reason")?),
             _ => return Err(WireError::Invalid("pull answer")),
         };

@@ -255,11 +255,6 @@ impl Port {
         }
     }
 
-    /// True if a picture waits for its scaler: another one now would take its place.
-    pub(crate) fn is_scaling(&self) -> bool {
-        matches!(self, Self::Scale(scale) if scale.is_waiting())
-    }
-
     /// What to wait for if this port has no room.
     pub(crate) fn full(&self) -> Option<EventListener> {
         match self {

@@ -14,6 +14,7 @@ mod held;
 mod holder;
 mod ledger;
 mod lookup;
+mod making;
 mod pipe;
 mod puller;
 

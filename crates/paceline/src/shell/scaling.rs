@@ -17,7 +17,11 @@ mod thin;
 mod video;
 mod waiting;
 
+pub(in crate::shell) use coder::Coder;
+pub(in crate::shell) use pictures::scale as scale_picture;
+pub(in crate::shell) use places::Takers;
 pub(crate) use pool::ScalePool;
+pub(in crate::shell) use sound::Sound;
 
 use super::port::Port;
 use event_listener::{Event, EventListener};
@@ -25,7 +29,6 @@ use paceline_proto::{DropReason, Form, Kind, Sample};
 use paceline_sched::Duration;
 use pictures::Pictures;
 use places::Places;
-use sound::Sound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
@@ -94,11 +97,6 @@ impl ScalePort {
     /// What to wait for if the scaler has no room.
     pub(crate) fn full(&self) -> Option<EventListener> {
         lock(&self.task.waiting).is_full().then(|| self.task.room.listen())
-    }
-
-    /// True if a sample waits for the scaler that another one now would displace.
-    pub(crate) fn is_waiting(&self) -> bool {
-        lock(&self.task.waiting).would_displace()
     }
 }
 

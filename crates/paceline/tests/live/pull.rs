@@ -2,6 +2,7 @@
 
 mod faults;
 mod links;
+mod scaled;
 mod selections;
 
 use crate::support::{SOON, wait_until};

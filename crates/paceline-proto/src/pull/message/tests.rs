@@ -25,18 +25,31 @@ fn selection() -> impl Strategy<Value = Selection> {
     ]
 }
 
+fn making() -> impl Strategy<Value = Making> {
+    let size = (1..=u32::MAX, 1..=u32::MAX).prop_map(|(width, height)| Size { width, height });
+    let audio = (1..=u32::MAX, 1..=u8::MAX).prop_map(|(rate, channels)| Audio { rate, channels });
+    (option::of(size), option::of(audio), any::<bool>()).prop_map(|(size, audio, coded)| Making {
+        size,
+        audio,
+        coded,
+    })
+}
+
 fn question() -> impl Strategy<Value = Question> {
     let after = option::of((publisher(), any::<u64>()));
     let after = after.prop_map(|after| after.map(|(publisher, seq)| Cursor { publisher, seq }));
     let find = (tag(), option::of(publisher()), selection(), rates(), after);
-    let seqs = prop::collection::vec(any::<u64>(), 0..=SEQS_MAX);
+    let seqs = seqs();
+    let next = prop::collection::vec(any::<u64>(), 0..=NEXT_MAX);
     prop_oneof![
         find.prop_map(|(tag, publisher, selection, rate, after)| {
             Question::Find(Find { tag, publisher, selection, rate, after })
         }),
-        (any::<u64>(), tag(), publisher(), seqs).prop_map(|(pull, tag, publisher, seqs)| {
-            Question::Fetch { pull, tag, publisher, seqs }
-        }),
+        (any::<(u64, bool)>(), tag(), publisher(), making(), seqs, next).prop_map(
+            |((pull, fresh), tag, publisher, making, seqs, next)| {
+                Question::Fetch(Fetch { pull, tag, publisher, making, seqs, next, fresh })
+            }
+        ),
         any::<u64>().prop_map(|pull| Question::Done { pull }),
     ]
 }
@@ -57,6 +70,10 @@ fn holding() -> impl Strategy<Value = Holding> {
     })
 }
 
+fn seqs() -> impl Strategy<Value = Vec<u64>> {
+    prop::collection::vec(any::<u64>(), 0..=SEQS_MAX)
+}
+
 fn answer() -> impl Strategy<Value = Answer> {
     let found = (prop::collection::vec(holding(), 0..6), any::<bool>());
     prop_oneof![
@@ -66,8 +83,8 @@ fn answer() -> impl Strategy<Value = Answer> {
             let more = more && !holdings.is_empty();
             Answer::Held(Found { holdings, more })
         }),
-        1 => prop::collection::vec(any::<u64>(), 0..=SEQS_MAX)
-            .prop_map(|missing| Answer::Fetching { missing }),
+        1 => (seqs(), seqs(), "[a-zäöü ]{0,80}")
+            .prop_map(|(missing, failed, why)| Answer::Fetching { missing, failed, why }),
         1 => "[a-zäöü ]{0,80}".prop_map(Answer::Refused),
     ]
 }
@@ -157,7 +174,15 @@ fn questions_have_these_bytes() {
         after: Some(Cursor { publisher, seq: 201 }),
         ..find.clone()
     };
-    let fetch = Question::Fetch { pull: 7, tag, publisher, seqs: vec![200, 3] };
+    let making = Making::default();
+    let fetch =
+        Fetch { pull: 7, tag, publisher, making, seqs: vec![3, 200], next: vec![], fresh: false };
+    let making = Making {
+        size: Some(Size { width: 160, height: 120 }),
+        audio: Some(Audio { rate: 8_000, channels: 1 }),
+        coded: true,
+    };
+    let made = Fetch { making, seqs: vec![3], next: vec![200, 5], fresh: true, ..fetch.clone() };
     for (question, bytes) in [
         (Question::Find(find.clone()), "01000003612f62000300"),
         (
@@ -168,7 +193,8 @@ fn questions_have_these_bytes() {
             Question::Find(Find { selection: Selection::Time { from_ns: 1, to_ns: 3 }, ..find }),
             "01000003612f620301000000000000000200",
         ),
-        (fetch, "01010703612f62080706050403020105 02c80103"),
+        (Question::Fetch(fetch), "01010703612f62080706050403020105 00 0203c801 00"),
+        (Question::Fetch(made), "01010703612f62080706050403020105 0f a00178 c03e01 0103 02c80105"),
         (Question::Done { pull: 300 }, "0102ac02"),
     ] {
         assert_eq!(hex(&question.encode()), bytes.replace(' ', ""), "{question:?}");
@@ -188,7 +214,10 @@ fn answers_have_these_bytes() {
              078001ac0205 0101ac0205",
         ),
         (Answer::Held(Found::default()), "000000"),
-        (Answer::Fetching { missing: vec![1, 200] }, "010201c801"),
+        (
+            Answer::Fetching { missing: vec![1, 200], failed: vec![2], why: "no".into() },
+            "010201c801 0102 026e6f",
+        ),
         (Answer::Refused("no".into()), "02026e6f"),
     ] {
         let bytes = bytes.replace(' ', "");
@@ -201,9 +230,16 @@ fn answers_have_these_bytes() {
 fn what_is_beyond_a_bound_is_left_out_or_refused() {
     let tag = Tag::new("a").unwrap();
     let publisher = PublisherId { node: NodeId(1), index: 0 };
-    let fetch = Question::Fetch { pull: 0, tag, publisher, seqs: (0..300).collect() };
-    let Ok(Question::Fetch { seqs, .. }) = Question::decode(body(&fetch)) else { panic!() };
+    let (making, all) = (Making::default(), (0..300).collect::<Vec<u64>>());
+    let fetch =
+        Fetch { pull: 0, tag, publisher, making, seqs: all.clone(), next: all, fresh: false };
+    let Ok(Question::Fetch(Fetch { seqs, next, .. })) =
+        Question::decode(body(&Question::Fetch(fetch)))
+    else {
+        panic!()
+    };
     assert_eq!(seqs, (0..256).collect::<Vec<u64>>());
+    assert_eq!(next, (0..32).collect::<Vec<u64>>());
 
     let reason = "ö".repeat(200);
     let Ok(Answer::Refused(reason)) = Answer::decode(Answer::Refused(reason).encode()) else {

@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 
 /// A stream that goes away gives no room: it is looked at again after this.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How soon a scaler that is busy is looked at again.
-const SCALER_EVERY: Duration = Duration::from_millis(1);
 
 /// Publishes on one private tag. Dropping it takes the publisher back.
 ///
@@ -97,10 +95,6 @@ impl Carrier {
     /// Waits a while for an output that has no room; false if all have some.
     fn wait_for_room(&self) -> bool {
         let outputs = self.ingress.outputs();
-        if outputs.iter().any(|output| output.port.is_scaling()) {
-            std::thread::sleep(SCALER_EVERY);
-            return true;
-        }
         let full = |output: &Output<Port>| Some((output.key, output.port.full()?));
         let Some((key, room)) = outputs.iter().find_map(full) else { return false };
         // It may have been drained before we listened.

@@ -1,11 +1,12 @@
-//! What one pull fetches is published here, on a thread that may wait for room.
+//! What one pull fetches is made and published here, on a thread that may wait for room.
 
-use super::super::engine::Commands;
+use super::super::engine::{Command, Commands};
+use super::PullCommand;
 use super::carrier::Carrier;
-use paceline_media::Format;
+use super::making::{Maker, Missed, Units};
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::pull::private_tag;
-use paceline_proto::{Kind, NodeId, PublisherId, Sample, Size};
+use paceline_proto::pull::{Answer, Fetch, Making, private_tag};
+use paceline_proto::{Kind, NodeId, PublisherId, Sample, Tag};
 use paceline_sched::Late;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -20,10 +21,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The news of a puller's subscription takes no longer than this.
 const WANTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Samples of one publisher, in the order of their numbers.
+/// Samples of one publisher that are asked for, and where they are.
 pub(super) struct Page {
-    pub(super) publisher: PublisherId,
-    pub(super) samples: Vec<Sample>,
+    /// The question, which is answered when all was sent.
+    pub(super) request: u64,
+    pub(super) fetch: Fetch,
+    pub(super) units: Units,
 }
 
 /// The way to a feeder. It ends when this is dropped, or by itself.
@@ -50,75 +53,121 @@ pub(super) fn start(pull: (NodeId, u64), commands: Commands) -> std::io::Result<
     let weak = Arc::downgrade(&alive);
     let named = std::thread::Builder::new().name("paceline-feed".to_owned());
     named.spawn(move || {
-        feed(pull, &commands, &inbox);
+        Feed { pull, commands, carrier: None, maker: None }.run(&inbox);
         drop(alive);
     })?;
     Ok(Feeder { pages, alive: weak })
 }
 
-fn feed(pull: (NodeId, u64), commands: &Commands, inbox: &Receiver<Page>) {
-    let mut carrier: Option<(PublisherId, Carrier)> = None;
-    let mut idle_since = Instant::now();
-    loop {
-        match inbox.recv_timeout(LOOK_EVERY) {
-            Ok(page) => {
-                if !serve(pull, commands, &mut carrier, page) {
-                    return;
+struct Feed {
+    pull: (NodeId, u64),
+    commands: Commands,
+    carrier: Option<(PublisherId, Carrier)>,
+    maker: Option<(PublisherId, Making, Maker)>,
+}
+
+impl Feed {
+    fn run(mut self, inbox: &Receiver<Page>) {
+        let mut idle_since = Instant::now();
+        loop {
+            match inbox.recv_timeout(LOOK_EVERY) {
+                Ok(page) => {
+                    // Who asks again does not wait for what it asked before.
+                    let page = inbox.try_iter().last().unwrap_or(page);
+                    if !self.serve(&page) {
+                        return;
+                    }
+                    idle_since = Instant::now();
                 }
-                idle_since = Instant::now();
-            }
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                let gone = carrier.as_ref().is_some_and(|(_, carrier)| !carrier.is_wanted());
-                if gone || idle_since.elapsed() >= IDLE_MAX {
-                    return;
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let gone =
+                        self.carrier.as_ref().is_some_and(|(_, carrier)| !carrier.is_wanted());
+                    if gone || idle_since.elapsed() >= IDLE_MAX {
+                        return;
+                    }
                 }
             }
         }
     }
-}
 
-/// Publishes a page; false if nobody is there for it.
-fn serve(
-    (puller, pull): (NodeId, u64),
-    commands: &Commands,
-    place: &mut Option<(PublisherId, Carrier)>,
-    Page { publisher, samples }: Page,
-) -> bool {
-    let Some(first) = samples.first() else { return true };
-    // What is asked for again goes on a stream of its own: streams carry numbers upward only.
-    let carries =
-        |(of, carrier): &(PublisherId, Carrier)| *of == publisher && carrier.takes(first.seq);
-    if !place.as_ref().is_some_and(carries) {
-        *place = None;
-        let Ok(tag) = private_tag(puller, pull, publisher) else { return false };
-        let Some(carrier) = Carrier::open(commands, spec(tag, &samples)) else { return false };
-        *place = Some((publisher, carrier));
+    /// Makes and publishes a page, and says what does not come; false if nobody is there for it.
+    fn serve(&mut self, page: &Page) -> bool {
+        let Page { request, fetch, units } = page;
+        let (mut missing, mut failed, mut why) = (Vec::new(), Vec::new(), String::new());
+        self.prepare(page);
+        for &seq in &fetch.seqs {
+            let Some((_, _, maker)) = &mut self.maker else { return false };
+            match maker.make(units, seq) {
+                Ok(sample) => {
+                    if !self.put(fetch.publisher, sample) {
+                        return false;
+                    }
+                }
+                Err(Missed::Gone) => missing.push(seq),
+                Err(Missed::Failed(reason)) => {
+                    if failed.is_empty() {
+                        why = reason;
+                    }
+                    failed.push(seq);
+                }
+            }
+        }
+        let answer = Answer::Fetching { missing, failed, why };
+        let (to, _) = self.pull;
+        let answer = PullCommand::Answer { request: *request, to, answer };
+        self.commands.send(Command::Pull(answer))
     }
-    let Some((_, carrier)) = place else { return false };
-    carrier.wait_wanted(WANTED_WITHIN) && samples.into_iter().all(|sample| carrier.put(sample))
+
+    /// Gets the maker ready; it goes on with the samples of the same publisher.
+    fn prepare(&mut self, Page { fetch, units, .. }: &Page) {
+        let is = |(publisher, making, _): &(PublisherId, Making, Maker)| {
+            (*publisher, *making) == (fetch.publisher, fetch.making)
+        };
+        if !self.maker.as_ref().is_some_and(is) {
+            let first = fetch.seqs.iter().find_map(|seq| units.get(*seq));
+            let maker = Maker::new(fetch.making, first.as_ref());
+            self.maker = Some((fetch.publisher, fetch.making, maker));
+        }
+        if let Some((_, _, maker)) = &mut self.maker {
+            maker.ask(fetch, units);
+        }
+    }
+
+    fn put(&mut self, publisher: PublisherId, sample: Sample) -> bool {
+        // What is asked for again goes on a stream of its own: streams carry numbers upward only.
+        let carries =
+            |(of, carrier): &(PublisherId, Carrier)| *of == publisher && carrier.takes(sample.seq);
+        if !self.carrier.as_ref().is_some_and(carries) {
+            self.carrier = None;
+            let (puller, pull) = self.pull;
+            let Ok(tag) = private_tag(puller, pull, publisher) else { return false };
+            let Some(carrier) = Carrier::open(&self.commands, spec(tag, &sample)) else {
+                return false;
+            };
+            if !carrier.wait_wanted(WANTED_WITHIN) {
+                return false;
+            }
+            self.carrier = Some((publisher, carrier));
+        }
+        self.carrier.as_mut().is_some_and(|(_, carrier)| carrier.put(sample))
+    }
 }
 
-/// What is declared of samples that are sent again: as much as their scaling needs. None of them is late,
-/// and in the background none replaces another.
-fn spec(tag: paceline_proto::Tag, samples: &[Sample]) -> PublisherSpec {
-    let encoding = samples.first().map(|sample| sample.encoding.clone()).unwrap_or_default();
-    let format: Option<Format> = encoding.as_str().parse().ok();
-    let size = format.zip(samples.first()).and_then(|(format, sample)| {
-        let size = format.picture_size(&sample.payload).ok()?;
-        Some(Size { width: size.width, height: size.height })
-    });
+/// What is declared of samples that are sent again, and are what was asked for already. None of them is
+/// late, and in the background none replaces another.
+fn spec(tag: Tag, sample: &Sample) -> PublisherSpec {
     PublisherSpec {
         tag,
-        kind: match samples.first().map(|sample| sample.kind).unwrap_or_default() {
+        kind: match sample.kind {
             kind if kind.is_video() => Kind::VideoI,
             kind => kind,
         },
-        encoding,
+        encoding: sample.encoding.clone(),
         period: None,
         late: Late::Send,
         loss: None,
-        size,
-        bytes_max: samples.iter().map(|sample| sample.payload.len() as u64).max(),
+        size: None,
+        bytes_max: None,
     }
 }

@@ -9,8 +9,11 @@ use crate::pull::{MissingReason, PullError, PullSummary};
 use crate::subscriber::{Delivery, SubscriberEvent};
 use event_listener::Listener;
 use paceline_proto::control::SubscriptionSpec;
-use paceline_proto::pull::{Answer, Answered, Page, Question, private_pattern, publisher_of};
-use paceline_proto::{Form, NodeId, Proxy, PublisherId, Rate, SubscriptionId};
+use paceline_proto::pull::{
+    Answer, Answered, Fetch as Asked, Making, NEXT_MAX, Page, Question, private_pattern,
+    publisher_of,
+};
+use paceline_proto::{Form, NodeId, Proxy, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -71,6 +74,10 @@ pub(super) struct Fetch<'a> {
     /// Pages of which nothing came at last, since something did.
     barren: u32,
     contacted: BTreeSet<NodeId>,
+    /// Publishers whose video is coded anew.
+    coded: BTreeSet<PublisherId>,
+    /// Whose coding of what the last page that came is part of.
+    coding: Option<(NodeId, PublisherId)>,
 }
 
 impl<'a> Fetch<'a> {
@@ -84,11 +91,13 @@ impl<'a> Fetch<'a> {
         let (reply, number) = channel();
         commands.send(Command::Pull(PullCommand::Number(reply)));
         let (me, pull) = number.recv().map_err(|_| PullError::Closed)?;
-        let (sink, subscription) = subscribe(commands, wanted, me, pull)?;
+        let (sink, subscription) = subscribe(commands, me, pull)?;
         let Lookup { plan, answers, holders, silent } = lookup;
         let (replies, inbox) = channel();
         let pages = plan.pages(PAGE_SAMPLES, PAGE_BYTES).into_iter();
         let silent = silent.iter().map(|node| holders.name(*node)).collect();
+        let other = || MissingReason::Refused("it is held in another coding".to_owned());
+        let failed = plan.apart.iter().map(|apart| (*apart, other())).collect();
         Ok(Self {
             commands,
             wanted,
@@ -103,9 +112,11 @@ impl<'a> Fetch<'a> {
             answers,
             ledger: Ledger::new(&plan, silent),
             work: pages.map(|page| Work { page, again: 0 }).collect(),
-            failed: BTreeMap::new(),
+            failed,
             barren: 0,
             contacted: BTreeSet::new(),
+            coded: plan.coded,
+            coding: None,
         })
     }
 
@@ -120,10 +131,12 @@ impl<'a> Fetch<'a> {
             match outcome {
                 Outcome::Done => {}
                 Outcome::Silent if again < AGAIN_MAX => {
+                    let left = self.again(&page, left);
                     let page = Page { seqs: left.into_iter().collect(), ..page };
                     self.work.push_front(Work { page, again: again + 1 });
                 }
                 Outcome::Silent => {
+                    self.coding = None;
                     let reason = MissingReason::NotArrived { asked: again + 1 };
                     self.barren += 1;
                     if self.barren >= BARREN_MAX {
@@ -145,7 +158,7 @@ impl<'a> Fetch<'a> {
 
     /// Asks for what is left of a page, and takes what comes.
     fn fetch(&mut self, page: &Page, again: u32, left: &mut BTreeSet<u64>) -> Outcome {
-        if !self.ask(page, left) {
+        if !self.ask(page, again, left) {
             return Outcome::Stopped;
         }
         let mut heard = Instant::now();
@@ -181,19 +194,46 @@ impl<'a> Fetch<'a> {
         Outcome::Done
     }
 
-    fn ask(&mut self, page: &Page, left: &BTreeSet<u64>) -> bool {
+    fn ask(&mut self, page: &Page, again: u32, left: &BTreeSet<u64>) -> bool {
         while self.sink.pop_event().is_some() {}
         self.asked += 1;
         self.contacted.insert(page.holder);
-        let question = Question::Fetch {
+        let Form { size, audio, .. } = self.wanted.form;
+        let coded = self.coded.contains(&page.publisher);
+        let coding = Some((page.holder, page.publisher));
+        let fresh = coded && again == 0 && self.coding != coding;
+        self.coding = coding;
+        let question = Question::Fetch(Asked {
             pull: self.pull,
             tag: self.wanted.find.tag.clone(),
             publisher: page.publisher,
+            making: Making { size, audio, coded },
             seqs: left.iter().copied().collect(),
-        };
+            next: if coded { self.next_of(page) } else { Vec::new() },
+            fresh,
+        });
         let (token, reply) = (self.asked, Some(self.replies.clone()));
         let ask = PullCommand::Ask { to: page.holder, question, token, reply };
         self.commands.send(Command::Pull(ask))
+    }
+
+    /// The numbers behind a page that the same holder will be asked for.
+    fn next_of(&self, page: &Page) -> Vec<u64> {
+        let same =
+            |work: &&Work| (work.page.holder, work.page.publisher) == (page.holder, page.publisher);
+        let behind = self.work.iter().take_while(same).flat_map(|work| &work.page.seqs);
+        behind.copied().take(NEXT_MAX).collect()
+    }
+
+    /// What is asked for again of a page of which `left` did not come: of what is coded anew all from the
+    /// first of them on, since another coding may begin there.
+    fn again(&mut self, page: &Page, left: BTreeSet<u64>) -> BTreeSet<u64> {
+        if !self.coded.contains(&page.publisher) {
+            return left;
+        }
+        let first = left.first().copied().unwrap_or(u64::MAX);
+        let behind = page.seqs.iter().copied().filter(|seq| *seq >= first);
+        behind.filter(|seq| self.ledger.forget((page.publisher, *seq))).collect()
     }
 
     /// Looks whether the holder is still there, and since when it is `away`. What to do if it is gone,
@@ -240,10 +280,19 @@ impl<'a> Fetch<'a> {
                 continue;
             }
             match reply.answer {
-                Answer::Fetching { missing } => {
+                Answer::Fetching { missing, failed, why } => {
+                    // Whoever else holds it holds the same.
+                    for seq in failed.into_iter().filter(|seq| left.remove(seq)) {
+                        let reason = MissingReason::CannotScale(why.clone());
+                        self.ledger.lose((page.publisher, seq), reason);
+                    }
                     let gone: BTreeSet<u64> =
                         missing.into_iter().filter(|s| left.remove(s)).collect();
-                    self.look_elsewhere(page, gone, &MissingReason::Expired);
+                    if !gone.is_empty() {
+                        self.coding = None;
+                        let moved = self.look_elsewhere(page, gone, &MissingReason::Expired);
+                        left.retain(|seq| !moved.contains(seq));
+                    }
                 }
                 Answer::Refused(why) => return Some(Outcome::Failed(MissingReason::Refused(why))),
                 Answer::Held(_) => {}
@@ -274,11 +323,25 @@ impl<'a> Fetch<'a> {
     }
 
     /// Looks for another holder of samples that one does not give; they are missing if there is none.
-    fn look_elsewhere(&mut self, page: &Page, left: BTreeSet<u64>, reason: &MissingReason) {
+    /// Tells what will come of others.
+    fn look_elsewhere(
+        &mut self,
+        page: &Page,
+        left: BTreeSet<u64>,
+        reason: &MissingReason,
+    ) -> BTreeSet<u64> {
+        let other = |fetch: &Self, seq| fetch.other_holder(page.holder, (page.publisher, seq));
+        let mut left = left;
+        if self.coded.contains(&page.publisher)
+            && let Some(first) = left.iter().copied().find(|seq| other(self, *seq).is_some())
+        {
+            // What is behind it follows from it.
+            left.extend(self.again(page, BTreeSet::from([first])));
+        }
         let mut pages: Vec<Page> = Vec::new();
-        for seq in left {
+        for &seq in &left {
             let key = (page.publisher, seq);
-            let Some(holder) = self.other_holder(page.holder, key) else {
+            let Some(holder) = other(self, seq) else {
                 self.ledger.lose(key, reason.clone());
                 continue;
             };
@@ -296,6 +359,7 @@ impl<'a> Fetch<'a> {
         for page in pages.into_iter().rev() {
             self.work.push_front(Work { page, again: 0 });
         }
+        left
     }
 
     /// The nearest holder of a sample that was not tried: those behind `tried` in their order.
@@ -330,13 +394,12 @@ impl Fetch<'_> {
 /// The private subscription of a pull: what is fetched comes through it.
 fn subscribe(
     commands: &Commands,
-    wanted: &Wanted,
     me: NodeId,
     pull: u64,
 ) -> Result<(Arc<Sink>, SubscriptionId), PullError> {
     let spec = SubscriptionSpec {
         pattern: private_pattern(me, pull)?,
-        form: Form { rate: Rate::All, ..wanted.form },
+        form: Form::FULL,
         within: None,
         loss: None,
         proxy: Proxy::Publisher,

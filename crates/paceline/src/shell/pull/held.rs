@@ -114,10 +114,23 @@ impl HeldBuffer {
         buffer.find_page(clock::now(), find, |publisher| tags.get(&publisher) == Some(&find.tag))
     }
 
-    /// A sample that it holds, and its tag.
-    pub(crate) fn fetch(&self, publisher: PublisherId, seq: u64) -> Option<(Tag, Sample)> {
-        let contents = self.lock();
-        let sample = contents.buffer.fetch(publisher, seq)?.clone();
-        Some((contents.tags.get(&publisher)?.clone(), sample))
+    /// The contents, if they have samples of `publisher` on `tag`.
+    fn of(&self, tag: &Tag, publisher: PublisherId) -> Option<MutexGuard<'_, Contents>> {
+        Some(self.lock()).filter(|contents| contents.tags.get(&publisher) == Some(tag))
+    }
+
+    /// A sample that it holds.
+    pub(crate) fn fetch(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
+        self.of(tag, publisher)?.buffer.fetch(publisher, seq).cloned()
+    }
+
+    /// The first sample numbered `seq` or above that it holds.
+    pub(crate) fn from(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
+        self.of(tag, publisher)?.buffer.from(publisher, seq).cloned()
+    }
+
+    /// Where the decoding of the sample `seq` must begin, if that is held.
+    pub(crate) fn start_of(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<u64> {
+        self.of(tag, publisher)?.buffer.start_of(publisher, seq)
     }
 }

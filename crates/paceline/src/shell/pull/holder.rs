@@ -2,9 +2,10 @@
 
 use super::super::engine::{Command, Commands};
 use super::feeder::{self, Feeder, Page};
+use super::making::Units;
 use super::{HeldBuffer, PullCommand};
-use paceline_proto::pull::{Answer, Find, Found, Question};
-use paceline_proto::{NodeId, PublisherId, SubscriptionId, Tag};
+use paceline_proto::pull::{Answer, Fetch, Find, Found, Question};
+use paceline_proto::{NodeId, Sample, SubscriptionId};
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,15 +117,14 @@ impl Responder {
 
     fn handle(&mut self, Asked { request, from, question }: Asked) {
         let answer = match question {
-            Question::Find(find) => Answer::Held(self.find(&find)),
-            Question::Fetch { pull, tag, publisher, seqs } => {
-                self.fetch((from, pull), &tag, publisher, &seqs)
-            }
+            Question::Find(find) => Some(Answer::Held(self.find(&find))),
+            Question::Fetch(fetch) => self.fetch(from, request, fetch),
             Question::Done { pull } => {
                 self.feeders.remove(&(from, pull));
-                return;
+                None
             }
         };
+        let Some(answer) = answer else { return };
         let answer = PullCommand::Answer { request, to: from, answer };
         self.commands.send(Command::Pull(answer));
     }
@@ -133,42 +133,35 @@ impl Responder {
         Found::union(self.held().iter().map(|buffer| buffer.find(find)).collect())
     }
 
-    fn fetch(
-        &mut self,
-        pull: (NodeId, u64),
-        tag: &Tag,
-        publisher: PublisherId,
-        seqs: &[u64],
-    ) -> Answer {
-        let held = self.held();
-        let fetch = |seq: u64| held.iter().find_map(|buffer| buffer.fetch(publisher, seq));
-        let (mut samples, mut missing) = (Vec::new(), Vec::new());
-        for &seq in seqs {
-            match fetch(seq).filter(|(of, _)| of == tag) {
-                Some((_, sample)) => samples.push(sample),
-                None => missing.push(seq),
-            }
-        }
-        if samples.is_empty() {
-            return Answer::Fetching { missing };
+    /// Hands what is fetched to the feeder of the pull. What is answered already, if the feeder does not.
+    fn fetch(&mut self, from: NodeId, request: u64, fetch: Fetch) -> Option<Answer> {
+        let pull = (from, fetch.pull);
+        let buffers = self.held();
+        let (tag, publisher) = (fetch.tag.clone(), fetch.publisher);
+        let held = |seq: u64| buffers.iter().find_map(|b| b.fetch(&tag, publisher, seq));
+        let kept: BTreeMap<u64, Sample> =
+            fetch.seqs.iter().filter_map(|&seq| Some((seq, held(seq)?))).collect();
+        if kept.is_empty() {
+            let (failed, why) = (Vec::new(), String::new());
+            return Some(Answer::Fetching { missing: fetch.seqs, failed, why });
         }
         self.feeders.retain(|_, feeder| feeder.is_alive());
         if !self.feeders.contains_key(&pull) {
             if self.feeders.len() >= FEEDERS_MAX {
-                return Answer::Refused(format!(
+                return Some(Answer::Refused(format!(
                     "this node serves {FEEDERS_MAX} pulls already; pull again later"
-                ));
+                )));
             }
             match feeder::start(pull, self.commands.clone()) {
                 Ok(feeder) => self.feeders.insert(pull, feeder),
-                Err(error) => return Answer::Refused(format!("cannot start a thread: {error}")),
+                Err(error) => {
+                    return Some(Answer::Refused(format!("cannot start a thread: {error}")));
+                }
             };
         }
-        let page = Page { publisher, samples };
-        if self.feeders.get(&pull).is_some_and(|feeder| feeder.send(page)) {
-            Answer::Fetching { missing }
-        } else {
-            Answer::Refused("what was fetched before is still being sent".to_owned())
-        }
+        let page = Page { request, units: Units { buffers, tag, publisher, kept }, fetch };
+        let sent = self.feeders.get(&pull).is_some_and(|feeder| feeder.send(page));
+        let refuse = || Answer::Refused("what was fetched before is still being sent".to_owned());
+        (!sent).then(refuse)
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn look(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<
             None => PullError::NoAnswer(silent.iter().map(|node| holders.name(*node)).collect()),
         });
     }
-    let plan = merge(&wanted.find, &answers);
+    let plan = merge(&wanted.find, wanted.form.size.is_some(), &answers);
     if let Some(why) = plan.explain(&wanted.find) {
         return Err(PullError::Nothing(why));
     }

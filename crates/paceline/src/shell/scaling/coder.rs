@@ -1,11 +1,12 @@
 //! Video decoded and coded again, for another size or a rate that leaving out pictures does not give.
 
-use super::places::{ALL, Places};
+use super::places::{Places, Takers};
+use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, Transcoder};
-use paceline_proto::{DropReason, Encoding, Form, Kind, Sample, TemporalScaler, Timestamp};
+use paceline_proto::{DropReason, Encoding, Form, Kind, Sample, Size, TemporalScaler, Timestamp};
 use paceline_sched::{Duration, Instant};
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The rate to code for where nobody says one.
 const HERTZ: f64 = 30.0;
@@ -27,29 +28,49 @@ struct Due {
     shown: bool,
 }
 
+/// Which pictures are coded.
+enum Choice {
+    /// Those of a rate.
+    Rate(TemporalScaler),
+    /// Those of these numbers.
+    These(BTreeSet<u64>),
+}
+
 /// Decodes one video and codes it in another form.
-pub(super) struct Coder {
-    form: Form,
+pub(in crate::shell) struct Coder {
+    size: Option<Size>,
     hertz: f64,
     transcoder: Option<Transcoder>,
     due: VecDeque<Due>,
-    temporal: TemporalScaler,
+    choice: Choice,
 }
 
 impl Coder {
     pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
-        Self {
-            form,
-            hertz: hertz(form, period),
-            transcoder: None,
-            due: VecDeque::new(),
-            temporal: TemporalScaler::new(form.rate, period),
-        }
+        let choice = Choice::Rate(TemporalScaler::new(form.rate, period));
+        let hertz = hertz(form.rate.period(period));
+        Self { size: form.size, hertz, transcoder: None, due: VecDeque::new(), choice }
+    }
+
+    /// A coder of [chosen](Self::choose) pictures, one of which is coded each `period`.
+    pub(in crate::shell) fn choosing(size: Option<Size>, period: Option<Duration>) -> Self {
+        let (hertz, choice) = (hertz(period), Choice::These(BTreeSet::new()));
+        Self { size, hertz, transcoder: None, due: VecDeque::new(), choice }
+    }
+
+    /// From here on the pictures of these numbers are coded.
+    pub(in crate::shell) fn choose(&mut self, seqs: BTreeSet<u64>) {
+        self.choice = Choice::These(seqs);
+    }
+
+    /// True if it has the unit `seq`, and still owes what becomes of it.
+    pub(in crate::shell) fn owes(&self, seq: u64) -> bool {
+        self.due.iter().any(|due| due.seq == seq)
     }
 
     /// Decodes units that went out as they were, so that the next one can be decoded too.
     pub(super) fn catch_up(&mut self, shown: Vec<Sample>) {
-        if shown.is_empty() || !self.begin() {
+        if shown.is_empty() || self.begin().is_err() {
             return;
         }
         let mut nobody = Places::default();
@@ -59,97 +80,102 @@ impl Coder {
     }
 
     /// Takes the next unit; hands on the pictures that can be presented.
-    pub(super) fn serve(&mut self, sample: &Sample, places: &mut Places) {
+    pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
         if self.transcoder.is_none() {
             if sample.kind != Kind::VideoI {
-                places.count(ALL, DropReason::Undecodable, 1);
+                takers.fail(sample.seq, DropReason::Undecodable, "no I picture came before it");
                 return;
             }
-            if !self.begin() {
-                places.count(ALL, DropReason::CannotScale, 1);
+            if let Err(error) = self.begin() {
+                takers.fail(sample.seq, DropReason::CannotScale, &error.to_string());
                 return;
             }
         }
-        self.push(sample, false, places);
+        self.push(sample, false, takers);
     }
 
     /// Hands on what is still to be presented.
-    pub(super) fn finish(&mut self, places: &mut Places) {
+    pub(in crate::shell) fn finish(&mut self, takers: &mut impl Takers) {
         let mut events = Vec::new();
-        let Self { transcoder, due, temporal, .. } = self;
+        let Self { transcoder, due, choice, .. } = self;
         let Some(transcoder) = transcoder else { return };
         let at = Cell::new(0);
-        transcoder.flush(&mut |_| wanted(due, temporal, at.get()), &mut |event| {
+        transcoder.flush(&mut |_| choice.wants(due, at.get()), &mut |event| {
             at.set(at.get() + 1);
             events.push(event);
         });
-        events.into_iter().for_each(|event| self.present(event, places));
+        events.into_iter().for_each(|event| self.present(event, takers));
     }
 
-    fn begin(&mut self) -> bool {
-        let to = self.form.size.map(|size| paceline_media::Size::new(size.width, size.height));
+    fn begin(&mut self) -> Result<(), MediaError> {
+        let to = self.size.map(|size| paceline_media::Size::new(size.width, size.height));
         let made = to.transpose().and_then(|to| Transcoder::new(to, self.hertz));
         self.due.clear();
-        self.transcoder = made.inspect_err(|error| tracing::warn!("video: {error}")).ok();
-        self.transcoder.is_some()
+        self.transcoder = Some(made.inspect_err(|error| tracing::warn!("video: {error}"))?);
+        Ok(())
     }
 
-    fn push(&mut self, sample: &Sample, shown: bool, places: &mut Places) {
-        if self.due.len() >= DUE_MAX {
-            self.due.pop_front();
-            places.count(ALL, DropReason::CannotScale, 1);
+    fn push(&mut self, sample: &Sample, shown: bool, takers: &mut impl Takers) {
+        if self.due.len() >= DUE_MAX
+            && let Some(due) = self.due.pop_front()
+        {
+            takers.fail(due.seq, DropReason::CannotScale, "too many pictures wait for others");
         }
         let (seq, captured, born) = (sample.seq, sample.captured, sample.born);
         self.due.push_back(Due { seq, captured, born, shown });
         let mut events = Vec::new();
-        let Self { transcoder, due, temporal, .. } = self;
+        let Self { transcoder, due, choice, .. } = self;
         let Some(transcoder) = transcoder else { return };
-        if places.waits_for_key() {
+        if takers.waits_for_key() {
             transcoder.request_key();
         }
         let at = Cell::new(0);
         transcoder.push(
             &sample.payload,
             class(sample.kind),
-            &mut |_| wanted(due, temporal, at.get()),
+            &mut |_| choice.wants(due, at.get()),
             &mut |event| {
                 at.set(at.get() + 1);
                 events.push(event);
             },
         );
-        events.into_iter().for_each(|event| self.present(event, places));
+        events.into_iter().for_each(|event| self.present(event, takers));
     }
 
-    fn present(&mut self, event: Event, places: &mut Places) {
+    fn present(&mut self, event: Event, takers: &mut impl Takers) {
         let Some(due) = self.due.pop_front() else { return };
         match event {
             Event::Coded { class, bytes } => {
                 let (seq, captured, born) = (due.seq, due.captured, due.born);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
-                places.give(ALL, &Sample { seq, captured, born, kind, encoding, payload });
+                takers.give(&Sample { seq, captured, born, kind, encoding, payload });
             }
             Event::Passed => {}
             Event::Failed(error) => {
-                tracing::debug!("video {}: {error}", due.seq);
                 if !due.shown {
-                    places.count(ALL, DropReason::CannotScale, 1);
+                    takers.fail(due.seq, DropReason::CannotScale, &error.to_string());
                 }
             }
         }
     }
 }
 
-/// Whether the picture that takes the place `at` of those that are due belongs to the rate.
-fn wanted(due: &VecDeque<Due>, temporal: &mut TemporalScaler, at: usize) -> bool {
-    due.get(at).is_some_and(|due| temporal.take(due.seq, due.captured.nanos) && !due.shown)
+impl Choice {
+    /// Whether the picture that takes the place `at` of those that are due is coded.
+    fn wants(&mut self, due: &VecDeque<Due>, at: usize) -> bool {
+        due.get(at).is_some_and(|due| match self {
+            Self::Rate(temporal) => temporal.take(due.seq, due.captured.nanos) && !due.shown,
+            Self::These(seqs) => seqs.contains(&due.seq),
+        })
+    }
 }
 
 /// Pictures per second that will be coded.
-fn hertz(form: Form, period: Option<Duration>) -> f64 {
+fn hertz(period: Option<Duration>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate, to 53 bits")]
     let of = |period: Duration| 1e9 / period.as_nanos().max(1) as f64;
-    form.rate.period(period).map_or(HERTZ, of).clamp(HERTZ_MIN, HERTZ_MAX)
+    period.map_or(HERTZ, of).clamp(HERTZ_MIN, HERTZ_MAX)
 }
 
 const fn class(kind: Kind) -> Class {

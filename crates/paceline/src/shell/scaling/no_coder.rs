@@ -1,23 +1,36 @@
 //! In place of the coder, where the codec was left out (feature `h264`).
 
-use super::places::{ALL, Places};
-use paceline_proto::{DropReason, Form, Sample};
+use super::places::Takers;
+use paceline_proto::{DropReason, Form, Sample, Size};
 use paceline_sched::Duration;
+use std::collections::BTreeSet;
+
+const WHY: &str = "this build has no video codec; build with the feature h264";
 
 /// Cannot decode.
-pub(super) struct Coder;
+pub(in crate::shell) struct Coder;
 
 impl Coder {
     pub(super) fn new(form: Form, _: Option<Duration>) -> Self {
-        tracing::warn!("video {form}: this build has no video codec; build with the feature h264");
+        tracing::warn!("video {form}: {WHY}");
         Self
+    }
+
+    pub(in crate::shell) const fn choosing(_: Option<Size>, _: Option<Duration>) -> Self {
+        Self
+    }
+
+    pub(in crate::shell) fn choose(&mut self, _: BTreeSet<u64>) {}
+
+    pub(in crate::shell) const fn owes(&self, _: u64) -> bool {
+        false
     }
 
     pub(super) fn catch_up(&mut self, _: Vec<Sample>) {}
 
-    pub(super) fn serve(&mut self, _: &Sample, places: &mut Places) {
-        places.count(ALL, DropReason::CannotScale, 1);
+    pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
+        takers.fail(sample.seq, DropReason::CannotScale, WHY);
     }
 
-    pub(super) fn finish(&mut self, _: &mut Places) {}
+    pub(in crate::shell) fn finish(&mut self, _: &mut impl Takers) {}
 }

@@ -39,7 +39,11 @@ impl Pictures {
 }
 
 /// The sample with its picture at another size, in the same format.
-fn scale(scaler: &mut Scaler, sample: &Sample, to: Size) -> Result<Sample, String> {
+pub(in crate::shell) fn scale(
+    scaler: &mut Scaler,
+    sample: &Sample,
+    to: Size,
+) -> Result<Sample, String> {
     let to = paceline_media::Size::new(to.width, to.height).map_err(|error| error.to_string())?;
     let format: Format = sample
         .encoding

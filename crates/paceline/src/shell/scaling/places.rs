@@ -13,6 +13,16 @@ struct Place {
     gate: DecodeGate,
 }
 
+/// Who gets what a coder makes of a video.
+pub(in crate::shell) trait Takers {
+    /// True if somebody waits for a picture that stands alone.
+    fn waits_for_key(&mut self) -> bool;
+    /// A picture.
+    fn give(&mut self, sample: &Sample);
+    /// Nothing comes of the unit `seq`.
+    fn fail(&mut self, seq: u64, reason: DropReason, why: &str);
+}
+
 /// The outputs of a task, by slot.
 #[derive(Default)]
 pub(super) struct Places(Vec<Option<Place>>);
@@ -37,18 +47,6 @@ impl Places {
     /// True if there is no other output than `slot`.
     pub(super) fn is_last(&self, slot: u32) -> bool {
         (0..).zip(&self.0).all(|(at, place): (u32, _)| at == slot || place.is_none())
-    }
-
-    /// True if an output waits for a video picture that stands alone. Those who come to one that is
-    /// open already are told of once.
-    #[cfg_attr(not(feature = "h264"), expect(dead_code, reason = "asked by the coder"))]
-    pub(super) fn waits_for_key(&mut self) -> bool {
-        let newcomer = |place: &mut Place| match &mut place.port {
-            Port::Local(local) => local.has_newcomer(),
-            Port::Ring(_) | Port::Scale(_) => false,
-        };
-        let places = self.0.iter_mut().flatten();
-        places.fold(false, |waits, place| newcomer(place) | !place.gate.is_open() | waits)
     }
 
     fn of(&mut self, slots: u64) -> impl Iterator<Item = &mut Place> {
@@ -76,5 +74,26 @@ impl Places {
                 place.gate.broke(sample.kind);
             }
         }
+    }
+}
+
+impl Takers for Places {
+    /// Those who come to an output that is open already are told of once.
+    fn waits_for_key(&mut self) -> bool {
+        let newcomer = |place: &mut Place| match &mut place.port {
+            Port::Local(local) => local.has_newcomer(),
+            Port::Ring(_) | Port::Scale(_) => false,
+        };
+        let places = self.0.iter_mut().flatten();
+        places.fold(false, |waits, place| newcomer(place) | !place.gate.is_open() | waits)
+    }
+
+    fn give(&mut self, sample: &Sample) {
+        Self::give(self, ALL, sample);
+    }
+
+    fn fail(&mut self, seq: u64, reason: DropReason, why: &str) {
+        tracing::debug!("video {seq}: {why}");
+        self.count(ALL, reason, 1);
     }
 }

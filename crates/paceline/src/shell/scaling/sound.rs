@@ -7,7 +7,7 @@ use paceline_proto::form::Audio;
 use paceline_proto::{DropReason, Encoding, Sample};
 
 /// Scales sound to one rate and number of channels.
-pub(super) struct Sound {
+pub(in crate::shell) struct Sound {
     to: Audio,
     scaler: Option<(Encoding, AudioScaler)>,
     /// The last block, for an output that asks for it a moment after the others.
@@ -15,7 +15,7 @@ pub(super) struct Sound {
 }
 
 impl Sound {
-    pub(super) const fn new(to: Audio) -> Self {
+    pub(in crate::shell) const fn new(to: Audio) -> Self {
         Self { to, scaler: None, last: None }
     }
 
@@ -41,7 +41,8 @@ impl Sound {
         (self.scaler, self.last) = (None, None);
     }
 
-    fn scale(&mut self, block: &Sample) -> Result<Sample, String> {
+    /// The next block as it is asked for; empty if what is in it comes with the next.
+    pub(in crate::shell) fn scale(&mut self, block: &Sample) -> Result<Sample, String> {
         let encoding = &block.encoding;
         let format: AudioFormat =
             encoding.as_str().parse().map_err(|error| format!("{encoding}: {error}"))?;

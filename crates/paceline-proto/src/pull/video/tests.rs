@@ -1,0 +1,146 @@
+use super::*;
+use crate::pull::merge::merge;
+use crate::pull::{Answered, Find, Found, Holding, Plan, Selection, Span};
+use crate::tag::Tag;
+use core::num::NonZeroU32;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+/// Pictures of these kinds, numbered from 0, thirty a second.
+fn film(kinds: &str) -> Vec<Held> {
+    let kind = |letter| match letter {
+        'I' => Kind::VideoI,
+        'P' => Kind::VideoP,
+        _ => Kind::VideoB,
+    };
+    let held =
+        |(seq, letter)| Held { seq, captured_ns: seq * 33_333_333, bytes: 9, kind: kind(letter) };
+    (0..).zip(kinds.chars()).map(held).collect()
+}
+
+fn holder(node: u64, hops: usize, items: Vec<Held>) -> Answered {
+    let (first, last) = (items[0], items[items.len() - 1]);
+    let span = Span {
+        oldest_seq: first.seq,
+        newest_seq: last.seq,
+        oldest_ns: first.captured_ns,
+        newest_ns: last.captured_ns,
+    };
+    let publisher = crate::ids::PublisherId { node: NodeId(9), index: 0 };
+    let found = Found { holdings: vec![Holding { publisher, span, items }], more: false };
+    Answered { node: NodeId(node), hops, found }
+}
+
+fn plan(answers: &[Answered], rate: Rate, resized: bool) -> Plan {
+    let selection = Selection::Seq { first: 0, last: u64::MAX };
+    let tag = Tag::new("camera").unwrap();
+    merge(&Find { tag, publisher: None, selection, rate, after: None }, resized, answers)
+}
+
+fn seqs(plan: &Plan) -> Vec<u64> {
+    plan.items.iter().map(|item| item.held.seq).collect()
+}
+
+fn every(n: u32) -> Rate {
+    Rate::Every(NonZeroU32::new(n).unwrap())
+}
+
+fn max_hz(hertz: u32) -> Rate {
+    Rate::Max(NonZeroU32::new(hertz * 1_000).unwrap())
+}
+
+#[test]
+fn a_rate_that_leaving_out_gives_is_had_without_coding() {
+    let film = [holder(1, 0, film(&"IBBPBBPBBPBB".repeat(5)))];
+    let thin = plan(&film, max_hz(10), false);
+    assert!(thin.coded.is_empty());
+    assert_eq!(seqs(&thin), (0..60).step_by(3).collect::<Vec<_>>());
+    let all = plan(&film, Rate::All, false);
+    assert!(all.coded.is_empty() && all.items.len() == 60);
+    assert_eq!(seqs(&plan(&film, every(1), false)).len(), 60);
+}
+
+#[test]
+fn a_rate_below_that_of_references_is_coded_anew_and_exact() {
+    let film = [holder(1, 0, film(&"IPPPPPPPPPPP".repeat(5)))];
+    let plan = plan(&film, every(4), false);
+    assert_eq!(plan.coded.len(), 1);
+    assert_eq!(seqs(&plan), (0..60).step_by(4).collect::<Vec<_>>());
+}
+
+#[test]
+fn another_size_is_coded_anew_at_any_rate() {
+    let film = [holder(1, 0, film(&"IBBPBB".repeat(5)))];
+    for (rate, step) in [(Rate::All, 1), (every(2), 2), (max_hz(10), 3)] {
+        let plan = plan(&film, rate, true);
+        assert_eq!(plan.coded.len(), 1);
+        assert_eq!(seqs(&plan), (0..30).step_by(step).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn who_codes_holds_everything_that_it_needs() {
+    let film = film("IPPPIPPPIPPP");
+    // The nearest begins inside the first group, and ends inside the last.
+    let near = holder(1, 0, film[2..10].to_vec());
+    let answers = [near, holder(2, 1, film)];
+    let of = |plan: Plan| plan.items.iter().map(|item| item.holder.0).collect::<Vec<_>>();
+    let coded = plan(&answers, Rate::All, true);
+    assert_eq!(of(coded), [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2]);
+    // As they are held they come from the nearest, whoever else holds what they need.
+    let whole = plan(&answers, Rate::All, false);
+    assert_eq!(of(whole), [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
+}
+
+#[test]
+fn a_group_that_nobody_has_whole_is_not_coded() {
+    let film = film("IPPPIPPP");
+    let answers = [holder(1, 0, film[..2].to_vec()), holder(2, 1, film[2..].to_vec())];
+    let coded = plan(&answers, Rate::All, true);
+    assert_eq!((seqs(&coded), coded.undecodable), (vec![0, 1, 4, 5, 6, 7], 2));
+    assert_eq!(seqs(&plan(&answers, Rate::All, false)), (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_codings_of_one_film_are_not_mixed() {
+    let film = film("IPPPIPPP");
+    let small: Vec<Held> = film.iter().step_by(2).map(|held| Held { bytes: 2, ..*held }).collect();
+    for answers in [
+        [holder(1, 0, small.clone()), holder(2, 1, film.clone())],
+        [holder(2, 0, film.clone()), holder(1, 1, small)],
+    ] {
+        let plan = plan(&answers, Rate::All, false);
+        assert!(plan.items.iter().all(|item| item.holder == NodeId(2)), "{plan:?}");
+        assert_eq!(seqs(&plan), (0..8).collect::<Vec<_>>());
+        let publisher = plan.items[0].publisher;
+        assert_eq!(plan.apart, BTreeSet::from([(NodeId(1), publisher)]));
+    }
+    // Thinned by leaving out alone it is the same film.
+    let thinned: Vec<Held> = film.iter().filter(|held| held.seq != 3).copied().collect();
+    let plan = plan(&[holder(1, 0, thinned), holder(2, 1, film)], Rate::All, false);
+    assert!(plan.apart.is_empty() && plan.items.len() == 8);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn nothing_comes_without_what_it_needs(
+        kinds in "I[IPBBB]{0,60}",
+        n in 1u32..6,
+        resized in any::<bool>(),
+    ) {
+        let rows = film(&kinds);
+        let plan = plan(&[holder(1, 0, rows.clone())], every(n), resized);
+        let got: BTreeSet<u64> = seqs(&plan).into_iter().collect();
+        let due = rows.iter().filter(|held| held.seq % u64::from(n) == 0).count();
+        if plan.coded.is_empty() {
+            prop_assert!((due..=due + 3).contains(&got.len()), "{} of {due}", got.len());
+            let references = rows.iter().filter(|held| held.kind != Kind::VideoB);
+            prop_assert!(references.clone().all(|held| got.contains(&held.seq)));
+        } else {
+            prop_assert!(got.iter().all(|seq| seq % u64::from(n) == 0));
+            prop_assert_eq!(got.len(), due);
+        }
+    }
+}
