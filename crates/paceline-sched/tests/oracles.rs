@@ -1,6 +1,7 @@
-//! Schedules computed by hand or by an independent model, slot by slot, for DWCS (later rules) and VDS.
+//! Schedules computed by hand or by an independent model, slot by slot, for DWCS in both published rule
+//! sets and VDS.
 
-use paceline_sched::discipline::{Eligibility, Policy};
+use paceline_sched::discipline::{Eligibility, Policy, RuleSet};
 use slots::{Slots, Spec};
 
 #[path = "support/slots.rs"]
@@ -12,6 +13,8 @@ use Policy::Vds;
 
 #[expect(non_upper_case_globals, reason = "named like the other policies")]
 const Dwcs: Policy = Policy::DWCS;
+const ORIGINAL: Policy =
+    Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
 
 /// The first slots as letters, `.` for an empty one.
 fn schedule(slots: &mut Slots, count: usize) -> String {
@@ -69,12 +72,17 @@ fn e1_three_streams_share_a_link_half_quarter_quarter() {
         assert_trace(&mut slots, 3, false, &trace);
     }
     assert!(slots.violations.is_empty());
+    let mut slots = Slots::new(ORIGINAL, WorkConserving, &specs);
+    for _ in 0..4 {
+        assert_trace(&mut slots, 3, false, &trace);
+    }
 }
 
 #[test]
 fn e2_different_periods_defeat_dwcs_at_three_tenths_of_the_link() {
     let specs = [(9, 10, 1), (0, 1, 10), (0, 1, 10)];
     assert_schedule(Dwcs, &specs, "AAAAAAAAABAAAAAAAAACAAAA", "BC");
+    assert_schedule(ORIGINAL, &specs, "BCAAAAAAAABCAAAAAAAABCAA", "");
     assert_schedule(Vds, &specs, "ABCAAAAAAAABCAAAAAAAABCA", "");
 }
 
@@ -94,14 +102,20 @@ fn e3_an_overload_is_shared_and_every_violation_tagged() {
     ];
     let mut slots = Slots::new(Dwcs, OncePerPeriod, &specs);
     assert_trace(&mut slots, 2, true, &trace);
-    let by_stream = |who| slots.violations.iter().filter(|&&(_, stream)| stream == who).count();
-    assert_eq!((by_stream(0), by_stream(1)), (4, 4));
+    let violations =
+        |slots: &Slots, who| slots.violations.iter().filter(|&&(_, stream)| stream == who).count();
+    assert_eq!((violations(&slots, 0), violations(&slots, 1)), (4, 4));
+    assert_schedule(ORIGINAL, &specs, "BABABBAB", "AB");
+    let mut slots = Slots::new(ORIGINAL, OncePerPeriod, &specs);
+    slots.run(8);
+    assert_eq!((violations(&slots, 0), violations(&slots, 1)), (5, 3));
 }
 
 #[test]
 fn e4_five_sixths_with_different_periods() {
     let specs = [(1, 2, 2), (0, 1, 4), (1, 3, 2)];
     assert_schedule(Dwcs, &specs, "CABCACBCACBACABCACBCACBA", "");
+    assert_schedule(ORIGINAL, &specs, "BCACBACABCACBACABCACBACA", "");
     assert_schedule(Vds, &specs, "CABCABCAABCACABCABCAABCA", "");
 }
 
@@ -109,6 +123,7 @@ fn e4_five_sixths_with_different_periods() {
 fn e5_without_windows_it_is_earliest_deadline_first() {
     let specs = [(0, 0, 2), (0, 0, 3), (0, 0, 6)];
     assert_schedule(Dwcs, &specs, "ABABACABABAC", "");
+    assert_schedule(ORIGINAL, &specs, "ABABACABABAC", "");
     assert_schedule(Vds, &specs, "ABABACABABAC", "");
 }
 
@@ -116,6 +131,7 @@ fn e5_without_windows_it_is_earliest_deadline_first() {
 fn e6_a_completed_window_lets_misses_run_beyond_x() {
     let specs = [(1, 2, 1), (2, 3, 1)];
     assert_schedule(Dwcs, &specs, &"ABABAA".repeat(5), "");
+    assert_schedule(ORIGINAL, &specs, &format!("AB{}", "ABA".repeat(8)), "");
     assert_schedule(Vds, &specs, &"ABABAA".repeat(5), "");
     let mut slots = Slots::new(Dwcs, OncePerPeriod, &specs);
     slots.run(30);
@@ -127,6 +143,7 @@ fn e6_a_completed_window_lets_misses_run_beyond_x() {
 fn e7_four_streams_of_different_periods() {
     let specs = [(0, 1, 2), (1, 2, 3), (2, 3, 3), (3, 4, 6)];
     assert_schedule(Dwcs, &specs, "ABCAADABCAACABCAABABCAAB", "");
+    assert_schedule(ORIGINAL, &specs, "ABACADABACABABABACABACAB", "");
     assert_schedule(Vds, &specs, "ABACADABACABABABACABACAB", "");
 }
 
@@ -134,6 +151,7 @@ fn e7_four_streams_of_different_periods() {
 fn e8_five_streams_of_one_period_use_the_whole_link() {
     let specs = [(1, 2, 3), (1, 2, 3), (1, 3, 3), (2, 3, 3), (0, 1, 3)];
     assert_schedule(Dwcs, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
+    assert_schedule(ORIGINAL, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
     assert_schedule(Vds, &specs, &"ECABECDEABECEABCDE".repeat(3), "");
     let mut slots = Slots::new(Dwcs, OncePerPeriod, &specs);
     let trace = [
