@@ -8,6 +8,7 @@
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
+//! * [`timeline`]: a link in virtual time, decision by decision.
 #![no_std]
 
 extern crate alloc;
@@ -18,6 +19,7 @@ pub mod capacity;
 pub mod contract;
 pub mod discipline;
 pub mod time;
+pub mod timeline;
 mod tournament;
 
 pub use capacity::Capacity;
