@@ -23,6 +23,7 @@ mod link;
 pub mod mutate;
 mod pictures;
 mod receiver;
+mod schedule;
 mod tags;
 mod video;
 mod wire;
@@ -33,6 +34,7 @@ pub use ingress::ingress;
 pub use link::link;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
+pub use schedule::{discipline, schedule};
 pub use tags::tags;
 pub use video::h264;
 pub use wire::{frame, segments};
@@ -70,4 +72,6 @@ pub const BODIES: &[Body] = &[
     body("sound", 10, sound),
     body("ulog", 2_000, ulog),
     body("h264", 3_000, h264),
+    body("schedule", 2_000, schedule),
+    body("discipline", 2_000, discipline),
 ];

@@ -96,7 +96,7 @@ macro_rules! bodies {
 
 bodies!(
     frame, segments, receiver, control, tags, link, ingress, encoding, jpeg, mjpeg, y4m, png, wav,
-    sound, ulog, h264
+    sound, ulog, h264, schedule, discipline
 );
 
 #[test]

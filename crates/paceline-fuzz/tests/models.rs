@@ -37,3 +37,13 @@ fn ingress_does_what_its_model_does() {
 fn link_and_receiver_do_what_their_models_do() {
     histories("link", 50_000, 300, paceline_fuzz::link);
 }
+
+#[test]
+fn runs_in_virtual_time_keep_what_was_written_down() {
+    histories("schedule", 50_000, 120, paceline_fuzz::schedule);
+}
+
+#[test]
+fn a_discipline_knows_who_has_a_head() {
+    histories("discipline", 50_000, 200, paceline_fuzz::discipline);
+}

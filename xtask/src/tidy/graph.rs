@@ -52,6 +52,7 @@ const LAYERS: &[Layer] = &[
         uses: &[
             "paceline",
             "paceline-media",
+            "paceline-sched",
             "anyhow",
             "bytes",
             "regex-syntax",

@@ -69,6 +69,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
         let len = usize::try_from(60 + number * 15).unwrap();
         seeds.push(("link", format!("chance-{number:02}"), chance(number, len)));
         seeds.push(("ingress", format!("chance-{number:02}"), chance(!number, len)));
+        if number < 12 {
+            seeds.push(("schedule", format!("chance-{number:02}"), chance(number + 100, len)));
+            seeds.push(("discipline", format!("chance-{number:02}"), chance(number + 200, len)));
+        }
     }
     // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.
     let install =
