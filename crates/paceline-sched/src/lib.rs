@@ -8,6 +8,7 @@
 //! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
 //! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
 //! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
+//! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
 //! * [`timeline`]: a link in virtual time, decision by decision.
 #![no_std]
 
@@ -18,6 +19,7 @@ extern crate std;
 pub mod capacity;
 pub mod contract;
 pub mod discipline;
+pub mod police;
 pub mod time;
 pub mod timeline;
 mod tournament;

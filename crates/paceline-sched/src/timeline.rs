@@ -18,7 +18,7 @@ pub use doubt::{Doubt, Load};
 pub use stream::{Arrivals, Spec};
 pub use tally::Tally;
 
-use self::stream::{HeadState, Line};
+use self::stream::{HeadState, Line, Offer};
 use crate::capacity::Capacity;
 use crate::discipline::{
     Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, WindowState,
@@ -99,6 +99,8 @@ pub enum Outcome {
     Late,
     /// It could no longer end by its deadline and was given up.
     Dropped,
+    /// It was more than its stream's policers allow, and never took part.
+    Policed,
 }
 
 impl Outcome {
@@ -109,6 +111,7 @@ impl Outcome {
             Self::OnTime => "on_time",
             Self::Late => "late",
             Self::Dropped => "dropped",
+            Self::Policed => "policed",
         }
     }
 }
@@ -116,7 +119,8 @@ impl Outcome {
 /// One sample and what became of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// When that was decided: when its last segment was chosen, or when it was given up.
+    /// When that was decided: when its last segment was chosen, or when it was given up; of a policed
+    /// one when it arrived.
     pub at: Instant,
     /// Whose sample: the place of its stream.
     pub stream: StreamIndex,
@@ -173,6 +177,8 @@ pub struct Timeline {
     pick: Option<Pick>,
     /// The next arrivals of streams without a head.
     arrivals: BinaryHeap<Due>,
+    /// The next arrivals of policed streams.
+    offers: BinaryHeap<Due>,
     /// When the periods of heads begin that wait for theirs.
     releases: BinaryHeap<Due>,
 }
@@ -199,9 +205,11 @@ impl Timeline {
             now: Instant::ZERO,
             pick: None,
             arrivals: BinaryHeap::new(),
+            offers: BinaryHeap::new(),
             releases: BinaryHeap::new(),
         };
         for place in (0..).take(timeline.lines.len()) {
+            timeline.expect(StreamIndex(place), Instant::ZERO);
             timeline.announce(StreamIndex(place));
         }
         timeline
@@ -239,7 +247,7 @@ impl Timeline {
         match line.spec.arrivals {
             Arrivals::Backlogged => u64::from(line.head.is_some()),
             Arrivals::Every { .. } | Arrivals::At(_) => {
-                line.spec.arrivals.before(self.setup.end).saturating_sub(line.seq)
+                line.spec.arrivals.before(self.setup.end).saturating_sub(line.decided)
             }
         }
     }
@@ -257,8 +265,9 @@ impl Timeline {
             self.arrivals.push(Reverse((arrived, stream.0)));
             return;
         }
+        line.advance();
         let bytes = line.spec.size(line.seq);
-        line.head = Some(HeadState::new(bytes, if line.is_backlogged() { now } else { arrived }));
+        line.head = Some(HeadState::new(bytes, line.since(now)));
         let left = Left { service: setup.service(bytes), segment: bytes.min(setup.segment) };
         self.discipline.handle_head(stream, Head { arrived, left });
         self.hold(stream);
@@ -288,6 +297,54 @@ impl Timeline {
         if let Some(release) = held {
             self.releases.push(Reverse((release, stream.0)));
         }
+    }
+
+    /// Notes when the policers of a stream are asked next, not before `earliest`.
+    fn expect(&mut self, stream: StreamIndex, earliest: Instant) {
+        let end = self.setup.end;
+        let Some(line) = self.line(stream).filter(|line| line.spec.police.is_some()) else {
+            return;
+        };
+        let next = line.spec.arrivals.nth(line.offered).map(|at| at.max(earliest));
+        if let Some(at) = next.filter(|at| *at < end) {
+            self.offers.push(Reverse((at, stream.0)));
+        }
+    }
+
+    /// Asks the policers about what arrives by now; the next sample that they refuse.
+    fn police(&mut self) -> Option<Decision> {
+        while let Some(&Reverse((at, place))) = self.offers.peek().filter(|due| due.0.0 <= self.now)
+        {
+            self.offers.pop();
+            let stream = StreamIndex(place);
+            let offer = self.line(stream)?.offer(at);
+            match offer {
+                Offer::Waits(until) => self.expect(stream, until),
+                Offer::Passes | Offer::Refused(_) => self.expect(stream, at),
+            }
+            match offer {
+                Offer::Passes if self.line(stream)?.head.is_none() => self.announce(stream),
+                Offer::Passes | Offer::Waits(_) => {}
+                Offer::Refused(seq) => {
+                    self.line(stream)?.decided += 1;
+                    let window = self.discipline.window(stream);
+                    let (outcome, busy) = (Outcome::Policed, Duration::ZERO);
+                    let (finish, delay, bytes) = (None, None, 0);
+                    return Some(Decision {
+                        at,
+                        stream,
+                        seq,
+                        outcome,
+                        finish,
+                        delay,
+                        bytes,
+                        busy,
+                        window,
+                    });
+                }
+            }
+        }
+        None
     }
 
     /// Whatever comes by now, comes.
@@ -351,6 +408,7 @@ impl Timeline {
         let head = line.head.take()?;
         let seq = line.seq;
         line.seq += 1;
+        line.decided += 1;
         if let Some(finish) = finish {
             self.now = finish;
         }
@@ -372,8 +430,8 @@ impl Timeline {
     fn next_change(&mut self) -> Option<Instant> {
         let first = |heap: &BinaryHeap<Due>| heap.peek().map(|Reverse((at, _))| *at);
         let (arrival, release) = (first(&self.arrivals), first(&self.releases));
-        let change = self.discipline.next_change(self.now);
-        [arrival, release, change].into_iter().flatten().min()
+        let (offer, change) = (first(&self.offers), self.discipline.next_change(self.now));
+        [arrival, release, offer, change].into_iter().flatten().min()
     }
 }
 
@@ -385,6 +443,9 @@ impl Iterator for Timeline {
             return Some(Step::Decided(decision));
         }
         loop {
+            if let Some(decision) = self.police() {
+                return Some(Step::Decided(decision));
+            }
             self.arrive();
             if let Some(decision) = self.miss() {
                 return Some(Step::Decided(decision));

@@ -3,13 +3,14 @@
 use super::fields::{Fields, TIME_MAX, whole};
 use super::json::Json;
 use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::police::{Action, Police};
 use paceline_sched::timeline::{Arrivals, Spec};
 use paceline_sched::{Contract, ContractError, Duration, Instant, Late, LossTolerance};
 use serde::Serialize;
 use std::fmt;
 
 /// The fields of a stream, and of arrivals that follow a rule.
-pub(super) const FIELDS: [&str; 11] = [
+pub(super) const FIELDS: [&str; 12] = [
     "id",
     "period_ns",
     "deadline_ns",
@@ -21,6 +22,7 @@ pub(super) const FIELDS: [&str; 11] = [
     "rate_bytes_per_s",
     "size",
     "arrivals",
+    "police",
 ];
 const EVERY_FIELDS: [&str; 3] = ["every_ns", "first_ns", "count"];
 
@@ -70,7 +72,8 @@ pub(super) fn read(number: usize, value: Json) -> Result<Stream, String> {
     }
     let sizes = sizes(&mut fields)?;
     let arrivals = arrivals(&mut fields)?;
-    Ok(Stream { id, spec: Spec { terms, sizes, arrivals } })
+    let police = police(&mut fields, &arrivals)?;
+    Ok(Stream { id, spec: Spec { terms, sizes, arrivals, police } })
 }
 
 fn id(fields: &mut Fields) -> Result<Id, String> {
@@ -158,6 +161,23 @@ fn arrivals(fields: &mut Fields) -> Result<Arrivals, String> {
         Some(object @ Json::Object(_)) => every(place, object),
         Some(other) => Err(format!("{place} is {other}: {ARRIVALS}")),
     }
+}
+
+fn police(fields: &mut Fields, arrivals: &Arrivals) -> Result<Option<Police>, String> {
+    let place = fields.at("police");
+    let Some(police) = fields.text("police", str::parse::<Police>)? else { return Ok(None) };
+    if *arrivals == Arrivals::Backlogged {
+        return Err(format!(
+            "{place} is beside backlogged arrivals, of which all are there at once: give instants, or \
+             an object such as {{\"every_ns\": 10000000}}"
+        ));
+    }
+    if police.action == Action::Demote {
+        return Err(format!(
+            "{place} demotes, which is not run here: write else drop or else delay"
+        ));
+    }
+    Ok(Some(police))
 }
 
 /// Instants in ascending order. Others are refused: sorted here, samples would change their numbers.

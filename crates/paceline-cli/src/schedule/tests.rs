@@ -126,6 +126,12 @@ fn contracts_that_cannot_be_are_refused_by_name() {
         (r#""rate_bytes_per_s":0"#, &["streams[0].rate_bytes_per_s is 0"]),
         (r#""size":0"#, &["streams[0].size is 0: must be a whole number from 1 to 4294967295"]),
         (r#""size":[]"#, &["streams[0].size is an empty list"]),
+        (r#""police":"leaky:1B""#, &["streams[0].police is \"leaky:1B\""]),
+        (r#""police":"leaky:9B,9mbit else drop""#, &["streams[0].police is beside backlogged"]),
+        (
+            r#""arrivals":[],"police":"leaky:9B,9mbit else demote""#,
+            &["streams[0].police demotes", "else drop or else delay"],
+        ),
         (r#""size":[7,0]"#, &["streams[0].size[1] is 0"]),
     ] {
         refused(&stream(fields), parts);
@@ -231,7 +237,8 @@ fn any_bytes_are_a_run_or_an_error() {
     let capacity = r#"{"discipline":"vds","capacity_bytes_per_s":250000,"duration_ns":60000000000,
         "options":{"segment_bytes":1200,"eligibility":"shared"},"streams":[{"id":"a","size":[20000,6000],
         "arrivals":{"every_ns":66666667,"first_ns":5},"period_ns":66666667,"deadline_ns":200000000,
-        "loss":"1/10","jitter_ns":7},{"id":2,"size":99,"arrivals":[1,2,3],"priority":3},
+        "loss":"1/10","jitter_ns":7},{"id":2,"size":99,"arrivals":[1,2,3],"priority":3,
+        "police":"leaky:99B,10kbit else delay"},
         {"id":3,"background":true,"size":64000,"rate_bytes_per_s":9}]}"#;
     let many =
         with(&format!(r#"{A},{{"id":7,"period_ns":1000,"loss":"0/0","droppable":false}}"#), "");

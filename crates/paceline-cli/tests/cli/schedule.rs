@@ -182,7 +182,7 @@ fn the_summary_counts_what_the_lines_tell() {
     for stream in summary["streams"].as_array().unwrap() {
         let of = decisions.iter().filter(|line| line["stream"] == stream["stream"]);
         let count = |outcome: &str| of.clone().filter(|line| line["outcome"] == outcome).count();
-        for outcome in ["on_time", "late", "dropped"] {
+        for outcome in ["on_time", "late", "dropped", "policed"] {
             assert_eq!(stream[outcome], json!(count(outcome)), "{outcome}");
         }
         let decided = count("on_time") + count("late") + count("dropped");
@@ -225,7 +225,9 @@ fn a_thin_link_carries_streams_of_all_kinds() {
     };
     assert_eq!(of("steering")["on_time"], 6_000);
     assert_eq!(of("camera")["violations"], 0);
-    assert_eq!(of("log")["on_time"], 3);
+    assert_eq!((&of("log")["on_time"], &of("log")["policed"]), (&json!(3), &json!(1)));
+    let policed = decisions.iter().find(|line| line["outcome"] == "policed").unwrap();
+    assert_eq!((&policed["seq"], &policed["t_ns"]), (&json!(1), &json!(1_000_000)));
     assert!(of("file")["on_time"].as_u64().unwrap() > 0);
     assert!(decisions.iter().any(|line| line["stream"] == "file" && line["window"].is_null()));
     let times: Vec<_> = decisions.iter().map(|line| line["t_ns"].as_u64().unwrap()).collect();

@@ -1,7 +1,9 @@
 //! What is written down of a stream, and what is known of it while the run goes on.
 
 use crate::discipline::Terms;
+use crate::police::{self, Police};
 use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// When the samples of a stream arrive.
@@ -62,6 +64,10 @@ pub struct Spec {
     pub sizes: Vec<u32>,
     /// When its samples arrive.
     pub arrivals: Arrivals,
+    /// What its samples are held to when they arrive. What does not conform is given up, or waits until
+    /// it does; nothing is demoted here, so that is given up too. Of a backlogged stream whose samples
+    /// are all there at 0 it means nothing.
+    pub police: Option<Police>,
 }
 
 impl Spec {
@@ -89,6 +95,12 @@ pub(super) struct Line {
     pub(super) head: Option<HeadState>,
     /// Until when the head is held back.
     pub(super) held: Option<Instant>,
+    /// Samples with a fate.
+    pub(super) decided: u64,
+    /// Of a policed stream: how many samples its policers have let pass or refused, and which passed and
+    /// have no fate, with the instants at which they did.
+    pub(super) offered: u64,
+    pub(super) passed: VecDeque<(u64, Instant)>,
 }
 
 impl Line {
@@ -99,22 +111,75 @@ impl Line {
             spec.arrivals =
                 Arrivals::Every { first: Instant::ZERO, every: contract.period, count: u64::MAX };
         }
-        Self { spec, seq: 0, head: None, held: None }
+        if spec.arrivals == Arrivals::Backlogged {
+            spec.police = None;
+        }
+        let passed = VecDeque::new();
+        Self { spec, seq: 0, head: None, held: None, decided: 0, offered: 0, passed }
     }
 
-    /// When the sample at the head arrived, or the next one will.
+    /// When the sample at the head arrived, or the next one will; of a policed stream, when the next
+    /// that passed did.
     pub(super) fn arrival(&self) -> Option<Instant> {
-        self.spec.arrivals.nth(self.seq)
+        match (&self.spec.police, self.passed.front()) {
+            (None, _) => self.spec.arrivals.nth(self.seq),
+            (Some(_), passed) => passed.map(|(_, at)| *at),
+        }
     }
 
-    pub(super) fn is_backlogged(&self) -> bool {
-        self.spec.arrivals == Arrivals::Backlogged
+    /// The sample at the head becomes the next one to be announced.
+    pub(super) fn advance(&mut self) {
+        if self.spec.police.is_some() {
+            if let Some((seq, _)) = self.passed.pop_front() {
+                self.seq = seq;
+            }
+        }
+    }
+
+    /// Asks the policers about the next sample, which is there at `now`; their answer.
+    pub(super) fn offer(&mut self, now: Instant) -> Offer {
+        let bytes = self.spec.size(self.offered);
+        let Some(police) = &mut self.spec.police else { return Offer::Passes };
+        match police.police(now, bytes.into()) {
+            police::Outcome::DelayUntil(at) if at > now => Offer::Waits(at),
+            police::Outcome::Pass | police::Outcome::DelayUntil(_) => {
+                self.passed.push_back((self.offered, now));
+                self.offered += 1;
+                Offer::Passes
+            }
+            police::Outcome::Drop | police::Outcome::Demote => {
+                self.offered += 1;
+                Offer::Refused(self.offered - 1)
+            }
+        }
+    }
+
+    /// From when the delay of the sample counts that comes to the head at `now`: from its arrival, or
+    /// of a backlogged stream from now.
+    pub(super) fn since(&self, now: Instant) -> Instant {
+        match self.spec.arrivals {
+            Arrivals::Backlogged => now,
+            Arrivals::Every { .. } | Arrivals::At(_) => {
+                self.spec.arrivals.nth(self.seq).unwrap_or(now)
+            }
+        }
     }
 
     /// Its samples come one `period` apart, so that each begins its own.
     pub(super) fn is_periodic(&self, period: Duration) -> bool {
         matches!(self.spec.arrivals, Arrivals::Every { every, .. } if every == period)
     }
+}
+
+/// What policers say of a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offer {
+    /// It may take part.
+    Passes,
+    /// It may be offered again at this instant.
+    Waits(Instant),
+    /// The sample of this number may not.
+    Refused(u64),
 }
 
 /// What is known of a head.

@@ -15,6 +15,8 @@ pub struct Tally {
     pub late: u64,
     /// Given up.
     pub dropped: u64,
+    /// More than its policers allow: no sample of the contract, and in no window.
+    pub policed: u64,
     /// Bytes sent, those of samples that were given up on the way included.
     pub bytes: u64,
     /// How long they kept the link.
@@ -44,6 +46,7 @@ impl Tally {
             on_time: 0,
             late: 0,
             dropped: 0,
+            policed: 0,
             bytes: 0,
             busy: Duration::ZERO,
             windows: 0,
@@ -69,6 +72,10 @@ impl Tally {
             Outcome::OnTime => self.on_time += 1,
             Outcome::Late => self.late += 1,
             Outcome::Dropped => self.dropped += 1,
+            Outcome::Policed => {
+                self.policed += 1;
+                return false;
+            }
         }
         self.judge(decision.outcome != Outcome::OnTime)
     }
@@ -94,6 +101,6 @@ impl Tally {
     /// Samples with a fate.
     #[must_use]
     pub const fn decided(&self) -> u64 {
-        self.on_time + self.late + self.dropped
+        self.on_time + self.late + self.dropped + self.policed
     }
 }

@@ -24,7 +24,12 @@ fn contract(x: u32, y: u32, slots: u64) -> Contract {
 }
 
 fn stream(class: impl Into<Class>) -> Spec {
-    Spec { terms: Terms::new(class.into()), sizes: vec![], arrivals: Arrivals::Backlogged }
+    Spec {
+        terms: Terms::new(class.into()),
+        sizes: vec![],
+        arrivals: Arrivals::Backlogged,
+        police: None,
+    }
 }
 
 fn streams(specs: &[(u32, u32, u64)]) -> Vec<Spec> {
@@ -286,4 +291,31 @@ fn what_the_proofs_assume_is_looked_for() {
     }
     other[0].arrivals = Arrivals::At(vec![]);
     assert_eq!(Doubt::all(&setup, &other), [Doubt::OtherDeadlines, Doubt::OtherArrivals]);
+}
+
+#[test]
+fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
+    let mut one = stream(Class::BestEffort);
+    one.sizes = vec![100];
+    one.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 10 };
+    // 100 bytes at once, and 100 more every 2 ms.
+    one.police = Some("leaky:100B,50kB/s else drop".parse().unwrap());
+    let mut other = one.clone();
+    other.police = Some("leaky:100B,50kB/s else delay".parse().unwrap());
+    let setup = Setup { end: at(30 * SLOT), ..slots(Policy::Fifo, Ahead::Waits, 30) };
+    let sums = tallies(setup, &[one.clone(), other.clone()]);
+    assert_eq!((sums[0].on_time, sums[0].policed), (5, 5));
+    assert_eq!((sums[1].on_time, sums[1].policed), (10, 0));
+    let told = decisions(setup, vec![one]);
+    let refused: Vec<_> =
+        told.iter().filter(|d| d.outcome == Outcome::Policed).map(|d| (d.seq, d.at)).collect();
+    assert_eq!(refused, [1, 3, 5, 7, 9].map(|seq| (seq, at(seq * SLOT))));
+    let told = decisions(setup, vec![other.clone()]);
+    let sent: Vec<_> = told.iter().map(|d| (d.seq, d.at.as_nanos() / SLOT)).collect();
+    assert_eq!(sent, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(|seq| (seq, 2 * seq)));
+    assert_eq!(told[9].delay, Some(nanos(10 * SLOT)), "from its arrival, not from when it passed");
+    let short = Setup { end: at(9 * SLOT), ..setup };
+    let mut timeline = Timeline::new(short, vec![other]);
+    assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 5);
+    assert_eq!(timeline.waiting(index(0)), 4);
 }

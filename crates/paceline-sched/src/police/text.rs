@@ -1,0 +1,352 @@
+//! Constraints as text, for configuration.
+
+use super::{Action, Combined, Constraint, ConstraintError, Dual, Moving, Police, Rule, Unit};
+use crate::time::Duration;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+const LEAKY: &str = "leaky:BURST,RATE, as leaky:22500B,10mbit";
+const JUMPING: &str = "jumping:BURST,WINDOW, as jumping:22500B,18ms";
+const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, as moving:2ms,10ms,1s,1500B";
+const DUAL: &str = "dual:PEAKBURST,PEAKRATE,BURST,RATE, as dual:1500B,100mbit,22500B,10mbit";
+
+/// Units with their sizes; the first that divides a value is the one it is written in.
+type Units = &'static [(&'static str, u64)];
+
+const BYTES: Units = &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
+/// What bytes are written in, so that they can be compared at a glance.
+const WHOLE_BYTES: Units = &[("B", 1)];
+const PACKETS: Units = &[("p", 1)];
+const BITS_PER_S: Units =
+    &[("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
+const BYTES_PER_S: Units =
+    &[("GB/s", 8_000_000_000), ("MB/s", 8_000_000), ("kB/s", 8_000), ("B/s", 8)];
+const PACKETS_PER_S: Units = &[("p/s", 1)];
+const NANOS: Units =
+    &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1)];
+
+/// Why a text is not a constraint, an action or a police.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TextError {
+    /// It names no kind of constraint.
+    Kind {
+        /// What it names.
+        name: String,
+    },
+    /// It has too many or too few parameters.
+    Parameters {
+        /// How many it has.
+        found: usize,
+        /// How the kind is written.
+        form: &'static str,
+    },
+    /// A parameter is not a number with a unit of its kind.
+    Quantity {
+        /// The parameter.
+        what: &'static str,
+        /// What was written.
+        text: String,
+        /// How such a parameter is written.
+        form: &'static str,
+    },
+    /// Some parameters count bytes and others packets.
+    Mixed {
+        /// How the kind is written.
+        form: &'static str,
+    },
+    /// It names no action, or none at all.
+    Action {
+        /// What it names.
+        name: String,
+    },
+    /// The parameters make no constraint.
+    Refused(ConstraintError),
+}
+
+impl From<ConstraintError> for TextError {
+    fn from(error: ConstraintError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind { name } => write!(
+                f,
+                "policer '{name}' is not known: must be leaky, jumping, moving or dual, as \
+                 leaky:22500B,10mbit"
+            ),
+            Self::Parameters { found, form } => {
+                write!(f, "policer has {found} parameters: write {form}")
+            }
+            Self::Quantity { what, text, form } => write!(f, "{what} '{text}': must be {form}"),
+            Self::Mixed { form } => write!(
+                f,
+                "policer counts bytes and packets at once: write {form}, or all of it in \
+                 packets; join two policers with + to limit both"
+            ),
+            Self::Action { name } => write!(
+                f,
+                "action '{name}' is not known: end with else delay, else drop or else demote"
+            ),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for TextError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Refused(error) => Some(error),
+            Self::Kind { .. }
+            | Self::Parameters { .. }
+            | Self::Quantity { .. }
+            | Self::Mixed { .. }
+            | Self::Action { .. } => None,
+        }
+    }
+}
+
+/// Reads a number with one of `units`, which must come out whole: `1.5kB` does, `1.5B` does not.
+/// The case of units of bits is free, and they may end in `/s`.
+fn quantity(text: &str, units: Units) -> Option<u64> {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
+    let unit = unit.trim_start();
+    let bits = unit.strip_suffix("/s").unwrap_or(unit);
+    let same =
+        |name: &str| name == unit || (name.ends_with("bit") && name.eq_ignore_ascii_case(bits));
+    let &(_, scale) = units.iter().find(|(name, _)| same(name))?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.len() <= 20 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || number.ends_with('.') {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let ten_to = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let parts = if fraction.is_empty() { 0 } else { fraction.parse::<u128>().ok()? };
+    let total = whole.parse::<u128>().ok()?.checked_mul(ten_to)?.checked_add(parts)?;
+    let total = total.checked_mul(u128::from(scale))?;
+    u64::try_from((total % ten_to == 0).then_some(total / ten_to)?).ok()
+}
+
+/// Reads the parameters of one policer, and sees to it that all count the same.
+struct Reader {
+    form: &'static str,
+    unit: Option<Unit>,
+}
+
+impl Reader {
+    fn counts(&mut self, unit: Unit) -> Result<(), TextError> {
+        if self.unit.is_some_and(|known| known != unit) {
+            return Err(TextError::Mixed { form: self.form });
+        }
+        self.unit = Some(unit);
+        Ok(())
+    }
+
+    fn amount(&mut self, what: &'static str, text: &str) -> Result<u64, TextError> {
+        self.counted(
+            what,
+            text,
+            [BYTES, PACKETS],
+            "a whole number of bytes or packets with its \
+             unit: B, kB, MB, GB or p; 22500B is one",
+        )
+    }
+
+    fn rate(&mut self, what: &'static str, text: &str) -> Result<u64, TextError> {
+        let form = "a whole number of bits or packets per second with its unit: bit, kbit, mbit, \
+                    gbit, B/s, kB/s, MB/s, GB/s or p/s; 10mbit is one";
+        if let Some(bits) = quantity(text, BYTES_PER_S) {
+            self.counts(Unit::Bytes)?;
+            return Ok(bits);
+        }
+        self.counted(what, text, [BITS_PER_S, PACKETS_PER_S], form)
+    }
+
+    fn counted(
+        &mut self,
+        what: &'static str,
+        text: &str,
+        units: [Units; 2],
+        form: &'static str,
+    ) -> Result<u64, TextError> {
+        for (unit, units) in [Unit::Bytes, Unit::Packets].into_iter().zip(units) {
+            if let Some(value) = quantity(text, units) {
+                self.counts(unit)?;
+                return Ok(value);
+            }
+        }
+        Err(TextError::Quantity { what, text: text.to_string(), form })
+    }
+
+    fn unit(&self) -> Unit {
+        self.unit.unwrap_or(Unit::Bytes)
+    }
+}
+
+fn time(what: &'static str, text: &str) -> Result<Duration, TextError> {
+    let form = "a whole number of nanoseconds with a unit: ns, us, ms or s; 18ms is one";
+    let wrong = || TextError::Quantity { what, text: text.to_string(), form };
+    quantity(text, NANOS).map(Duration::from_nanos).ok_or_else(wrong)
+}
+
+impl FromStr for Constraint {
+    type Err = TextError;
+    /// Reads one of the forms that [`Constraint`] names.
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let form = match name.trim() {
+            "leaky" => LEAKY,
+            "jumping" => JUMPING,
+            "moving" => MOVING,
+            "dual" => DUAL,
+            name => return Err(TextError::Kind { name: name.to_string() }),
+        };
+        let parameters: Vec<&str> = rest.split(',').map(str::trim).collect();
+        let mut read = Reader { form, unit: None };
+        match (name.trim(), parameters.as_slice()) {
+            ("leaky", &[burst, rate]) => {
+                let (burst, rate) = (read.amount("burst", burst)?, read.rate("rate", rate)?);
+                Ok(Self::leaky(read.unit(), burst, rate)?)
+            }
+            ("jumping", &[burst, window]) => {
+                let (burst, window) = (read.amount("burst", burst)?, time("window", window)?);
+                Ok(Self::jumping(read.unit(), burst, window)?)
+            }
+            ("moving", &[spacing, average, interval, largest]) => {
+                let moving = Moving {
+                    spacing: time("least time between packets", spacing)?,
+                    average: time("average time between packets", average)?,
+                    interval: time("interval", interval)?,
+                    largest: read.amount("largest packet", largest)?,
+                };
+                Ok(Self::moving(read.unit(), moving)?)
+            }
+            ("dual", &[peak_burst, peak_rate, burst, rate]) => {
+                let dual = Dual {
+                    peak_burst: read.amount("burst at the peak rate", peak_burst)?,
+                    peak_rate: read.rate("peak rate", peak_rate)?,
+                    burst: read.amount("burst", burst)?,
+                    rate: read.rate("rate", rate)?,
+                };
+                Ok(Self::dual(read.unit(), dual)?)
+            }
+            (_, parameters) => {
+                let found = if rest.trim().is_empty() { 0 } else { parameters.len() };
+                Err(TextError::Parameters { found, form })
+            }
+        }
+    }
+}
+
+/// A value in the largest of its units that divides it.
+struct In(u64, Units);
+
+impl fmt::Display for In {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(value, units) = *self;
+        let whole = units.iter().find(|(_, size)| value != 0 && value % size == 0);
+        match whole.or(units.last()) {
+            Some((name, size)) => write!(f, "{}{name}", value / size),
+            None => write!(f, "{value}"),
+        }
+    }
+}
+
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (amounts, rates) = match self.unit() {
+            Unit::Bytes => (WHOLE_BYTES, BITS_PER_S),
+            Unit::Packets => (PACKETS, PACKETS_PER_S),
+        };
+        let (amount, rate) = (|value| In(value, amounts), |value| In(value, rates));
+        let time = |time: Duration| In(time.as_nanos(), NANOS);
+        match self.rule() {
+            Rule::Leaky { burst, rate: per_s } => {
+                write!(f, "leaky:{},{}", amount(burst), rate(per_s))
+            }
+            Rule::Jumping { burst, window } => {
+                write!(f, "jumping:{},{}", amount(burst), time(window))
+            }
+            Rule::Moving(Moving { spacing, average, interval, largest }) => {
+                let (spacing, average, interval) = (time(spacing), time(average), time(interval));
+                write!(f, "moving:{spacing},{average},{interval},{}", amount(largest))
+            }
+            Rule::Dual(Dual { peak_burst, peak_rate, burst, rate: per_s }) => {
+                let (peak_burst, peak_rate) = (amount(peak_burst), rate(peak_rate));
+                write!(f, "dual:{peak_burst},{peak_rate},{},{}", amount(burst), rate(per_s))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Combined {
+    /// The constraints, joined by ` + `; `none` without any.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.constraints().len() == 0 {
+            return f.write_str("none");
+        }
+        for (index, constraint) in self.constraints().enumerate() {
+            let join = if index == 0 { "" } else { " + " };
+            write!(f, "{join}{constraint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Combined {
+    type Err = TextError;
+    /// Reads constraints joined by `+`, or `none`.
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        if text.trim() == "none" {
+            return Ok(Self::default());
+        }
+        let constraints: Result<Vec<Constraint>, _> =
+            text.split('+').map(|text| text.trim().parse()).collect();
+        Ok(Self::new(&constraints?)?)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Delay => "delay",
+            Self::Drop => "drop",
+            Self::Demote => "demote",
+        })
+    }
+}
+
+impl FromStr for Action {
+    type Err = TextError;
+    /// Reads `delay`, `drop` or `demote`.
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        match text {
+            "delay" => Ok(Self::Delay),
+            "drop" => Ok(Self::Drop),
+            "demote" => Ok(Self::Demote),
+            name => Err(TextError::Action { name: name.to_string() }),
+        }
+    }
+}
+
+impl fmt::Display for Police {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} else {}", self.policers, self.action)
+    }
+}
+
+impl FromStr for Police {
+    type Err = TextError;
+    /// Reads constraints and an action: `leaky:22500B,10mbit + leaky:32p,2500p/s else drop`.
+    fn from_str(text: &str) -> Result<Self, TextError> {
+        let (policers, action) = text.split_once(" else ").unwrap_or((text, ""));
+        Ok(Self { policers: policers.parse()?, action: action.trim().parse()? })
+    }
+}

@@ -1,0 +1,23 @@
+//! Policers against naive ones that keep the full history, on random lives.
+
+#[path = "support/policers.rs"]
+#[expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a reference may panic: that is its verdict"
+)]
+mod policers;
+
+use policers::scenario;
+
+/// How many lives an ordinary run tries; `cargo run --example police` tries as many as it is told.
+const LIVES: u64 = 100_000;
+
+#[test]
+fn policers_decide_as_the_definitions_of_their_constraints_do() {
+    for seed in 0..LIVES {
+        if std::panic::catch_unwind(|| scenario(seed)).is_err() {
+            panic!("scenario({seed}) fails");
+        }
+    }
+}
