@@ -77,7 +77,8 @@ impl DelayLine {
 /// The part of `whole` that `part` is, to six digits.
 fn share(part: Duration, whole: Instant) -> f64 {
     let whole = u128::from(whole.as_nanos());
-    let millionths = (u128::from(part.as_nanos()) * 1_000_000).checked_div(whole).unwrap_or(0);
+    let millionths = u128::from(part.as_nanos()) * 1_000_000 + whole / 2;
+    let millionths = millionths.checked_div(whole).unwrap_or(0);
     millionths_of_one(u64::try_from(millionths).unwrap_or(u64::MAX))
 }
 

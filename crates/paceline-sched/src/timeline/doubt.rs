@@ -11,7 +11,7 @@ const ONE: u128 = 1 << 40;
 /// Up to here no set of different periods was found that VDS fails, in millionths of the link.
 const VDS_MIXED: u64 = 900_000;
 
-/// What the contracts of all streams ask of the link, in millionths of it, rounded down.
+/// What the contracts of all streams ask of the link, in millionths of it, rounded to the nearest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
     /// U = Σ (1 − x/y)·C/T: what must be sent in time.
@@ -132,7 +132,9 @@ impl Survey {
     }
 
     fn load(&self) -> Load {
-        let millionths = |sum: u128| u64::try_from(sum.saturating_mul(1_000_000) / ONE);
+        let millionths = |sum: u128| {
+            u64::try_from((sum.saturating_mul(1_000_000).saturating_add(ONE / 2)) / ONE)
+        };
         Load {
             utilisation: millionths(self.owed).unwrap_or(u64::MAX),
             offered: millionths(self.offered).unwrap_or(u64::MAX),
