@@ -278,7 +278,7 @@ fn call(
             link.resume(stream);
             member.suspended = false;
         }
-        7 => *now = *now + Duration::from_nanos(time(input)),
+        7 => *now += Duration::from_nanos(time(input)),
         8 => link.handle_segment(stream, bytes, Left { service, segment: bytes }),
         9 => {
             link.handle_served(stream, bytes, *now + service);

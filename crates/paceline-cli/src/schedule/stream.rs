@@ -199,13 +199,13 @@ fn instants(place: &str, list: &[Json]) -> Result<Vec<Instant>, String> {
 }
 
 fn value_at(place: &str, number: usize, value: &Json) -> Result<u64, String> {
-    match value {
-        // The path is only written where it is told.
-        Json::Number(found) if found.as_u64().is_some_and(|at| at <= TIME_MAX) => {
-            Ok(found.as_u64().unwrap_or_default())
-        }
-        other => whole(&format!("{place}[{number}]"), other, 0..=TIME_MAX, "in nanoseconds from 0"),
+    if let Json::Number(found) = value
+        && let Some(at) = found.as_u64().filter(|at| *at <= TIME_MAX)
+    {
+        return Ok(at);
     }
+    // The path is only written where it is told.
+    whole(&format!("{place}[{number}]"), value, 0..=TIME_MAX, "in nanoseconds from 0")
 }
 
 fn every(place: String, object: Json) -> Result<Arrivals, String> {

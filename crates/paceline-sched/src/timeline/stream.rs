@@ -129,10 +129,8 @@ impl Line {
 
     /// The sample at the head becomes the next one to be announced.
     pub(super) fn advance(&mut self) {
-        if self.spec.police.is_some() {
-            if let Some((seq, _)) = self.passed.pop_front() {
-                self.seq = seq;
-            }
+        if let Some((seq, _)) = self.passed.pop_front() {
+            self.seq = seq;
         }
     }
 
