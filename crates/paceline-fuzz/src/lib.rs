@@ -72,6 +72,6 @@ pub const BODIES: &[Body] = &[
     body("sound", 10, sound),
     body("ulog", 2_000, ulog),
     body("h264", 3_000, h264),
-    body("schedule", 2_000, schedule),
+    body("schedule", 500, schedule),
     body("discipline", 2_000, discipline),
 ];

@@ -143,6 +143,12 @@ impl Watch {
         let seen = &mut self.streams[pick.stream.0 as usize];
         assert_eq!(pick.seq, seen.next);
         assert!(seen.spec.arrivals.nth(pick.seq).is_some_and(|at| at <= pick.at), "{pick:?}");
+        if let Some(contract) = seen.spec.terms.contract().filter(|_| waits) {
+            // Up to the end of the range, where a deadline no longer says when its period begins.
+            let release = seen.release(&self.setup, contract, pick.seq);
+            let in_range = release + wide(contract.deadline) < u128::from(u64::MAX / 2);
+            assert!(!in_range || u128::from(pick.at.as_nanos()) >= release, "{pick:?}");
+        }
         seen.sent += pick.bytes;
         assert!(seen.sent <= seen.spec.size(pick.seq));
         self.free = pick.at + self.setup.link.time_for(pick.bytes);
@@ -180,22 +186,35 @@ impl Watch {
     }
 }
 
+fn wide(duration: Duration) -> u128 {
+    u128::from(duration.as_nanos())
+}
+
 impl Seen {
-    /// The deadline by the contract's clock, which is not asked for where numbers leave its range.
-    fn judge(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
-        let wide = |duration: Duration| u128::from(duration.as_nanos());
-        let backlogged = self.spec.arrivals == Arrivals::Backlogged;
-        let arrived = match setup.ahead {
+    /// When the sample `seq` came.
+    fn arrived(&self, setup: &Setup, contract: Contract, seq: u64) -> u128 {
+        match setup.ahead {
             // One a period from 0 on.
-            Ahead::Waits if backlogged => {
-                wide(contract.period).max(1).saturating_mul(u128::from(decision.seq))
+            Ahead::Waits if self.spec.arrivals == Arrivals::Backlogged => {
+                wide(contract.period).max(1).saturating_mul(u128::from(seq))
             }
             Ahead::Waits | Ahead::Shares | Ahead::Competes => {
-                self.spec.arrivals.nth(decision.seq).unwrap().as_nanos().into()
+                self.spec.arrivals.nth(seq).unwrap().as_nanos().into()
             }
-        };
+        }
+    }
+
+    /// When the period of the sample at the head, `seq`, begins by the contract's clock.
+    fn release(&self, setup: &Setup, contract: Contract, seq: u64) -> u128 {
+        let arrived = self.arrived(setup, contract, seq);
         let early = arrived + wide(contract.jitter) < self.turn;
-        let release = if early { self.turn - wide(contract.jitter) } else { arrived };
+        if early { self.turn - wide(contract.jitter) } else { arrived }
+    }
+
+    /// The deadline by the contract's clock, which is not asked for where numbers leave its range.
+    fn judge(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
+        let arrived = self.arrived(setup, contract, decision.seq);
+        let release = self.release(setup, contract, decision.seq);
         self.turn = self.turn.max(arrived) + wide(contract.period);
         let deadline = release + wide(contract.deadline);
         if deadline.max(self.turn) >= u128::from(u64::MAX / 2) {

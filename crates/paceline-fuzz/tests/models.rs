@@ -40,7 +40,7 @@ fn link_and_receiver_do_what_their_models_do() {
 
 #[test]
 fn runs_in_virtual_time_keep_what_was_written_down() {
-    histories("schedule", 50_000, 120, paceline_fuzz::schedule);
+    histories("schedule", 20_000, 120, paceline_fuzz::schedule);
 }
 
 #[test]
