@@ -255,7 +255,7 @@ fn a_link_promises_windows_only_where_that_was_shown() {
     assert_eq!(doubts(Policy::Vds, &e8), []);
     assert_eq!(doubts(original(), &e8), [Doubt::OriginalRules(original())]);
     assert_eq!(doubts(Policy::Fifo, &e8), [Doubt::NoWindows(Policy::Fifo)]);
-    let many = Load { utilisation: 1_000_000, offered: 1_666_666 };
+    let many = Load { utilisation: 1_000_000, offered: 1_666_667 };
     // Each of the parts is rounded down, so a full link is never taken for more than full.
     let near = |load: Load| load.utilisation.abs_diff(many.utilisation) <= 1;
     let [Doubt::EdfOverload(Policy::Edf, load)] = doubts(Policy::Edf, &e8)[..] else { panic!() };
