@@ -258,6 +258,22 @@ impl<R: Rules> Core<R> {
         first.then_some(Miss { stream: index, dropped: false, violated })
     }
 
+    /// A stream is served though another left its place since the last pick, which is rare.
+    #[cold]
+    #[inline(never)]
+    fn settle_and_serve(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
+        self.settle();
+        self.handle_served(index, bytes, finish)
+    }
+
+    /// A head was picked in time and ended late. Apart from the service in time, which then has
+    /// nothing to save on the stack.
+    #[cold]
+    #[inline(never)]
+    fn end_late(&mut self, index: StreamIndex) -> Service {
+        Service { on_time: false, violated: self.charge(index, 1) }
+    }
+
     /// Rule (B) for each of the `deadlines` that passed, but one judgement per sample; true if that
     /// violated the window.
     #[inline]
@@ -403,24 +419,27 @@ impl<R: Rules> Scheduler for Core<R> {
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
             return nothing_promised;
         };
+        if self.vacated != NOBODY {
+            return self.settle_and_serve(index, bytes, finish);
+        }
+        self.vacated = index;
         if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
             let _ = self.rules.sent(stream, bytes);
         }
-        let service = if !stream.contracted {
-            nothing_promised
-        } else if finish > stream.deadline {
-            Service { on_time: false, violated: self.charge(index, 1) }
-        } else if stream.charged {
+        if !stream.contracted {
+            return nothing_promised;
+        }
+        if finish > stream.deadline {
+            return self.end_late(index);
+        }
+        if stream.charged {
             // Judged at its first deadline and adjusted by (B) then: (A) is for service in time.
-            Service { on_time: false, violated: false }
-        } else {
-            let loss = stream.loss();
-            self.rules.met(&mut stream.own, loss);
-            stream.account.record_met(loss);
-            nothing_promised
-        };
-        self.vacate(index);
-        service
+            return Service { on_time: false, violated: false };
+        }
+        let loss = stream.loss();
+        self.rules.met(&mut stream.own, loss);
+        stream.account.record_met(loss);
+        nothing_promised
     }
 
     #[inline]
