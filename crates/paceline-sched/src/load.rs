@@ -70,7 +70,7 @@ impl Load {
     pub fn decide(&mut self) {
         while self.handle_miss() {}
         let Some(stream) = self.discipline.pick(self.now) else { return };
-        self.now = self.now + SLOT;
+        self.now += SLOT;
         let service = self.discipline.handle_served(stream, BYTES, self.now);
         self.served += 1;
         self.violated += u64::from(service.violated);
@@ -91,7 +91,7 @@ impl Load {
 
     /// The link stands still for so long.
     pub fn stall(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
     }
 
     #[inline]

@@ -28,7 +28,6 @@ pub(super) fn divide(n: u64, d: u32) -> (u64, u64) {
     };
     // 2^64/d is at most 1 above the reciprocal, so the estimate is at most 1 below the quotient; of the
     // product only the upper half counts, which a u64 holds.
-    #[expect(clippy::cast_possible_truncation, reason = "a product of 64 bits each, shifted by 64")]
     let estimate = ((u128::from(n) * u128::from(*reciprocal)) >> 64) as u64;
     let rest = n - estimate * u64::from(d);
     if rest >= u64::from(d) { (estimate + 1, rest - u64::from(d)) } else { (estimate, rest) }
