@@ -35,6 +35,7 @@
 //! §2.2.4.
 
 mod core;
+mod division;
 mod drr;
 mod dwcs;
 mod edf;
@@ -260,6 +261,7 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.leave(stream));
     }
 
+    #[inline]
     fn handle_head(&mut self, stream: StreamIndex, head: Head) {
         each!(self, scheduler => scheduler.handle_head(stream, head));
     }
@@ -281,6 +283,7 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.handle_segment(stream, bytes, left));
     }
 
+    #[inline]
     fn handle_served(&mut self, stream: StreamIndex, bytes: u32, finish: Instant) -> Service {
         each!(self, scheduler => scheduler.handle_served(stream, bytes, finish))
     }

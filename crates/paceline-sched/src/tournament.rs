@@ -25,14 +25,28 @@ const CACHED: usize = 3;
 pub(crate) trait Key: Copy + Ord {
     /// Of a slot that does not compete.
     const ABSENT: Self;
+    /// It is [`Self::ABSENT`].
+    fn is_absent(self) -> bool;
 }
 
 impl Key for u64 {
     const ABSENT: Self = Self::MAX;
+
+    #[inline]
+    fn is_absent(self) -> bool {
+        self == Self::ABSENT
+    }
 }
 
+/// No key has its upper half all ones but [`Key::ABSENT`].
 impl Key for u128 {
     const ABSENT: Self = Self::MAX;
+
+    /// Looks at one half: both at once would have to wait until both have been written.
+    #[inline]
+    fn is_absent(self) -> bool {
+        self >> 64 == Self::from(u64::MAX)
+    }
 }
 
 /// Winners of earlier rounds that meet: their keys, and the slots that these belong to.
@@ -114,8 +128,8 @@ impl<K: Key> Tournament<K> {
             black_box((first < last, slot));
             at /= WAYS;
         }
-        if let Some([first, ..]) = self.leaves.get(slot as usize / SLOTS) {
-            black_box(*first);
+        if let Some([first, .., last]) = self.leaves.get(slot as usize / SLOTS) {
+            black_box(first < last);
         }
     }
 
@@ -133,9 +147,6 @@ impl<K: Key> Tournament<K> {
         let at = slot as usize;
         let Some(keys) = self.leaves.get_mut(at / SLOTS) else { return };
         let Some(leaf) = keys.get_mut(at % SLOTS) else { return };
-        if *leaf == key {
-            return;
-        }
         *leaf = key;
         let (best, way) = least_of_slots(keys);
         let winner = slot / 4 * 4 + way;
@@ -147,6 +158,7 @@ impl<K: Key> Tournament<K> {
     }
 
     /// The winner of the leaf `at` meets others, up to the round where nothing changes.
+    #[inline(never)]
     fn play(&mut self, mut at: usize, mut best: K, mut winner: u32) {
         for round in &mut self.rounds {
             let Some(Node { keys, slots }) = round.get_mut(at / WAYS) else { return };

@@ -106,7 +106,7 @@ struct Lists {
 
 impl Lists {
     /// Lists the head of `stream`, which is `index`, where it belongs.
-    #[inline]
+    #[inline(always)]
     fn list<R: Rules>(&mut self, rules: &mut R, stream: &mut Stream<R::Own>, index: StreamIndex) {
         let rank = match stream.place {
             Place::Early => None,
@@ -147,8 +147,11 @@ pub(super) struct Core<R: Rules> {
     announced: u64,
     /// A stream whose head left last and that is still listed: if its next head follows at once, as it
     /// mostly does, it is listed anew in one step.
-    vacated: Option<StreamIndex>,
+    vacated: StreamIndex,
 }
+
+/// No stream: memory ends before it.
+const NOBODY: StreamIndex = StreamIndex(u32::MAX);
 
 impl<R: Rules> Core<R> {
     pub(super) fn new(rules: R, eligibility: Eligibility) -> Self {
@@ -158,29 +161,31 @@ impl<R: Rules> Core<R> {
             streams: Vec::new(),
             lists: Lists { ranks: Tournament::new(), events: Tournament::new(), turns: 0 },
             announced: 0,
-            vacated: None,
+            vacated: NOBODY,
         }
     }
 
     /// The head of `index` left; it stays listed until another follows or somebody looks.
+    #[inline]
     fn vacate(&mut self, index: StreamIndex) {
-        if self.vacated != Some(index) {
+        if self.vacated != index {
             self.settle();
-            self.vacated = Some(index);
+            self.vacated = index;
         }
     }
 
     /// Nobody is listed without a head.
     #[inline]
     fn settle(&mut self) {
-        if let Some(index) = self.vacated.take() {
-            self.unlist(index);
+        if self.vacated != NOBODY {
+            self.unlist();
         }
     }
 
-    /// The head of `index` left, and none followed at once.
+    /// The head of whoever vacated its place left, and none followed at once.
     #[inline(never)]
-    fn unlist(&mut self, index: StreamIndex) {
+    fn unlist(&mut self) {
+        let index = core::mem::replace(&mut self.vacated, NOBODY);
         self.lists.ranks.set(index.0, Key::ABSENT);
         self.lists.events.set(index.0, Key::ABSENT);
         if let Some(stream) = find(&mut self.streams, index) {
@@ -253,6 +258,22 @@ impl<R: Rules> Core<R> {
         first.then_some(Miss { stream: index, dropped: false, violated })
     }
 
+    /// A stream is served though another left its place since the last pick, which is rare.
+    #[cold]
+    #[inline(never)]
+    fn settle_and_serve(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
+        self.settle();
+        self.handle_served(index, bytes, finish)
+    }
+
+    /// A head was picked in time and ended late. Apart from the service in time, which then has
+    /// nothing to save on the stack.
+    #[cold]
+    #[inline(never)]
+    fn end_late(&mut self, index: StreamIndex) -> Service {
+        Service { on_time: false, violated: self.charge(index, 1) }
+    }
+
     /// Rule (B) for each of the `deadlines` that passed, but one judgement per sample; true if that
     /// violated the window.
     #[inline]
@@ -305,15 +326,15 @@ impl<R: Rules> Scheduler for Core<R> {
         self.rules.closed(&mut stream);
     }
 
-    #[inline]
+    #[inline(never)]
     fn handle_head(&mut self, index: StreamIndex, head: Head) {
         let Some(stream) = find(&mut self.streams, index) else { return };
         if stream.has_head() {
             return;
         }
-        let follows = self.vacated == Some(index);
+        let follows = self.vacated == index;
         if follows {
-            self.vacated = None;
+            self.vacated = NOBODY;
         }
         stream.set_left(head.left);
         let early = stream.contracted && stream.begin(head.arrived);
@@ -358,7 +379,7 @@ impl<R: Rules> Scheduler for Core<R> {
         self.rules.prepare(now, &mut self.streams, &mut self.lists.ranks);
         loop {
             let (rank, slot) = self.lists.ranks.best();
-            if rank == Key::ABSENT {
+            if rank.is_absent() {
                 return None;
             }
             let index = StreamIndex(slot);
@@ -392,30 +413,33 @@ impl<R: Rules> Scheduler for Core<R> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn handle_served(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
         let nothing_promised = Service { on_time: true, violated: false };
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
             return nothing_promised;
         };
+        if self.vacated != NOBODY {
+            return self.settle_and_serve(index, bytes, finish);
+        }
+        self.vacated = index;
         if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
             let _ = self.rules.sent(stream, bytes);
         }
-        let service = if !stream.contracted {
-            nothing_promised
-        } else if finish > stream.deadline {
-            Service { on_time: false, violated: self.charge(index, 1) }
-        } else if stream.charged {
+        if !stream.contracted {
+            return nothing_promised;
+        }
+        if finish > stream.deadline {
+            return self.end_late(index);
+        }
+        if stream.charged {
             // Judged at its first deadline and adjusted by (B) then: (A) is for service in time.
-            Service { on_time: false, violated: false }
-        } else {
-            let loss = stream.loss();
-            self.rules.met(&mut stream.own, loss);
-            stream.account.record_met(loss);
-            nothing_promised
-        };
-        self.vacate(index);
-        service
+            return Service { on_time: false, violated: false };
+        }
+        let loss = stream.loss();
+        self.rules.met(&mut stream.own, loss);
+        stream.account.record_met(loss);
+        nothing_promised
     }
 
     #[inline]
@@ -451,7 +475,7 @@ impl<R: Rules> Scheduler for Core<R> {
     fn next_change(&self, now: Instant) -> Option<Instant> {
         let (at, slot) = self.lists.events.best();
         let soonest = now.as_nanos().saturating_add(1);
-        if self.vacated == Some(StreamIndex(slot)) {
+        if self.vacated == StreamIndex(slot) {
             // What it was listed for is over; who is next shows when somebody looks.
             return Some(Instant::from_nanos(soonest));
         }

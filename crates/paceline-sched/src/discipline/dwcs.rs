@@ -15,6 +15,7 @@
 //! others under O: its window constraint stays the lowest. Ask for once per period.
 
 use super::core::{Rules as CoreRules, owed};
+use super::division::divide;
 use super::stream::Stream;
 use super::{RuleSet, Terms, WindowState};
 use crate::contract::LossTolerance;
@@ -68,17 +69,14 @@ impl CoreRules for Rules {
 /// x'/y' as a fraction of 2^40, for x' > 0. Then y' is below 2^20, since only a stream that may miss
 /// nothing more counts y' up, so two different ratios differ by more than 1.
 #[inline]
-const fn ratio(x: u32, y: u32) -> u64 {
-    match ((x as u64) << FRACTION).checked_div(y as u64) {
-        Some(ratio) => ratio,
-        None => 0,
-    }
+fn ratio(x: u32, y: u32) -> u64 {
+    divide(u64::from(x) << FRACTION, y).0
 }
 
 /// N1: the earliest deadline. N2: the lowest x'/y'. N3: of zeros the highest y', so 0/0 is the last of
 /// them. N4: of equal ratios the lowest x'. N5, "first come, first served", is the lowest stream index.
 #[inline]
-const fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
+fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
     // Any ratio above zero is at least 2^20 and is shifted above all of N3.
     let constraint = match x {
         0 => (u32::MAX - y) as u64,
@@ -90,7 +88,7 @@ const fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
 /// O1: the lowest x'/y'. O2: of equal ratios above zero the earliest deadline, O3: then the lowest x'.
 /// O5: of zeros the highest y', so that 0/0 is the last of them, O4: and then the earliest deadline.
 /// O6, "first come, first served", is the lowest stream index.
-const fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
+fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
     let deadline = deadline.as_nanos() as u128;
     match x {
         0 => ((u32::MAX - y) as u128) << 64 | deadline,

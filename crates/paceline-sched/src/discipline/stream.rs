@@ -30,7 +30,7 @@ pub(super) struct Stream<O> {
     jitter: Duration,
     loss: LossTolerance,
     pub(super) late: Late,
-    /// By when the present head must end.
+    /// By when the present head must end; [`Instant::FAR`] for ever without a contract.
     pub(super) deadline: Instant,
     next_release: Instant,
     /// Time the link still needs for the head.
@@ -123,12 +123,11 @@ impl<O> Stream<O> {
     /// released at once but does not bring the next turn forward.
     #[inline]
     pub(super) fn begin(&mut self, arrived: Instant) -> bool {
-        let early = arrived + self.jitter < self.next_release;
-        let release = if early { self.next_release - self.jitter } else { arrived };
+        let turn = self.next_release - self.jitter;
         self.next_release = self.next_release.max(arrived) + self.period;
-        self.deadline = release + self.due;
+        self.deadline = turn.max(arrived) + self.due;
         self.charged = false;
-        early
+        arrived < turn
     }
 
     /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
@@ -159,7 +158,7 @@ impl<O> Stream<O> {
     /// instant.
     #[inline]
     pub(super) fn missed_at(&self) -> Instant {
-        if !self.contracted || self.deadline == Instant::FAR {
+        if self.deadline == Instant::FAR {
             return Instant::FAR;
         }
         self.deadline + Duration::from_nanos(1) - self.service

@@ -10,6 +10,7 @@
 
 use super::Terms;
 use super::core::{Rules as CoreRules, owed, spare};
+use super::division::divide;
 use super::stream::Stream;
 use crate::contract::LossTolerance;
 
@@ -46,16 +47,19 @@ fn rank(stream: &Stream<()>) -> u128 {
         return spare(deadline);
     }
     let period = stream.period().as_nanos();
+    let begins = ORIGIN + deadline - u128::from(period);
     let (whole, rest) = match period.checked_mul(u64::from(left)) {
-        Some(spread) => (u128::from(spread / u64::from(owes)), spread % u64::from(owes)),
+        Some(spread) => {
+            let (whole, rest) = divide(spread, owes);
+            (begins + u128::from(whole), rest)
+        }
         None => {
             let spread = u128::from(period) * u128::from(left);
             let rest = u64::try_from(spread % u128::from(owes)).unwrap_or_default();
-            (spread / u128::from(owes), rest)
+            ((begins + spread / u128::from(owes)).min(LAST), rest)
         }
     };
     // rest < m' < 2^20, so the shift loses nothing.
-    let fraction = if rest == 0 { 0 } else { (rest << FRACTION) / u64::from(owes) };
-    let whole = (ORIGIN + deadline + whole - u128::from(period)).min(LAST);
+    let (fraction, _) = divide(rest << FRACTION, owes);
     owed(whole << FRACTION | u128::from(fraction))
 }
