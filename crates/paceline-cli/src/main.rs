@@ -13,6 +13,7 @@ mod node;
 mod notify;
 mod publish;
 mod pull;
+mod schedule;
 mod show;
 mod stats;
 mod stop;
@@ -54,6 +55,8 @@ enum Command {
     Pull(Box<pull::PullArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
+    /// Runs a scheduling discipline on a link in virtual time, and prints every decision.
+    Schedule(schedule::ScheduleArgs),
     /// Shows one camera reaching three subscribers, each at its own rate and size, over a thin link.
     Demo(demo::DemoArgs),
     /// Measures.
@@ -83,6 +86,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Ls(args) => ls::run(&args),
+        Command::Schedule(args) => schedule::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(&args),

@@ -24,6 +24,7 @@ pub mod mutate;
 mod pictures;
 mod receiver;
 pub mod sched;
+mod schedule;
 mod tags;
 mod video;
 mod wire;
@@ -35,6 +36,7 @@ pub use link::link;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
 pub use sched::body as sched;
+pub use schedule::schedule;
 pub use tags::tags;
 pub use video::h264;
 pub use wire::{frame, segments};
@@ -73,4 +75,5 @@ pub const BODIES: &[Body] = &[
     body("sound", 10, sound),
     body("ulog", 2_000, ulog),
     body("h264", 3_000, h264),
+    body("schedule", 500, schedule),
 ];

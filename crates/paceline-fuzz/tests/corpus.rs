@@ -96,7 +96,7 @@ macro_rules! bodies {
 
 bodies!(
     frame, segments, receiver, control, tags, link, ingress, sched, encoding, jpeg, mjpeg, y4m,
-    png, wav, sound, ulog, h264
+    png, wav, sound, ulog, h264, schedule
 );
 
 #[test]

@@ -37,3 +37,8 @@ fn ingress_does_what_its_model_does() {
 fn link_and_receiver_do_what_their_models_do() {
     histories("link", 50_000, 300, paceline_fuzz::link);
 }
+
+#[test]
+fn runs_in_virtual_time_keep_what_was_written_down() {
+    histories("schedule", 20_000, 120, paceline_fuzz::schedule);
+}

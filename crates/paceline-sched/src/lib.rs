@@ -13,6 +13,7 @@
 //! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
 //! * [`turns`]: how often a scheduler runs, and how much it does each time.
 //! * [`load`]: a load to measure disciplines under.
+//! * [`timeline`]: a link in virtual time, decision by decision.
 #![no_std]
 
 extern crate alloc;
@@ -27,6 +28,7 @@ pub mod hfsc;
 pub mod load;
 pub mod police;
 pub mod time;
+pub mod timeline;
 mod tournament;
 pub mod turns;
 

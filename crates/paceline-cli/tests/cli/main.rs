@@ -11,6 +11,7 @@ mod links;
 mod manual;
 mod meet;
 mod pull;
+mod schedule;
 mod signals;
 mod telemetry;
 mod video;

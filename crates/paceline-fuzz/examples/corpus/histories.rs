@@ -73,6 +73,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
         let policy = u8::try_from(number % 12).unwrap();
         let calls = [vec![policy, u8::from(number >= 12)], chance(number << 32, 4 * len)].concat();
         seeds.push(("sched", format!("chance-{number:02}"), calls));
+        if number < 12 {
+            seeds.push(("schedule", format!("chance-{number:02}"), chance(number + 100, len)));
+        }
     }
     // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.
     let install =

@@ -1,0 +1,149 @@
+//! The fields of an object, by name and range; every error says where it is and how to mend it.
+
+use super::json::Json;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// The longest time of anything: almost 32 years.
+pub(super) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
+
+/// An object whose fields are taken one after the other.
+#[derive(Debug)]
+pub(super) struct Fields {
+    path: String,
+    known: &'static [&'static str],
+    entries: Vec<(String, Json)>,
+}
+
+impl Fields {
+    /// The fields of the object at `path`, which is empty for the document, all of them `known`.
+    ///
+    /// # Errors
+    /// It is no object, or has a field that is not known, or one twice.
+    pub(super) fn open(
+        path: String,
+        value: Json,
+        known: &'static [&'static str],
+    ) -> Result<Self, String> {
+        let Json::Object(entries) = value else {
+            let place = if path.is_empty() { "the document" } else { &path };
+            return Err(format!(
+                "{place} is {value}: must be an object with the fields {}",
+                listed(known)
+            ));
+        };
+        let fields = Self { path, known, entries };
+        for (place, (name, _)) in fields.entries.iter().enumerate() {
+            fields.check_name(name)?;
+            if fields.entries.iter().skip(place + 1).any(|(other, _)| other == name) {
+                return Err(format!("{}is there twice: keep one", fields.before(name)));
+            }
+        }
+        Ok(fields)
+    }
+
+    /// Refuses a name that is not known.
+    pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
+        if self.known.contains(&name) {
+            return Ok(());
+        }
+        let shown = Json::Text(name.to_owned());
+        let place = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
+        Err(format!("{place}unknown field {shown}: the fields are {}", listed(self.known)))
+    }
+
+    fn before(&self, name: &str) -> String {
+        format!("{} ", self.at(name))
+    }
+
+    /// Where a field is.
+    pub(super) fn at(&self, name: &str) -> String {
+        match self.path.as_str() {
+            "" => name.to_owned(),
+            path => format!("{path}.{name}"),
+        }
+    }
+
+    /// The value of a field; `null` is as if it were not there.
+    pub(super) fn take(&mut self, name: &str) -> Option<Json> {
+        let place = self.entries.iter().position(|(found, _)| found == name)?;
+        let (_, value) = self.entries.swap_remove(place);
+        (value != Json::Null).then_some(value)
+    }
+
+    /// True if a field is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
+    }
+
+    /// The error for a field that has to be there.
+    pub(super) fn missing(&self, name: &str, mend: &str) -> String {
+        format!("{} is missing: {mend}", self.at(name))
+    }
+
+    /// A whole number in a range.
+    pub(super) fn whole(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<u64>,
+        mend: &str,
+    ) -> Result<Option<u64>, String> {
+        self.take(name).map(|value| whole(&self.at(name), &value, range, mend)).transpose()
+    }
+
+    /// A time in nanoseconds, at least `least`.
+    pub(super) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+        self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Json::Bool(value)) => Ok(Some(value)),
+            Some(other) => {
+                Err(format!("{} is {other}: must be true or false; {mend}", self.at(name)))
+            }
+        }
+    }
+
+    /// Text that `read` understands; its error says what must be.
+    pub(super) fn text<T, E: Display>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, String> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Json::Text(text)) => read(&text).map(Some).map_err(|error| {
+                format!("{} is {}: {error}", self.at(name), Json::Text(text.clone()))
+            }),
+            Some(other) => Err(format!("{} is {other}: must be text", self.at(name))),
+        }
+    }
+}
+
+/// A whole number in a range.
+pub(super) fn whole(
+    place: &str,
+    value: &Json,
+    range: RangeInclusive<u64>,
+    mend: &str,
+) -> Result<u64, String> {
+    let found = match value {
+        Json::Number(number) => number.as_u64().filter(|found| range.contains(found)),
+        Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,
+    };
+    found.ok_or_else(|| {
+        let (least, most) = range.into_inner();
+        format!("{place} is {value}: must be a whole number from {least} to {most}; {mend}")
+    })
+}
+
+/// Names as a list in a sentence.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        all => all.join(""),
+    }
+}

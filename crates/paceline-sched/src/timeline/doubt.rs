@@ -1,0 +1,261 @@
+//! What the contracts of a link ask of it, and why a discipline does not promise to keep them.
+
+use super::{Ahead, Arrivals, Setup, Spec};
+use crate::contract::Contract;
+use crate::discipline::{Policy, RuleSet};
+use crate::time::{Duration, Instant};
+use core::fmt;
+
+/// One in the fixed point in which loads are summed.
+const ONE: u128 = 1 << 40;
+/// Up to here no set of different periods was found that VDS fails, in millionths of the link.
+const VDS_MIXED: u64 = 900_000;
+
+/// What the contracts of all streams ask of the link, in millionths of it, rounded to the nearest.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
+    /// U = Σ (1 − x/y)·C/T: what must be sent in time.
+    pub utilisation: u64,
+    /// Σ C/T: what comes if every stream sends one sample a period.
+    pub offered: u64,
+}
+
+/// Sums and extremes over the streams with a contract.
+#[derive(Clone, Copy, Debug, Default)]
+struct Survey {
+    owed: u128,
+    offered: u128,
+    periods: Option<(Duration, Duration)>,
+    services: Option<(Duration, Duration)>,
+    /// Some deadline is not the period.
+    other_deadline: bool,
+    /// Some stream sends otherwise than once a period from 0 on.
+    other_arrivals: bool,
+    /// Some stream may miss some, not all.
+    windows: bool,
+}
+
+/// Why windows are not promised. Each says what was found, and what to choose instead.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// The contracts ask more than the link has: no discipline can keep all of them.
+    Overload(Load),
+    /// The discipline knows no windows.
+    NoWindows(Policy),
+    /// EDF, and not everything that comes fits.
+    EdfOverload(Policy, Load),
+    /// DWCS's original rules, which do not keep aligned windows.
+    OriginalRules(Policy),
+    /// DWCS with periods from the shorter to the longer one.
+    MixedPeriods(Duration, Duration),
+    /// VDS with different periods on a link as full as this.
+    MixedPeriodsVds(Load),
+    /// Samples, with or without a contract, that keep the link from the shorter to the longer time.
+    MixedTimes(Duration, Duration),
+    /// The period is no whole number of times the link's time for a sample.
+    Misfit(Duration, Duration),
+    /// Some deadline is not its stream's period.
+    OtherDeadlines,
+    /// Some stream under a contract sends otherwise than once a period from 0 on.
+    OtherArrivals,
+}
+
+impl Load {
+    /// What the contracts of `streams` ask.
+    #[must_use]
+    pub fn of(setup: &Setup, streams: &[Spec]) -> Self {
+        Survey::of(setup, streams).load()
+    }
+}
+
+impl Doubt {
+    /// Why the windows of `streams` are not promised under `setup`; empty if they are, or if no stream
+    /// has a window.
+    #[must_use]
+    pub fn all(setup: &Setup, streams: &[Spec]) -> alloc::vec::Vec<Self> {
+        let survey = Survey::of(setup, streams);
+        let mut doubts = alloc::vec::Vec::new();
+        if !survey.windows {
+            return doubts;
+        }
+        if survey.owed > ONE {
+            doubts.push(Self::Overload(survey.load()));
+        }
+        survey.by_policy(setup.policy, &mut doubts);
+        if doubts.iter().any(|doubt| matches!(doubt, Self::NoWindows(_))) {
+            return doubts;
+        }
+        survey.by_model(&mut doubts);
+        doubts
+    }
+}
+
+impl Survey {
+    fn of(setup: &Setup, streams: &[Spec]) -> Self {
+        let mut survey = Self::default();
+        for spec in streams {
+            for size in spec.sizes.iter().copied().chain(spec.sizes.is_empty().then_some(1)) {
+                // Of what has no contract a segment is as much as is ever in the way.
+                let whole = spec.terms.contract().is_some();
+                let bytes = if whole { size } else { size.min(setup.segment) };
+                widen(&mut survey.services, setup.service(bytes));
+            }
+            if let Some(contract) = spec.terms.contract() {
+                survey.add(setup, spec, contract);
+            }
+        }
+        survey
+    }
+
+    fn add(&mut self, setup: &Setup, spec: &Spec, contract: Contract) {
+        let (x, y) = (u128::from(contract.loss.x()), u128::from(contract.loss.y().max(1)));
+        let period = u128::from(contract.period.as_nanos().max(1));
+        let services = spec.sizes.iter().map(|size| u128::from(setup.service(*size).as_nanos()));
+        let service = match spec.sizes.len() as u128 {
+            0 => u128::from(setup.service(1).as_nanos()),
+            count => services.sum::<u128>() / count,
+        };
+        self.offered = self.offered.saturating_add(service * ONE / period);
+        // Below 2^20 · 2^64 · 2^40.
+        self.owed = self.owed.saturating_add((y - x) * service * ONE / (y * period));
+        widen(&mut self.periods, contract.period);
+        self.other_deadline |= contract.deadline != contract.period;
+        self.windows |= contract.loss.y() > 0 && x < y;
+        self.other_arrivals |= match &spec.arrivals {
+            Arrivals::Backlogged => setup.ahead == Ahead::Shares,
+            Arrivals::Every { first, every, .. } => {
+                *first != Instant::ZERO || *every != contract.period
+            }
+            Arrivals::At(_) => true,
+        };
+    }
+
+    fn load(&self) -> Load {
+        let millionths = |sum: u128| {
+            u64::try_from((sum.saturating_mul(1_000_000).saturating_add(ONE / 2)) / ONE)
+        };
+        Load {
+            utilisation: millionths(self.owed).unwrap_or(u64::MAX),
+            offered: millionths(self.offered).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn mixed(range: Option<(Duration, Duration)>) -> Option<(Duration, Duration)> {
+        range.filter(|(least, most)| least != most)
+    }
+
+    fn by_policy(&self, policy: Policy, doubts: &mut alloc::vec::Vec<Doubt>) {
+        let mixed = Self::mixed(self.periods);
+        if policy == Policy::Edf || policy == Policy::DelayEdd {
+            if self.offered > ONE {
+                doubts.push(Doubt::EdfOverload(policy, self.load()));
+            }
+        } else if policy == Policy::Vds {
+            if mixed.is_some() {
+                doubts.push(Doubt::MixedPeriodsVds(self.load()));
+            }
+        } else if let Policy::Dwcs { ordering, adjustment } = policy {
+            if ordering == RuleSet::Original || adjustment == RuleSet::Original {
+                doubts.push(Doubt::OriginalRules(policy));
+            } else if let Some((least, most)) = mixed {
+                doubts.push(Doubt::MixedPeriods(least, most));
+            }
+        } else {
+            doubts.push(Doubt::NoWindows(policy));
+        }
+    }
+
+    /// What the proofs assume and is otherwise here.
+    fn by_model(&self, doubts: &mut alloc::vec::Vec<Doubt>) {
+        if let Some((least, most)) = Self::mixed(self.services) {
+            doubts.push(Doubt::MixedTimes(least, most));
+        } else if let (Some((period, _)), Some((service, _))) = (self.periods, self.services)
+            && period.as_nanos() % service.as_nanos().max(1) != 0
+        {
+            doubts.push(Doubt::Misfit(period, service));
+        }
+        if self.other_deadline {
+            doubts.push(Doubt::OtherDeadlines);
+        }
+        if self.other_arrivals {
+            doubts.push(Doubt::OtherArrivals);
+        }
+    }
+}
+
+fn widen(range: &mut Option<(Duration, Duration)>, value: Duration) {
+    *range =
+        Some(range.map_or((value, value), |(least, most)| (least.min(value), most.max(value))));
+}
+
+/// Millionths of the link as a factor.
+struct Share(u64);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1_000_000, self.0 % 1_000_000 / 1_000)
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overload(load) => write!(
+                f,
+                "the contracts ask {} of the link, and no discipline can keep every window above 1: \
+                 give longer periods, smaller samples, more loss tolerance or more capacity",
+                Share(load.utilisation)
+            ),
+            Self::NoWindows(policy) => write!(
+                f,
+                "{policy} knows no loss tolerance and promises no window: choose dwcs, where all \
+                 periods are equal, or vds"
+            ),
+            Self::EdfOverload(policy, load) => write!(
+                f,
+                "{policy} promises deadlines only while everything that comes fits, and {} of the \
+                 link comes: above 1 it does not choose who misses; choose dwcs or vds",
+                Share(load.offered)
+            ),
+            Self::OriginalRules(policy) => write!(
+                f,
+                "{policy} does not keep aligned windows: a stream that may miss all that is left of \
+                 its window stays there when it is served; choose dwcs with the later rules, or vds"
+            ),
+            Self::MixedPeriods(least, most) => write!(
+                f,
+                "dwcs promises windows only if all periods are equal, and here they are from {least} \
+                 to {most}: it may violate windows at a third of the link; choose vds, or one period"
+            ),
+            Self::MixedPeriodsVds(load) if load.utilisation > VDS_MIXED => write!(
+                f,
+                "vds with different periods can violate windows on a nearly full link, and the \
+                 contracts ask {} of it: stay below 0.9, or give one period",
+                Share(load.utilisation)
+            ),
+            Self::MixedPeriodsVds(_) => f.write_str(
+                "vds with different periods is not proved to keep windows; up to 0.9 of the link no \
+                 counterexample is known",
+            ),
+            Self::MixedTimes(least, most) => write!(
+                f,
+                "samples keep the link from {least} to {most}, and windows are promised only if they \
+                 are all alike: a segment is never interrupted, so leave room for the longest"
+            ),
+            Self::Misfit(period, service) => write!(
+                f,
+                "the period of {period} is no whole number of the {service} that a sample keeps the \
+                 link, and windows are promised only then: give a multiple"
+            ),
+            Self::OtherDeadlines => f.write_str(
+                "windows are promised only if each deadline is the stream's period: leave \
+                 deadline_ns out",
+            ),
+            Self::OtherArrivals => f.write_str(
+                "windows are promised only if each stream under a contract has one sample a period \
+                 from 0 on",
+            ),
+        }
+    }
+}
