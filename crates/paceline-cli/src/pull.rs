@@ -10,7 +10,7 @@ use crate::publish::unix_micros;
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
 use crate::subscribe::{SampleLine, Sink, picture_size};
-use paceline::{Delivery, Missing, Node, PullError, PullSummary, Pulled, RecvError};
+use paceline::{Delivery, Missing, Node, PullBuilder, PullError, PullSummary, Pulled, RecvError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -62,13 +62,14 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open_guest()?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
-    crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
-    let begun = if node.nodes().len() <= 1 && args.from.is_none() {
-        // Nobody is there: a pull would wait for the news of a buffer.
-        Err(PullError::NoBuffer(args.tag.clone()))
-    } else {
-        begin(&node, args, times)
-    };
+    let begun = asked(&node, args, times).and_then(|pull| {
+        crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
+        if node.nodes().len() <= 1 && args.from.is_none() {
+            // Nobody is there: a pull would wait for the news of a buffer.
+            return Err(PullError::NoBuffer(args.tag.clone()));
+        }
+        pull.run()
+    });
     let done = match begun {
         Ok(pulled) => take_all(args, &node, pulled, sink, &stop),
         Err(error) => Err(failed(&error)),
@@ -77,11 +78,12 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     done
 }
 
-fn begin(
-    node: &Node,
+/// What was asked for; wrong values are told before anybody is waited for.
+fn asked<'a>(
+    node: &'a Node,
     args: &PullArgs,
     times: Option<std::ops::RangeInclusive<u64>>,
-) -> Result<Pulled, PullError> {
+) -> Result<PullBuilder<'a>, PullError> {
     let mut pull = node.pull(args.tag.as_str())?;
     if let Some(n) = args.newest {
         pull = pull.newest(n)?;
@@ -116,7 +118,7 @@ fn begin(
     if let Some(timeout) = args.timeout {
         pull = pull.timeout(timeout)?;
     }
-    pull.run()
+    Ok(pull)
 }
 
 /// What was asked wrongly is wrong usage; what is not there was not delivered.

@@ -72,7 +72,7 @@ fn pictures_are_pulled_at_the_size_that_was_asked_for() {
     let (got, summary) = all(pull().size(1_280, 960).unwrap());
     assert!(got.is_empty());
     let reason = summary.missing[0].reason.to_string();
-    assert!(reason.contains("1280x960 is above the publisher's 640x480"), "{reason}");
+    assert!(reason.contains("1280x960 is above the source size 640x480"), "{reason}");
 }
 
 #[test]
