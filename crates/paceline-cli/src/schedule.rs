@@ -1,5 +1,7 @@
 //! `paceline schedule`: a link in virtual time, from a description in JSON to decisions and sums.
 
+mod classes;
+mod curves;
 mod fields;
 mod input;
 mod json;
@@ -74,9 +76,23 @@ pub(crate) fn run(args: &ScheduleArgs) -> anyhow::Result<ExitCode> {
     let mut printer = Printer::new(&plan.ids, text);
     let mut tallies: Vec<Tally> = plan.streams.iter().map(tally).collect();
     let load = paceline_sched::timeline::Load::of(&plan.setup, &plan.streams);
-    let mut timeline = Timeline::new(plan.setup, plan.streams);
+    let classes = plan.classes.as_ref().map_or(Vec::new(), |classes| {
+        let all = classes.list.iter().zip(&classes.indexes);
+        all.map(|(class, index)| (class.id.clone(), *index)).collect()
+    });
+    let mut timeline = match plan.classes {
+        Some(classes) => Timeline::with_classes(plan.setup, classes.tree, plan.streams),
+        None => Timeline::new(plan.setup, plan.streams),
+    };
     let done = decide(args, &mut timeline, &mut tallies, &mut printer, &stop)?;
-    let sums = summary::Sums { setup: plan.setup, doubts, load, ids: &plan.ids, tallies: &tallies };
+    let sums = summary::Sums {
+        setup: plan.setup,
+        doubts,
+        load,
+        ids: &plan.ids,
+        tallies: &tallies,
+        classes,
+    };
     printer.summary(&sums, &timeline)?;
     let violations: u64 = tallies.iter().map(|tally| tally.violations).sum();
     match (done, violations) {

@@ -61,7 +61,7 @@ fn spec(input: &mut Input<'_>) -> Spec {
         }
     };
     let sizes = (0..input.below(3)).map(|_| u32::from(input.u16())).collect();
-    Spec { terms: terms(input), sizes, arrivals, police: None }
+    Spec { terms: terms(input), sizes, arrivals, police: None, class: None }
 }
 
 fn setup(input: &mut Input<'_>) -> Setup {

@@ -10,6 +10,7 @@
 
 mod delays;
 mod doubt;
+mod order;
 mod stream;
 mod tally;
 
@@ -18,12 +19,13 @@ pub use doubt::{Doubt, Load};
 pub use stream::{Arrivals, Spec};
 pub use tally::Tally;
 
+use self::order::Order;
 use self::stream::{HeadState, Line, Offer};
 use crate::capacity::Capacity;
-use crate::discipline::{
-    Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, WindowState,
-};
+use crate::discipline::{Head, Hierarchy, Left, Policy, Scheduler, StreamIndex, WindowState};
+use crate::hfsc::{self, ClassIndex};
 use crate::time::{Duration, Instant};
+use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -65,7 +67,7 @@ pub enum Ahead {
 /// What a run is about, the streams aside.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// Who is sent next.
+    /// Who is sent next; with classes, [`Policy::Hfsc`].
     pub policy: Policy,
     /// Whether samples may be sent ahead of their period.
     pub ahead: Ahead,
@@ -171,7 +173,7 @@ type Due = Reverse<(Instant, u32)>;
 #[derive(Clone, Debug)]
 pub struct Timeline {
     setup: Setup,
-    discipline: Discipline,
+    discipline: Order,
     lines: Vec<Line>,
     now: Instant,
     pick: Option<Pick>,
@@ -187,16 +189,22 @@ impl Timeline {
     /// A run of `streams`; each is named by its place. At most 2³² of them.
     #[must_use]
     pub fn new(setup: Setup, streams: Vec<Spec>) -> Self {
-        let eligibility = match setup.ahead {
-            Ahead::Waits | Ahead::Shares => Eligibility::OncePerPeriod,
-            Ahead::Competes => Eligibility::WorkConserving,
-        };
-        let mut discipline = Discipline::new(setup.policy, eligibility);
+        Self::run(setup, Order::flat(&setup), streams)
+    }
+
+    /// A run of `streams`, each in the leaf of `tree` that it names as its [`Spec::class`]. The tree has
+    /// no streams yet. A stream that names no leaf is never sent.
+    #[must_use]
+    pub fn with_classes(setup: Setup, tree: Hierarchy, streams: Vec<Spec>) -> Self {
+        Self::run(setup, Order::Classes(Box::new(tree)), streams)
+    }
+
+    fn run(setup: Setup, mut discipline: Order, streams: Vec<Spec>) -> Self {
         discipline.reserve(streams.len());
         let waits = setup.ahead == Ahead::Waits;
         let lines: Vec<Line> = streams.into_iter().map(|spec| Line::new(spec, waits)).collect();
         for (place, line) in (0..).zip(&lines) {
-            discipline.join(StreamIndex(place), line.spec.terms);
+            discipline.enter(StreamIndex(place), &line.spec);
         }
         let mut timeline = Self {
             setup: Setup { segment: setup.segment.max(1), ..setup },
@@ -219,6 +227,12 @@ impl Timeline {
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
+    }
+
+    /// What a class and those below it were served; `None` without classes, or if there is none such.
+    #[must_use]
+    pub fn service(&self, class: ClassIndex) -> Option<hfsc::Service> {
+        self.discipline.service(class)
     }
 
     /// Where a stream stands in its window; `None` without a contract.

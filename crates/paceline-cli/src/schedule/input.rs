@@ -1,9 +1,11 @@
 //! The description of a link and its streams: from JSON to what is run.
 
+use super::classes::{self, Classes};
+use super::curves;
 use super::fields::Fields;
 use super::json::Json;
 use super::stream::{self, Id, Stream};
-use paceline_sched::discipline::{Policy, RuleSet};
+use paceline_sched::discipline::{Class, Policy, RuleSet};
 use paceline_sched::timeline::{Ahead, Link, Setup, Spec};
 use paceline_sched::{Capacity, Duration, Instant};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -17,8 +19,15 @@ const INPUT_MAX: u64 = 1 << 30;
 const STREAMS_MAX: usize = 1 << 22;
 
 /// The fields of the document.
-pub(super) const FIELDS: [&str; 6] =
-    ["discipline", "options", "capacity_bytes_per_s", "slot_ns", "duration_ns", "streams"];
+pub(super) const FIELDS: [&str; 7] = [
+    "discipline",
+    "options",
+    "capacity_bytes_per_s",
+    "slot_ns",
+    "duration_ns",
+    "classes",
+    "streams",
+];
 pub(super) const OPTION_FIELDS: [&str; 4] =
     ["ordering", "adjustment", "eligibility", "segment_bytes"];
 
@@ -32,6 +41,7 @@ pub(super) struct Plan {
     pub(super) setup: Setup,
     pub(super) ids: Vec<Id>,
     pub(super) streams: Vec<Spec>,
+    pub(super) classes: Option<Classes>,
 }
 
 /// Reads a description, or says what is wrong with it.
@@ -112,7 +122,7 @@ impl<'de> Visitor<'de> for Streams {
     }
 }
 
-fn plan(mut fields: Fields, streams: Vec<Stream>) -> Result<Plan, String> {
+fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
     let policy = fields.text("discipline", str::parse::<Policy>)?.ok_or_else(|| {
         let names: Vec<_> = Policy::ALL.iter().map(|policy| policy.name()).collect();
         fields.missing("discipline", &format!("give one of {}", names.join(", ")))
@@ -127,11 +137,85 @@ fn plan(mut fields: Fields, streams: Vec<Stream>) -> Result<Plan, String> {
         return Err(format!("streams is empty: {STREAMS}"));
     }
     distinct(&streams)?;
+    let classes = fields.take("classes");
+    if classes.is_some() && policy != Policy::Hfsc {
+        return Err(format!(
+            "classes share the link by hfsc, and the discipline is {policy}: write hfsc, and \
+             {policy} as the discipline of a class"
+        ));
+    }
+    let classes = classes.map(|value| classes::read(value, setup.ahead)).transpose()?;
+    for (number, stream) in streams.iter_mut().enumerate() {
+        seat(number, stream, policy, classes.as_ref())?;
+    }
+    promises(&setup, &streams, classes.as_ref())?;
     for (number, stream) in streams.iter().enumerate() {
         check(number, &stream.spec, &setup)?;
     }
     let (ids, streams) = streams.into_iter().map(|stream| (stream.id, stream.spec)).unzip();
-    Ok(Plan { setup, ids, streams })
+    Ok(Plan { setup, ids, streams, classes })
+}
+
+/// Finds the class of a stream, and refuses curves that nobody would look at.
+fn seat(
+    number: usize,
+    stream: &mut Stream,
+    policy: Policy,
+    classes: Option<&Classes>,
+) -> Result<(), String> {
+    let mut policy = policy;
+    match (classes, &stream.class) {
+        (Some(classes), name) => {
+            let (class, within) = classes.leaf(number, name.as_deref())?;
+            stream.spec.class = Some(class);
+            policy = within;
+        }
+        (None, Some(name)) => {
+            return Err(format!(
+                "streams[{number}].class is {name:?}, and there are no classes: list it in classes"
+            ));
+        }
+        (None, None) => {}
+    }
+    let Some(curves) = stream.spec.terms.curves else { return Ok(()) };
+    let at = format!("streams[{number}].{}", curves::first(&curves));
+    if policy != Policy::Hfsc {
+        return Err(format!(
+            "{at} is a choice of hfsc, and its discipline is {policy}: leave it out"
+        ));
+    }
+    if stream.spec.terms.class == Class::Background {
+        return Err(format!("{at} is beside background, which has no share: leave one out"));
+    }
+    if classes.is_some() && curves.real_time.is_some() {
+        return Err(format!(
+            "{at} is a promise of the link, and the stream is in a class: give the curve to the class"
+        ));
+    }
+    Ok(())
+}
+
+/// The link can keep what the real-time curves promise.
+fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Result<(), String> {
+    let (list, curves): (_, Vec<_>) = match classes {
+        Some(classes) => {
+            let real = |(at, class): (usize, &classes::Class)| Some((at, class.curves.real_time?));
+            ("classes", classes.list.iter().enumerate().filter_map(real).collect())
+        }
+        None => {
+            let real =
+                |(at, stream): (usize, &Stream)| Some((at, stream.spec.terms.curves?.real_time?));
+            ("streams", streams.iter().enumerate().filter_map(real).collect())
+        }
+    };
+    match (setup.link, curves.first()) {
+        (_, None) => Ok(()),
+        (Link::Capacity(capacity), Some(_)) => curves::fit(list, &curves, capacity),
+        (Link::Slots(_), Some((number, _))) => Err(format!(
+            "{list}[{number}].real_time promises bits, and slot_ns has a link without them: give \
+             capacity_bytes_per_s instead"
+        )),
+    }
 }
 
 fn link(fields: &mut Fields) -> Result<Link, String> {

@@ -1,5 +1,6 @@
 //! A stream of the description.
 
+use super::curves;
 use super::fields::{Fields, TIME_MAX, whole};
 use super::json::Json;
 use paceline_sched::discipline::{Class, Terms};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// The fields of a stream, and of arrivals that follow a rule.
-pub(super) const FIELDS: [&str; 12] = [
+pub(super) const FIELDS: [&str; 16] = [
     "id",
     "period_ns",
     "deadline_ns",
@@ -23,6 +24,10 @@ pub(super) const FIELDS: [&str; 12] = [
     "size",
     "arrivals",
     "police",
+    "class",
+    "real_time",
+    "link_share",
+    "upper_limit",
 ];
 const EVERY_FIELDS: [&str; 3] = ["every_ns", "first_ns", "count"];
 
@@ -54,6 +59,8 @@ impl fmt::Display for Id {
 pub(super) struct Stream {
     pub(super) id: Id,
     pub(super) spec: Spec,
+    /// The class that it names.
+    pub(super) class: Option<String>,
 }
 
 /// The stream at place `number` of the list.
@@ -70,14 +77,28 @@ pub(super) fn read(number: usize, value: Json) -> Result<Stream, String> {
     if let Some(rate) = fields.whole("rate_bytes_per_s", 1..=u64::MAX, mend)? {
         terms = terms.with_rate(rate);
     }
+    if let Some(curves) = curves::read(&mut fields)? {
+        terms = terms.with_curves(curves);
+    }
+    let home = name(&mut fields, "class")?;
     let sizes = sizes(&mut fields)?;
     let arrivals = arrivals(&mut fields)?;
     let police = police(&mut fields, &arrivals)?;
-    Ok(Stream { id, spec: Spec { terms, sizes, arrivals, police } })
+    let spec = Spec { terms, sizes, arrivals, police, class: None };
+    Ok(Stream { id, spec, class: home })
 }
 
-fn id(fields: &mut Fields) -> Result<Id, String> {
-    let value = fields.take("id").ok_or_else(|| fields.missing("id", ID))?;
+pub(super) fn id(fields: &mut Fields) -> Result<Id, String> {
+    named(fields, "id")?.ok_or_else(|| fields.missing("id", ID))
+}
+
+/// The id of something else.
+pub(super) fn name(fields: &mut Fields, field: &str) -> Result<Option<String>, String> {
+    Ok(named(fields, field)?.map(|id| id.to_string()))
+}
+
+fn named(fields: &mut Fields, field: &str) -> Result<Option<Id>, String> {
+    let Some(value) = fields.take(field) else { return Ok(None) };
     let found = match &value {
         Json::Text(text)
             if (1..=64).contains(&text.chars().count()) && !text.chars().any(char::is_control) =>
@@ -87,7 +108,7 @@ fn id(fields: &mut Fields) -> Result<Id, String> {
         Json::Number(number) => number.as_u64().map(Id::Number),
         Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => None,
     };
-    found.ok_or_else(|| format!("{} is {value}: {ID}", fields.at("id")))
+    found.map(Some).ok_or_else(|| format!("{} is {value}: {ID}", fields.at(field)))
 }
 
 fn class(fields: &mut Fields) -> Result<Class, String> {

@@ -3,6 +3,7 @@
 use super::stream::Id;
 use crate::table::{Align, Table};
 use paceline_sched::discipline::StreamIndex;
+use paceline_sched::hfsc::ClassIndex;
 use paceline_sched::timeline::{Ahead, Delays, Doubt, Load, Setup, Tally, Timeline};
 use paceline_sched::{Duration, Instant};
 use serde::Serialize;
@@ -18,6 +19,7 @@ pub(super) struct Sums<'a> {
     pub(super) load: Load,
     pub(super) ids: &'a [Id],
     pub(super) tallies: &'a [Tally],
+    pub(super) classes: Vec<(Id, ClassIndex)>,
 }
 
 /// The last line.
@@ -37,7 +39,17 @@ struct Summary<R> {
     offered_load: f64,
     link_use: f64,
     warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    classes: Vec<ClassRow>,
     streams: R,
+}
+
+/// One class: what it was sent, with all below it.
+#[derive(Serialize)]
+struct ClassRow {
+    class: Id,
+    bytes: u64,
+    by_real_time: u64,
 }
 
 /// One stream.
@@ -111,6 +123,14 @@ impl<'a> Sums<'a> {
         })
     }
 
+    fn class_rows(&self, timeline: &Timeline) -> impl Iterator<Item = ClassRow> {
+        self.classes.iter().map(|(id, index)| {
+            let served = timeline.service(*index).unwrap_or_default();
+            let (bytes, by_real_time) = (served.total, served.by_real_time);
+            ClassRow { class: id.clone(), bytes, by_real_time }
+        })
+    }
+
     fn summary<R>(&self, timeline: &Timeline, streams: R) -> Summary<R> {
         let busy = self.tallies.iter().map(|tally| tally.busy);
         Summary {
@@ -127,6 +147,7 @@ impl<'a> Sums<'a> {
             offered_load: millionths_of_one(self.load.offered),
             link_use: share(busy.fold(Duration::ZERO, Duration::saturating_add), timeline.now()),
             warnings: self.doubts.iter().map(ToString::to_string).collect(),
+            classes: self.class_rows(timeline).collect(),
             streams,
         }
     }
@@ -161,6 +182,15 @@ impl<'a> Sums<'a> {
             text.push_str(&format!("and {more} streams more; --json has all\n"));
         }
         let all = self.summary(timeline, ());
+        if !all.classes.is_empty() {
+            let columns = [("CLASS", Left), ("BYTES", Right), ("BY REAL TIME", Right)];
+            let mut table = Table::new(&columns);
+            for row in all.classes.iter().take(ROWS_SHOWN) {
+                let (bytes, real) = (row.bytes.to_string(), row.by_real_time.to_string());
+                table.row(vec![row.class.to_string(), bytes, real]);
+            }
+            text.push_str(&table.render(usize::MAX));
+        }
         text.push_str(&format!(
             "{} {}: {} decided in {}, {} windows violated; contracts ask {:.3} of the link, {:.3} \
              comes, {:.3} was used\n",

@@ -227,6 +227,90 @@ fn streams_are_some_and_have_names_of_their_own() {
     refused(&with(A, "").replace(&format!("[{A}]"), "{}"), &["a list of 1 to 4194304 streams"]);
 }
 
+/// Under HFSC over 8,000 bit/s, with these classes and streams.
+fn hfsc(classes: &str, streams: &str) -> String {
+    format!(
+        r#"{{"discipline":"hfsc","capacity_bytes_per_s":1000,"duration_ns":1000,{classes}"streams":[{streams}]}}"#
+    )
+}
+
+#[test]
+fn curves_that_cannot_be_are_refused_by_name() {
+    let one = |curves: &str| hfsc("", &format!(r#"{{"id":1,"size":9,{curves}}}"#));
+    for (curves, part) in [
+        (r#""real_time":8001"#, "streams[0].real_time is too much for the link, with those before"),
+        (r#""real_time":8001"#, "promise 8001 bit/s in the long run, the link carries 8000"),
+        (
+            r#""real_time":{"burst_bytes":2,"within_ns":1000000,"rate_bits_per_s":8}"#,
+            "promise 2 bytes within 1 ms, the link carries 1",
+        ),
+        (r#""real_time":0"#, "streams[0].real_time is 0: must be a whole number from 1"),
+        (r#""link_share":"fast""#, "streams[0].link_share is \"fast\": must be a number of bits"),
+        (r#""link_share":{"m1_bits_per_s":1}"#, "streams[0].link_share.d_ns is missing"),
+        (r#""link_share":{"rate":1}"#, "streams[0].link_share: unknown field \"rate\""),
+        (
+            r#""link_share":{"burst_bytes":2,"within_ns":0,"rate_bits_per_s":8}"#,
+            "streams[0].link_share: service curve with a burst of 2 bytes within 0 ns",
+        ),
+        (r#""upper_limit":8"#, "streams[0].upper_limit is there without a link_share"),
+        (r#""link_share":8,"background":true"#, "streams[0].link_share is beside background"),
+        (r#""class":"a""#, "streams[0].class is \"a\", and there are no classes"),
+    ] {
+        refused(&one(curves), &[part]);
+    }
+    let curve = stream(r#""real_time":8"#);
+    refused(&curve, &["streams[0].real_time is a choice of hfsc"]);
+    refused(&curve.replace("dwcs", "hfsc"), &["streams[0].real_time promises bits, and slot_ns"]);
+    let two = r#"{"id":1,"size":9,"real_time":5000},{"id":2,"size":9,"real_time":4000}"#;
+    refused(&hfsc("", two), &["streams[1].real_time is too much"]);
+    assert!(read(&one(r#""real_time":8000,"link_share":1,"upper_limit":9"#)).is_ok());
+}
+
+#[test]
+fn classes_that_are_no_tree_are_refused_by_name() {
+    let run = |classes: &str, class: &str| {
+        hfsc(&format!(r#""classes":[{classes}],"#), &format!(r#"{{"id":1,"size":9,{class}}}"#))
+    };
+    let (a, b) = (r#"{"id":"a","link_share":1}"#, r#"{"id":"b","parent":"a","link_share":1}"#);
+    let both = format!("{a},{b}");
+    for (classes, class, part) in [
+        ("", r#""class":"a""#, "classes is empty"),
+        (&*both, r#""class":"a""#, "streams[0].class is \"a\", which has classes below it"),
+        (&both, r#""class":"c""#, "streams[0].class is \"c\", and there is no such class"),
+        (&both, r#""priority":1"#, "streams[0].class is missing"),
+        (&both, r#""class":"b","link_share":1"#, "link_share is a choice of hfsc, and its disc"),
+        (b, r#""class":"b""#, "classes[0].parent: class \"b\" has the parent \"a\""),
+        (&format!("{a},{a}"), r#""class":"a""#, "classes[1].id is a, as that of classes[0]"),
+        (&b.replace("\"a\"", "\"b\""), r#""class":"b""#, "classes[0].parent: class \"b\" is below"),
+        (
+            &both.replacen("link", "real", 1).replacen("share", "time", 1),
+            "",
+            "classes[0].real_time",
+        ),
+        (
+            &format!(r#"{{"id":"a","discipline":"edf","link_share":1}},{b}"#),
+            "",
+            "classes[0].discipline",
+        ),
+        (r#"{"id":"a"}"#, "", "classes[0]: class without a curve"),
+        (r#"{"id":"a","real_time":9000}"#, r#""class":"a""#, "classes[0].real_time is too much"),
+    ] {
+        let class = if class.is_empty() { r#""class":"b""# } else { class };
+        refused(&run(classes, class), &[part]);
+    }
+    refused(
+        &run(&both, r#""class":"b""#).replace("hfsc", "vds"),
+        &["classes share the link by hfsc"],
+    );
+    let mut deep = a.to_owned();
+    for level in 0..16 {
+        let above = if level == 0 { "a".to_owned() } else { format!("{}", level - 1) };
+        deep.push_str(&format!(r#",{{"id":{level},"parent":"{above}","link_share":1}}"#));
+    }
+    refused(&run(&deep, r#""class":15"#), &["classes[16].parent", "more than 16 below the link"]);
+    assert!(read(&run(&both, r#""class":"b""#)).is_ok());
+}
+
 /// Mutations of each seed, and steps of what they describe.
 const MUTATIONS: u64 = 400;
 const STEPS: usize = 300;

@@ -239,6 +239,52 @@ fn a_thin_link_carries_streams_of_all_kinds() {
     assert!(times.is_sorted());
 }
 
+fn of<'a>(summary: &'a Value, name: &str) -> &'a Value {
+    let streams = summary["streams"].as_array().unwrap();
+    streams.iter().find(|stream| stream["stream"] == name).unwrap()
+}
+
+/// The first piece, 160 bytes within 3 ms, counts and not the rate, at which they would take 20 ms.
+#[test]
+fn a_steep_first_piece_gives_a_low_rate_a_short_delay() {
+    let mut description = example("hfsc");
+    let (_, summary) = decided(&description, &["--summary"]);
+    let longest = |summary: &Value| of(summary, "voice")["delay_ns"]["max"].as_u64().unwrap();
+    // At most one longest packet, 0.96 ms, later than the curve.
+    assert!(longest(&summary) <= 3_960_000, "{summary}");
+    assert!(of(&summary, "bulk")["bytes"].as_u64() > of(&summary, "rest")["bytes"].as_u64());
+    description["streams"][0]["real_time"] = json!(64_000);
+    let (_, flat) = decided(&description, &["--summary"]);
+    assert!(longest(&flat) > 3_960_000, "{flat}");
+}
+
+#[test]
+fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
+    let mut description = example("tenants");
+    let (_, summary) = decided(&description, &["--summary"]);
+    for stream in ["steering", "camera"] {
+        assert_eq!(
+            (&of(&summary, stream)["violations"], &of(&summary, stream)["dropped"]),
+            (&json!(0), &json!(0))
+        );
+    }
+    let classes = summary["classes"].as_array().unwrap();
+    assert_eq!(classes[0]["bytes"], classes[1]["bytes"], "{classes:?}");
+    assert_eq!(classes[2]["bytes"], of(&summary, "storm")["bytes"]);
+    assert!(summary["warnings"][0].as_str().unwrap().contains("promises service curves"));
+    // In one queue with it they do not hold.
+    description["discipline"] = json!("fifo");
+    description.as_object_mut().unwrap().remove("classes");
+    for stream in description["streams"].as_array_mut().unwrap() {
+        stream.as_object_mut().unwrap().remove("class");
+        if stream["id"] == "storm" {
+            stream["size"] = json!(64_000);
+        }
+    }
+    let (_, alike) = decided(&description, &["--summary"]);
+    assert!(alike["violations"].as_u64().unwrap() > 0, "{alike}");
+}
+
 #[test]
 fn people_get_columns() {
     let host = Host::new();

@@ -33,6 +33,8 @@ struct Survey {
     other_arrivals: bool,
     /// Some stream may miss some, not all.
     windows: bool,
+    /// Some such stream is in a class.
+    classes: bool,
 }
 
 /// Why windows are not promised. Each says what was found, and what to choose instead.
@@ -43,6 +45,10 @@ pub enum Doubt {
     Overload(Load),
     /// The discipline knows no windows.
     NoWindows(Policy),
+    /// HFSC, which promises service curves.
+    Curves,
+    /// HFSC between classes, and windows within some of them.
+    Classes,
     /// EDF, and not everything that comes fits.
     EdfOverload(Policy, Load),
     /// DWCS's original rules, which do not keep aligned windows.
@@ -83,7 +89,9 @@ impl Doubt {
             doubts.push(Self::Overload(survey.load()));
         }
         survey.by_policy(setup.policy, &mut doubts);
-        if doubts.iter().any(|doubt| matches!(doubt, Self::NoWindows(_))) {
+        let none =
+            |doubt: &Self| matches!(doubt, Self::NoWindows(_) | Self::Curves | Self::Classes);
+        if doubts.iter().any(none) {
             return doubts;
         }
         survey.by_model(&mut doubts);
@@ -121,7 +129,9 @@ impl Survey {
         self.owed = self.owed.saturating_add((y - x) * service * ONE / (y * period));
         widen(&mut self.periods, contract.period);
         self.other_deadline |= contract.deadline != contract.period;
-        self.windows |= contract.loss.y() > 0 && x < y;
+        let windows = contract.loss.y() > 0 && x < y;
+        self.windows |= windows;
+        self.classes |= windows && spec.class.is_some();
         self.other_arrivals |= match &spec.arrivals {
             Arrivals::Backlogged => setup.ahead == Ahead::Shares,
             Arrivals::Every { first, every, .. } => {
@@ -161,6 +171,8 @@ impl Survey {
             } else if let Some((least, most)) = mixed {
                 doubts.push(Doubt::MixedPeriods(least, most));
             }
+        } else if policy == Policy::Hfsc {
+            doubts.push(if self.classes { Doubt::Classes } else { Doubt::Curves });
         } else {
             doubts.push(Doubt::NoWindows(policy));
         }
@@ -211,6 +223,16 @@ impl fmt::Display for Doubt {
                 f,
                 "{policy} knows no loss tolerance and promises no window: choose dwcs, where all \
                  periods are equal, or vds"
+            ),
+            Self::Curves => f.write_str(
+                "hfsc promises service curves, not windows: contracts are judged, never used; put the \
+                 streams into a class with the discipline vds or dwcs and a real-time curve that is \
+                 enough for them",
+            ),
+            Self::Classes => f.write_str(
+                "hfsc promises service curves, not windows: what the discipline of a class promises \
+                 holds only as far as the class's real-time curve serves its streams in time; give the \
+                 curve room for all of them and for the longest segment of the others",
             ),
             Self::EdfOverload(policy, load) => write!(
                 f,

@@ -1,6 +1,7 @@
 //! What is written down of a stream, and what is known of it while the run goes on.
 
 use crate::discipline::Terms;
+use crate::hfsc::ClassIndex;
 use crate::police::{self, Police};
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
@@ -57,7 +58,7 @@ impl Arrivals {
 /// A stream: on what terms it takes part, and what it sends.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Its class with its contract, its priority, its rate.
+    /// Its contract, its priority, its rate, its curves.
     pub terms: Terms,
     /// The bytes of its samples, over and over: sample `n` has the size at place `n` modulo their
     /// number. Without any, each sample has one byte.
@@ -68,6 +69,8 @@ pub struct Spec {
     /// it does; nothing is demoted here, so that is given up too. Of a backlogged stream whose samples
     /// are all there at 0 it means nothing.
     pub police: Option<Police>,
+    /// The leaf in which it takes part, where there are classes.
+    pub class: Option<ClassIndex>,
 }
 
 impl Spec {

@@ -29,6 +29,7 @@ fn stream(class: impl Into<Class>) -> Spec {
         sizes: vec![],
         arrivals: Arrivals::Backlogged,
         police: None,
+        class: None,
     }
 }
 

@@ -1,0 +1,83 @@
+//! Service curves of streams and classes.
+
+use super::fields::{Fields, whole};
+use super::json::Json;
+use paceline_sched::Capacity;
+use paceline_sched::Duration;
+use paceline_sched::curve::{self, Curve, RATE_MAX};
+use paceline_sched::hfsc::Curves;
+
+pub(super) const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
+const PIECES: [&str; 3] = ["m1_bits_per_s", "d_ns", "m2_bits_per_s"];
+const BURST: [&str; 3] = ["burst_bytes", "within_ns", "rate_bits_per_s"];
+const RATE: &str = "in bits per second, not bytes";
+const CURVE: &str = "must be a number of bits per second, {\"m1_bits_per_s\", \"d_ns\", \
+     \"m2_bits_per_s\"} or {\"burst_bytes\", \"within_ns\", \"rate_bits_per_s\"}";
+
+/// The curves of what `fields` describes; `None` if it has none.
+pub(super) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
+    let [real_time, link_share, upper_limit] = NAMES.map(|name| curve(fields, name));
+    let curves =
+        Curves { real_time: real_time?, link_share: link_share?, upper_limit: upper_limit? };
+    if curves.upper_limit.is_some() && curves.link_share.is_none() {
+        return Err(format!(
+            "{} is there without a link_share, which is all that it limits: give one, or leave it out",
+            fields.at("upper_limit")
+        ));
+    }
+    Ok((curves != Curves::default()).then_some(curves))
+}
+
+fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
+    let place = fields.at(name);
+    let made = match fields.take(name) {
+        None => return Ok(None),
+        Some(number @ Json::Number(_)) => {
+            Curve::linear(whole(&place, &number, 1..=RATE_MAX, RATE)?)
+        }
+        Some(Json::Object(entries)) => {
+            let burst = entries.iter().any(|(name, _)| BURST.contains(&name.as_str()));
+            let known = if burst { &BURST } else { &PIECES };
+            let mut object = Fields::open(place.clone(), Json::Object(entries), known)?;
+            let [first, second, third] = *known;
+            let most = if burst { u64::from(u32::MAX) } else { RATE_MAX };
+            let mend = if burst { "in bytes" } else { RATE };
+            let one = object.whole(first, 0..=most, mend)?;
+            let one = one.ok_or_else(|| object.missing(first, CURVE))?;
+            let time = object.nanos(second, 0)?.ok_or_else(|| object.missing(second, CURVE))?;
+            let rate = object.whole(third, 1..=RATE_MAX, RATE)?;
+            let rate = rate.ok_or_else(|| object.missing(third, CURVE))?;
+            let time = Duration::from_nanos(time);
+            if burst { Curve::burst(one, time, rate) } else { Curve::two_piece(one, time, rate) }
+        }
+        Some(other) => return Err(format!("{place} is {other}: {CURVE}")),
+    };
+    made.map(Some).map_err(|error| format!("{place}: {error}"))
+}
+
+/// The name of a curve that is there, for an error.
+pub(super) const fn first(curves: &Curves) -> &'static str {
+    match (curves.real_time, curves.link_share) {
+        (Some(_), _) => "real_time",
+        (None, Some(_)) => "link_share",
+        (None, None) => "upper_limit",
+    }
+}
+
+/// Refuses real-time curves that promise more than the link carries, naming the first one with which
+/// they do. Each is there with its place in `list`.
+pub(super) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
+    let curves: Vec<Curve> = all.iter().map(|(_, curve)| *curve).collect();
+    let check = |count: usize| curve::fits(curves.get(..count).unwrap_or(&curves), capacity);
+    let Err(_) = check(curves.len()) else { return Ok(()) };
+    // More curves never promise less, so the first too many is found by halves.
+    let counts: Vec<usize> = (1..=curves.len()).collect();
+    let fitting = counts.partition_point(|count| check(*count).is_ok());
+    let number = all.get(fitting).map_or(0, |(number, _)| *number);
+    match check(fitting + 1) {
+        Err(error) => Err(format!(
+            "{list}[{number}].real_time is too much for the link, with those before it: {error}"
+        )),
+        Ok(()) => Ok(()),
+    }
+}
