@@ -218,8 +218,8 @@ mod tests {
                 let slot = (random >> 33) as usize % slots;
                 let key = if random & 1 == 0 { (random >> 20) % 8 } else { u64::MAX };
                 naive[slot] = key;
-                tournament.set(slot as u32, key);
-                assert_eq!(tournament.get(slot as u32), key);
+                tournament.set(u32::try_from(slot).unwrap(), key);
+                assert_eq!(tournament.get(u32::try_from(slot).unwrap()), key);
                 let (key, at) = tournament.best();
                 let best = naive.iter().min().copied().unwrap_or_default();
                 assert_eq!(key, best);

@@ -97,6 +97,7 @@ impl Class {
 }
 
 /// Where in the list it is, and what.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say themselves")]
 fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -> String {
     let at = |name: &String| places.get(name).copied().unwrap_or_default();
     if let SpecError::UnknownParent { name, .. } | SpecError::Loop { name } = error {

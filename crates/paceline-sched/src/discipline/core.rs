@@ -5,137 +5,15 @@
 //! whom to serve. The other knows when time alone next changes something of a stream: its period comes,
 //! or its head can no longer end in time.
 
+use super::lists::{Lists, turn};
+use super::rules::{Arrival, Rules};
 use super::stream::{Place, Stream};
 use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
-use crate::contract::{Late, LossTolerance};
+use crate::contract::Late;
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 use alloc::vec::Vec;
 use core::fmt::Debug;
-
-/// The two highest bits of a rank are the class, the others are the discipline's within its classes.
-const CLASS: u32 = 126;
-/// The class that the round robin of best effort and early heads forms.
-const ROUND: u128 = 2 << CLASS;
-/// The class after all others.
-const BACKGROUND: u128 = 3 << CLASS;
-
-/// A rank in class 0: heads that are owed service. `order` has 126 bits.
-pub(super) const fn owed(order: u128) -> u128 {
-    order & ((1 << CLASS) - 1)
-}
-
-/// A rank in class 1: heads that are owed nothing now.
-pub(super) const fn spare(order: u128) -> u128 {
-    owed(order) | 1 << CLASS
-}
-
-/// How a head came.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    /// Whose head it is.
-    pub(super) index: StreamIndex,
-    /// The head before it left just now: the stream has been backlogged without a break.
-    pub(super) follows: bool,
-    pub(super) arrived: Instant,
-    /// How many heads were announced on this link before it.
-    pub(super) serial: u64,
-}
-
-/// The rules of one discipline. Whatever is not said does nothing.
-pub(super) trait Rules: Debug {
-    /// What the discipline keeps of each stream.
-    type Own: Clone + Debug;
-
-    /// There may be the streams 0 to `streams` − 1.
-    fn reserve(&mut self, _streams: usize) {}
-    /// A stream joins.
-    fn open(&mut self, terms: &Terms) -> Self::Own;
-    /// A head is announced, before it is ranked for the first time.
-    fn announced(&mut self, _stream: &mut Stream<Self::Own>, _arrival: Arrival) {}
-    /// The rank of a head that competes from now on, or competes already and has changed: [`owed`] or
-    /// [`spare`]. `None` sends it to round robin.
-    fn rank(&mut self, stream: &mut Stream<Self::Own>) -> Option<u128>;
-    /// The head was served by its deadline.
-    fn met(&mut self, _own: &mut Self::Own, _loss: LossTolerance) {}
-    /// As many `deadlines` of the head passed, one or more.
-    fn missed(&mut self, _own: &mut Self::Own, _loss: LossTolerance, _deadlines: u64) {}
-    /// A segment of `bytes` of a ranked head left; another rank, if the head goes on and has one.
-    /// [`Stream::has_head`] tells whether it goes on.
-    fn sent(&mut self, _stream: &mut Stream<Self::Own>, _bytes: u32) -> Option<u128> {
-        None
-    }
-    /// The stream has no head any more, and none followed at once.
-    fn emptied(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream's heads are not picked from now on. It has one, or not.
-    fn suspended(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream takes part again; its head, if it has one, is ranked next.
-    fn resumed(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream leaves, and its head with it.
-    fn closed(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The winner is about to be served: `Some` ranks it anew, and who wins then is asked next.
-    fn reconsider(&mut self, _stream: &mut Stream<Self::Own>) -> Option<u128> {
-        None
-    }
-    /// Whoever may be ranked otherwise before a pick, is.
-    fn prepare(
-        &mut self,
-        _now: Instant,
-        _streams: &mut [Option<Stream<Self::Own>>],
-        _ranks: &mut Tournament<u128>,
-    ) {
-    }
-    /// When time alone next changes who is picked, beside releases and misses.
-    fn next_change(&self, _now: Instant) -> Option<Instant> {
-        None
-    }
-    /// The window, for whoever asks.
-    fn window(&self, stream: &Stream<Self::Own>) -> WindowState {
-        stream.account.state(stream.loss())
-    }
-}
-
-/// All order there is on a link.
-#[derive(Clone, Debug)]
-struct Lists {
-    ranks: Tournament<u128>,
-    /// When time alone changes something of a stream.
-    events: Tournament<u64>,
-    turns: u64,
-}
-
-impl Lists {
-    /// Lists the head of `stream`, which is `index`, where it belongs.
-    #[inline(always)]
-    fn list<R: Rules>(&mut self, rules: &mut R, stream: &mut Stream<R::Own>, index: StreamIndex) {
-        let rank = match stream.place {
-            Place::Early => None,
-            _ if stream.background => {
-                stream.place = Place::Background;
-                None
-            }
-            Place::Nowhere | Place::Ranked | Place::Round | Place::Background => {
-                let rank = rules.rank(stream);
-                stream.place = if rank.is_some() { Place::Ranked } else { Place::Round };
-                rank
-            }
-        };
-        let rank = rank.unwrap_or_else(|| {
-            self.turns += 1;
-            turn(stream.place, self.turns)
-        });
-        let event = stream.changes_at().as_nanos();
-        self.ranks.set(index.0, if stream.suspended { Key::ABSENT } else { rank });
-        self.events.set(index.0, event);
-    }
-
-    /// The head of `index` will be listed anew.
-    #[inline]
-    fn foresee(&self, index: StreamIndex) {
-        self.ranks.foresee(index.0);
-        self.events.foresee(index.0);
-    }
-}
 
 /// A link under the rules `R`.
 #[derive(Clone, Debug)]
@@ -492,14 +370,6 @@ impl<R: Rules> Scheduler for Core<R> {
     fn deadline(&self, index: StreamIndex) -> Option<Instant> {
         let stream = self.find(index).filter(|stream| stream.contracted && stream.has_head())?;
         Some(stream.deadline)
-    }
-}
-
-/// The rank of a head that waits in round robin: the turns count up, so a new one is the last.
-const fn turn(place: Place, turn: u64) -> u128 {
-    match place {
-        Place::Background => BACKGROUND | turn as u128,
-        Place::Nowhere | Place::Ranked | Place::Early | Place::Round => ROUND | turn as u128,
     }
 }
 

@@ -23,7 +23,7 @@
 //! segment longer than it was said to be leaves a debt, which later rounds pay, idle or not.
 
 use super::Terms;
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 
 /// Deficits are counted in 2^-20 bytes, so that a quantum is the rate in bytes per second.

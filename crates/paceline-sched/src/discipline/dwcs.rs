@@ -14,8 +14,8 @@
 //! §2.2.4. A backlogged stream that is served whenever it has a head (work-conserving) can starve
 //! others under O: its window constraint stays the lowest. Ask for once per period.
 
-use super::core::{Rules as CoreRules, owed};
 use super::division::divide;
+use super::rules::{Rules as CoreRules, owed};
 use super::stream::Stream;
 use super::{RuleSet, Terms, WindowState};
 use crate::contract::LossTolerance;

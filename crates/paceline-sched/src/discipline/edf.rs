@@ -1,7 +1,7 @@
 //! Earliest deadline first, by either of two clocks.
 
 use super::Terms;
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use crate::time::Instant;
 

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use super::{Class, Terms};
 

@@ -5,7 +5,7 @@
 //! samples. What has to wait for its upper limit is not picked: [`super::Scheduler::pick`] may then say
 //! nobody although heads wait, and [`super::Scheduler::next_change`] when to ask again.
 
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use super::{StreamIndex, Terms};
 use crate::curve::Curve;

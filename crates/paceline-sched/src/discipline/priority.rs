@@ -1,7 +1,7 @@
 //! Static priority: what most tools have today.
 
 use super::Terms;
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 
 /// Where the level lies in a rank, above the instant of arrival and a part of the serial number.

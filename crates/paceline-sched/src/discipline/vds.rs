@@ -9,8 +9,8 @@
 //! k'; the formula then puts Vd before d, which is what a violated stream needs.
 
 use super::Terms;
-use super::core::{Rules as CoreRules, owed, spare};
 use super::division::divide;
+use super::rules::{Rules as CoreRules, owed, spare};
 use super::stream::Stream;
 use crate::contract::LossTolerance;
 

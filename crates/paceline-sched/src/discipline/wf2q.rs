@@ -28,7 +28,7 @@
 //! is held against anybody when they come back.
 
 use super::Terms;
-use super::core::{Arrival, Rules as CoreRules, owed};
+use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};

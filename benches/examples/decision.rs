@@ -1,6 +1,6 @@
 //! Prints nanoseconds per decision of every policy at several numbers of streams.
 //!
-//! `cargo run --release -p paceline-sched --example decision [-- POLICY STREAMS DECISIONS]`
+//! `cargo run --release --manifest-path benches/Cargo.toml --example decision [-- POLICY STREAMS DECISIONS]`
 
 use paceline_sched::discipline::{Eligibility, Policy};
 use paceline_sched::load::Load;

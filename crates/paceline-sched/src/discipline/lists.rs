@@ -1,0 +1,66 @@
+//! All order there is on a link: who is next, and when time alone changes something.
+
+use super::StreamIndex;
+use super::rules::{CLASS, Rules};
+use super::stream::{Place, Stream};
+use crate::tournament::{Key, Tournament};
+
+/// The class that the round robin of best effort and early heads forms.
+const ROUND: u128 = 2 << CLASS;
+/// The class after all others.
+const BACKGROUND: u128 = 3 << CLASS;
+
+/// All order there is on a link.
+#[derive(Clone, Debug)]
+pub(super) struct Lists {
+    pub(super) ranks: Tournament<u128>,
+    /// When time alone changes something of a stream.
+    pub(super) events: Tournament<u64>,
+    pub(super) turns: u64,
+}
+
+impl Lists {
+    /// Lists the head of `stream`, which is `index`, where it belongs.
+    #[inline(always)]
+    pub(super) fn list<R: Rules>(
+        &mut self,
+        rules: &mut R,
+        stream: &mut Stream<R::Own>,
+        index: StreamIndex,
+    ) {
+        let rank = match stream.place {
+            Place::Early => None,
+            _ if stream.background => {
+                stream.place = Place::Background;
+                None
+            }
+            Place::Nowhere | Place::Ranked | Place::Round | Place::Background => {
+                let rank = rules.rank(stream);
+                stream.place = if rank.is_some() { Place::Ranked } else { Place::Round };
+                rank
+            }
+        };
+        let rank = rank.unwrap_or_else(|| {
+            self.turns += 1;
+            turn(stream.place, self.turns)
+        });
+        let event = stream.changes_at().as_nanos();
+        self.ranks.set(index.0, if stream.suspended { Key::ABSENT } else { rank });
+        self.events.set(index.0, event);
+    }
+
+    /// The head of `index` will be listed anew.
+    #[inline]
+    pub(super) fn foresee(&self, index: StreamIndex) {
+        self.ranks.foresee(index.0);
+        self.events.foresee(index.0);
+    }
+}
+
+/// The rank of a head that waits in round robin: the turns count up, so a new one is the last.
+pub(super) const fn turn(place: Place, turn: u64) -> u128 {
+    match place {
+        Place::Background => BACKGROUND | turn as u128,
+        Place::Nowhere | Place::Ranked | Place::Early | Place::Round => ROUND | turn as u128,
+    }
+}
