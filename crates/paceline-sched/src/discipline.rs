@@ -92,7 +92,8 @@ pub trait Scheduler {
     /// The stream takes part again; in round robin it waits for its next turn. Idempotent.
     fn resume(&mut self, stream: StreamIndex);
 
-    /// Whose next segment leaves at `now`; `None` only if no stream that takes part has a head.
+    /// Whose next segment leaves at `now`; `None` if no stream that takes part has a head, or (HFSC)
+    /// those that have one must wait for their upper limits until [`Self::next_change`].
     ///
     /// Drain [`Self::poll_missed`] first, or a sample that is late already may be picked, and one whose
     /// period has come passed over. The caller owes [`Self::handle_segment`] or
@@ -104,6 +105,10 @@ pub trait Scheduler {
     /// A segment of `stream` of `bytes` that is not the last of its sample left, and `left` remains. In
     /// classes 2 and 3 the stream's turn is over.
     fn handle_segment(&mut self, stream: StreamIndex, bytes: u32, left: Left);
+
+    /// The head of `stream` needs another time of the link than was said, because the link's capacity has
+    /// changed. Its place and its turn stay.
+    fn handle_left(&mut self, stream: StreamIndex, left: Left);
 
     /// The last segment of `stream`'s head, of `bytes`, leaves and ends at `finish`. The head is gone:
     /// the caller announces the next, if one waits, before it picks again.
@@ -291,6 +296,10 @@ impl Scheduler for Discipline {
     }
 
     #[inline]
+    fn handle_left(&mut self, stream: StreamIndex, left: Left) {
+        each!(self, scheduler => scheduler.handle_left(stream, left));
+    }
+
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
         each!(self, scheduler => scheduler.poll_missed(now))
     }

@@ -40,7 +40,7 @@ pub use paceline_proto::{
     DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size,
     StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
 };
-pub use paceline_sched::{Capacity, Late, LossTolerance, Policy, time, turns};
+pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
 pub use publisher::{Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
 pub use shell::host::default_dir as default_runtime_dir;

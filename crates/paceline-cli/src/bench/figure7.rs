@@ -7,9 +7,9 @@ use super::report::{Bound, Report, Section, Table, Unit};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
-use paceline::time::Duration;
-use paceline::turns::host::{Figures, Host, Senders, run as run_host};
-use paceline::turns::{Budget, Cost, Pace};
+use paceline_sched::time::Duration;
+use paceline_sched::turns::host::{Figures, Host, Senders, run as run_host};
+use paceline_sched::turns::{Budget, Cost, Pace};
 use std::process::ExitCode;
 
 /// Service rate against the scheduler's period, 1 to 16 interactors, coarse and fine packets.

@@ -27,7 +27,7 @@ impl Link {
                 continue;
             };
             let left = self.left(stream.head_left());
-            self.discipline.handle_segment(index, 0, left);
+            self.discipline.handle_left(index, left);
         }
         true
     }

@@ -19,6 +19,8 @@ const CONTROL_FRAMES: usize = 3;
 const HEAD_BYTES: usize = 30;
 /// A queue below us may hold one part in this many of a frame before we let it empty.
 const QUEUED_PART: u64 = 4;
+/// Without a capacity the background may fill one part in this many of the window.
+const BACKGROUND_PART: u64 = 4;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
@@ -92,6 +94,10 @@ impl Link {
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
     /// it gives some; the others do not wait for them.
     fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
+        // Nobody loses its turn for credit that no hop has.
+        if !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
+            return None;
+        }
         loop {
             let index = self.discipline.pick(now)?;
             if self.is_background(index) {
@@ -138,7 +144,9 @@ impl Link {
     fn background_room(&self, now: Instant) -> Option<u64> {
         let frame = on_wire(self.frame_bytes);
         if self.spec.capacity.is_none() {
-            return Some(frame);
+            // Most of the window is for what is live.
+            let flight: u64 = self.neighbours.values().map(|n| n.hop.background_bytes()).sum();
+            return (flight + frame <= WINDOW_BYTES / BACKGROUND_PART).then_some(frame);
         }
         if now < self.pacer.free_at() {
             return None;

@@ -320,6 +320,13 @@ impl<R: Rules> Scheduler for Core<R> {
         nothing_promised
     }
 
+    fn handle_left(&mut self, index: StreamIndex, left: Left) {
+        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else { return };
+        stream.set_left(left);
+        self.lists.events.set(index.0, stream.changes_at().as_nanos());
+        self.rank_anew(index);
+    }
+
     #[inline]
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
         self.settle();

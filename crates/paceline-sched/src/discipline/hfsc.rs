@@ -77,7 +77,8 @@ impl CoreRules for Rules {
         if let Some(known) = self.streams.get_mut(class.0 as usize) {
             *known = arrival.index;
         }
-        self.settle(class, Some(stream.segment));
+        // A suspended stream does not wait; it is active again when it is resumed.
+        self.settle(class, (!stream.suspended).then_some(stream.segment));
     }
 
     fn rank(&mut self, stream: &mut Stream<Self::Own>) -> Option<u128> {
@@ -92,7 +93,7 @@ impl CoreRules for Rules {
         let class = stream.own?;
         let pick = self.pick_of(class);
         if stream.has_head() {
-            let next = Some(u64::from(stream.segment));
+            let next = (!stream.suspended).then_some(u64::from(stream.segment));
             self.tree.charge(self.now, pick, u64::from(bytes), next);
             return Some(HELD);
         }

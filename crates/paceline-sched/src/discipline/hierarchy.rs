@@ -32,6 +32,8 @@ struct Leaf {
     /// Its streams by their number here; a vacant one names none.
     streams: Vec<Option<StreamIndex>>,
     vacant: Vec<StreamIndex>,
+    /// It is in the list of leaves to look at.
+    stale: bool,
 }
 
 /// Where a stream is.
@@ -41,6 +43,7 @@ struct Seat {
     local: StreamIndex,
     /// Bytes of the head's next segment.
     segment: u32,
+    has_head: bool,
 }
 
 /// Classes of streams under one link.
@@ -74,6 +77,7 @@ impl Hierarchy {
     /// # Errors
     /// What is wrong with the curves, or with the place in the tree.
     pub fn add(&mut self, parent: ClassIndex, curves: Curves) -> Result<ClassIndex, HfscError> {
+        self.below(parent)?;
         self.tree.add(parent, curves)
     }
 
@@ -86,6 +90,7 @@ impl Hierarchy {
         parent: ClassIndex,
         spec: &LeafSpec,
     ) -> Result<ClassIndex, HfscError> {
+        self.below(parent)?;
         let class = self.tree.add(parent, spec.curves)?;
         let classes = class.0 as usize + 1;
         if self.leaves.len() < classes {
@@ -94,7 +99,9 @@ impl Hierarchy {
         self.events.grow(classes);
         if let Some(slot) = self.leaves.get_mut(class.0 as usize) {
             let discipline = Discipline::new(spec.policy, spec.eligibility);
-            *slot = Some(Leaf { discipline, streams: Vec::new(), vacant: Vec::new() });
+            *slot =
+                Some(Leaf { discipline, streams: Vec::new(), vacant: Vec::new(), stale: false });
+            self.stale.reserve(classes);
         }
         Ok(class)
     }
@@ -132,7 +139,7 @@ impl Hierarchy {
             *slot = Some(stream);
         }
         if let Some(seat) = self.seats.get_mut(stream.0 as usize) {
-            *seat = Some(Seat { leaf, local, segment: 0 });
+            *seat = Some(Seat { leaf, local, segment: 0, has_head: false });
         }
         true
     }
@@ -141,6 +148,14 @@ impl Hierarchy {
     #[must_use]
     pub fn service(&self, class: ClassIndex) -> Option<crate::hfsc::Service> {
         self.tree.service(class)
+    }
+
+    /// Classes have no place below one that is for streams.
+    fn below(&mut self, parent: ClassIndex) -> Result<(), HfscError> {
+        if self.leaf(parent).is_some() {
+            return Err(HfscError::ParentActive(parent));
+        }
+        Ok(())
     }
 
     fn unseat(&mut self, stream: StreamIndex) {
@@ -180,8 +195,8 @@ impl Hierarchy {
     }
 
     fn mark(&mut self, leaf: ClassIndex) {
-        // One leaf is touched many times in a row.
-        if self.stale.last() != Some(&leaf) {
+        let Some(home) = self.leaf(leaf) else { return };
+        if !core::mem::replace(&mut home.stale, true) {
             self.stale.push(leaf);
         }
     }
@@ -191,6 +206,7 @@ impl Hierarchy {
         while let Some(class) = self.stale.pop() {
             let now = self.now;
             let Some(leaf) = self.leaf(class) else { continue };
+            leaf.stale = false;
             let next = leaf.discipline.pick(now);
             let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
             // What is said to be due in a moment may be due now: whoever polls finds out.
@@ -217,17 +233,11 @@ impl Hierarchy {
         picked.unwrap_or(Pick { class: leaf, criterion: Criterion::LinkShare })
     }
 
-    /// `bytes` of the leaf left: it pays, with what it would send next. If that is nothing yet, but the
-    /// next head is announced before the next pick, the leaf has not been idle: no time has passed.
+    /// `bytes` of the leaf left: it pays. What it sends next, if anything, shows when somebody looks; to
+    /// ask its discipline now would be a pick before the next head was announced.
     fn charge(&mut self, leaf: ClassIndex, bytes: u32) {
-        let (pick, now) = (self.pick_of(leaf), self.now);
-        let next = self.leaf(leaf).and_then(|home| {
-            let local = home.discipline.pick(now)?;
-            *home.streams.get(local.0 as usize)?
-        });
-        let next = next.and_then(|stream| self.seat_of(stream)).map(|seat| seat.segment);
-        let next = next.unwrap_or(bytes).max(1);
-        self.tree.charge(now, pick, u64::from(bytes), Some(u64::from(next)));
+        let pick = self.pick_of(leaf);
+        self.tree.charge(self.now, pick, u64::from(bytes), Some(u64::from(bytes.max(1))));
         self.mark(leaf);
     }
 }
@@ -242,18 +252,23 @@ impl Scheduler for Hierarchy {
     /// Streams without a seat are ignored.
     fn join(&mut self, stream: StreamIndex, terms: impl Into<Terms>) {
         let terms = terms.into();
+        if let Some(seat) = self.seat_mut(stream) {
+            seat.has_head = false;
+        }
         self.within(stream, |leaf, local| leaf.join(local, terms));
     }
 
     fn leave(&mut self, stream: StreamIndex) {
+        if let Some(seat) = self.seat_mut(stream) {
+            seat.has_head = false;
+        }
         self.within(stream, |leaf, local| leaf.leave(local));
     }
 
     fn handle_head(&mut self, stream: StreamIndex, head: Head) {
+        let Some(seat) = self.seat_mut(stream).filter(|seat| !seat.has_head) else { return };
+        (seat.segment, seat.has_head) = (head.left.segment, true);
         self.now = self.now.max(head.arrived);
-        if let Some(seat) = self.seat_mut(stream) {
-            seat.segment = head.left.segment;
-        }
         self.within(stream, |leaf, local| leaf.handle_head(local, head));
     }
 
@@ -283,7 +298,7 @@ impl Scheduler for Hierarchy {
     }
 
     fn handle_segment(&mut self, stream: StreamIndex, bytes: u32, left: Left) {
-        let Some(seat) = self.seat_mut(stream) else { return };
+        let Some(seat) = self.seat_mut(stream).filter(|seat| seat.has_head) else { return };
         seat.segment = left.segment;
         let leaf = seat.leaf;
         self.within(stream, |leaf, local| leaf.handle_segment(local, bytes, left));
@@ -291,11 +306,19 @@ impl Scheduler for Hierarchy {
     }
 
     fn handle_served(&mut self, stream: StreamIndex, bytes: u32, finish: Instant) -> Service {
+        let nothing = Service { on_time: true, violated: false };
+        let Some(seat) = self.seat_mut(stream).filter(|seat| seat.has_head) else { return nothing };
+        seat.has_head = false;
+        let leaf = seat.leaf;
         let served = self.within(stream, |leaf, local| leaf.handle_served(local, bytes, finish));
-        if let Some(seat) = self.seat_of(stream) {
-            self.charge(seat.leaf, bytes);
-        }
-        served.unwrap_or(Service { on_time: true, violated: false })
+        self.charge(leaf, bytes);
+        served.unwrap_or(nothing)
+    }
+
+    fn handle_left(&mut self, stream: StreamIndex, left: Left) {
+        let Some(seat) = self.seat_mut(stream).filter(|seat| seat.has_head) else { return };
+        seat.segment = left.segment;
+        self.within(stream, |leaf, local| leaf.handle_left(local, left));
     }
 
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
@@ -304,9 +327,12 @@ impl Scheduler for Hierarchy {
         while let Some(class) = self.due() {
             let leaf = self.leaf(class)?;
             if let Some(miss) = leaf.discipline.poll_missed(now) {
-                let stream = leaf.streams.get(miss.stream.0 as usize).copied().flatten();
+                let stream = leaf.streams.get(miss.stream.0 as usize).copied().flatten()?;
+                if let Some(seat) = self.seat_mut(stream) {
+                    seat.has_head &= !miss.dropped;
+                }
                 self.mark(class);
-                return stream.map(|stream| Miss { stream, ..miss });
+                return Some(Miss { stream, ..miss });
             }
             let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
             self.events.set(class.0, event.max(self.now.as_nanos().saturating_add(1)));
@@ -316,6 +342,9 @@ impl Scheduler for Hierarchy {
     }
 
     fn remove_head(&mut self, stream: StreamIndex) -> bool {
+        if let Some(seat) = self.seat_mut(stream) {
+            seat.has_head = false;
+        }
         self.within(stream, |leaf, local| leaf.remove_head(local)).unwrap_or_default()
     }
 

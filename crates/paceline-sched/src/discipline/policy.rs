@@ -123,7 +123,8 @@ impl FromStr for Policy {
     }
 }
 
-/// How often a contracted stream may use its rank. FIFO, DRR and WF²Q+ know no periods and ignore it.
+/// How often a contracted stream may use its rank. FIFO, DRR,
+/// WF²Q+ and HFSC know no periods and ignore it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Eligibility {
     /// Whenever it has a head: samples ahead of their period still precede best effort.

@@ -381,3 +381,40 @@ fn a_period_that_ends_after_the_last_instant_never_comes() {
         assert_eq!((link.poll_missed(last), link.pick(last)), (None, Some(B)), "{policy}");
     }
 }
+
+#[test]
+fn a_suspended_head_that_becomes_shorter_stays_aside() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[Some(every(10)), Some(every(10))]);
+        link.handle_head(A, head(0, 2));
+        link.suspend(A);
+        link.handle_left(A, left(1));
+        assert_eq!(link.pick(at(0)), None, "{policy}");
+        link.handle_segment(A, 1, left(1));
+        assert_eq!(link.pick(at(0)), None, "{policy}");
+        link.handle_served(A, 1, at(1));
+        link.handle_head(A, head(1, 1));
+        assert_eq!(link.pick(at(1)), None, "{policy}");
+        link.resume(A);
+        assert_eq!(link.pick(at(1)), Some(A), "{policy}");
+    }
+}
+
+#[test]
+fn another_capacity_changes_nobodys_turn() {
+    let terms = Terms::new(Class::BestEffort).with_rate(1_000);
+    for policy in POLICIES {
+        let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
+        for stream in [A, B, C] {
+            link.join(stream, terms);
+            link.handle_head(stream, head(0, 9));
+        }
+        let first = link.pick(at(0)).unwrap();
+        let mut other = link.clone();
+        for stream in [A, B, C] {
+            other.handle_left(stream, Left { service: ms(5), segment: 1 });
+        }
+        assert_eq!(other.pick(at(0)), Some(first), "{policy}");
+        assert_eq!(segments(&mut other, at(0), 7), segments(&mut link, at(0), 7), "{policy}");
+    }
+}

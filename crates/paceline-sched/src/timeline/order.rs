@@ -99,6 +99,10 @@ impl Scheduler for Order {
         either!(self, scheduler => scheduler.handle_served(stream, bytes, finish))
     }
 
+    fn handle_left(&mut self, stream: StreamIndex, left: Left) {
+        either!(self, scheduler => scheduler.handle_left(stream, left));
+    }
+
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
         either!(self, scheduler => scheduler.poll_missed(now))
     }

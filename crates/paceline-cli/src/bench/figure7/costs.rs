@@ -3,9 +3,9 @@
 use super::super::clock;
 use super::super::stats::float;
 use anyhow::Result;
-use paceline::time::Duration;
-use paceline::turns::host::{Host, Senders, run};
-use paceline::turns::{Budget, Cost, Pace};
+use paceline_sched::time::Duration;
+use paceline_sched::turns::host::{Host, Senders, run};
+use paceline_sched::turns::{Budget, Cost, Pace};
 
 /// The best of several runs: what the work takes where nothing disturbs it.
 const RUNS: u32 = 7;

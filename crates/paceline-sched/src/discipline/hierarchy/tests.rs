@@ -173,3 +173,38 @@ fn a_seat_is_left_for_another() {
     assert_eq!(tree.poll_missed(Instant::FAR), None);
     assert_eq!(tree.pick(Instant::FAR), None);
 }
+
+#[test]
+fn a_leaf_shares_as_its_discipline_does_without_a_tree() {
+    let mut tree = Hierarchy::new();
+    let fair = tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S), Policy::Drr)).unwrap();
+    let mut link = Link::new(tree);
+    let best_effort = Terms::new(Class::BestEffort);
+    let a = link.join(fair, best_effort.with_rate(100_000_000));
+    let b = link.join(fair, best_effort.with_rate(50_000_000));
+    link.run(3_000);
+    let (a, b) = (link.served[a.0 as usize], link.served[b.0 as usize]);
+    assert!(a.abs_diff(2 * b) <= 4, "{a} and {b}: backlogged streams are not idle in between");
+}
+
+#[test]
+fn calls_that_make_no_sense_cost_nobody_anything() {
+    let mut tree = Hierarchy::new();
+    let home = tree.add_leaf(ClassIndex::ROOT, &leaf(share(8_000), Policy::Fifo)).unwrap();
+    assert_eq!(tree.add(home, share(8_000)), Err(HfscError::ParentActive(home)));
+    assert!(tree.add_leaf(home, &leaf(share(8_000), Policy::Fifo)).is_err());
+    let stream = StreamIndex(0);
+    assert!(tree.seat(stream, home));
+    tree.join(stream, Class::BestEffort);
+    tree.handle_served(stream, 1_000, Instant::ZERO);
+    tree.handle_segment(stream, 1_000, Left { service: ms(1), segment: 1 });
+    assert_eq!(tree.service(home).map(|service| service.total), Some(0));
+    tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 100));
+    for _ in 0..1_000 {
+        tree.handle_skipped(stream);
+    }
+    assert_eq!(tree.stale.len(), 1);
+    assert_eq!(tree.pick(Instant::ZERO), Some(stream));
+    tree.handle_served(stream, 100, Instant::ZERO);
+    assert_eq!(tree.service(home).map(|service| service.total), Some(100));
+}

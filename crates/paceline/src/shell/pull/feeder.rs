@@ -73,7 +73,10 @@ impl Feed {
             match inbox.recv_timeout(LOOK_EVERY) {
                 Ok(page) => {
                     // Who asks again does not wait for what it asked before.
-                    let page = inbox.try_iter().last().unwrap_or(page);
+                    let page = inbox.try_iter().fold(page, |before, mut page| {
+                        page.fetch.fresh |= before.fetch.fresh;
+                        page
+                    });
                     if !self.serve(&page) {
                         return;
                     }

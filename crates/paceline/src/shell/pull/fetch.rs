@@ -311,11 +311,14 @@ impl<'a> Fetch<'a> {
     fn take(&mut self, page: &Page, left: &mut BTreeSet<u64>) -> bool {
         let Some(delivery) = self.sink.pop() else { return false };
         let publisher = publisher_of(&delivery.tag);
+        let sender = delivery.publisher.node;
+        // Of two codings of one film only the one that is being read goes together.
+        let strange = sender != page.holder && self.coded.contains(&page.publisher);
         // What was asked for twice may come twice.
-        if publisher == Some(page.publisher) && left.remove(&delivery.seq) {
+        if publisher == Some(page.publisher) && !strange && left.remove(&delivery.seq) {
             let (key, tag) = ((page.publisher, delivery.seq), self.wanted.find.tag.clone());
             let delivery = Delivery { tag, publisher: page.publisher, ..delivery };
-            self.ledger.take(key, page.holder, delivery);
+            self.ledger.take(key, sender, delivery);
             self.barren = 0;
             self.ledger.hand_on(self.pipe);
         }
