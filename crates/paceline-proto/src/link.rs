@@ -155,10 +155,8 @@ impl Link {
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let Some(stream) = self.stream_mut(index) else { return };
         let class = spec.class();
-        // Its period, its window and its turn are its own as long as the contract is.
-        let same = class == stream.spec.class();
         stream.update(spec);
-        if !stream.up || same {
+        if !stream.up {
             return;
         }
         self.discipline.leave(index);

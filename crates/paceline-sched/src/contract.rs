@@ -114,7 +114,7 @@ pub struct Contract {
     ///
     /// The papers state the latest *start* of service; this is the latest *end*, so that the segments
     /// of a long sample do not outrank everything once the sample has begun. The start follows:
-    /// end − service time ([`crate::discipline::Head::service`]).
+    /// end − service time ([`crate::discipline::Left::service`]).
     pub deadline: Duration,
     /// How many samples of each window may miss.
     pub loss: LossTolerance,

@@ -214,7 +214,7 @@ mod tests {
             ("listen=quic/127.0.0.1:7600", "protocol tcp, udp, tls, unixsock-stream"),
             ("name=a,name=b,listen=tcp/[::1]:1", "name is there twice"),
             ("listen=tcp/[::1]:1,capacity=0mbit", "capacity is 0 bit/s"),
-            ("listen=tcp/[::1]:1,policy=edf", "policy 'edf': unknown policy: must be fifo"),
+            ("listen=tcp/[::1]:1,policy=lottery", "policy 'lottery': unknown policy: must be fifo"),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
         ] {
             let error = text.parse::<LinkSpec>().unwrap_err();

@@ -4,7 +4,7 @@ use super::netns::{self, Rig, Side};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
 use super::scratch::Scratch;
-use super::stage::{Hosts, Listener, Measured, Plan, Stage};
+use super::stage::{Beside, Hosts, Listener, Measured, Plan, Stage};
 use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
@@ -43,16 +43,25 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let scratch = Scratch::new("pull")?;
     let stage = Stage::new(&rig, &scratch);
     let plan = plan(f64::from(args.seconds));
+    // Whoever holds what is pulled is there in both; the pull is what differs.
+    let holder = Mutex::new(None);
+    let before = |hosts: &Hosts| {
+        // The one before has lost its host.
+        drop(lock(&holder).take());
+        *lock(&holder) = Some(hold(&rig, hosts)?);
+        Ok(())
+    };
     eprintln!("the live streams alone: {} s", args.seconds);
-    let alone = stage.measure(&plan)?;
+    let alone = stage.measure_beside(&plan, &Beside { before: &before, meanwhile: &|_| Ok(()) })?;
     eprintln!("the same beside the pull");
     let pull = Mutex::new(None);
-    let beside = stage.measure_while(&plan, &|hosts| {
-        let pulled = pull_all(&rig, hosts)?;
-        *pull.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(pulled);
+    let meanwhile = |hosts: &Hosts| {
+        *lock(&pull) = Some(pull_all(&rig, hosts)?);
         Ok(())
-    })?;
-    let pulled = pull.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    };
+    let beside = stage.measure_beside(&plan, &Beside { before: &before, meanwhile: &meanwhile })?;
+    let pulled = *lock(&pull);
+    drop(holder);
     let command = match args.seconds {
         40 => "paceline bench pull".to_owned(),
         seconds => format!("paceline bench pull --seconds {seconds}"),
@@ -91,9 +100,13 @@ struct Pulled {
     seconds: f64,
 }
 
-/// A node on the robot's host holds what was published before; a command at the other end pulls it.
-fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
-    let (robot, operator) = (rig.namespace(Side::Robot), rig.namespace(Side::Operator));
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A node on the robot's host that holds what was published before.
+fn hold(rig: &Rig, hosts: &Hosts) -> Result<Terminal> {
+    let robot = rig.namespace(Side::Robot);
     let file = hosts.robot.with_extension("bulk");
     std::fs::write(&file, vec![7; PULLED * PULLED_BYTES]).context("samples to pull")?;
     let file = file.to_str().context("a path that is text")?;
@@ -105,6 +118,12 @@ fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
     let publish = ["pub", "bulk", "--file", file, "--chunk", &chunk, "--hz", "20", "--json"];
     let mut publisher = Terminal::start(&publish, &hosts.robot, Some(&robot))?;
     publisher.rest(Duration::from_secs(20))?;
+    Ok(holder)
+}
+
+/// A command at the other end pulls it.
+fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
+    let operator = rig.namespace(Side::Operator);
     let began = Instant::now();
     let newest = PULLED.to_string();
     let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120"];

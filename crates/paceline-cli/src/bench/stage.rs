@@ -52,6 +52,14 @@ pub(super) struct Hosts {
     pub(super) operator: PathBuf,
 }
 
+/// What else goes on.
+pub(super) struct Beside<'a> {
+    /// Before the interval, once every listener has its first sample.
+    pub(super) before: &'a dyn Fn(&Hosts) -> Result<()>,
+    /// While it passes.
+    pub(super) meanwhile: &'a (dyn Fn(&Hosts) -> Result<()> + Sync),
+}
+
 /// What was measured.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
@@ -90,15 +98,11 @@ impl<'a> Stage<'a> {
 
     /// Runs a plan in processes of its own.
     pub(super) fn measure(&self, plan: &Plan) -> Result<Measured> {
-        self.measure_while(plan, &|_| Ok(()))
+        self.measure_beside(plan, &Beside { before: &|_| Ok(()), meanwhile: &|_| Ok(()) })
     }
 
-    /// Runs a plan, and something else on its hosts while the interval passes.
-    pub(super) fn measure_while(
-        &self,
-        plan: &Plan,
-        meanwhile: &(dyn Fn(&Hosts) -> Result<()> + Sync),
-    ) -> Result<Measured> {
+    /// Runs a plan, and something else on its hosts.
+    pub(super) fn measure_beside(&self, plan: &Plan, beside: &Beside<'_>) -> Result<Measured> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (robot_dir, operator_dir) = (&hosts.robot, &hosts.operator);
         let place = self.place_of(plan, Side::Robot, "robot", true);
@@ -117,9 +121,10 @@ impl<'a> Stage<'a> {
         for (child, listener) in listeners.iter_mut().zip(&plan.listeners) {
             wait_for_first(child, listener)?;
         }
+        (beside.before)(&hosts)?;
         interrupt::sleep_until(clock::now() + WARM_UP)?;
         let mut measured = std::thread::scope(|scope| {
-            let other = scope.spawn(|| meanwhile(&hosts));
+            let other = scope.spawn(|| (beside.meanwhile)(&hosts));
             let measured = self.watch(plan.seconds);
             other.join().unwrap_or_else(|_| Err(anyhow!("what ran meanwhile panicked")))?;
             measured

@@ -89,9 +89,9 @@ const CASES: &[Case] = &[
         &["capacity = \"99999999999gbit\": must be a number above 0"],
     ),
     (
-        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = \"edf\"\n",
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = \"lottery\"\n",
         3,
-        &["policy = \"edf\": must be the name of a discipline"],
+        &["policy = \"lottery\": must be the name of a discipline"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\npolicy = 1\n",

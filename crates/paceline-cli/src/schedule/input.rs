@@ -6,6 +6,7 @@ use super::fields::Fields;
 use super::json::Json;
 use super::stream::{self, Id, Stream};
 use paceline_sched::discipline::{Class, Policy, RuleSet};
+use paceline_sched::hfsc::CLASSES_MAX;
 use paceline_sched::timeline::{Ahead, Link, Setup, Spec};
 use paceline_sched::{Capacity, Duration, Instant};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -138,6 +139,13 @@ fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
     }
     distinct(&streams)?;
     let classes = fields.take("classes");
+    if policy == Policy::Hfsc && classes.is_none() && streams.len() > CLASSES_MAX as usize {
+        return Err(format!(
+            "streams: {} of them, and hfsc has at most {CLASSES_MAX} classes, one for each: seat \
+             them in \"classes\"",
+            streams.len()
+        ));
+    }
     if classes.is_some() && policy != Policy::Hfsc {
         return Err(format!(
             "classes share the link by hfsc, and the discipline is {policy}: write hfsc, and \

@@ -6,7 +6,8 @@
 //!
 //! N, the later rules: West & Poellabauer, RTSS 2000; West, Zhang, Schwan & Poellabauer, TC 2004. They
 //! keep every window of a feasible set (Σ (1 − x/y)·C/T ≤ 1) when all streams have the same period, the
-//! same service time and the same y. With different y a nearly full link can violate a window
+//! same service time and the same y, and deadlines coincide: windows are compared only between equal
+//! deadlines. With different y a nearly full link can violate a window
 //! (`tests/shares.rs`), with different periods even one that is a third full (`tests/oracles.rs`, E2):
 //! then VDS is the choice.
 //!

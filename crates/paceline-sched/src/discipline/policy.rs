@@ -27,7 +27,7 @@ pub enum Policy {
     DelayEdd,
     /// Dynamic window-constrained scheduling. With the later ordering: earliest deadline first, then
     /// lowest window constraint. It keeps every window of a feasible set when all periods, service
-    /// times and window lengths are equal; choose VDS otherwise.
+    /// times and window lengths are equal and deadlines coincide; choose VDS otherwise.
     Dwcs {
         /// The order of heads.
         ordering: RuleSet,
