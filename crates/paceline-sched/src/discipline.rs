@@ -57,6 +57,7 @@ pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowStat
 
 use self::core::Core;
 use crate::time::Instant;
+use alloc::boxed::Box;
 
 /// A scheduler of one link: what every discipline can do.
 ///
@@ -204,6 +205,8 @@ pub enum Discipline {
     Wf2qPlus(Wf2qPlus),
     /// Hierarchical fair service curves.
     Hfsc(HfscStreams),
+    /// A tree of classes, each leaf with a discipline of its own.
+    Hierarchy(Box<Hierarchy>),
 }
 
 /// The same call on whichever scheduler there is.
@@ -219,6 +222,7 @@ macro_rules! each {
             Self::Drr(Drr($scheduler)) => $call,
             Self::Wf2qPlus(Wf2qPlus($scheduler)) => $call,
             Self::Hfsc(HfscStreams($scheduler)) => $call,
+            Self::Hierarchy($scheduler) => $call,
         }
     };
 }
@@ -252,6 +256,12 @@ impl Discipline {
                 Eligibility::WorkConserving,
             ))),
         }
+    }
+}
+
+impl From<Hierarchy> for Discipline {
+    fn from(tree: Hierarchy) -> Self {
+        Self::Hierarchy(Box::new(tree))
     }
 }
 
@@ -295,11 +305,11 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.handle_served(stream, bytes, finish))
     }
 
-    #[inline]
     fn handle_left(&mut self, stream: StreamIndex, left: Left) {
         each!(self, scheduler => scheduler.handle_left(stream, left));
     }
 
+    #[inline]
     fn poll_missed(&mut self, now: Instant) -> Option<Miss> {
         each!(self, scheduler => scheduler.poll_missed(now))
     }

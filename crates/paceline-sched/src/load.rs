@@ -36,7 +36,7 @@ pub struct Load {
 impl Load {
     /// `streams` streams under `policy`, each with its first head.
     ///
-    /// VDS gets periods that differ up to eightfold and keeps all its windows; all others get equal ones.
+    /// VDS gets periods that differ up to eightfold; all others get equal ones.
     /// Both owe 0.98 to 0.99 of the link. DWCS, which looks at windows only between equal deadlines,
     /// violates some: periods that begin together would spare it that, but go by the order of memory.
     #[must_use]

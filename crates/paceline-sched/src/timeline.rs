@@ -10,7 +10,6 @@
 
 mod delays;
 mod doubt;
-mod order;
 mod stream;
 mod tally;
 
@@ -19,13 +18,13 @@ pub use doubt::{Doubt, Load};
 pub use stream::{Arrivals, Spec};
 pub use tally::Tally;
 
-use self::order::Order;
 use self::stream::{HeadState, Line, Offer};
 use crate::capacity::Capacity;
-use crate::discipline::{Head, Hierarchy, Left, Policy, Scheduler, StreamIndex, WindowState};
+use crate::discipline::{
+    Discipline, Eligibility, Head, Hierarchy, Left, Policy, Scheduler, StreamIndex, WindowState,
+};
 use crate::hfsc::{self, ClassIndex};
 use crate::time::{Duration, Instant};
-use alloc::boxed::Box;
 use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -62,6 +61,17 @@ pub enum Ahead {
     Shares,
     /// It competes as if its period had come: the papers' work-conserving model.
     Competes,
+}
+
+impl Ahead {
+    /// How often a contracted stream may use its rank.
+    #[must_use]
+    pub const fn eligibility(self) -> Eligibility {
+        match self {
+            Self::Waits | Self::Shares => Eligibility::OncePerPeriod,
+            Self::Competes => Eligibility::WorkConserving,
+        }
+    }
 }
 
 /// What a run is about, the streams aside.
@@ -173,7 +183,7 @@ type Due = Reverse<(Instant, u32)>;
 #[derive(Clone, Debug)]
 pub struct Timeline {
     setup: Setup,
-    discipline: Order,
+    discipline: Discipline,
     lines: Vec<Line>,
     now: Instant,
     pick: Option<Pick>,
@@ -189,22 +199,26 @@ impl Timeline {
     /// A run of `streams`; each is named by its place. At most 2³² of them.
     #[must_use]
     pub fn new(setup: Setup, streams: Vec<Spec>) -> Self {
-        Self::run(setup, Order::flat(&setup), streams)
+        Self::run(setup, Discipline::new(setup.policy, setup.ahead.eligibility()), streams)
     }
 
     /// A run of `streams`, each in the leaf of `tree` that it names as its [`Spec::class`]. The tree has
     /// no streams yet. A stream that names no leaf is never sent.
     #[must_use]
     pub fn with_classes(setup: Setup, tree: Hierarchy, streams: Vec<Spec>) -> Self {
-        Self::run(setup, Order::Classes(Box::new(tree)), streams)
+        Self::run(setup, tree.into(), streams)
     }
 
-    fn run(setup: Setup, mut discipline: Order, streams: Vec<Spec>) -> Self {
+    fn run(setup: Setup, mut discipline: Discipline, streams: Vec<Spec>) -> Self {
         discipline.reserve(streams.len());
         let waits = setup.ahead == Ahead::Waits;
         let lines: Vec<Line> = streams.into_iter().map(|spec| Line::new(spec, waits)).collect();
         for (place, line) in (0..).zip(&lines) {
-            discipline.enter(StreamIndex(place), &line.spec);
+            let Spec { class, terms, .. } = line.spec;
+            if let (Discipline::Hierarchy(tree), Some(class)) = (&mut discipline, class) {
+                tree.seat(StreamIndex(place), class);
+            }
+            discipline.join(StreamIndex(place), terms);
         }
         let mut timeline = Self {
             setup: Setup { segment: setup.segment.max(1), ..setup },
@@ -232,7 +246,8 @@ impl Timeline {
     /// What a class and those below it were served; `None` without classes, or if there is none such.
     #[must_use]
     pub fn service(&self, class: ClassIndex) -> Option<hfsc::Service> {
-        self.discipline.service(class)
+        let Discipline::Hierarchy(tree) = &self.discipline else { return None };
+        tree.service(class)
     }
 
     /// Where a stream stands in its window; `None` without a contract.
