@@ -66,7 +66,7 @@ pub struct Output<P> {
     pub key: OutputKey,
     /// What the port still has to do before samples leave ([`OutputPlan::at_port`]).
     pub scale: Form,
-    /// Where samples go: the shell's ring, the harness's queue.
+    /// Where samples go: the shell's ring, the simulator's queue.
     pub port: P,
     temporal: TemporalScaler,
     gate: DecodeGate,

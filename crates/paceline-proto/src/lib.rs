@@ -2,7 +2,7 @@
 //!
 //! Three values, each `&mut self` with `now` as an argument, inputs in, outputs and the next wake-up
 //! out. They know no clock, socket or thread; the shell joins them by rings and threads, the
-//! [`harness`] by plain queues in virtual time, and both run the same tests.
+//! simulator (`paceline-sim`) by plain queues in virtual time, and both run the same tests.
 //!
 //! * [`ingress::Ingress`]: one source's samples, picked for each stream by its rate.
 //! * [`link::Link`]: one directed way out of a node: queues, schedule, segments, credit.
@@ -14,7 +14,6 @@
 
 pub mod control;
 pub mod form;
-pub mod harness;
 pub mod ids;
 pub mod ingress;
 pub mod link;

@@ -13,6 +13,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &[] },
     Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
+    Layer { folder: "crates/paceline-sim", uses: &["paceline-sched", "paceline-proto", "bytes"] },
     Layer {
         folder: "crates/paceline-media",
         uses: &[

@@ -1,7 +1,7 @@
 //! Histories of `Ingress`, of `Link` and of schedulers: some with a point, and some of pure chance.
 
 use crate::Seed;
-use paceline_proto::harness::Random;
+use paceline_sim::Random;
 
 fn chance(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Random::new(seed);

@@ -9,9 +9,9 @@ use paceline::{
     Subscription,
 };
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::harness::ask::kind_of;
-use paceline_proto::harness::{Delivered, LinkPlan, Net, NodeIx, Payload, Pub, Sub};
 use paceline_sched::{Duration, Instant};
+use paceline_sim::ask::kind_of;
+use paceline_sim::{Delivered, LinkPlan, Net, NodeIx, Payload, Pub, Sub};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -303,7 +303,7 @@ impl Net for Live {
     }
 }
 
-/// What the harness calls a payload of video, as an access unit of the same length and kind; nobody can
+/// What the simulator calls a payload of video, as an access unit of the same length and kind; nobody can
 /// decode it.
 fn access_unit(payload: &[u8]) -> Bytes {
     let header = match kind_of(payload) {

@@ -1,7 +1,7 @@
 //! The conformance scenarios on live nodes.
 
 use crate::net::Live;
-use paceline_proto::harness::scenarios::{self, ALL};
+use paceline_sim::scenarios::{self, ALL};
 
 macro_rules! scenarios {
     ($($(#[$skipped:meta])? $name:ident)*) => {

@@ -1,9 +1,9 @@
 //! What holds in every world at any time.
 
-use super::node::{Node, StreamKey};
-use super::wire::Wire;
-use super::world::World;
-use crate::reason::StreamCounters;
+use crate::node::{Node, StreamKey};
+use crate::wire::Wire;
+use crate::world::World;
+use paceline_proto::reason::StreamCounters;
 use std::collections::BTreeMap;
 
 /// Samples that may wait in a link for one stream, and before the link.

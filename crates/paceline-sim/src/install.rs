@@ -1,12 +1,12 @@
 //! Making the streams of a node what its control says.
 
-use super::node::{Node, Source};
-use super::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
-use crate::control::{OutputPlan, PublisherSpec, SourceKey, Target};
-use crate::form::Form;
-use crate::ingress::{Output, OutputKey};
-use crate::link::StreamSpec;
-use crate::reason::DropReason;
+use crate::node::{Node, Source};
+use crate::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
+use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
+use paceline_proto::form::Form;
+use paceline_proto::ingress::{Output, OutputKey};
+use paceline_proto::link::StreamSpec;
+use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::sync::Arc;

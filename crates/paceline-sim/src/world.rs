@@ -1,15 +1,15 @@
 //! The world: clock, nodes, wires, and whoever publishes.
 
-use super::net::{LinkPlan, NodeIx, Payload, Pub, Sub};
-use super::node::{Node, Publisher, Source};
-use super::random::Random;
-use super::sink::Sink;
-use super::wire::{Item, Wire, WireSpec};
-use crate::control::{PublisherSpec, SourceKey, SubscriptionSpec};
-use crate::form::Form;
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::link::LinkSpec;
+use crate::net::{LinkPlan, NodeIx, Payload, Pub, Sub};
+use crate::node::{Node, Publisher, Source};
+use crate::random::Random;
+use crate::sink::Sink;
+use crate::wire::{Item, Wire, WireSpec};
 use bytes::Bytes;
+use paceline_proto::control::{PublisherSpec, SourceKey, SubscriptionSpec};
+use paceline_proto::form::Form;
+use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
+use paceline_proto::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 #![cfg(test)]
 
-use paceline_proto::harness::ask::{all, undecodable, video, video_kind, video_payload};
-use paceline_proto::harness::{LinkPlan, NodeIx, Pub, Random, Sub, WireSpec, World};
 use paceline_proto::link::LinkSpec;
 use paceline_proto::{DropReason, Kind};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
+use paceline_sim::ask::{Ask as _, all, undecodable, video, video_kind, video_payload};
+use paceline_sim::{LinkPlan, NodeIx, Pub, Random, Sub, WireSpec, World};
 
 const GROUPS: [&str; 6] =
     ["I", "IPPPPP", "IBBPBBPBB", "IPBPBPPB", "IBBB", "IPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP"];
@@ -137,7 +137,7 @@ fn what_is_delivered_can_be_decoded() {
 
 /// One camera, two nodes, a link of 2 Mbit/s or less.
 struct Shot {
-    delivered: Vec<paceline_proto::harness::Delivered>,
+    delivered: Vec<paceline_sim::Delivered>,
     drops: paceline_proto::reason::Drops,
     violations: u64,
     late: u64,
@@ -162,7 +162,7 @@ fn shoot(group: &str, bytes: [usize; 3], limits: [u64; 2], within: Option<(u64, 
     let seen = world.subscribe(there, asked);
     world.run_for(Duration::from_secs(2));
     let period = Duration::from_secs(1).mul_div(1, 30);
-    let payloads = paceline_proto::harness::ask::video_payloads(group, bytes);
+    let payloads = paceline_sim::ask::video_payloads(group, bytes);
     world.every(camera, period, 900, payloads);
     world.run_for(Duration::from_secs(60));
     let delivered = world.delivered(seen).to_vec();
@@ -253,7 +253,7 @@ fn contracted_streams_that_share_a_link_lose_bs_first() {
     world.run_for(Duration::from_secs(2));
     for camera in cameras {
         // 60 kB/s of references and 120 of Bs; the link has 240 for both.
-        let payloads = paceline_proto::harness::ask::video_payloads(GROUP, [9_000, 5_000, 6_000]);
+        let payloads = paceline_sim::ask::video_payloads(GROUP, [9_000, 5_000, 6_000]);
         world.every(camera, Duration::from_secs(1).mul_div(1, 30), 900, payloads);
     }
     world.run_for(Duration::from_secs(35));
@@ -294,7 +294,7 @@ fn what_is_too_dense_is_coded_anew() {
     let [ten, small] = [all("camera").max_hertz(10), all("camera").sized(20, 10).one_in(2)]
         .map(|asked| world.subscribe(there, asked));
     world.run_for(Duration::from_secs(2));
-    let payloads = paceline_proto::harness::ask::video_payloads("IPPPPPPPPP", [900, 500, 200]);
+    let payloads = paceline_sim::ask::video_payloads("IPPPPPPPPP", [900, 500, 200]);
     world.every(camera, Duration::from_secs(1).mul_div(1, 30), 300, payloads);
     world.run_for(Duration::from_secs(11));
     let ten = world.delivered(ten);

@@ -1,10 +1,10 @@
 //! What links and nodes do to streams, and what their users are told.
 
 use super::{KNOWN_AFTER, UP_AFTER, in_order, pair};
-use crate::control::RefusalReason;
-use crate::harness::ask::{all, data, payload, payloads, pictures};
-use crate::harness::net::{LinkPlan, Net};
-use crate::reason::DropReason;
+use crate::ask::{Ask as _, all, data, payload, payloads, pictures};
+use crate::net::{LinkPlan, Net};
+use paceline_proto::control::RefusalReason;
+use paceline_proto::reason::DropReason;
 use paceline_sched::{Capacity, Duration};
 
 fn thin() -> LinkPlan {

@@ -1,8 +1,8 @@
 //! Wires: what lies between two links, one direction each.
 
-use super::random::Random;
-use crate::ids::NodeId;
+use crate::random::Random;
 use bytes::Bytes;
+use paceline_proto::ids::NodeId;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::VecDeque;
 

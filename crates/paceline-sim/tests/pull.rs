@@ -1,11 +1,11 @@
 //! A late joiner pulls 25 samples of 1 MB over 8 Mbit/s: live streams do not notice.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::harness::ask::{all, data, payload, payloads, pictures};
-use paceline_proto::harness::{Delivered, LinkPlan, World};
 use paceline_proto::pull::{private_pattern, private_tag};
 use paceline_proto::{NodeId, PublisherId};
 use paceline_sched::{Capacity, Duration};
+use paceline_sim::ask::{Ask as _, Declare as _, all, data, payload, payloads, pictures};
+use paceline_sim::{Delivered, LinkPlan, World};
 
 const PULLED: u64 = 25;
 const PULLED_BYTES: usize = 1_000_000;

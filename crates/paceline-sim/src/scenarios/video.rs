@@ -1,10 +1,10 @@
 //! Video: what cannot be decoded is never delivered.
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
-use crate::harness::ask::{all, undecodable, video, video_payloads};
-use crate::harness::net::{LinkPlan, Net};
-use crate::reason::DropReason;
-use crate::sample::Kind;
+use crate::ask::{Ask as _, all, undecodable, video, video_payloads};
+use crate::net::{LinkPlan, Net};
+use paceline_proto::reason::DropReason;
+use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration};
 
 /// 30 pictures a second with two Bs in three: at 20 Hz one of the two goes, at 10 Hz both; every

@@ -1,11 +1,11 @@
 //! A toy of what scales video.
 
-use super::outlet::Way;
-use crate::form::{Form, Size};
-use crate::reason::DropReason;
-use crate::sample::{Kind, Sample};
-use crate::temporal::TemporalScaler;
-use crate::video::{Thinned, Thinner};
+use crate::outlet::Way;
+use paceline_proto::form::{Form, Size};
+use paceline_proto::reason::DropReason;
+use paceline_proto::sample::{Kind, Sample};
+use paceline_proto::temporal::TemporalScaler;
+use paceline_proto::video::{Thinned, Thinner};
 use paceline_sched::Duration;
 
 /// It thins, and where references alone are too dense it codes anew what is

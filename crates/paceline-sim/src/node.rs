@@ -1,20 +1,20 @@
 //! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
 
-use super::ask::kind_of;
-use super::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
-use super::random::Random;
-use super::sink::Sink;
-use super::wire::{Item, Wire};
-use crate::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
-use crate::form::Form;
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::ingress::{Ingress, Stamper};
-use crate::link::{Link, LinkEvent, LinkSpec};
-use crate::reason::{DropReason, Drops, StreamCounters};
-use crate::receive::{Received, Receiver};
-use crate::sample::{Sample, Timestamp};
-use crate::wire::frame::FrameBuf;
+use crate::ask::kind_of;
+use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
+use crate::random::Random;
+use crate::sink::Sink;
+use crate::wire::{Item, Wire};
 use bytes::Bytes;
+use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
+use paceline_proto::form::Form;
+use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
+use paceline_proto::ingress::{Ingress, Stamper};
+use paceline_proto::link::{Link, LinkEvent, LinkSpec};
+use paceline_proto::reason::{DropReason, Drops, StreamCounters};
+use paceline_proto::receive::{Received, Receiver};
+use paceline_proto::sample::{Sample, Timestamp};
+use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;

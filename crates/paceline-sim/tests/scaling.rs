@@ -1,10 +1,10 @@
 //! Spatial scaling in virtual time, with a toy for the picture scaler.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::harness::ask::{all, payload, payloads, pictures};
-use paceline_proto::harness::{LinkPlan, NodeIx, Pub, World};
 use paceline_proto::{DropReason, Size};
 use paceline_sched::{Capacity, Duration};
+use paceline_sim::ask::{Ask as _, all, payload, payloads, pictures};
+use paceline_sim::{LinkPlan, NodeIx, Pub, World};
 
 fn camera(world: &mut World) -> (NodeIx, NodeIx, Pub) {
     let (here, there) = (world.add_node("here"), world.add_node("there"));

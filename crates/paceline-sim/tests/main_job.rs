@@ -1,9 +1,9 @@
 //! The main job in virtual time: pictures and steering commands over one thin link.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::harness::ask::{all, data, payloads, pictures};
-use paceline_proto::harness::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
 use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
+use paceline_sim::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
 
 const SECONDS: u64 = 30;
 /// A frame of 1,200 bytes with 80 below it, at 2 Mbit/s.

@@ -1,8 +1,8 @@
 //! What subscriptions ask for, and what they get of it.
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
-use crate::harness::ask::{all, data, payload, payloads, pictures};
-use crate::harness::net::{LinkPlan, Net};
+use crate::ask::{Ask as _, Declare as _, all, data, payload, payloads, pictures};
+use crate::net::{LinkPlan, Net};
 use paceline_sched::Duration;
 
 /// One publisher at 30 Hz, three subscribers: at most 10 Hz, at most 20 Hz, one in three. Each gets

@@ -21,8 +21,8 @@ pub use video::{
     video_sheds_b_before_p_before_i,
 };
 
-use super::net::{LinkPlan, Net, NodeIx};
-use super::sink::Delivered;
+use crate::net::{LinkPlan, Net, NodeIx};
+use crate::sink::Delivered;
 use paceline_sched::Duration;
 
 /// A scenario.

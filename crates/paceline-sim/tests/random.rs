@@ -1,8 +1,8 @@
 //! Random histories of small worlds: whatever happens, the sums agree, and in the end all is well.
 
-use paceline_proto::harness::ask::{all, data, payload, pictures};
-use paceline_proto::harness::{LinkPlan, NodeIx, Pub, Random, Sub, World};
 use paceline_sched::{Capacity, Duration};
+use paceline_sim::ask::{Ask as _, all, data, payload, pictures};
+use paceline_sim::{LinkPlan, NodeIx, Pub, Random, Sub, World};
 
 const TAGS: [&str; 4] = ["a", "a/b", "camera/a", "camera/b"];
 const PATTERNS: [&str; 5] = ["**", "a/**", "camera/*", "a", "camera/b"];

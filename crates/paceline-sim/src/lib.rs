@@ -1,4 +1,4 @@
-//! Whole networks of nodes in virtual time: the pure parts joined by plain queues.
+//! Whole networks of Paceline nodes in virtual time: the pure parts joined by plain queues.
 //!
 //! A [`World`] has a clock, nodes, and wires between them. Time jumps from one wake-up to the next,
 //! so a minute of traffic takes milliseconds, and the same seed gives the same run. Each node joins

@@ -1,17 +1,17 @@
 //! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
 
-use super::sink::Sink;
-use super::video::VideoScaler;
-use crate::control::{OutputPlan, SourceKey};
-use crate::form::{Form, Rate, Size};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::ingress::OutputKey;
-use crate::link::{Link, LinkSpec};
-use crate::reason::{DropReason, Drops};
-use crate::receive::Receiver;
-use crate::sample::{Kind, Sample};
-use crate::video::DecodeGate;
+use crate::sink::Sink;
+use crate::video::VideoScaler;
 use core::ops::Bound;
+use paceline_proto::control::{OutputPlan, SourceKey};
+use paceline_proto::form::{Form, Rate, Size};
+use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
+use paceline_proto::ingress::OutputKey;
+use paceline_proto::link::{Link, LinkSpec};
+use paceline_proto::reason::{DropReason, Drops};
+use paceline_proto::receive::Receiver;
+use paceline_proto::sample::{Kind, Sample};
+use paceline_proto::video::DecodeGate;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant, Late};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

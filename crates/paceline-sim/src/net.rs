@@ -1,11 +1,11 @@
 //! What a scenario needs of a network, whether it runs in virtual time or on live nodes.
 
-use super::sink::Delivered;
-use super::world::World;
-use crate::control::{PublisherSpec, Refusal, SubscriptionSpec};
-use crate::ids::PublisherId;
-use crate::reason::StreamCounters;
+use crate::sink::Delivered;
+use crate::world::World;
 use bytes::Bytes;
+use paceline_proto::control::{PublisherSpec, Refusal, SubscriptionSpec};
+use paceline_proto::ids::PublisherId;
+use paceline_proto::reason::StreamCounters;
 use paceline_sched::{Capacity, Duration};
 
 /// A node of a network.

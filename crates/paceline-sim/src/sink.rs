@@ -1,9 +1,9 @@
 //! Where a subscription's samples end.
 
-use crate::control::{Refusal, SubscriptionSpec};
-use crate::ids::PublisherId;
-use crate::reason::{DropReason, Drops};
-use crate::sample::{Kind, Sample};
+use paceline_proto::control::{Refusal, SubscriptionSpec};
+use paceline_proto::ids::PublisherId;
+use paceline_proto::reason::{DropReason, Drops};
+use paceline_proto::sample::{Kind, Sample};
 use paceline_sched::{Duration, Instant, Late};
 
 /// A sample as a subscription got it.

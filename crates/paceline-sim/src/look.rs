@@ -1,14 +1,14 @@
 //! Looking at a world.
 
-use super::net::{NodeIx, Pub, Sub};
-use super::node::Node;
-use super::sink::{Delivered, Sink};
-use super::wire::{Wire, WireCounters};
-use super::world::{LinkIx, World};
-use crate::control::{Control, Refusal};
-use crate::ids::{NodeId, PublisherId};
-use crate::link::Link;
-use crate::reason::{Drops, StreamCounters};
+use crate::net::{NodeIx, Pub, Sub};
+use crate::node::Node;
+use crate::sink::{Delivered, Sink};
+use crate::wire::{Wire, WireCounters};
+use crate::world::{LinkIx, World};
+use paceline_proto::control::{Control, Refusal};
+use paceline_proto::ids::{NodeId, PublisherId};
+use paceline_proto::link::Link;
+use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::Instant;
 
 impl World {

@@ -1,7 +1,7 @@
 //! The conformance scenarios in virtual time.
 
-use paceline_proto::harness::World;
-use paceline_proto::harness::scenarios::{self, ALL};
+use paceline_sim::World;
+use paceline_sim::scenarios::{self, ALL};
 
 macro_rules! scenarios {
     ($($name:ident)*) => {

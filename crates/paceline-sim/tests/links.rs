@@ -1,10 +1,10 @@
 //! Links in virtual time: load, stalls, loss, and how far they go at most.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::harness::ask::{all, data, payloads, pictures};
-use paceline_proto::harness::{LinkPlan, NodeIx, Pub, Sub, WireSpec, World};
 use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
+use paceline_sim::{LinkPlan, NodeIx, Pub, Sub, WireSpec, World};
 
 fn capacity(bits: u64) -> Option<Capacity> {
     Capacity::from_bits_per_s(bits).ok()

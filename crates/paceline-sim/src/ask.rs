@@ -1,11 +1,11 @@
 //! Short ways to say what publishers declare and subscriptions ask for.
 
-use crate::control::{PublisherSpec, SubscriptionSpec};
-use crate::form::{Form, Proxy, Rate, Size};
-use crate::sample::{Encoding, Kind};
-use crate::tag::{Pattern, Tag};
 use bytes::Bytes;
 use core::num::NonZeroU32;
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::form::{Form, Proxy, Rate, Size};
+use paceline_proto::sample::{Encoding, Kind};
+use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Duration, Late, LossTolerance};
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ pub fn video_payload(number: u64, kind: Kind, len: usize) -> Bytes {
 /// Payloads of video to be published by themselves: `group` over and over, with so many bytes for each
 /// `[I, P, B]`.
 #[must_use]
-pub fn video_payloads(group: &str, bytes: [usize; 3]) -> super::Payload {
+pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::Payload {
     let (group, [i, p, b]) = (group.to_owned(), bytes);
     Box::new(move |number| {
         let kind = video_kind(&group, number);
@@ -114,7 +114,7 @@ pub fn kind_of(payload: &[u8]) -> Kind {
 /// with those before it: a P or B without every I and P of its group that came before it. What was
 /// coded anew on its way as a picture of its own is an I.
 #[must_use]
-pub fn undecodable(group: &str, delivered: &[super::Delivered]) -> Option<u64> {
+pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
     let mut had = BTreeSet::new();
     for sample in delivered {
         had.insert(sample.seq);
@@ -161,58 +161,73 @@ pub fn payload(number: u64, len: usize) -> Bytes {
 
 /// Payloads of `len` bytes, to be published by themselves.
 #[must_use]
-pub fn payloads(len: usize) -> super::Payload {
+pub fn payloads(len: usize) -> crate::Payload {
     Box::new(move |number| payload(number, len))
 }
 
-impl PublisherSpec {
+/// Short ways to declare more of a publisher.
+pub trait Declare: Sized {
     /// Declares `hertz` samples a second.
     #[must_use]
-    pub fn hertz(mut self, hertz: u64) -> Self {
+    fn hertz(self, hertz: u64) -> Self;
+}
+
+impl Declare for PublisherSpec {
+    fn hertz(mut self, hertz: u64) -> Self {
         self.period = Some(Duration::from_secs(1).mul_div(1, hertz));
         self
     }
 }
 
-impl SubscriptionSpec {
+/// Short ways to ask for more, or for less.
+pub trait Ask: Sized {
     /// At most `hertz` samples a second.
     #[must_use]
-    pub fn max_hertz(mut self, hertz: u32) -> Self {
+    fn max_hertz(self, hertz: u32) -> Self;
+    /// One sample in `n`.
+    #[must_use]
+    fn one_in(self, n: u32) -> Self;
+    /// Pictures of this size.
+    #[must_use]
+    fn sized(self, width: u32, height: u32) -> Self;
+    /// A delay bound, in milliseconds.
+    #[must_use]
+    fn within_ms(self, millis: u64) -> Self;
+    /// A loss tolerance.
+    #[must_use]
+    fn losing(self, loss: LossTolerance) -> Self;
+    /// Scaled at the subscriber.
+    #[must_use]
+    fn scaled_here(self) -> Self;
+}
+
+impl Ask for SubscriptionSpec {
+    fn max_hertz(mut self, hertz: u32) -> Self {
         self.form.rate = NonZeroU32::new(hertz.saturating_mul(1_000)).map_or(Rate::All, Rate::Max);
         self
     }
 
-    /// One sample in `n`.
-    #[must_use]
-    pub fn one_in(mut self, n: u32) -> Self {
+    fn one_in(mut self, n: u32) -> Self {
         self.form.rate = NonZeroU32::new(n).map_or(Rate::All, Rate::Every);
         self
     }
 
-    /// Pictures of this size.
-    #[must_use]
-    pub const fn sized(mut self, width: u32, height: u32) -> Self {
+    fn sized(mut self, width: u32, height: u32) -> Self {
         self.form.size = Some(Size { width, height });
         self
     }
 
-    /// A delay bound, in milliseconds.
-    #[must_use]
-    pub const fn within_ms(mut self, millis: u64) -> Self {
+    fn within_ms(mut self, millis: u64) -> Self {
         self.within = Some(Duration::from_millis(millis));
         self
     }
 
-    /// A loss tolerance.
-    #[must_use]
-    pub const fn losing(mut self, loss: LossTolerance) -> Self {
+    fn losing(mut self, loss: LossTolerance) -> Self {
         self.loss = Some(loss);
         self
     }
 
-    /// Scaled at the subscriber.
-    #[must_use]
-    pub const fn scaled_here(mut self) -> Self {
+    fn scaled_here(mut self) -> Self {
         self.proxy = Proxy::Subscriber;
         self
     }
