@@ -74,8 +74,15 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// What tests may use beside their crate's own dependencies.
-const TESTS: &[&str] =
-    &["allocation-counter", "openh264", "paceline-fuzz", "proptest", "serde_json", "signal-hook"];
+const TESTS: &[&str] = &[
+    "allocation-counter",
+    "openh264",
+    "paceline-fuzz",
+    "paceline-sim",
+    "proptest",
+    "serde_json",
+    "signal-hook",
+];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
     let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
