@@ -104,6 +104,8 @@ pub struct Link {
     control_dropped: u64,
     /// What became of the samples of streams that are closed.
     closed: StreamCounters,
+    /// When a frame was last asked for.
+    polled_at: Instant,
 }
 
 impl Link {
@@ -124,6 +126,7 @@ impl Link {
             wire_bytes: 0,
             control_dropped: 0,
             closed: StreamCounters::default(),
+            polled_at: Instant::ZERO,
         }
     }
 
@@ -252,9 +255,11 @@ impl Link {
     }
 
     /// When to call [`Self::handle_timeout`] and [`Self::poll_frame`] next if nothing happens before.
-    /// Only meaningful after `poll_frame(now)` had nothing.
+    /// Only meaningful after `poll_frame` had nothing; it counts from then, so that what has become due
+    /// since is due at once and not forgotten.
     #[must_use]
-    pub fn poll_timeout(&self, now: Instant) -> Instant {
+    pub fn poll_timeout(&self) -> Instant {
+        let now = self.polled_at;
         let paced = self.pacer.ready_at();
         let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
         // The background may have to wait for longer than what is live.

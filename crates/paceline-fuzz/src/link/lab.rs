@@ -97,7 +97,7 @@ impl Lab {
     }
 
     fn pass(&mut self, time: Duration) {
-        let wake = self.link.poll_timeout(self.now);
+        let wake = self.link.poll_timeout();
         self.now += time;
         self.tick();
         if self.setup.ordered() && self.now < wake {

@@ -57,6 +57,7 @@ impl Link {
     /// The frame counts as sent: whoever polls it keeps it until the transport has taken it.
     pub fn poll_frame(&mut self, now: Instant, out: &mut FrameBuf) -> Option<NodeId> {
         out.clear();
+        self.polled_at = now;
         self.drop_missed(now);
         if now < self.pacer.ready_at() {
             return None;

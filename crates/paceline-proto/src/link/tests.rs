@@ -235,7 +235,7 @@ fn the_window_without_a_capacity_is_twelve_frames() {
     (0..100).for_each(|_| a.link.handle_control(node(2), vec![0; 59_000].into()));
     a.poll(now);
     assert!(a.sent.len() - sent <= 3, "control has three frames more");
-    assert_eq!(a.link.poll_timeout(now), a.hop().next_frame(), "it does not wake for control");
+    assert_eq!(a.link.poll_timeout(), a.hop().next_frame(), "it does not wake for control");
     talk(&mut now, &mut a, &mut b, 40);
     assert_eq!(b.got.len() as u64, a.link.counters(STREAM).unwrap().sent);
     assert_eq!(b.control.len(), 100);
@@ -398,6 +398,25 @@ fn what_waits_is_judged_by_the_new_capacity() {
     a.link.handle_sample(now, STREAM, sample(now, 1, 100));
     talk(&mut now, &mut a, &mut b, 1);
     assert_eq!(b.got, [1], "what fits goes on");
+}
+
+#[test]
+fn what_becomes_due_between_the_poll_and_the_question_is_due_at_once() {
+    let capacity = Some(Capacity::from_bits_per_s(2_000_000).unwrap());
+    let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for seq in 0..4 {
+        a.link.handle_sample(now, STREAM, sample(now, seq, 400));
+    }
+    let mut frame = FrameBuf::default();
+    while a.link.poll_frame(now, &mut frame).is_some() {}
+    let due = a.link.poll_timeout();
+    assert!(due > now, "the rest waits for the wire");
+    // Whoever asks later, as its own clock went on, must not sleep past it.
+    a.link.handle_sample(due + Duration::from_millis(1), STREAM, sample(now, 4, 400));
+    assert_eq!(a.link.poll_timeout(), due);
 }
 
 #[test]

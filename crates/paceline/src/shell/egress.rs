@@ -345,8 +345,8 @@ impl Egress {
     }
 
     fn sleep(&self) {
+        let until = self.link.poll_timeout().min(self.next_beacon).min(self.next_snapshot);
         let now = clock::now();
-        let until = self.link.poll_timeout(now).min(self.next_beacon).min(self.next_snapshot);
         let until = until.max(now + SLEEP_MIN);
         self.announcements.waker.sleep(now, until, || {
             !self.announcements.ready.is_empty()

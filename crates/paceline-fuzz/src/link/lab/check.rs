@@ -85,7 +85,7 @@ impl Lab {
             if !waits && !self.hops.iter().any(says) && !flies {
                 return;
             }
-            let wake = self.link.poll_timeout(self.now);
+            let wake = self.link.poll_timeout();
             assert!(wake > self.now || !self.setup.ordered(), "asks for {wake} again");
             self.now = wake.max(self.now + Duration::from_nanos(1));
             self.tick();

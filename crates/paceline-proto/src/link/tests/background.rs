@@ -86,13 +86,13 @@ impl Line {
         // Late by anything from nothing to the most, in an order without a pattern.
         self.wakes += 1;
         let late = us(self.wakes * 7_919 % (wire.late_us + 1));
-        self.wake_at = self.a.link.poll_timeout(now).max(now + us(1)) + late;
+        self.wake_at = self.a.link.poll_timeout().max(now + us(1)) + late;
     }
 
     fn run_until(&mut self, until: Instant) {
         loop {
             let arrives = self.flight.iter().map(|(at, ..)| *at).min().unwrap_or(Instant::FAR);
-            let next = arrives.min(self.wake_at).min(self.b.link.poll_timeout(self.now));
+            let next = arrives.min(self.wake_at).min(self.b.link.poll_timeout());
             self.now = next.max(self.now + us(1)).min(until);
             let now = self.now;
             let (come, rest) =
