@@ -54,6 +54,7 @@ const LAYERS: &[Layer] = &[
             "paceline",
             "paceline-media",
             "paceline-sched",
+            "paceline-sim",
             "anyhow",
             "bytes",
             "regex-syntax",
