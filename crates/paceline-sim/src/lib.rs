@@ -11,6 +11,8 @@
 
 pub mod ask;
 mod check;
+mod faults;
+pub mod impair;
 mod install;
 mod look;
 mod net;

@@ -2,7 +2,6 @@
 
 use crate::ask::kind_of;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
-use crate::random::Random;
 use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
@@ -244,7 +243,7 @@ impl Node {
     }
 
     /// Everything that follows at `now` from what came in.
-    pub(super) fn turn(&mut self, now: Instant, wires: &mut [Wire], chance: &mut Random) {
+    pub(super) fn turn(&mut self, now: Instant, wires: &mut [Wire]) {
         self.touched = false;
         if self.control.poll_timeout() <= now {
             self.control.handle_timeout(now);
@@ -252,7 +251,7 @@ impl Node {
         for _ in 0..ROUNDS_MAX {
             let mut moved = self.outlets(now).scale();
             for link in 0..self.links.len() {
-                moved |= self.turn_link(now, link, wires, chance);
+                moved |= self.turn_link(now, link, wires);
             }
             moved |= self.take_outputs(now);
             if !moved {
@@ -262,13 +261,7 @@ impl Node {
         panic!("node {} is never done at {now}", self.name);
     }
 
-    fn turn_link(
-        &mut self,
-        now: Instant,
-        link: usize,
-        wires: &mut [Wire],
-        chance: &mut Random,
-    ) -> bool {
+    fn turn_link(&mut self, now: Instant, link: usize, wires: &mut [Wire]) -> bool {
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
@@ -289,7 +282,7 @@ impl Node {
             let Some(wire) = hops.get(&node).and_then(|hop| wires.get_mut(hop.wire)) else {
                 continue;
             };
-            wire.send(now, self.id, Item::Frame(self.frame.to_bytes()), chance);
+            wire.send(now, self.id, Item::Frame(self.frame.to_bytes()));
         }
         moved
     }

@@ -117,16 +117,18 @@ impl World {
         back: WireSpec,
     ) -> (usize, usize) {
         let (from, to) = ((a.node.0, a.link), (b.node.0, b.link));
-        self.faulty |= there.loss_per_mille > 0 || back.loss_per_mille > 0;
-        self.wires.push(Wire::new(there, from, to));
-        self.wires.push(Wire::new(back, to, from));
+        self.faulty |= !there.keeps_all() || !back.keeps_all();
+        for (spec, from, to) in [(there, from, to), (back, to, from)] {
+            let seed = self.chance.next();
+            self.wires.push(Wire::new(spec, from, to, seed));
+        }
         self.next_beacon = self.now;
         (self.wires.len() - 2, self.wires.len() - 1)
     }
 
     /// Joins two nodes by a link each way; the wire carries what the links may send.
     pub fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
-        let wire = WireSpec { rate: plan.capacity, ..WireSpec::default() };
+        let wire = WireSpec::limited(plan.capacity);
         let spec = LinkSpec { capacity: plan.capacity, ..LinkSpec::default() };
         let (name_a, name_b) = (self.node(a).name.clone(), self.node(b).name.clone());
         let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec);
@@ -134,7 +136,11 @@ impl World {
         self.join(here, there, wire, wire);
     }
 
-    fn wires_between(&mut self, a: NodeIx, b: NodeIx) -> impl Iterator<Item = &mut Wire> {
+    pub(super) fn wires_between(
+        &mut self,
+        a: NodeIx,
+        b: NodeIx,
+    ) -> impl Iterator<Item = &mut Wire> {
         let ends = [(a.0, b.0), (b.0, a.0)];
         self.wires.iter_mut().filter(move |wire| ends.contains(&(wire.from.0, wire.to.0)))
     }
@@ -151,12 +157,6 @@ impl World {
     /// What was cut is whole again.
     pub fn restore(&mut self, a: NodeIx, b: NodeIx) {
         self.wires_between(a, b).for_each(|wire| wire.cut = false);
-    }
-
-    /// From now on so many frames in a thousand are lost between two nodes.
-    pub fn set_loss(&mut self, a: NodeIx, b: NodeIx, per_mille: u32) {
-        self.faulty = true;
-        self.wires_between(a, b).for_each(|wire| wire.spec.loss_per_mille = per_mille);
     }
 
     /// A node neither reads nor sends until it is [resumed](Self::resume).
@@ -293,7 +293,7 @@ impl World {
         for (node, wake) in self.nodes.iter_mut().zip(&mut self.wakes) {
             if !node.stalled && (node.touched || *wake <= now) {
                 self.turns += 1;
-                node.turn(now, &mut self.wires, &mut self.chance);
+                node.turn(now, &mut self.wires);
                 *wake = node.wake_at();
             }
         }
@@ -307,7 +307,7 @@ impl World {
             let led = |id: NodeId| end.hops.get(&id).is_some_and(|hop| hop.wire == place);
             let up = end.link.hops().any(|(id, hop)| hop.is_up() && led(id));
             if !up && !node.stalled {
-                wire.send(now, node.id, Item::Beacon, &mut self.chance);
+                wire.send(now, node.id, Item::Beacon);
             }
         }
     }
