@@ -12,11 +12,13 @@ mod capacity;
 mod fill;
 mod hop;
 mod hops;
+mod missed;
 mod pacer;
 mod shed;
 mod stream;
 
 pub use hop::{Hop, HopChange};
+pub use missed::MISSES_PER_TURN;
 pub use stream::StreamSpec;
 
 use crate::ids::NodeId;
@@ -26,6 +28,7 @@ use crate::wire;
 use bytes::Bytes;
 use paceline_sched::discipline::{Discipline, Eligibility, Head, Left, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
+use missed::Backlog;
 use pacer::Pacer;
 use std::collections::{BTreeMap, VecDeque};
 use stream::{Offer, Stream};
@@ -106,6 +109,7 @@ pub struct Link {
     closed: StreamCounters,
     /// When a frame was last asked for.
     polled_at: Instant,
+    backlog: Backlog,
 }
 
 impl Link {
@@ -127,6 +131,7 @@ impl Link {
             control_dropped: 0,
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
+            backlog: Backlog::default(),
         }
     }
 
@@ -235,6 +240,9 @@ impl Link {
 
     /// What time has changed: hops that were silent for too long go down, and samples that can no
     /// longer arrive in time are dropped. [`Self::poll_frame`] does the latter by itself.
+    ///
+    /// A turn begins: until the next call at most [`MISSES_PER_TURN`] samples are given up. What is
+    /// beyond waits for the next turn, which is due at once, and data waits with it.
     pub fn handle_timeout(&mut self, now: Instant) {
         let silent: Vec<_> = self
             .neighbours
@@ -246,6 +254,7 @@ impl Link {
         }
         // One that never answers is forgotten; the transport will find it again.
         self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
+        self.backlog.begin_turn(now);
         self.drop_missed(now);
     }
 
@@ -260,6 +269,9 @@ impl Link {
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let now = self.polled_at;
+        if self.is_behind() {
+            return now;
+        }
         let paced = self.pacer.ready_at();
         let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
         // The background may have to wait for longer than what is live.
@@ -348,26 +360,6 @@ impl Link {
         let Some(arrived) = stream.head_arrived(now) else { return };
         let left = self.left(stream.head_left());
         self.discipline.handle_head(index, Head { arrived, left });
-    }
-
-    fn drop_missed(&mut self, now: Instant) {
-        while let Some(miss) = self.discipline.poll_missed(now) {
-            let Some(stream) = self.stream_mut(miss.stream) else { continue };
-            stream.note_miss();
-            stream.count_violation(miss.violated);
-            if miss.dropped {
-                let kind = stream.head().map(|sample| sample.kind);
-                let begun = stream.drop_head(DropReason::DeadlineMissed);
-                let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
-                let (hop, id) = (stream.spec.hop, stream.id);
-                if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
-                    neighbour.notices.push_back(Notice::Abort(id, number));
-                }
-                self.judge_skipped(miss.stream, tail);
-                self.announce_head(now, miss.stream);
-            }
-            self.shed(now, miss.stream);
-        }
     }
 }
 

@@ -485,3 +485,5 @@ fn a_stream_is_settled_when_its_hop_has_begun_anew() {
 mod background;
 #[path = "tests/background_streams.rs"]
 mod background_streams;
+#[path = "tests/missed.rs"]
+mod missed;
