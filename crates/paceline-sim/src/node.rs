@@ -108,8 +108,8 @@ impl Node {
 
     pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
         let (hops, rings) = (BTreeMap::new(), BTreeMap::new());
-        let name = name.to_owned();
-        self.links.push(LinkEnd { name, spec, link: Link::new(spec), hops, rings });
+        let (name, link) = (name.to_owned(), Link::new(spec.clone()));
+        self.links.push(LinkEnd { name, spec, link, hops, rings });
         self.links.len() - 1
     }
 
@@ -331,7 +331,7 @@ impl Node {
     }
 
     /// When its next turn is due if nothing comes in.
-    pub(super) fn wake_at(&self, now: Instant) -> Instant {
+    pub(super) fn wake_at(&self) -> Instant {
         let links = self.links.iter().map(|end| end.link.poll_timeout());
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
         links.chain(scalers).fold(self.control.poll_timeout(), Instant::min)

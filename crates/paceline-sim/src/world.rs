@@ -129,7 +129,7 @@ impl World {
         let wire = WireSpec { rate: plan.capacity, ..WireSpec::default() };
         let spec = LinkSpec { capacity: plan.capacity, ..LinkSpec::default() };
         let (name_a, name_b) = (self.node(a).name.clone(), self.node(b).name.clone());
-        let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec);
+        let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec.clone());
         let there = self.add_link(b, &format!("{name_b}-{name_a}"), spec);
         self.join(here, there, wire, wire);
     }
@@ -294,7 +294,7 @@ impl World {
             if !node.stalled && (node.touched || *wake <= now) {
                 self.turns += 1;
                 node.turn(now, &mut self.wires, &mut self.chance);
-                *wake = node.wake_at(now);
+                *wake = node.wake_at();
             }
         }
     }

@@ -59,6 +59,7 @@ impl Link {
         out.clear();
         self.backlog.continue_turn(now);
         self.polled_at = now;
+        self.open_gates(now);
         self.drop_missed(now);
         if now < self.pacer.ready_at() {
             return None;

@@ -110,10 +110,10 @@ impl Link {
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.class())
+                (index, stream.spec.terms())
             })
             .collect();
-        up.into_iter().for_each(|(index, class)| self.discipline.join(index, class));
+        up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
     }
 
     /// Streams that waited for this hop's credit compete again.
