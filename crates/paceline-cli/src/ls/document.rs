@@ -3,8 +3,8 @@
 use crate::show::micros;
 use crate::stats::{drops_by_reason, round3};
 use paceline::{
-    BufferStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamStatus,
-    SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate,
+    StreamStatus, SubscriptionStatus,
 };
 use serde::Serialize;
 
@@ -103,6 +103,25 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
     pub(crate) streams: Vec<Stream>,
+    pub(crate) classes: Vec<Class>,
+}
+
+/// A class of a link.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Class {
+    pub(crate) name: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) peer: Option<String>,
+    pub(crate) share: f64,
+    pub(crate) served_bytes: u64,
+    pub(crate) guaranteed_bytes: u64,
+    pub(crate) streams: u32,
+    pub(crate) offered: u64,
+    pub(crate) sent: u64,
+    pub(crate) late: u64,
+    pub(crate) violations: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
 }
 
 /// A stream.
@@ -231,6 +250,27 @@ impl Link {
             wire_bytes: link.wire_bytes,
             frames: link.frames,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
+            classes: link.classes.iter().map(Class::new).collect(),
+        }
+    }
+}
+
+impl Class {
+    fn new(class: &ClassStatus) -> Self {
+        let counters = &class.counters;
+        Self {
+            name: class.name.clone(),
+            parent: class.parent.clone(),
+            peer: class.peer.map(|peer| peer.to_string()),
+            share: f64::from(class.part) / 1_000_000.0,
+            served_bytes: class.served,
+            guaranteed_bytes: class.guaranteed,
+            streams: class.streams,
+            offered: counters.offered,
+            sent: counters.sent,
+            late: counters.late,
+            violations: counters.violations,
+            dropped: counters.drops,
         }
     }
 }

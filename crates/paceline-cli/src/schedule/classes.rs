@@ -1,9 +1,9 @@
 //! Classes of streams: a tree under the link.
 
-use super::curves;
-use super::fields::Fields;
-use super::json::Json;
 use super::stream::{self, Id};
+use crate::describe::curves;
+use crate::describe::fields::Fields;
+use crate::describe::json::Json;
 use paceline_sched::discipline::{BranchSpec, Hierarchy, Policy};
 use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves, DEPTH_MAX, HfscError, SpecError};
 use paceline_sched::timeline::Ahead;

@@ -154,6 +154,7 @@ impl Egress {
                     // Hops that are there keep their way: to make it anew would lose frames.
                     self.express = is_express(Some(capacity));
                 }
+                Ok(LinkCommand::Classes(classes)) => self.link.set_classes(now, classes),
                 Ok(LinkCommand::Reopen(transport)) => {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
                     nodes.into_iter().for_each(|node| self.remove_hop(node));
@@ -273,6 +274,7 @@ impl Egress {
             wire_bytes,
             streams: self.link.streams().map(|(_, spec, n, _)| (spec.clone(), n)).collect(),
             closed: self.link.closed(),
+            classes: self.link.classes(),
         };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

@@ -38,6 +38,16 @@ pub(crate) fn status() -> Vec<NodeStatus> {
             drops,
         },
     };
+    let video = ClassStatus {
+        name: "video".to_owned(),
+        parent: None,
+        peer: None,
+        part: 750_000,
+        served: 123_456,
+        guaranteed: 1_000,
+        streams: 1,
+        counters: stream.counters,
+    };
     let thin = LinkStatus {
         name: "thin".to_owned(),
         capacity_bits_per_s: Some(2_000_000),
@@ -47,6 +57,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         least_round_trip: Duration::from_micros(150),
         streams: vec![stream],
         closed: StreamCounters::default(),
+        classes: vec![video],
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
