@@ -199,7 +199,7 @@ impl Link {
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
         self.discipline.leave(index);
-        stream.drop_all(DropReason::NoRoute);
+        self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.
         if stream.number > 0
             && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
@@ -294,7 +294,7 @@ impl Link {
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let now = self.polled_at;
-        if self.is_behind() {
+        if self.backlog.is_due() {
             return now;
         }
         let paced = self.pacer.ready_at();

@@ -95,14 +95,12 @@ impl Link {
     }
 
     pub(super) fn take_down(&mut self, node: NodeId) {
-        let down: Vec<StreamIndex> = self
-            .streams_to(node)
-            .map(|(index, stream)| {
-                stream.take_down();
-                index
-            })
-            .collect();
-        down.into_iter().for_each(|index| self.discipline.leave(index));
+        let down: Vec<_> =
+            self.streams_to(node).map(|(index, stream)| (index, stream.take_down())).collect();
+        for (index, gone) in down {
+            self.discipline.leave(index);
+            self.backlog.free_later(gone);
+        }
     }
 
     fn take_up(&mut self, node: NodeId) {

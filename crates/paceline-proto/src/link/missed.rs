@@ -7,7 +7,9 @@
 
 use super::{Link, Notice};
 use crate::reason::DropReason;
+use crate::sample::Sample;
 use paceline_sched::{Instant, Scheduler};
+use std::collections::VecDeque;
 
 /// Samples that one turn of a link gives up at most because they are late, and what goes with them: of
 /// a video what cannot be decoded without them may come on top, at most the queue of one stream.
@@ -22,18 +24,39 @@ pub(super) struct Backlog {
     behind: bool,
     /// When the turn began.
     begun: Instant,
+    /// What waited for hops that are gone: counted, and still to be freed.
+    gone: Vec<VecDeque<Sample>>,
 }
 
 impl Default for Backlog {
     fn default() -> Self {
-        Self { left: MISSES_PER_TURN, behind: false, begun: Instant::ZERO }
+        let (left, behind, begun) = (MISSES_PER_TURN, false, Instant::ZERO);
+        Self { left, behind, begun, gone: Vec::new() }
     }
 }
 
 impl Backlog {
     /// Another portion may be given up.
-    pub(super) const fn begin_turn(&mut self, now: Instant) {
+    pub(super) fn begin_turn(&mut self, now: Instant) {
         (self.left, self.begun) = (MISSES_PER_TURN, now);
+        for _ in 0..MISSES_PER_TURN {
+            let Some(last) = self.gone.last_mut() else { return };
+            if last.pop_front().is_none() {
+                self.gone.pop();
+            }
+        }
+    }
+
+    /// Samples that are counted already; what they take is freed turn by turn.
+    pub(super) fn free_later(&mut self, gone: VecDeque<Sample>) {
+        if !gone.is_empty() {
+            self.gone.push(gone);
+        }
+    }
+
+    /// The next turn is due at once.
+    pub(super) const fn is_due(&self) -> bool {
+        self.behind || !self.gone.is_empty()
     }
 
     /// Whoever asks for frames alone begins a turn whenever time has passed.

@@ -319,18 +319,22 @@ impl Stream {
     }
 
     /// The hop is gone: everything that waits is given up, and the next hop knows nothing of this.
-    pub(super) fn take_down(&mut self) {
-        self.drop_all(DropReason::LinkDown);
+    /// Returns what waited, to be freed by and by.
+    pub(super) fn take_down(&mut self) -> VecDeque<Sample> {
+        let gone = self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
         (self.last_miss, self.violated, self.last_frame) = (None, false, None);
         (self.passed, self.held) = (false, false);
+        gone
     }
 
-    /// Everything that waits is given up.
-    pub(super) fn drop_all(&mut self, reason: DropReason) {
-        while !self.queue.is_empty() {
-            self.drop_head(reason);
-        }
+    /// Everything that waits is given up, in one step however much it is. Returns it.
+    pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
+        self.counters.drops.add(reason, self.queue.len() as u64);
+        self.number += u64::from(self.head_begun);
+        (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
+        self.head_changed();
         self.gate = DecodeGate::starting(self.spec.background);
+        core::mem::take(&mut self.queue)
     }
 }

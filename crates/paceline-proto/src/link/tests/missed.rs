@@ -93,3 +93,26 @@ fn late_samples_that_are_sent_all_the_same_are_marked_in_portions_and_then_sent(
     assert!(end.link.poll_frame(stalled, &mut frame).is_some());
     assert_eq!(dropped(&end.link), 0);
 }
+
+#[test]
+fn what_waited_for_a_hop_that_is_gone_is_counted_at_once_and_freed_by_and_by() {
+    let (mut end, now) = full(Late::Drop, Policy::Vds);
+    let payload = end.link.streams[0].as_ref().unwrap().queue[0].payload.clone();
+    assert!(!payload.is_unique(), "it waits");
+    let silent = now + Duration::from_secs(30);
+    end.link.handle_timeout(silent);
+    assert_eq!(dropped(&end.link), u64::from(STREAMS_MAX) * WAITING);
+    let reason = DropReason::LinkDown;
+    assert!(end.link.streams().all(|(_, _, counters, _)| counters.drops.of(reason) == WAITING));
+    let mut turns = 0;
+    let mut frame = FrameBuf::default();
+    end.link.poll_frame(silent, &mut frame);
+    while end.link.poll_timeout() == silent {
+        end.link.handle_timeout(silent);
+        while end.link.poll_frame(silent, &mut frame).is_some() {}
+        turns += 1;
+    }
+    let all = STREAMS_MAX as usize * WAITING as usize;
+    assert!((all / MISSES_PER_TURN..=2 * all / MISSES_PER_TURN).contains(&turns), "{turns} turns");
+    assert!(payload.is_unique(), "all is freed");
+}
