@@ -1,5 +1,6 @@
 //! The configuration file: where it is looked for, and what it says.
 
+mod class;
 mod read;
 mod section;
 mod template;

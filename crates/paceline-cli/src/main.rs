@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod config;
 mod demo;
+mod describe;
 mod doctor;
 mod exit;
 mod log;

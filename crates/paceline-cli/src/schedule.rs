@@ -1,10 +1,7 @@
 //! `paceline schedule`: a link in virtual time, from a description in JSON to decisions and sums.
 
 mod classes;
-mod curves;
-mod fields;
 mod input;
-mod json;
 mod print;
 mod stream;
 mod summary;

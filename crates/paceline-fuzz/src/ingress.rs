@@ -145,6 +145,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         form,
         scale: if input.below(4) == 0 { Form::FULL } else { form },
         contract: None,
+        demand: None,
         upstream: Duration::ZERO,
         within: None,
         late: Late::Drop,

@@ -32,9 +32,11 @@ pub use refusal::{Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
-pub use spec::{HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+pub use spec::{Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::link::StreamNames;
+use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
 use bytes::Bytes;
@@ -214,6 +216,19 @@ impl Control {
                 refusals: &record.refusals,
             }
         })
+    }
+
+    /// What people call a node, if it is known.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> Option<&str> {
+        self.registry.record(node).map(|record| record.name.as_str())
+    }
+
+    /// What the class of a stream is chosen by: its publisher and the hop that it goes to.
+    #[must_use]
+    pub fn stream_names(&self, publisher: NodeId, hop: NodeId, tag: &Tag) -> StreamNames {
+        let name = |node| self.name(node).unwrap_or_default().to_owned();
+        StreamNames { peer: name(hop), node: name(publisher), tag: Some(tag.clone()) }
     }
 
     /// A neighbour can be reached, or the way to it has changed.

@@ -9,14 +9,24 @@
 //! owner's: small, dense, used again only after [`Link::close_stream`].
 
 mod capacity;
+mod classes;
 mod fill;
+mod gate;
 mod hop;
 mod hops;
+mod missed;
 mod pacer;
+mod seats;
 mod shed;
 mod stream;
 
+pub use classes::{
+    CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
+    StreamNames,
+};
 pub use hop::{Hop, HopChange};
+pub use missed::MISSES_PER_TURN;
+pub use seats::ClassView;
 pub use stream::StreamSpec;
 
 use crate::ids::NodeId;
@@ -24,10 +34,13 @@ use crate::reason::{DropReason, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
-use paceline_sched::discipline::{Discipline, Eligibility, Head, Left, StreamIndex};
+use missed::Backlog;
+use paceline_sched::discipline::{Discipline, Head, Left, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
+use seats::Seats;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use stream::{Offer, Stream};
 
 /// Streams that a link carries at most.
@@ -54,12 +67,14 @@ const ASK_EVERY: u64 = WINDOW_BYTES / 3;
 const CONTROL_WAITING_MAX: usize = 8_192;
 
 /// How a link is set up.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LinkSpec {
     /// What it carries, on the wire; without one it takes whatever comes.
     pub capacity: Option<Capacity>,
-    /// Its discipline.
+    /// Its discipline; with classes that of those that name none.
     pub policy: Policy,
+    /// Classes that share the link; without them all streams are in one.
+    pub classes: Option<Arc<ClassTree>>,
 }
 
 /// What a link tells its owner beside frames.
@@ -94,6 +109,8 @@ pub struct Link {
     frame_bytes: u64,
     pacer: Pacer,
     discipline: Discipline,
+    /// The classes, if there are any; then the discipline is a hierarchy.
+    seats: Option<Seats>,
     streams: Vec<Option<Stream>>,
     /// How many streams each index has had.
     generations: Vec<u32>,
@@ -106,6 +123,7 @@ pub struct Link {
     closed: StreamCounters,
     /// When a frame was last asked for.
     polled_at: Instant,
+    backlog: Backlog,
 }
 
 impl Link {
@@ -113,11 +131,13 @@ impl Link {
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
         let frame_bytes = capacity::frame_bytes(spec.capacity);
+        let (discipline, seats) = seats::discipline(spec.policy, spec.classes.as_ref());
         Self {
-            spec,
             frame_bytes,
             pacer: Pacer::new(spec.capacity, frame_bytes),
-            discipline: Discipline::new(spec.policy, Eligibility::OncePerPeriod),
+            spec,
+            discipline,
+            seats,
             streams: Vec::new(),
             generations: Vec::new(),
             neighbours: BTreeMap::new(),
@@ -127,6 +147,7 @@ impl Link {
             control_dropped: 0,
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
+            backlog: Backlog::default(),
         }
     }
 
@@ -142,14 +163,16 @@ impl Link {
             self.streams.resize_with(place + 1, || None);
             self.generations.resize(place + 1, 0);
         }
-        if up {
-            self.discipline.join(index, spec.class());
-        }
+        let terms = spec.terms();
         if let (Some(slot), Some(generation)) =
             (self.streams.get_mut(place), self.generations.get_mut(place))
         {
             *slot = Some(Stream::new(spec, wire::segment::stream_id(index.0, *generation), up));
             *generation = generation.wrapping_add(1);
+        }
+        self.seat(index);
+        if up {
+            self.discipline.join(index, terms);
         }
         true
     }
@@ -157,15 +180,17 @@ impl Link {
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let Some(stream) = self.stream_mut(index) else { return };
-        let class = spec.class();
+        let terms = spec.terms();
         stream.update(spec);
-        if !stream.up {
+        let up = stream.up;
+        self.discipline.leave(index);
+        self.seat(index);
+        if !up {
             return;
         }
-        self.discipline.leave(index);
-        self.discipline.join(index, class);
+        self.discipline.join(index, terms);
         if let Some(stream) = self.stream_mut(index) {
-            stream.suspended = false;
+            (stream.suspended, stream.held) = (false, false);
         }
         self.announce_head(now, index);
     }
@@ -174,7 +199,7 @@ impl Link {
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
         self.discipline.leave(index);
-        stream.drop_all(DropReason::NoRoute);
+        self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.
         if stream.number > 0
             && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
@@ -182,6 +207,7 @@ impl Link {
             neighbour.notices.push_back(Notice::Close(stream.id));
         }
         self.closed.merge(&stream.counters);
+        self.unseat(stream.home, &stream.counters);
         Some(stream.counters)
     }
 
@@ -199,6 +225,9 @@ impl Link {
 
     /// A sample for a stream; `false` if it was not taken (counted as queue full).
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+        if self.stream(index).is_none() || !self.enters(now, index, &sample) {
+            return false;
+        }
         let Some(stream) = self.stream_mut(index) else { return false };
         if stream.sheds() {
             return self.handle_video(now, index, sample);
@@ -235,6 +264,9 @@ impl Link {
 
     /// What time has changed: hops that were silent for too long go down, and samples that can no
     /// longer arrive in time are dropped. [`Self::poll_frame`] does the latter by itself.
+    ///
+    /// A turn begins: until the next call at most [`MISSES_PER_TURN`] samples are given up. What is
+    /// beyond waits for the next turn, which is due at once, and data waits with it.
     pub fn handle_timeout(&mut self, now: Instant) {
         let silent: Vec<_> = self
             .neighbours
@@ -246,6 +278,8 @@ impl Link {
         }
         // One that never answers is forgotten; the transport will find it again.
         self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
+        self.backlog.begin_turn(now);
+        self.open_gates(now);
         self.drop_missed(now);
     }
 
@@ -260,10 +294,14 @@ impl Link {
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let now = self.polled_at;
+        if self.backlog.is_due() {
+            return now;
+        }
         let paced = self.pacer.ready_at();
         let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
         // The background may have to wait for longer than what is live.
-        for at in [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now) {
+        let waits = [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now);
+        for at in waits.chain(self.next_gate()) {
             next = next.min(at);
         }
         for neighbour in self.neighbours.values() {
@@ -324,11 +362,15 @@ impl Link {
 
     /// Time that the link needs for `bytes` of payload, cut into frames.
     fn service(&self, bytes: usize) -> Duration {
-        let per_frame = self.frame_bytes - FRAME_HEADERS;
-        let frames = (bytes as u64).div_ceil(per_frame).max(1);
-        let frame = (bytes as u64 + FRAME_HEADERS).min(self.frame_bytes);
-        let headers = FRAME_HEADERS + on_wire(frame) - frame;
+        let (frames, headers) = self.frames_of(bytes as u64);
         self.pacer.wire_time(bytes as u64 + frames * headers)
+    }
+
+    /// Into how many frames `bytes` of payload are cut, and what the headers of each take.
+    fn frames_of(&self, bytes: u64) -> (u64, u64) {
+        let frames = bytes.div_ceil(self.frame_bytes - FRAME_HEADERS).max(1);
+        let frame = (bytes + FRAME_HEADERS).min(self.frame_bytes);
+        (frames, FRAME_HEADERS + on_wire(frame) - frame)
     }
 
     /// What `bytes` of payload are to the discipline.
@@ -344,30 +386,13 @@ impl Link {
 
     /// Tells the discipline of the stream's head, if it has one.
     fn announce_head(&mut self, now: Instant, index: StreamIndex) {
+        if !self.passes(now, index) {
+            return;
+        }
         let Some(stream) = self.stream(index) else { return };
         let Some(arrived) = stream.head_arrived(now) else { return };
         let left = self.left(stream.head_left());
         self.discipline.handle_head(index, Head { arrived, left });
-    }
-
-    fn drop_missed(&mut self, now: Instant) {
-        while let Some(miss) = self.discipline.poll_missed(now) {
-            let Some(stream) = self.stream_mut(miss.stream) else { continue };
-            stream.note_miss();
-            stream.count_violation(miss.violated);
-            if miss.dropped {
-                let kind = stream.head().map(|sample| sample.kind);
-                let begun = stream.drop_head(DropReason::DeadlineMissed);
-                let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
-                let (hop, id) = (stream.spec.hop, stream.id);
-                if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
-                    neighbour.notices.push_back(Notice::Abort(id, number));
-                }
-                self.judge_skipped(miss.stream, tail);
-                self.announce_head(now, miss.stream);
-            }
-            self.shed(now, miss.stream);
-        }
     }
 }
 

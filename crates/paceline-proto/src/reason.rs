@@ -29,11 +29,13 @@ pub enum DropReason {
     TooLarge,
     /// It needs a picture that was not delivered.
     Undecodable,
+    /// It came beyond what its class is held to.
+    Policed,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -46,6 +48,7 @@ impl DropReason {
         Self::Duplicate,
         Self::TooLarge,
         Self::Undecodable,
+        Self::Policed,
     ];
 
     /// Its place in [`Self::ALL`], which is also its byte on the wire.
@@ -76,6 +79,7 @@ impl DropReason {
             Self::Duplicate => "duplicate",
             Self::TooLarge => "too_large",
             Self::Undecodable => "undecodable",
+            Self::Policed => "policed",
         }
     }
 }

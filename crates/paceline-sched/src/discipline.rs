@@ -51,7 +51,7 @@ mod terms;
 mod vds;
 mod wf2q;
 
-pub use hierarchy::{Hierarchy, LeafSpec};
+pub use hierarchy::{BranchSpec, Hierarchy, LeafSpec};
 pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
 pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowState};
 

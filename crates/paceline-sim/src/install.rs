@@ -24,7 +24,7 @@ impl Node {
         let mut source = self.sources.remove(&key).unwrap_or_else(fresh);
         source.publisher = Arc::clone(&publisher);
         for plan in plans {
-            self.renew(now, key, plan, source.ingress.outputs_mut());
+            self.renew(now, key, &publisher, plan, source.ingress.outputs_mut());
         }
         let mut gone = Vec::new();
         source.ingress.install(
@@ -47,9 +47,11 @@ impl Node {
         &mut self,
         now: Instant,
         source: SourceKey,
+        publisher: &PublisherSpec,
         plan: &OutputPlan,
         outputs: &mut [Output<Port>],
     ) {
+        let spec = self.stream_spec(source, publisher, plan);
         let key = OutputKey::of(plan);
         let Some(output) = outputs.iter_mut().find(|output| output.is_for(plan)) else { return };
         let way = match &mut output.port {
@@ -61,8 +63,7 @@ impl Node {
         };
         match way {
             Some(Way::Stream(link, index)) => {
-                let Target::Hop(hop) = plan.target else { return };
-                let spec = StreamSpec::of(source.publisher, hop, plan);
+                let Some(spec) = spec else { return };
                 let Some(end) = self.links.get_mut(*link) else { return };
                 if end.link.streams().any(|(at, old, _, _)| at == *index && *old != spec) {
                     end.link.update_stream(now, *index, spec);
@@ -76,6 +77,19 @@ impl Node {
         }
     }
 
+    /// The stream that `plan` asks for; none for subscriptions of this node.
+    fn stream_spec(
+        &self,
+        source: SourceKey,
+        publisher: &PublisherSpec,
+        plan: &OutputPlan,
+    ) -> Option<StreamSpec> {
+        let Target::Hop(hop) = plan.target else { return None };
+        let names = self.control.stream_names(source.publisher.node, hop, &publisher.tag);
+        let spec = StreamSpec::of(source.publisher, hop, plan);
+        Some(spec.with_names(Some(Arc::new(names))))
+    }
+
     fn open(
         &mut self,
         source: SourceKey,
@@ -85,10 +99,11 @@ impl Node {
         let way = match plan.target {
             Target::Local => Way::Local(LocalPort::new(source.publisher, plan)),
             Target::Hop(hop) => {
+                let spec = self.stream_spec(source, publisher, plan)?;
                 let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
                 let end = self.links.get_mut(link)?;
                 let index = end.free_index();
-                if !end.link.open_stream(index, StreamSpec::of(source.publisher, hop, plan)) {
+                if !end.link.open_stream(index, spec) {
                     return None;
                 }
                 end.rings.insert(index, Ring::default());

@@ -107,8 +107,8 @@ impl Node {
 
     pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
         let (hops, rings) = (BTreeMap::new(), BTreeMap::new());
-        let name = name.to_owned();
-        self.links.push(LinkEnd { name, spec, link: Link::new(spec), hops, rings });
+        let (name, link) = (name.to_owned(), Link::new(spec.clone()));
+        self.links.push(LinkEnd { name, spec, link, hops, rings });
         self.links.len() - 1
     }
 

@@ -131,7 +131,7 @@ impl World {
         let wire = WireSpec::limited(plan.capacity);
         let spec = LinkSpec { capacity: plan.capacity, ..LinkSpec::default() };
         let (name_a, name_b) = (self.node(a).name.clone(), self.node(b).name.clone());
-        let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec);
+        let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec.clone());
         let there = self.add_link(b, &format!("{name_b}-{name_a}"), spec);
         self.join(here, there, wire, wire);
     }

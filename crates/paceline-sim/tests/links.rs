@@ -168,7 +168,7 @@ fn a_long_way_is_filled() {
         let (here, there) = (world.add_node("here"), world.add_node("there"));
         let limit = capacity(2_000_000);
         let spec = LinkSpec { capacity: limit, ..LinkSpec::default() };
-        let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", spec));
+        let (a, b) = (world.add_link(here, "a", spec.clone()), world.add_link(there, "b", spec));
         let delay = Duration::from_millis(delay);
         let wire = WireSpec::datagrams(Impairment { rate: limit, delay, ..Impairment::NONE });
         world.join(a, b, wire, wire);

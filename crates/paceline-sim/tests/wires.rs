@@ -22,7 +22,7 @@ impl Pair {
         let mut world = World::new(11);
         let (here, there) = (world.add_node("here"), world.add_node("there"));
         let spec = LinkSpec { capacity: wire.impairment.rate, ..LinkSpec::default() };
-        let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", spec));
+        let (a, b) = (world.add_link(here, "a", spec.clone()), world.add_link(there, "b", spec));
         world.join(a, b, wire, wire);
         let sensor = world.publish(here, data("sensor").hertz(200));
         let reader = world.subscribe(there, all("sensor"));

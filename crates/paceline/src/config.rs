@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::node::Node;
+use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub struct LinkConfig {
     pub(crate) connect: Vec<String>,
     pub(crate) capacity: Option<Capacity>,
     pub(crate) policy: Policy,
+    pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
 }
 
@@ -55,6 +57,15 @@ impl LinkConfig {
         self
     }
 
+    /// Adds a class: the link is shared by its classes, and each stream belongs to the first that wants
+    /// it. Without any all streams are in one, under [`Self::policy`]; with classes that is the
+    /// discipline of those that name none.
+    #[must_use]
+    pub fn class(mut self, class: LinkClass) -> Self {
+        self.classes.push(class);
+        self
+    }
+
     /// Allows listening beyond this host without TLS.
     #[must_use]
     pub const fn insecure(mut self) -> Self {
@@ -65,7 +76,7 @@ impl LinkConfig {
     /// Says what [`NodeBuilder::open`] would refuse about this link before it opens anything.
     ///
     /// # Errors
-    /// [`OpenError::Link`]: no endpoint, or one that lets anybody in.
+    /// [`OpenError::Link`]: no endpoint, one that lets anybody in, or classes that contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
         crate::node::check_link(self)
     }

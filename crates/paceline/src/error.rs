@@ -1,6 +1,7 @@
 //! What can go wrong, one type per operation.
 
 use paceline_proto::TagError;
+use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
 use paceline_sched::ContractError;
 
@@ -52,6 +53,24 @@ pub enum CapacityError {
     /// The link was opened without one.
     #[error("link '{0}' was opened without a capacity: open the node again to give it one")]
     NoCapacity(String),
+    /// The guarantees of the link's classes do not fit it.
+    #[error("link '{0}': {1}")]
+    Classes(String, ClassError),
+    /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}
+
+/// Why a link did not get other classes.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClassesError {
+    /// The node has no such link.
+    #[error("link '{0}': this node has no link of that name")]
+    UnknownLink(String),
+    /// A class contradicts itself or another.
+    #[error("link '{0}': {1}")]
+    Class(String, ClassError),
     /// The node was closed.
     #[error("the node is closed")]
     Closed,

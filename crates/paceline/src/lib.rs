@@ -32,14 +32,19 @@ mod subscriber;
 
 pub use buffer::{Buffer, BufferBuilder, History};
 pub use config::{LinkConfig, NodeBuilder};
-pub use error::{CapacityError, OpenError, PublishError, RecvError, SubscribeError};
+pub use error::{CapacityError, ClassesError, OpenError, PublishError, RecvError, SubscribeError};
 pub use node::Node;
 pub use paceline_proto::control::{Refusal, RefusalReason};
+pub use paceline_proto::link::{
+    ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
+};
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
     DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size,
     StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
 };
+pub use paceline_sched::curve::{Curve, CurveError};
+pub use paceline_sched::hfsc::Curves;
 pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
 pub use publisher::{Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};

@@ -2,7 +2,7 @@
 
 use crate::buffer::BufferBuilder;
 use crate::config::{LinkConfig, NodeBuilder};
-use crate::error::{CapacityError, OpenError, PublishError, SubscribeError};
+use crate::error::{CapacityError, ClassesError, OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
 use crate::pull::{PullBuilder, PullError};
 use crate::shell::egress;
@@ -19,7 +19,7 @@ use crate::subscriber::SubscriberBuilder;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::control::Control;
-use paceline_proto::link::{LinkSpec, STREAMS_MAX};
+use paceline_proto::link::{ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
 use paceline_proto::{NodeId, Pattern, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
@@ -215,6 +215,20 @@ impl Node {
         answer.recv().unwrap_or(Err(CapacityError::Closed))
     }
 
+    /// Gives a link other classes, or none, from its next turn on. What waits stays; windows, and what
+    /// policers have seen, begin anew, and so do the sums of classes.
+    ///
+    /// # Errors
+    /// [`ClassesError`]: no such link, classes that contradict each other, or a closed node.
+    pub fn set_classes(&self, link: &str, classes: Vec<LinkClass>) -> Result<(), ClassesError> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        let command = Command::SetClasses { link: link.to_owned(), classes, reply };
+        if !self.inner.commands.send(command) {
+            return Err(ClassesError::Closed);
+        }
+        answer.recv().unwrap_or(Err(ClassesError::Closed))
+    }
+
     /// Closes the node, whoever else holds a handle of it. What was published is sent first, for at
     /// most half a second.
     pub fn close(self) {
@@ -271,7 +285,8 @@ fn open_link(
             what: without_place(&error.to_string()).to_owned(),
         }
     })?;
-    let spec = LinkSpec { capacity: config.capacity, policy: config.policy };
+    let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
+    let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes };
     let (handle, thread) = egress::start(
         index,
         &config.name,
@@ -311,7 +326,19 @@ pub(crate) fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
              insecure"
         ));
     }
-    Ok(())
+    classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
+}
+
+fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
+    OpenError::Link { link: link.name.clone(), what: error.to_string() }
+}
+
+/// The classes of a link, if it has any.
+pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, ClassError> {
+    if link.classes.is_empty() {
+        return Ok(None);
+    }
+    ClassTree::new(link.classes.clone(), link.capacity).map(|tree| Some(Arc::new(tree)))
 }
 
 /// Zenoh's errors say where in its source they arose; that helps nobody here.

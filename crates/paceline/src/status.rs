@@ -1,5 +1,6 @@
 //! What a node says of itself: the rows of `paceline ls`.
 
+use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::{
     Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
@@ -116,6 +117,8 @@ pub struct LinkStatus {
     pub streams: Vec<StreamStatus>,
     /// What became of the samples of streams that are gone, all together.
     pub closed: StreamCounters,
+    /// Its classes, each followed by those of its peers; none if it has none.
+    pub classes: Vec<ClassView>,
 }
 
 /// A stream on a link.

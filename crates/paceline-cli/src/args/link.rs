@@ -1,6 +1,6 @@
 //! `--link`: one link in one argument.
 
-use paceline::{Capacity, LinkConfig, Policy};
+use paceline::{Capacity, LinkClass, LinkConfig, Policy};
 use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, insecure";
@@ -30,6 +30,8 @@ pub(crate) struct LinkSpec {
     pub(crate) capacity: Option<Capacity>,
     /// Which discipline schedules it.
     pub(crate) policy: Policy,
+    /// Its classes, which only a configuration gives it.
+    pub(crate) classes: Vec<LinkClass>,
     /// Whether it may listen beyond this host without TLS.
     pub(crate) insecure: bool,
 }
@@ -46,6 +48,9 @@ impl LinkSpec {
         }
         if let Some(capacity) = self.capacity {
             link = link.capacity(capacity);
+        }
+        for class in &self.classes {
+            link = link.class(class.clone());
         }
         if self.insecure { link.insecure() } else { link }
     }

@@ -1,6 +1,7 @@
 //! From TOML to a configuration: every key with its range and the mend.
 
 use super::Config;
+use super::class;
 use super::section::{Problems, Section};
 use super::units;
 use crate::args::{self, BufferSpec, LinkSpec};
@@ -11,8 +12,8 @@ use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
 pub(super) const KEYS: [&str; 6] = ["name", "runtime_dir", "isolated", "log", "link", "buffer"];
-pub(super) const LINK_KEYS: [&str; 6] =
-    ["name", "listen", "connect", "capacity", "policy", "insecure"];
+pub(super) const LINK_KEYS: [&str; 7] =
+    ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
 /// Links that a node takes beside the host's own.
@@ -31,7 +32,7 @@ const INSECURE: &str = "must be true or false; true allows listening beyond this
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
-const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
+pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
      docs/cli.md lists all; leave it out for vds";
 const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
@@ -86,12 +87,12 @@ fn runtime_dir(value: &DeValue<'_>) -> Result<PathBuf, String> {
     value.as_str().filter(fits).map(PathBuf::from).ok_or_else(|| RUNTIME_DIR.to_owned())
 }
 
-fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {
+pub(super) fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| rule.to_owned())
 }
 
 /// Text that `read` understands; `rule` is for what is no text at all.
-fn text<T>(
+pub(super) fn text<T>(
     value: &DeValue<'_>,
     rule: &str,
     read: impl FnOnce(&str) -> Result<T, String>,
@@ -99,7 +100,7 @@ fn text<T>(
     value.as_str().ok_or_else(|| rule.to_owned()).and_then(read)
 }
 
-fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, String> {
+pub(super) fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, String> {
     let read = value
         .as_integer()
         .and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
@@ -145,11 +146,13 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
             ),
         );
     }
+    let capacity = table.read("capacity", problems, |value| text(value, CAPACITY, args::capacity));
     LinkSpec {
         name: table.read("name", problems, |value| name(value, "link1 or link2")),
         listen: endpoints("listen", problems),
         connect: endpoints("connect", problems),
-        capacity: table.read("capacity", problems, |value| text(value, CAPACITY, args::capacity)),
+        capacity,
+        classes: class::read(table, capacity, problems),
         policy: table
             .read("policy", problems, |value| {
                 text(value, POLICY, |name| args::policy(name).map_err(|_| POLICY.to_owned()))

@@ -161,7 +161,7 @@ impl<'a, 'i> Section<'a, 'i> {
                 problems.add(&item.span(), wrong.clone());
                 continue;
             };
-            let place = format!("{key} {number}: ");
+            let place = format!("{}{key} {number}: ", self.place);
             tables.push(Self::new(place, item.span(), table, keys, problems));
         }
         tables

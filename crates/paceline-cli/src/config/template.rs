@@ -7,7 +7,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Looked for in $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config if not set) and
 # /etc/paceline/config.toml: the first one holds. Flags and environment variables win over it.
 # Check it:  paceline node --check-config
-# Reload it: kill -HUP; log, capacity and buffers change at once, the log says what needs a restart.
+# Reload it: kill -HUP; log, capacity, classes and buffers change at once, the log says what needs a restart.
 
 # What people call this node. Text of 1 to 255 bytes.
 # Default: the host name and the number of the process.
@@ -42,6 +42,39 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #policy = "vds"
 # Allows listening beyond this host without TLS. true or false. Default: false.
 #insecure = false
+
+# A class of the link above: they share it, and each stream belongs to the first that takes it; what
+# none takes has a class "default". At most 64. Default: none; then all streams are in one.
+#[[link.class]]
+# Text of 1 to 64 bytes, of which no two are alike. No default.
+#name = "contracts"
+# What it takes: streams to these next hops, from these nodes, on these tags or patterns, and with
+# (false) or without (true) a contract; all that is said must hold. Default: any.
+#peers = ["operator"]
+#nodes = ["robot"]
+#tags = ["robot/**"]
+#best_effort = false
+# What it is guaranteed, what it has beside its siblings while all are busy, and the most that it gets:
+# bits per second, {m1_bits_per_s, d_ns, m2_bits_per_s} or {burst_bytes, within_ns, rate_bits_per_s}.
+# Default: no guarantee, a share, no limit.
+#real_time = { burst_bytes = 1500, within_ns = 20000000, rate_bits_per_s = 400000 }
+#link_share = 1000000
+#upper_limit = 2000000
+# Which of its streams goes first. Default: the policy of the link.
+#discipline = "vds"
+#[[link.class]]
+#name = "others"
+# The class above it, which takes no streams then. Default: the link.
+#[[link.class]]
+#name = "peers"
+#parent = "others"
+# In place of link_share: percent of what the class above has, 1 to 100. Default: an even part of what the
+# others leave.
+#share = 100
+# Each next hop has a class of its own below this one. true or false. Default: false.
+#per_peer = true
+# What its streams may send (docs/policing.md), ending with else drop or else delay. Default: no limit.
+#police = "leaky:20kB,400kbit + leaky:100p,500p/s else drop"
 
 # A pull buffer: what matches the pattern is kept for whoever asks later. At most 64.
 #[[buffer]]

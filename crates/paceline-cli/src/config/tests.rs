@@ -1,3 +1,4 @@
+use super::class::CLASS_KEYS;
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
 use super::*;
 use paceline::Policy;
@@ -9,6 +10,9 @@ fn wrong(text: &str) -> String {
 
 /// A file, the line that is to be blamed, and what must be said of it.
 type Case = (&'static str, usize, &'static [&'static str]);
+
+const CLASS_WITHOUT_NAME: &str =
+    "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nshare = 5\n";
 
 const CASES: &[Case] = &[
     // The file itself.
@@ -116,6 +120,66 @@ const CASES: &[Case] = &[
          [[link]]\nlisten = [\"tcp/[::1]:3\"]\n",
         5,
         &["3 links, a node takes at most 2; endpoints may share one link"],
+    ),
+    // Classes.
+    (CLASS_WITHOUT_NAME, 3, &["link 1: class 1: no name: it must be text of 1 to 64 bytes"]),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nshare = 0\n",
+        5,
+        &["link 1: class 1: share = 0: must be a whole number from 1 to 100, percent"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nshre = 5\n",
+        5,
+        &["link 1: class 1: shre is not known: did you mean share?"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nreal_time = \"fast\"\n",
+        5,
+        &["real_time = \"fast\": the curve is \"fast\": must be a number of bits per second"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nreal_time = 5\n",
+        5,
+        &[
+            "link 1: class 'a': real_time: a guarantee is a part of a capacity, and the link has none",
+        ],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nlink_share = {m1 = 1}\n",
+        5,
+        &["unknown field \"m1\": the fields are m1_bits_per_s, d_ns, m2_bits_per_s"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nparent = \"b\"\n",
+        5,
+        &["class 'a': parent: class \"a\" has the parent \"b\", which is not listed: list it"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nshare = 60\n\
+         [[link.class]]\nname = \"b\"\nshare = 50\n",
+        8,
+        &["class 'b': share: 50 %: with those before it 110 % of what the class above has"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\n[[link.class]]\nname = \"a\"\n",
+        6,
+        &["class 'a': name: class \"a\" is listed twice: give each class a name of its own"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\npolice = \"leaky\"\n",
+        5,
+        &["class 1: police = \"leaky\": "],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\ntags = [\"a//b\"]\n",
+        5,
+        &["class 1: tags has \"a//b\": ", "empty chunk"],
+    ),
+    (
+        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\ndiscipline = \"lottery\"\n",
+        5,
+        &["discipline = \"lottery\": must be the name of a discipline"],
     ),
     // Buffers.
     ("buffer = {}\n", 1, &["buffer must be a list of tables: write [[buffer]]"]),
@@ -244,6 +308,11 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     };
     has(&table, &KEYS);
     has(table["link"][0].as_table().unwrap(), &LINK_KEYS);
+    let classes = table["link"][0]["class"].as_array().unwrap();
+    let keys = classes.iter().flat_map(|class| class.as_table().unwrap().keys());
+    let keys: std::collections::BTreeSet<&str> = keys.map(String::as_str).collect();
+    assert_eq!(keys, CLASS_KEYS.into());
+    assert_eq!(config.links[0].classes.len(), 3);
     has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
 }
 

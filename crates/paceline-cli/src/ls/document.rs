@@ -3,8 +3,8 @@
 use crate::show::micros;
 use crate::stats::{drops_by_reason, round3};
 use paceline::{
-    BufferStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamCounters,
-    StreamStatus, SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate,
+    StreamCounters, StreamStatus, SubscriptionStatus,
 };
 use serde::Serialize;
 
@@ -104,6 +104,7 @@ pub(crate) struct Link {
     pub(crate) frames: u64,
     pub(crate) streams: Vec<Stream>,
     pub(crate) closed: Closed,
+    pub(crate) classes: Vec<Class>,
 }
 
 /// What became of the samples of streams that are closed, all together.
@@ -112,6 +113,24 @@ pub(crate) struct Closed {
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) late: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
+}
+
+/// A class of a link.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Class {
+    pub(crate) name: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) peer: Option<String>,
+    pub(crate) share: f64,
+    pub(crate) served_bytes: u64,
+    pub(crate) guaranteed_bytes: u64,
+    pub(crate) streams: u32,
+    pub(crate) offered: u64,
+    pub(crate) sent: u64,
+    pub(crate) late: u64,
+    pub(crate) violations: u64,
     #[serde(serialize_with = "drops_by_reason")]
     pub(crate) dropped: Drops,
 }
@@ -250,6 +269,27 @@ impl Link {
             frames: link.frames,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
             closed: Closed::new(&link.closed),
+            classes: link.classes.iter().map(Class::new).collect(),
+        }
+    }
+}
+
+impl Class {
+    fn new(class: &ClassStatus) -> Self {
+        let counters = &class.counters;
+        Self {
+            name: class.name.clone(),
+            parent: class.parent.clone(),
+            peer: class.peer.map(|peer| peer.to_string()),
+            share: f64::from(class.part) / 1_000_000.0,
+            served_bytes: class.served,
+            guaranteed_bytes: class.guaranteed,
+            streams: class.streams,
+            offered: counters.offered,
+            sent: counters.sent,
+            late: counters.late,
+            violations: counters.violations,
+            dropped: counters.drops,
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) fn tables(document: &Document) -> String {
         ("SUBSCRIPTIONS", subscriptions(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
+        ("CLASSES", classes(document)),
         ("STREAMS", streams(document)),
     ];
     let mut out = String::new();
@@ -194,6 +195,38 @@ fn links(document: &Document) -> Table {
     table
 }
 
+fn classes(document: &Document) -> Table {
+    let mut table = Table::new(&[
+        ("link", Left),
+        ("class", Left),
+        ("peer", Left),
+        ("share", Right),
+        ("served bytes", Right),
+        ("guaranteed", Right),
+        ("streams", Right),
+        ("sent", Right),
+        ("dropped", Left),
+    ]);
+    let names = names(document);
+    for (node, link) in all_links(document) {
+        for class in &link.classes {
+            let peer = class.peer.as_deref().map(|peer| named(&names, peer));
+            table.row(vec![
+                format!("{}.{}", node.name, link.name),
+                class.name.clone(),
+                peer.unwrap_or("-").to_owned(),
+                format!("{:.1} %", class.share * 100.0),
+                class.served_bytes.to_string(),
+                class.guaranteed_bytes.to_string(),
+                class.streams.to_string(),
+                class.sent.to_string(),
+                show::drops(&class.dropped),
+            ]);
+        }
+    }
+    table
+}
+
 fn streams(document: &Document) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
@@ -266,6 +299,10 @@ robot/camera  robot      100  100  640000  268435456  86400 s  3.30 s
 LINKS
 node   link  to        capacity  use  round trip  wire bytes  streams
 robot  thin  operator  2 Mbit/s    -     0.15 ms      400000        1
+
+CLASSES
+link        class  peer    share  served bytes  guaranteed  streams  sent  dropped
+robot.thin  video  -     75.0 %        123456        1000        1    47  3 superseded
 
 STREAMS
 link        to        tag           form             offered  sent  late  violated  dropped

@@ -3,7 +3,7 @@
 use super::buffers::Buffers;
 use crate::args::Settings;
 use crate::log;
-use paceline::{Capacity, Node};
+use paceline::{Capacity, LinkClass, Node};
 
 /// What differs between two configurations.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +12,8 @@ enum Change {
     Log,
     /// Another capacity of the link with this place and name.
     Capacity(usize, String, Capacity),
+    /// Other classes of the link with this place and name.
+    Classes(usize, String, Vec<LinkClass>),
     /// Other pull buffers.
     Buffers,
     /// This key, which holds from the next start on.
@@ -69,6 +71,15 @@ fn apply(
             }
             Err(error) => tracing::error!("capacity: {error}"),
         },
+        Change::Classes(place, name, classes) => match node.set_classes(name, classes.clone()) {
+            Ok(()) => {
+                if let Some(link) = settings.links.get_mut(*place) {
+                    link.classes.clone_from(classes);
+                }
+                tracing::info!("link '{name}': {} classes from now on", classes.len());
+            }
+            Err(error) => tracing::error!("classes: {error}"),
+        },
         Change::Buffers => {
             settings.buffers.clone_from(&new.buffers);
             match buffers.set(node, &new.buffers) {
@@ -115,6 +126,12 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
                 changes.push(Change::Restart(format!("{key} of link '{name}'")));
             }
         }
+        let classes = was.classes != is.classes;
+        let classes = classes.then(|| Change::Classes(place, name.clone(), is.classes.clone()));
+        // Guarantees must fit at every step: a link gets more before its classes do, and less after.
+        let (first, last) =
+            if is.capacity > was.capacity { (None, classes) } else { (classes, None) };
+        changes.extend(first);
         match (was.capacity, is.capacity) {
             (was, is) if was == is => {}
             (Some(_), Some(capacity)) => changes.push(Change::Capacity(place, name, capacity)),
@@ -122,6 +139,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
                 "capacity of link '{name}', which can be changed but not given or taken away,"
             ))),
         }
+        changes.extend(last);
     }
     changes
 }
@@ -139,7 +157,9 @@ mod tests {
         let changes = changes(old, new);
         let key = |change| match change {
             Change::Restart(key) => key,
-            Change::Log | Change::Buffers | Change::Capacity(..) => panic!("{change:?}"),
+            Change::Log | Change::Buffers | Change::Capacity(..) | Change::Classes(..) => {
+                panic!("{change:?}")
+            }
         };
         changes.into_iter().map(key).collect()
     }
@@ -155,6 +175,27 @@ mod tests {
             [Change::Log, Change::Buffers, Change::Capacity(0, "radio".to_owned(), capacity)];
         assert_eq!(changes(&old, &new), wanted);
         assert_eq!(changes(&old, &old), []);
+    }
+
+    #[test]
+    fn classes_change_at_once_and_fit_at_every_step() {
+        let with = |capacity: &str, name: &str| {
+            let mut settings =
+                settings(&[&format!("name=radio,connect=tcp/h:1,capacity={capacity}")]);
+            let class = LinkClass { name: name.to_owned(), ..LinkClass::default() };
+            settings.links[0].classes = vec![class];
+            settings
+        };
+        let order = |old: &Settings, new: &Settings| {
+            let changes = changes(old, new);
+            changes
+                .iter()
+                .map(|change| matches!(change, Change::Classes(0, ..)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(order(&with("2mbit", "a"), &with("1mbit", "b")), [true, false]);
+        assert_eq!(order(&with("1mbit", "a"), &with("2mbit", "b")), [false, true]);
+        assert_eq!(order(&with("1mbit", "a"), &with("1mbit", "b")), [true]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Classes of streams: a tree under the link.
 
-use super::curves;
-use super::fields::Fields;
-use super::json::Json;
 use super::stream::{self, Id};
-use paceline_sched::discipline::{Hierarchy, LeafSpec, Policy};
-use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves, DEPTH_MAX, Hfsc, HfscError, SpecError};
+use crate::describe::curves;
+use crate::describe::fields::Fields;
+use crate::describe::json::Json;
+use paceline_sched::discipline::{BranchSpec, Hierarchy, Policy};
+use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves, DEPTH_MAX, HfscError, SpecError};
 use paceline_sched::timeline::Ahead;
 use std::collections::HashMap;
 
@@ -54,8 +54,6 @@ pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
             ));
         }
     }
-    let specs: Vec<ClassSpec<'_>> = list.iter().map(Class::spec).collect();
-    Hfsc::from_specs(&specs).map_err(|error| refused(&error, &list, &places))?;
     let parents: Vec<Option<usize>> =
         list.iter().map(|class| places.get(class.parent.as_ref()?).copied()).collect();
     for parent in parents.iter().flatten() {
@@ -72,7 +70,9 @@ pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
             ));
         }
     }
-    let (tree, indexes) = grow(&list, &parents, ahead)?;
+    let specs: Vec<BranchSpec<'_>> = list.iter().map(|class| class.spec(ahead)).collect();
+    let grown = Hierarchy::from_specs(&specs);
+    let (tree, indexes) = grown.map_err(|error| refused(&error, &list, &places))?;
     Ok(Classes { list, tree, indexes, places })
 }
 
@@ -86,8 +86,11 @@ fn class(number: usize, value: Json) -> Result<Class, String> {
 }
 
 impl Class {
-    fn spec(&self) -> ClassSpec<'_> {
-        ClassSpec { name: &self.name, parent: self.parent.as_deref(), curves: self.curves }
+    fn spec(&self, ahead: Ahead) -> BranchSpec<'_> {
+        let (parent, curves) = (self.parent.as_deref(), self.curves);
+        let class = ClassSpec { name: &self.name, parent, curves };
+        let leaf = (!self.inner).then(|| (self.policy(), ahead.eligibility()));
+        BranchSpec { class, leaf }
     }
 
     /// Which of its streams is sent next.
@@ -121,39 +124,6 @@ fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -
         ),
         other => format!("classes[{}]: {other}", at(name)),
     }
-}
-
-/// The tree of a list that was accepted: parents before their children.
-fn grow(
-    list: &[Class],
-    parents: &[Option<usize>],
-    ahead: Ahead,
-) -> Result<(Hierarchy, Vec<ClassIndex>), String> {
-    let depth = |place: &usize| {
-        let above = |place: &usize| parents.get(*place).copied().flatten();
-        std::iter::successors(Some(*place), above).count()
-    };
-    let mut order: Vec<usize> = (0..list.len()).collect();
-    order.sort_by_key(depth);
-    let mut tree = Hierarchy::new();
-    let mut indexes = vec![ClassIndex::ROOT; list.len()];
-    for place in order {
-        let Some(class) = list.get(place) else { continue };
-        let parent = parents.get(place).copied().flatten();
-        let parent = parent.and_then(|parent| indexes.get(parent)).copied();
-        let parent = parent.unwrap_or(ClassIndex::ROOT);
-        let (curves, policy) = (class.curves, class.policy());
-        let added = if class.inner {
-            tree.add(parent, curves)
-        } else {
-            tree.add_leaf(parent, &LeafSpec { curves, policy, eligibility: ahead.eligibility() })
-        };
-        let added = added.map_err(|error| format!("classes[{place}]: {error}"))?;
-        if let Some(index) = indexes.get_mut(place) {
-            *index = added;
-        }
-    }
-    Ok((tree, indexes))
 }
 
 impl Classes {

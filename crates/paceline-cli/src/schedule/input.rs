@@ -1,10 +1,10 @@
 //! The description of a link and its streams: from JSON to what is run.
 
 use super::classes::{self, Classes};
-use super::curves;
-use super::fields::Fields;
-use super::json::Json;
 use super::stream::{self, Id, Stream};
+use crate::describe::curves;
+use crate::describe::fields::Fields;
+use crate::describe::json::Json;
 use paceline_sched::discipline::{Class, Policy, RuleSet};
 use paceline_sched::hfsc::CLASSES_MAX;
 use paceline_sched::timeline::{Ahead, Link, Setup, Spec};

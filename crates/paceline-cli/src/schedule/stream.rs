@@ -1,8 +1,8 @@
 //! A stream of the description.
 
-use super::curves;
-use super::fields::{Fields, TIME_MAX, whole};
-use super::json::Json;
+use crate::describe::curves;
+use crate::describe::fields::{Fields, TIME_MAX, whole};
+use crate::describe::json::Json;
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::police::{Action, Police};
 use paceline_sched::timeline::{Arrivals, Spec};

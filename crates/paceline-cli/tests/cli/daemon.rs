@@ -193,6 +193,48 @@ fn a_reload_changes_capacity_and_log_and_names_what_needs_a_restart() {
 }
 
 #[test]
+fn classes_of_the_file_hold_and_change_with_a_reload() {
+    let host = Host::new();
+    let link = "log = \"info\"\n[[link]]\nname = \"radio\"\nconnect = [\"tcp/127.0.0.1:1\"]\n\
+                capacity = \"2mbit\"\n";
+    let video = "[[link.class]]\nname = \"video\"\nshare = 60\ntags = [\"robot/*/video\"]\n";
+    let file = write(&host, "p.toml", &format!("{link}{video}"));
+    let (mut node, manager) = daemon(&host, &file, "log");
+    let classes = || {
+        let document: serde_json::Value =
+            serde_json::from_str(&host.run(&["ls", "--json"]).text()).unwrap();
+        let nodes = document["nodes"].as_array().unwrap().clone();
+        let links = nodes.iter().flat_map(|node| node["links"].as_array().unwrap().clone());
+        let radio = links.into_iter().find(|link| link["name"] == "radio").unwrap();
+        let class = |class: &serde_json::Value| {
+            (class["name"].as_str().unwrap().to_owned(), class["share"].as_f64().unwrap())
+        };
+        radio["classes"].as_array().unwrap().iter().map(class).collect::<Vec<_>>()
+    };
+    assert_eq!(classes(), [("video".to_owned(), 0.6), ("default".to_owned(), 0.4)]);
+    assert!(host.run(&["ls"]).text().contains("CLASSES"));
+    let peers = "[[link.class]]\nname = \"peers\"\nper_peer = true\n";
+    write(&host, "p.toml", &format!("{link}{peers}"));
+    reload(&node, &manager);
+    wait_logged(&host, "log", "link 'radio': 1 classes from now on");
+    let until = Instant::now() + LIMIT;
+    while classes() != [("peers".to_owned(), 1.0)] {
+        assert!(Instant::now() < until, "{:?}", classes());
+    }
+    write(&host, "p.toml", &format!("{link}{peers}{peers}"));
+    reload(&node, &manager);
+    wait_logged(
+        &host,
+        "log",
+        "p.toml:10: link 1: class 'peers': name: class \"peers\" is listed twice",
+    );
+    wait_logged(&host, "log", "the configuration stays as it was");
+    node.signal(Signal::TERM);
+    manager.expect("STOPPING=1");
+    assert_eq!(node.status().code(), Some(0));
+}
+
+#[test]
 fn buffers_of_the_file_hold_and_change_with_a_reload() {
     let host = Host::new();
     let file = write(&host, "p.toml", "[[buffer]]\npattern = \"a/**\"\nsamples = 16\n");

@@ -54,7 +54,11 @@ impl Lab {
         let mut lab = Self {
             setup,
             now,
-            link: Link::new(LinkSpec { capacity: setup.capacity, policy: setup.policy }),
+            link: Link::new(LinkSpec {
+                capacity: setup.capacity,
+                policy: setup.policy,
+                ..LinkSpec::default()
+            }),
             model: Model::new(setup),
             gate: Gate::new(setup),
             hops: (0..setup.hops).map(|hop| Hop::new(now, node(hop), 0)).collect(),
@@ -158,7 +162,8 @@ impl Lab {
         let upstream = Duration::from_millis(u64::from(input.below(4)) * 5);
         let publisher = PublisherId { node: NodeId(1), index };
         let (hop, form, background) = (node(hop), Form::FULL, false);
-        StreamSpec { hop, publisher, form, kind, contract, upstream, background }
+        let plain = StreamSpec::best_effort(publisher, hop, form, kind);
+        StreamSpec { contract, upstream, background, ..plain }
     }
 
     fn open(&mut self, input: &mut Input<'_>) {

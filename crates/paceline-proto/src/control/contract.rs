@@ -1,6 +1,6 @@
 //! From what subscriptions ask for end to end to the contract of a stream on one link.
 
-use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::spec::{Demand, PublisherSpec, SubscriptionSpec};
 use crate::form::Form;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
@@ -92,15 +92,7 @@ fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
 /// `None` if the publisher's spec does not tell.
 pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<u64> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
-    let full = u128::from(spec.bytes_max?);
-    let payload = match (form.size, spec.size) {
-        (Some(scaled), Some(source)) => {
-            (full * u128::from(scaled.pixels())).div_ceil(u128::from(source.pixels().max(1)))
-        }
-        (None, _) | (_, None) => full,
-    };
-    let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
-    let wire = payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD));
+    let wire = wire_bytes(spec.bytes_max?, spec, form);
     // 0/0 asks for deadlines alone: nothing of it may be left out.
     let (kept, window) = match loss.y() {
         0 => (1, 1),
@@ -108,6 +100,27 @@ pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Opt
     };
     let per_second = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos()));
     Some(u64::try_from(per_second.saturating_mul(kept).div_ceil(window)).unwrap_or(u64::MAX))
+}
+
+/// What a stream in `form` asks of a link that takes one sample of it each `period`.
+pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> Demand {
+    let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
+    let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
+    let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    Demand { bytes: whole(wire), bytes_per_s: whole(rate) }
+}
+
+/// What a sample of at most `bytes` in full takes on the wire in `form`.
+fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
+    let full = u128::from(bytes);
+    let payload = match (form.size, spec.size) {
+        (Some(scaled), Some(source)) => {
+            (full * u128::from(scaled.pixels())).div_ceil(u128::from(source.pixels().max(1)))
+        }
+        (None, _) | (_, None) => full,
+    };
+    let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
+    payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
 }
 
 #[cfg(test)]

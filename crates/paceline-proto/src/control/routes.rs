@@ -1,6 +1,6 @@
 //! Who gets what by which way: the pairs that this node acts for, and the streams that follow.
 
-use super::contract::{Ask, promise};
+use super::contract::{Ask, demand, promise};
 use super::graph::Tree;
 use super::registry::{PairKey, Registry};
 use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
@@ -180,6 +180,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         form,
         scale: Form::FULL,
         contract: None,
+        demand: None,
         upstream: Duration::ZERO,
         within: None,
         late: publisher.late,
@@ -209,8 +210,10 @@ fn output(
             let promised = behind.iter().filter(|pair| !unpromised.contains(&pair.key()));
             let asks: Vec<Ask> = promised.filter_map(|pair| pair.ask()).collect();
             let spec = behind.first().map(|pair| pair.spec);
-            if let Some(promise) = spec.and_then(|spec| promise(spec, plan.form, &asks)) {
+            let promise = spec.and_then(|spec| Some((spec, promise(spec, plan.form, &asks)?)));
+            if let Some((spec, promise)) = promise {
                 plan.contract = Some(promise.contract);
+                plan.demand = Some(demand(spec, plan.form, promise.contract.period));
                 plan.upstream = promise.upstream;
             }
         }

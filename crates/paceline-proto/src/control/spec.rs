@@ -113,6 +113,15 @@ pub enum Target {
     Local,
 }
 
+/// What a stream asks of a link under its contract, headers counted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Demand {
+    /// Bytes of its longest sample; of one whose publisher does not tell, those of one segment.
+    pub bytes: u64,
+    /// Bytes per second: such a sample in each period of the contract.
+    pub bytes_per_s: u64,
+}
+
 /// One stream that leaves a source: its form, its way and its contract.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OutputPlan {
@@ -124,6 +133,8 @@ pub struct OutputPlan {
     pub scale: Form,
     /// Its contract on the link of [`Target::Hop`]; none for best effort and for local delivery.
     pub contract: Option<Contract>,
+    /// What that asks of the link; none without a contract.
+    pub demand: Option<Demand>,
     /// The part of the delay bound that the hops before this one may use.
     pub upstream: Duration,
     /// The strictest delay bound of the subscriptions behind it, end to end.

@@ -11,6 +11,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         form,
         scale: form,
         contract: None,
+        demand: None,
         upstream: Duration::ZERO,
         within: None,
         late: Late::Drop,

@@ -57,7 +57,9 @@ impl Link {
     /// The frame counts as sent: whoever polls it keeps it until the transport has taken it.
     pub fn poll_frame(&mut self, now: Instant, out: &mut FrameBuf) -> Option<NodeId> {
         out.clear();
+        self.backlog.continue_turn(now);
         self.polled_at = now;
+        self.open_gates(now);
         self.drop_missed(now);
         if now < self.pacer.ready_at() {
             return None;
@@ -70,6 +72,7 @@ impl Link {
         }
         match next {
             Some(node) => self.fill(now, node, out),
+            None if self.is_behind() => {}
             None => self.pacer.handle_idle(now),
         }
         next
@@ -95,8 +98,9 @@ impl Link {
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
     /// it gives some; the others do not wait for them.
     fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
-        // Nobody loses its turn for credit that no hop has.
-        if !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
+        // What is picked while misses are left may be one of them. And nobody loses its turn for credit
+        // that no hop has.
+        if self.is_behind() || !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
             return None;
         }
         loop {

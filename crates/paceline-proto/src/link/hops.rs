@@ -95,14 +95,12 @@ impl Link {
     }
 
     pub(super) fn take_down(&mut self, node: NodeId) {
-        let down: Vec<StreamIndex> = self
-            .streams_to(node)
-            .map(|(index, stream)| {
-                stream.take_down();
-                index
-            })
-            .collect();
-        down.into_iter().for_each(|index| self.discipline.leave(index));
+        let down: Vec<_> =
+            self.streams_to(node).map(|(index, stream)| (index, stream.take_down())).collect();
+        for (index, gone) in down {
+            self.discipline.leave(index);
+            self.backlog.free_later(gone);
+        }
     }
 
     fn take_up(&mut self, node: NodeId) {
@@ -110,10 +108,10 @@ impl Link {
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.class())
+                (index, stream.spec.terms())
             })
             .collect();
-        up.into_iter().for_each(|(index, class)| self.discipline.join(index, class));
+        up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
     }
 
     /// Streams that waited for this hop's credit compete again.

@@ -209,6 +209,9 @@ impl Stream {
     fn remove(&mut self, place: usize, reason: DropReason) {
         let Some(sample) = self.queue.remove(place) else { return };
         self.queue_bytes -= sample.payload.len();
+        if place == 0 {
+            self.head_changed();
+        }
         self.counters.drops.add(reason, 1);
         self.gate_after(place, sample.kind);
     }

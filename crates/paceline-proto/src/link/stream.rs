@@ -1,15 +1,20 @@
 //! A stream's queue on a link.
 
-use crate::control::OutputPlan;
+use super::classes::StreamNames;
+use super::seats::Home;
+use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::{DropReason, StreamCounters};
 use crate::sample::{Kind, Sample};
 use crate::video::DecodeGate;
 use bytes::Bytes;
-use paceline_sched::discipline::Class;
+use paceline_sched::curve::Curve;
+use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::hfsc::Curves;
 use paceline_sched::{Contract, Duration, Instant};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Samples that a best-effort stream of data may have waiting.
 const WAITING_MAX: usize = 256;
@@ -35,13 +40,33 @@ pub struct StreamSpec {
     pub upstream: Duration,
     /// It is served when no live sample waits, without a contract; nothing of it replaces another.
     pub background: bool,
+    /// What it asks of the link under its contract, for disciplines that share by rates or curves.
+    pub demand: Option<Demand>,
+    /// What its class is chosen by; without them only by its contract.
+    pub names: Option<Arc<StreamNames>>,
 }
 
 impl StreamSpec {
+    /// A best-effort stream of what is not scaled.
+    #[must_use]
+    pub const fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
+        Self {
+            hop,
+            publisher,
+            form,
+            kind,
+            contract: None,
+            upstream: Duration::ZERO,
+            background: false,
+            demand: None,
+            names: None,
+        }
+    }
+
     /// The stream that `plan` asks for towards `hop`.
     #[must_use]
     pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
-        let OutputPlan { form, kind, contract, upstream, background, .. } = plan;
+        let OutputPlan { form, kind, contract, upstream, background, demand, .. } = plan;
         Self {
             hop,
             publisher,
@@ -50,12 +75,40 @@ impl StreamSpec {
             contract: *contract,
             upstream: *upstream,
             background: *background,
+            demand: *demand,
+            names: None,
         }
+    }
+
+    /// The same stream with what its class is chosen by.
+    #[must_use]
+    pub fn with_names(mut self, names: Option<Arc<StreamNames>>) -> Self {
+        self.names = names;
+        self
     }
 
     /// The class in which the link's discipline serves it.
     pub(super) fn class(&self) -> Class {
         if self.background { Class::Background } else { self.contract.into() }
+    }
+
+    /// The terms on which it takes part: of a contract the rate that it asks of the link, and as a curve
+    /// its longest sample within the deadline, then the rate.
+    pub(super) fn terms(&self) -> Terms {
+        let terms = Terms::new(self.class());
+        let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
+        let terms = terms.with_rate(demand.bytes_per_s);
+        let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
+        let curves = Curves {
+            real_time: Curve::burst(demand.bytes, contract.deadline, bits).ok(),
+            link_share: Curve::linear(bits).ok(),
+            upper_limit: None,
+        };
+        if self.background || curves.link_share.is_none() {
+            terms
+        } else {
+            terms.with_curves(curves)
+        }
     }
 
     /// Samples that may wait: of a contracted stream what fits between release and deadline, and two.
@@ -94,6 +147,11 @@ pub(super) struct Stream {
     /// Its hop is up; while it is not, nothing waits here.
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
+    /// Its class.
+    pub(super) home: Option<Home>,
+    /// Its head may go, as far as its class is concerned; or it waits for that.
+    pub(super) passed: bool,
+    pub(super) held: bool,
 }
 
 /// What a stream did with an offered sample.
@@ -127,6 +185,9 @@ impl Stream {
             up,
             id,
             counters: StreamCounters::default(),
+            home: None,
+            passed: false,
+            held: false,
             spec,
         }
     }
@@ -169,6 +230,7 @@ impl Stream {
             let begun = usize::from(self.head_begun);
             while self.queue.len() > begun {
                 replaced |= self.queue.len() == 1;
+                self.passed &= self.queue.len() > 1;
                 self.drop_last(DropReason::Superseded);
             }
         } else if !self.has_room() {
@@ -252,21 +314,27 @@ impl Stream {
         self.number += u64::from(self.head_begun);
         self.head_sent = 0;
         self.head_begun = false;
+        self.head_changed();
         Some(sample.kind)
     }
 
     /// The hop is gone: everything that waits is given up, and the next hop knows nothing of this.
-    pub(super) fn take_down(&mut self) {
-        self.drop_all(DropReason::LinkDown);
+    /// Returns what waited, to be freed by and by.
+    pub(super) fn take_down(&mut self) -> VecDeque<Sample> {
+        let gone = self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
         (self.last_miss, self.violated, self.last_frame) = (None, false, None);
+        (self.passed, self.held) = (false, false);
+        gone
     }
 
-    /// Everything that waits is given up.
-    pub(super) fn drop_all(&mut self, reason: DropReason) {
-        while !self.queue.is_empty() {
-            self.drop_head(reason);
-        }
+    /// Everything that waits is given up, in one step however much it is. Returns it.
+    pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
+        self.counters.drops.add(reason, self.queue.len() as u64);
+        self.number += u64::from(self.head_begun);
+        (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
+        self.head_changed();
         self.gate = DecodeGate::starting(self.spec.background);
+        core::mem::take(&mut self.queue)
     }
 }

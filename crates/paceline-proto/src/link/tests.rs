@@ -3,6 +3,7 @@ use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::receive::{Received, Receiver};
 use crate::sample::{Encoding, Kind, Timestamp};
+use crate::tag::{Pattern, Tag};
 use crate::wire::Reader;
 use crate::wire::frame::{FrameBuf, FrameHeader};
 use paceline_sched::{Contract, Late};
@@ -24,7 +25,8 @@ fn publisher() -> PublisherId {
 fn to(hop: NodeId, kind: Kind, contract: Option<Contract>) -> StreamSpec {
     let upstream = Duration::ZERO;
     let (publisher, form, background) = (publisher(), Form::FULL, false);
-    StreamSpec { hop, publisher, form, kind, contract, upstream, background }
+    let (demand, names) = (None, None);
+    StreamSpec { hop, publisher, form, kind, contract, upstream, background, demand, names }
 }
 
 fn sample(now: Instant, seq: u64, len: usize) -> Sample {
@@ -485,3 +487,7 @@ fn a_stream_is_settled_when_its_hop_has_begun_anew() {
 mod background;
 #[path = "tests/background_streams.rs"]
 mod background_streams;
+#[path = "tests/classes.rs"]
+mod classes;
+#[path = "tests/missed.rs"]
+mod missed;

@@ -5,6 +5,10 @@
 //! which leaf sends before the leaf decides which of its streams: one peer's storm stays its own. The
 //! promises of a leaf's discipline hold within what the leaf's real-time curve gives it.
 
+mod specs;
+
+pub use specs::BranchSpec;
+
 use super::{
     Discipline, Eligibility, Head, Left, Miss, Policy, Scheduler, Service, StreamIndex, Terms,
     WindowState,
@@ -92,18 +96,29 @@ impl Hierarchy {
     ) -> Result<ClassIndex, HfscError> {
         self.below(parent)?;
         let class = self.tree.add(parent, spec.curves)?;
+        self.furnish(class, Discipline::new(spec.policy, spec.eligibility));
+        Ok(class)
+    }
+
+    /// Makes the root a leaf as well, beside the tree: what is seated there is picked where no class has
+    /// anything that it may send, in turn. It is for the background, which has no share.
+    pub fn add_background(&mut self) {
+        let discipline = Discipline::new(Policy::Edf, Eligibility::OncePerPeriod);
+        self.furnish(ClassIndex::ROOT, discipline);
+    }
+
+    /// Makes `class` a leaf with streams under `discipline`.
+    fn furnish(&mut self, class: ClassIndex, discipline: Discipline) {
         let classes = class.0 as usize + 1;
         if self.leaves.len() < classes {
             self.leaves.resize_with(classes, || None);
         }
         self.events.grow(classes);
         if let Some(slot) = self.leaves.get_mut(class.0 as usize) {
-            let discipline = Discipline::new(spec.policy, spec.eligibility);
             *slot =
                 Some(Leaf { discipline, streams: Vec::new(), vacant: Vec::new(), stale: false });
             self.stale.reserve(classes);
         }
-        Ok(class)
     }
 
     /// Gives a class other curves from `now` on; what waits stays.
@@ -152,7 +167,7 @@ impl Hierarchy {
 
     /// Classes have no place below one that is for streams.
     fn below(&mut self, parent: ClassIndex) -> Result<(), HfscError> {
-        if self.leaf(parent).is_some() {
+        if parent != ClassIndex::ROOT && self.leaf(parent).is_some() {
             return Err(HfscError::ParentActive(parent));
         }
         Ok(())
@@ -214,6 +229,9 @@ impl Hierarchy {
                 if event == now.as_nanos().saturating_add(1) { now.as_nanos() } else { event };
             let global = next.and_then(|local| *leaf.streams.get(local.0 as usize)?);
             self.events.set(class.0, event);
+            if class == ClassIndex::ROOT {
+                continue; // the background has no place in the tree
+            }
             match global.and_then(|stream| self.seat_of(stream)) {
                 Some(seat) => self.tree.set_active(now, class, u64::from(seat.segment)),
                 None => self.tree.set_passive(now, class),
@@ -236,6 +254,9 @@ impl Hierarchy {
     /// `bytes` of the leaf left: it pays. What it sends next, if anything, shows when somebody looks; to
     /// ask its discipline now would be a pick before the next head was announced.
     fn charge(&mut self, leaf: ClassIndex, bytes: u32) {
+        if leaf == ClassIndex::ROOT {
+            return self.mark(leaf);
+        }
         let pick = self.pick_of(leaf);
         self.tree.charge(self.now, pick, u64::from(bytes), Some(u64::from(bytes.max(1))));
         self.mark(leaf);
@@ -288,12 +309,12 @@ impl Scheduler for Hierarchy {
             self.mark(class);
         }
         self.refresh();
-        let pick = self.tree.pick(self.now)?;
+        let pick = self.tree.pick(self.now);
         let now = self.now;
-        let leaf = self.leaf(pick.class)?;
+        let leaf = self.leaf(pick.map_or(ClassIndex::ROOT, |pick| pick.class))?;
         let local = leaf.discipline.pick(now)?;
         let stream = (*leaf.streams.get(local.0 as usize)?)?;
-        self.picked = Some((pick, stream));
+        self.picked = pick.map(|pick| (pick, stream));
         Some(stream)
     }
 

@@ -3,16 +3,19 @@
 //! A turn reads the clock once, takes in what was announced, lets the link decide, and hands frames
 //! to the transport. Nothing in it waits but the sleep at its end.
 
+mod intake;
+
 use super::clock;
 use super::engine::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot};
-use super::port::{Announcements, RingEnd};
+use super::port::Announcements;
 use super::rx::{HopShared, LinkRx};
 use super::transport::{Sent, Transport};
 use super::wake::exact_timers;
+use intake::Intake;
+use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{DropReason, NodeId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeMap;
@@ -22,6 +25,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Frames per turn before the inputs are looked at again.
 const FRAMES_PER_TURN: usize = 32;
+/// Headers of other ends per turn: whoever sends many of them must not keep us from sending.
+const HEARD_PER_TURN: usize = 1_024;
 /// How often neighbours that are not there yet are called, at first and later, and those that are.
 const BEACON_FIRST: Duration = Duration::from_millis(25);
 const BEACON_SEARCHING: Duration = Duration::from_millis(200);
@@ -33,12 +38,6 @@ const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this many bits per second send each frame at once instead of batching it.
 const EXPRESS_BITS_MAX: u64 = 100_000_000;
 
-struct StreamEnd {
-    ring: RingEnd,
-    /// The link had no room for all of the ring.
-    stuck: bool,
-}
-
 /// The thread's state.
 struct Egress {
     link: Link,
@@ -46,8 +45,7 @@ struct Egress {
     express: bool,
     rx: Arc<LinkRx>,
     hops: BTreeMap<NodeId, Arc<HopShared>>,
-    streams: Vec<Option<StreamEnd>>,
-    stuck: Vec<StreamIndex>,
+    intake: Intake,
     watched: Vec<StreamIndex>,
     announcements: Arc<Announcements>,
     inbox: Receiver<LinkCommand>,
@@ -85,8 +83,7 @@ pub(crate) fn start(
         express,
         rx,
         hops: BTreeMap::new(),
-        streams: Vec::new(),
-        stuck: Vec::new(),
+        intake: Intake::new(announcements.clone()),
         watched: Vec::new(),
         announcements: announcements.clone(),
         inbox,
@@ -116,17 +113,19 @@ impl Egress {
         if self.has_commands.swap(false, Ordering::AcqRel) && !self.take_commands(now) {
             return false;
         }
-        while let Some((node, heard)) = self.rx.heard.pop() {
+        for _ in 0..HEARD_PER_TURN {
+            let Some((node, heard)) = self.rx.heard.pop() else { break };
             self.link.handle_heard(now, node, &heard);
             self.share_hop(node);
         }
-        self.take_samples(now);
+        self.intake.begin_turn();
+        self.intake.take(now, &mut self.link);
         self.link.handle_timeout(now);
         self.take_events();
         let more = self.send_frames(now);
         self.report_settled();
         self.keep_house(now);
-        if !more {
+        if !more && !self.link.is_behind() && !self.intake.has_more() {
             self.sleep();
         }
         true
@@ -139,26 +138,14 @@ impl Egress {
                 Ok(LinkCommand::Control(node, message)) => self.link.handle_control(node, message),
                 Ok(LinkCommand::Open(index, spec, ring)) => {
                     if self.link.open_stream(index, spec) {
-                        let place = index.0 as usize;
-                        if self.streams.len() <= place {
-                            self.streams.resize_with(place + 1, || None);
-                        }
-                        if let Some(slot) = self.streams.get_mut(place) {
-                            *slot = Some(StreamEnd { ring, stuck: false });
-                        }
-                        self.drain(now, index);
+                        self.intake.open(index, ring);
                     }
                 }
                 Ok(LinkCommand::Update(index, spec)) => self.link.update_stream(now, index, spec),
                 Ok(LinkCommand::Watch(index)) => self.watched.push(index),
                 Ok(LinkCommand::Close(index)) => {
-                    self.drain(now, index);
-                    self.count_ring_drops(index);
-                    self.count_left_in_ring(index);
+                    self.intake.close(now, index, &mut self.link);
                     self.link.close_stream(index);
-                    if let Some(slot) = self.streams.get_mut(index.0 as usize) {
-                        *slot = None;
-                    }
                     // Whoever waited for room in it waits no more.
                     self.announcements.room.notify(usize::MAX);
                 }
@@ -167,6 +154,7 @@ impl Egress {
                     // Hops that are there keep their way: to make it anew would lose frames.
                     self.express = is_express(Some(capacity));
                 }
+                Ok(LinkCommand::Classes(classes)) => self.link.set_classes(now, classes),
                 Ok(LinkCommand::Reopen(transport)) => {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
                     nodes.into_iter().for_each(|node| self.remove_hop(node));
@@ -216,42 +204,6 @@ impl Egress {
         }
     }
 
-    fn take_samples(&mut self, now: Instant) {
-        for _ in 0..self.stuck.len() {
-            if let Some(index) = self.stuck.pop() {
-                if let Some(Some(end)) = self.streams.get_mut(index.0 as usize) {
-                    end.stuck = false;
-                }
-                self.drain(now, index);
-            }
-        }
-        while let Some(index) = self.announcements.ready.pop() {
-            self.drain(now, index);
-        }
-    }
-
-    /// Moves what waits in a stream's ring to the link, as far as that has room.
-    fn drain(&mut self, now: Instant, index: StreamIndex) {
-        let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
-        end.ring.shared.withdraw();
-        let mut moved = false;
-        loop {
-            if !self.link.has_room(index) && !end.ring.consumer.is_empty() {
-                if !end.stuck {
-                    end.stuck = true;
-                    self.stuck.insert(0, index);
-                }
-                break;
-            }
-            let Ok(sample) = end.ring.consumer.pop() else { break };
-            self.link.handle_sample(now, index, sample);
-            moved = true;
-        }
-        if moved && end.ring.has_much_room() {
-            self.announcements.room.notify(usize::MAX);
-        }
-    }
-
     fn take_events(&mut self) {
         while let Some(event) = self.link.poll_event() {
             let (node, up) = match event {
@@ -279,17 +231,15 @@ impl Egress {
                 tracing::debug!("a frame for {node} found no way");
             }
             // What had no room may have it now, and the next frame should be full.
-            self.take_samples(now);
+            self.intake.take(now, &mut self.link);
         }
         true
     }
 
     fn report_settled(&mut self) {
-        let Self { watched, streams, link, engine, index: at, .. } = self;
+        let Self { watched, intake, link, engine, index: at, .. } = self;
         watched.retain(|index| {
-            let ring = streams.get(index.0 as usize).and_then(Option::as_ref);
-            let settled =
-                ring.is_none_or(|end| end.ring.consumer.is_empty()) && link.is_settled(*index);
+            let settled = intake.is_empty(*index) && link.is_settled(*index);
             if settled {
                 engine.offer(Command::Settled { link: *at, stream: *index });
             }
@@ -314,24 +264,8 @@ impl Egress {
         }
     }
 
-    /// Counts what never got from a stream's ring into the link.
-    fn count_ring_drops(&mut self, index: StreamIndex) {
-        let Some(Some(end)) = self.streams.get(index.0 as usize) else { return };
-        let drops = end.ring.shared.drops.take();
-        drops.iter().for_each(|(reason, n)| self.link.handle_dropped(index, reason, n));
-    }
-
-    /// Counts what waits in the ring of a stream that is being closed: the link had no room for it.
-    fn count_left_in_ring(&mut self, index: StreamIndex) {
-        let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
-        let left = std::iter::from_fn(|| end.ring.consumer.pop().ok()).count() as u64;
-        self.link.handle_dropped(index, DropReason::NoRoute, left);
-    }
-
     fn publish_snapshot(&mut self) {
-        for place in 0..self.streams.len() {
-            self.count_ring_drops(StreamIndex(u32::try_from(place).unwrap_or(u32::MAX)));
-        }
+        self.intake.count_drops(&mut self.link);
         let (frames, wire_bytes) = self.link.sent();
         let snapshot = LinkSnapshot {
             hops: self.link.hops().map(|(node, hop)| (node, hop.is_up())).collect(),
@@ -340,6 +274,7 @@ impl Egress {
             wire_bytes,
             streams: self.link.streams().map(|(_, spec, n, _)| (spec.clone(), n)).collect(),
             closed: self.link.closed(),
+            classes: self.link.classes(),
         };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

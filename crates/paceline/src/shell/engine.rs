@@ -17,7 +17,7 @@ use super::sink::Sink;
 use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
 use crate::config::LinkConfig;
-use crate::error::CapacityError;
+use crate::error::{CapacityError, ClassesError};
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
@@ -26,6 +26,7 @@ use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
     Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic,
 };
+use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
@@ -79,6 +80,11 @@ pub(crate) enum Command {
         link: String,
         capacity: Capacity,
         reply: Sender<Result<(), CapacityError>>,
+    },
+    SetClasses {
+        link: String,
+        classes: Vec<LinkClass>,
+        reply: Sender<Result<(), ClassesError>>,
     },
     Pull(PullCommand),
     Close,
@@ -234,6 +240,9 @@ impl Engine {
             }
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
+            }
+            Command::SetClasses { link, classes, reply } => {
+                let _ = reply.send(self.set_classes(&link, classes));
             }
             Command::Pull(command) => self.handle_pull(now, command),
             Command::Close => {

@@ -3,7 +3,7 @@
 use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
 use bytes::Bytes;
-use paceline_proto::link::StreamSpec;
+use paceline_proto::link::{ClassTree, ClassView, StreamSpec};
 use paceline_proto::{NodeId, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
@@ -27,6 +27,8 @@ pub(crate) enum LinkCommand {
     Close(StreamIndex),
     /// The link has another capacity; only for one that has a capacity.
     Capacity(Capacity),
+    /// The link has other classes, or none.
+    Classes(Option<Arc<ClassTree>>),
     /// The transport was opened anew: this process is the host's node now.
     Reopen(Box<Transport>),
     /// The node closes.
@@ -42,6 +44,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) wire_bytes: u64,
     pub(crate) streams: Vec<(StreamSpec, StreamCounters)>,
     pub(crate) closed: StreamCounters,
+    pub(crate) classes: Vec<ClassView>,
 }
 
 /// The engine's side of a link.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Samples that a ring between a source and its link holds.
-const RING_SAMPLES: usize = 512;
+pub(crate) const RING_SAMPLES: usize = 512;
 
 /// What a link's egress thread is told through: who has something, and how to wake it.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use crate::status::{
     BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
+use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::pull::limits::SAMPLES_MAX;
 use paceline_proto::wire::segment::{read_form, write_form};
@@ -226,6 +227,31 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     put_time(row.least_round_trip, out);
     put_rows(&row.streams, put_stream, out);
     put_counters(&row.closed, out);
+    put_rows(&row.classes, put_class, out);
+}
+
+fn put_class(row: &ClassView, out: &mut Vec<u8>) {
+    put_text(&row.name, out);
+    put_option(row.parent.as_deref(), put_text, out);
+    put_option(row.peer, |node, out| out.put_u64(node.0), out);
+    out.put_varint(u64::from(row.part));
+    out.put_varint(row.served);
+    out.put_varint(row.guaranteed);
+    out.put_varint(u64::from(row.streams));
+    put_counters(&row.counters, out);
+}
+
+fn read_class(r: &mut Reader) -> Result<ClassView, WireError> {
+    Ok(ClassView {
+        name: r.text(TEXT_MAX, "class")?,
+        parent: read_option(r, |r| r.text(TEXT_MAX, "class"))?,
+        peer: read_option(r, |r| r.u64("peer").map(NodeId))?,
+        part: r.varint32("part")?,
+        served: r.varint("served")?,
+        guaranteed: r.varint("guaranteed")?,
+        streams: r.varint32("streams")?,
+        counters: read_counters(r)?,
+    })
 }
 
 fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
@@ -238,6 +264,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         least_round_trip: read_time(r)?,
         streams: read_rows(r, read_stream)?,
         closed: read_counters(r)?,
+        classes: read_rows(r, read_class)?,
     })
 }
 

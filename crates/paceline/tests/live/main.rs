@@ -3,6 +3,7 @@
 
 mod audio;
 mod cable;
+mod classes;
 mod counts;
 mod faults;
 mod film;

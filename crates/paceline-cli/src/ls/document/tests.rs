@@ -6,6 +6,24 @@ use paceline::{
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+/// A stream of the one publisher.
+fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> StreamStatus {
+    StreamStatus {
+        publisher,
+        form,
+        hop,
+        contracted: true,
+        counters: StreamCounters {
+            offered: 50,
+            sent: 47,
+            bytes: 300_000,
+            late: 1,
+            violations: 0,
+            drops,
+        },
+    }
+}
+
 /// Two nodes with one of everything.
 pub(crate) fn status() -> Vec<NodeStatus> {
     let (robot, operator) = (NodeId(0xb0b), NodeId(0x0b));
@@ -24,19 +42,16 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         rate_millihertz: 30_000,
         matching: true,
     };
-    let stream = StreamStatus {
-        publisher,
-        form,
-        hop: operator,
-        contracted: true,
-        counters: StreamCounters {
-            offered: 50,
-            sent: 47,
-            bytes: 300_000,
-            late: 1,
-            violations: 0,
-            drops,
-        },
+    let stream = stream(publisher, form, operator, drops);
+    let video = ClassStatus {
+        name: "video".to_owned(),
+        parent: None,
+        peer: None,
+        part: 750_000,
+        served: 123_456,
+        guaranteed: 1_000,
+        streams: 1,
+        counters: stream.counters,
     };
     let thin = LinkStatus {
         name: "thin".to_owned(),
@@ -47,6 +62,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         least_round_trip: Duration::from_micros(150),
         streams: vec![stream],
         closed: StreamCounters::default(),
+        classes: vec![video],
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },

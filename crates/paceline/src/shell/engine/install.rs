@@ -40,8 +40,7 @@ impl Slots {
 struct OpenStream {
     link: usize,
     index: StreamIndex,
-    hop: NodeId,
-    plan: OutputPlan,
+    spec: StreamSpec,
 }
 
 struct FormTask {
@@ -172,10 +171,12 @@ impl Engine {
             }
             Target::Hop(hop) => {
                 if let Some(stream) = outgoing.streams.get_mut(&key) {
-                    self.update_stream(stream, source, plan);
+                    let spec = self.stream_spec(source, publisher, hop, plan);
+                    self.update_stream(stream, spec);
                     return None;
                 }
-                let (port, stream) = self.open_stream(source, hop, plan)?;
+                let spec = self.stream_spec(source, publisher, hop, plan);
+                let (port, stream) = self.open_stream(hop, spec)?;
                 outgoing.streams.insert(key, stream);
                 port
             }
@@ -186,12 +187,18 @@ impl Engine {
         Some(Port::Scale(self.scale_port(outgoing, publisher, left, port)))
     }
 
-    fn open_stream(
-        &mut self,
+    fn stream_spec(
+        &self,
         source: SourceKey,
+        publisher: &PublisherSpec,
         hop: NodeId,
         plan: &OutputPlan,
-    ) -> Option<(Port, OpenStream)> {
+    ) -> StreamSpec {
+        let names = self.control.stream_names(source.publisher.node, hop, &publisher.tag);
+        StreamSpec::of(source.publisher, hop, plan).with_names(Some(Arc::new(names)))
+    }
+
+    fn open_stream(&mut self, hop: NodeId, spec: StreamSpec) -> Option<(Port, OpenStream)> {
         let at = *self.hops.get(&hop)?;
         let link = self.links.get_mut(at)?;
         let Some(index) = link.slots.take() else {
@@ -199,12 +206,8 @@ impl Engine {
             return None;
         };
         let (port, end) = ring(index, link.handle.announcements.clone());
-        link.handle.send(LinkCommand::Open(
-            index,
-            StreamSpec::of(source.publisher, hop, plan),
-            end,
-        ));
-        Some((Port::Ring(port), OpenStream { link: at, index, hop, plan: plan.clone() }))
+        link.handle.send(LinkCommand::Open(index, spec.clone(), end));
+        Some((Port::Ring(port), OpenStream { link: at, index, spec }))
     }
 
     /// Tells the port of a local output who came and who went.
@@ -219,14 +222,13 @@ impl Engine {
         local.subscriptions = now;
     }
 
-    fn update_stream(&self, stream: &mut OpenStream, source: SourceKey, plan: &OutputPlan) {
-        let spec = StreamSpec::of(source.publisher, stream.hop, plan);
-        if spec != StreamSpec::of(source.publisher, stream.hop, &stream.plan)
+    fn update_stream(&self, stream: &mut OpenStream, spec: StreamSpec) {
+        if spec != stream.spec
             && let Some(link) = self.links.get(stream.link)
         {
-            link.handle.send(LinkCommand::Update(stream.index, spec));
+            link.handle.send(LinkCommand::Update(stream.index, spec.clone()));
         }
-        stream.plan = plan.clone();
+        stream.spec = spec;
     }
 
     fn scale_port(

@@ -199,5 +199,6 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
         streams: streams.collect(),
         closed: snapshot.closed,
+        classes: snapshot.classes.clone(),
     }
 }

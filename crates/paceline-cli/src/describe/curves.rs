@@ -7,7 +7,7 @@ use paceline_sched::Duration;
 use paceline_sched::curve::{self, Curve, RATE_MAX};
 use paceline_sched::hfsc::Curves;
 
-pub(super) const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
+pub(crate) const NAMES: [&str; 3] = ["real_time", "link_share", "upper_limit"];
 const PIECES: [&str; 3] = ["m1_bits_per_s", "d_ns", "m2_bits_per_s"];
 const BURST: [&str; 3] = ["burst_bytes", "within_ns", "rate_bits_per_s"];
 const RATE: &str = "in bits per second, not bytes";
@@ -15,7 +15,7 @@ const CURVE: &str = "must be a number of bits per second, {\"m1_bits_per_s\", \"
      \"m2_bits_per_s\"} or {\"burst_bytes\", \"within_ns\", \"rate_bits_per_s\"}";
 
 /// The curves of what `fields` describes; `None` if it has none.
-pub(super) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
+pub(crate) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
     let [real_time, link_share, upper_limit] = NAMES.map(|name| curve(fields, name));
     let curves =
         Curves { real_time: real_time?, link_share: link_share?, upper_limit: upper_limit? };
@@ -30,15 +30,17 @@ pub(super) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
 
 fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
     let place = fields.at(name);
-    let made = match fields.take(name) {
-        None => return Ok(None),
-        Some(number @ Json::Number(_)) => {
-            Curve::linear(whole(&place, &number, 1..=RATE_MAX, RATE)?)
-        }
-        Some(Json::Object(entries)) => {
+    fields.take(name).map(|value| value_of(&place, value)).transpose()
+}
+
+/// The curve that `value` describes, which stands at `place`.
+pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
+    let made = match value {
+        number @ Json::Number(_) => Curve::linear(whole(place, &number, 1..=RATE_MAX, RATE)?),
+        Json::Object(entries) => {
             let burst = entries.iter().any(|(name, _)| BURST.contains(&name.as_str()));
             let known = if burst { &BURST } else { &PIECES };
-            let mut object = Fields::open(place.clone(), Json::Object(entries), known)?;
+            let mut object = Fields::open(place.to_owned(), Json::Object(entries), known)?;
             let [first, second, third] = *known;
             let most = if burst { u64::from(u32::MAX) } else { RATE_MAX };
             let mend = if burst { "in bytes" } else { RATE };
@@ -50,13 +52,15 @@ fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
             let time = Duration::from_nanos(time);
             if burst { Curve::burst(one, time, rate) } else { Curve::two_piece(one, time, rate) }
         }
-        Some(other) => return Err(format!("{place} is {other}: {CURVE}")),
+        other @ (Json::Null | Json::Bool(_) | Json::Text(_) | Json::List(_)) => {
+            return Err(format!("{place} is {other}: {CURVE}"));
+        }
     };
-    made.map(Some).map_err(|error| format!("{place}: {error}"))
+    made.map_err(|error| format!("{place}: {error}"))
 }
 
 /// The name of a curve that is there, for an error.
-pub(super) const fn first(curves: &Curves) -> &'static str {
+pub(crate) const fn first(curves: &Curves) -> &'static str {
     match (curves.real_time, curves.link_share) {
         (Some(_), _) => "real_time",
         (None, Some(_)) => "link_share",
@@ -66,7 +70,7 @@ pub(super) const fn first(curves: &Curves) -> &'static str {
 
 /// Refuses real-time curves that promise more than the link carries, naming the first one with which
 /// they do. Each is there with its place in `list`.
-pub(super) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
+pub(crate) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
     let curves: Vec<Curve> = all.iter().map(|(_, curve)| *curve).collect();
     let check = |count: usize| curve::fits(curves.get(..count).unwrap_or(&curves), capacity);
     let Err(_) = check(curves.len()) else { return Ok(()) };

@@ -5,11 +5,11 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 /// The longest time of anything: almost 32 years.
-pub(super) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
+pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
 
 /// An object whose fields are taken one after the other.
 #[derive(Debug)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     path: String,
     known: &'static [&'static str],
     entries: Vec<(String, Json)>,
@@ -20,7 +20,7 @@ impl Fields {
     ///
     /// # Errors
     /// It is no object, or has a field that is not known, or one twice.
-    pub(super) fn open(
+    pub(crate) fn open(
         path: String,
         value: Json,
         known: &'static [&'static str],
@@ -43,7 +43,7 @@ impl Fields {
     }
 
     /// Refuses a name that is not known.
-    pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
+    pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
         if self.known.contains(&name) {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Fields {
     }
 
     /// Where a field is.
-    pub(super) fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         match self.path.as_str() {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -65,24 +65,24 @@ impl Fields {
     }
 
     /// The value of a field; `null` is as if it were not there.
-    pub(super) fn take(&mut self, name: &str) -> Option<Json> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.entries.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.entries.swap_remove(place);
         (value != Json::Null).then_some(value)
     }
 
     /// True if a field is there.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
     }
 
     /// The error for a field that has to be there.
-    pub(super) fn missing(&self, name: &str, mend: &str) -> String {
+    pub(crate) fn missing(&self, name: &str, mend: &str) -> String {
         format!("{} is missing: {mend}", self.at(name))
     }
 
     /// A whole number in a range.
-    pub(super) fn whole(
+    pub(crate) fn whole(
         &mut self,
         name: &str,
         range: RangeInclusive<u64>,
@@ -92,12 +92,12 @@ impl Fields {
     }
 
     /// A time in nanoseconds, at least `least`.
-    pub(super) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+    pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
         self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
     }
 
     /// True or false.
-    pub(super) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
+    pub(crate) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Bool(value)) => Ok(Some(value)),
@@ -108,7 +108,7 @@ impl Fields {
     }
 
     /// Text that `read` understands; its error says what must be.
-    pub(super) fn text<T, E: Display>(
+    pub(crate) fn text<T, E: Display>(
         &mut self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -124,7 +124,7 @@ impl Fields {
 }
 
 /// A whole number in a range.
-pub(super) fn whole(
+pub(crate) fn whole(
     place: &str,
     value: &Json,
     range: RangeInclusive<u64>,

@@ -9,7 +9,7 @@ const SHOWN_MAX: usize = 40;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
     Number(Number),

@@ -1,0 +1,167 @@
+//! What is wrong with the classes of a link.
+
+use super::{Action, CLASSES_MAX, Combined, DEFAULT, LinkClass, NAME_BYTES_MAX};
+use core::fmt;
+use paceline_sched::hfsc::SpecError;
+use std::collections::BTreeMap;
+
+/// Why the classes of a link were refused: the class, its key, and what is wrong, with the mend.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClassError {
+    /// The class; empty if it is the list.
+    pub class: String,
+    /// The key of the class that is wrong.
+    pub key: &'static str,
+    /// What is wrong with it, the allowed range, and the mend.
+    pub what: String,
+}
+
+pub(super) const NO_CAPACITY: &str = "a guarantee is a part of a capacity, and the link has none: \
+     give the link a capacity, or the class a share";
+
+impl fmt::Display for ClassError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { class, key, what } = self;
+        if class.is_empty() {
+            return write!(f, "class: {what}");
+        }
+        write!(f, "class '{class}': {key}: {what}")
+    }
+}
+
+impl core::error::Error for ClassError {}
+
+impl From<SpecError> for ClassError {
+    fn from(error: SpecError) -> Self {
+        let what = error.to_string();
+        match error {
+            SpecError::Duplicate { name } => Self { class: name, key: "name", what },
+            SpecError::UnknownParent { name, .. } | SpecError::Loop { name } => {
+                Self { class: name, key: "parent", what }
+            }
+            SpecError::Class { name, error } => {
+                Self { class: name, key: "parent", what: error.to_string() }
+            }
+            _ => Self { class: String::new(), key: "name", what },
+        }
+    }
+}
+
+impl ClassError {
+    pub(super) fn new(class: &str, key: &'static str, what: String) -> Self {
+        Self { class: class.to_owned(), key, what }
+    }
+}
+
+/// There are as many as there may be.
+pub(super) fn count(classes: &[LinkClass]) -> Result<(), ClassError> {
+    let given = classes.len();
+    if given > CLASSES_MAX {
+        let what = format!(
+            "{given} of them, a link takes at most {CLASSES_MAX}; per_peer makes one for each next hop"
+        );
+        return Err(ClassError::new("", "name", what));
+    }
+    Ok(())
+}
+
+/// No class is called what the one for all others is called.
+pub(super) fn free_default(classes: &[LinkClass]) -> Result<(), ClassError> {
+    match classes.iter().find(|class| class.name == DEFAULT) {
+        None => Ok(()),
+        Some(class) => Err(ClassError::new(
+            &class.name,
+            "match",
+            format!(
+                "{DEFAULT} is the class of streams that no other wants: leave out its match, or give \
+                 it another name"
+            ),
+        )),
+    }
+}
+
+/// The place of each one's parent. No two have one name, and nobody is below itself.
+pub(super) fn parents(classes: &[LinkClass]) -> Result<Vec<Option<usize>>, ClassError> {
+    let mut places = BTreeMap::new();
+    for (place, class) in classes.iter().enumerate() {
+        if !(1..=NAME_BYTES_MAX).contains(&class.name.len())
+            || class.name.chars().any(char::is_control)
+        {
+            let what = format!(
+                "must be text of 1 to {NAME_BYTES_MAX} bytes without control characters; \"video\" is one"
+            );
+            return Err(ClassError::new(&class.name, "name", what));
+        }
+        if places.insert(class.name.as_str(), place).is_some() {
+            return Err(SpecError::Duplicate { name: class.name.clone() }.into());
+        }
+    }
+    let parent = |class: &LinkClass| {
+        let Some(parent) = &class.parent else { return Ok(None) };
+        let unknown =
+            || SpecError::UnknownParent { name: class.name.clone(), parent: parent.clone() };
+        places.get(parent.as_str()).copied().map(Some).ok_or_else(|| unknown().into())
+    };
+    let parents: Vec<Option<usize>> =
+        classes.iter().map(parent).collect::<Result<_, ClassError>>()?;
+    for (place, class) in classes.iter().enumerate() {
+        let above = |at: &usize| parents.get(*at).copied().flatten();
+        if core::iter::successors(above(&place), above).take(classes.len()).any(|at| at == place) {
+            return Err(SpecError::Loop { name: class.name.clone() }.into());
+        }
+    }
+    Ok(parents)
+}
+
+/// Each class by itself, and at its place.
+pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(), ClassError> {
+    for (place, class) in classes.iter().enumerate() {
+        let wrong = |key, what: String| Err(ClassError::new(&class.name, key, what));
+        if let Some(share) = class.share.filter(|share| !(1..=100).contains(share)) {
+            return wrong("share", format!("{share} %: must be a whole number from 1 to 100"));
+        }
+        if class.share.is_some() && class.curves.link_share.is_some() {
+            let what = "is there beside a link_share, which says the same in bits: leave one out";
+            return wrong("share", what.to_owned());
+        }
+        if let Some(police) = &class.police {
+            let given = police.constraints.len();
+            if given > Combined::POLICERS_MAX {
+                let most = Combined::POLICERS_MAX;
+                return wrong("police", format!("{given} policers: at most {most}"));
+            }
+            if police.action == Action::Demote {
+                let what = "demotes, and a link sends the samples of a stream in order: write else \
+                            drop or else delay";
+                return wrong("police", what.to_owned());
+            }
+        }
+        let below = parents.iter().position(|parent| *parent == Some(place));
+        if let Some(child) = below.and_then(|child| classes.get(child)) {
+            let place = format!("class '{}' is below it", child.name);
+            inner(class, &place)?;
+        } else if class.per_peer && class.curves.real_time.is_some() {
+            let what = "is there beside per_peer, and nobody knows how many peers will come: name a \
+                        class for each that is guaranteed something, or leave it out";
+            return wrong("real_time", what.to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// A class with others below it has no streams, so it says nothing of streams.
+fn inner(class: &LinkClass, why: &str) -> Result<(), ClassError> {
+    for (key, there) in [
+        ("real_time", class.curves.real_time.is_some()),
+        ("discipline", class.policy.is_some()),
+        ("match", !class.wants.is_any()),
+        ("per_peer", class.per_peer),
+        ("police", class.police.is_some()),
+    ] {
+        if there {
+            let what = format!("{why}, and only a class without any has streams: move it there");
+            return Err(ClassError::new(&class.name, key, what));
+        }
+    }
+    Ok(())
+}

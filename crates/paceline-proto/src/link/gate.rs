@@ -1,0 +1,163 @@
+//! Policers of classes: where a stream's samples enter the link.
+//!
+//! Each sample is charged for what it takes on the wire if it leaves alone, headers counted, so that
+//! very small samples are not nearly free; a constraint in packets bounds their number besides. What a
+//! class drops is dropped as it comes. What it delays waits in the stream's queue, and the discipline
+//! does not hear of it: of each stream the head waits, first come, first served, so that streams take
+//! turns. Deadlines run on meanwhile.
+
+use super::{Link, Stream, StreamIndex};
+use crate::reason::DropReason;
+use crate::sample::Sample;
+use paceline_sched::Instant;
+use paceline_sched::police::{Action, Outcome, Police, Verdict};
+use std::collections::VecDeque;
+
+/// The policers of one class, or of one peer's.
+#[derive(Debug)]
+pub(super) struct Gate {
+    police: Police,
+    /// Streams whose heads wait, in their order. One that has no head any more is passed over.
+    waiting: VecDeque<StreamIndex>,
+    /// When the first of them may go.
+    opens: Instant,
+}
+
+impl Gate {
+    pub(super) const fn new(police: Police) -> Self {
+        Self { police, waiting: VecDeque::new(), opens: Instant::ZERO }
+    }
+}
+
+impl Link {
+    /// True if a sample that just came may enter; else it was dropped, and that is counted.
+    pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> bool {
+        if self.seats.is_none() {
+            return true;
+        }
+        let bytes = self.sample_bytes(sample.payload.len());
+        let Some(stream) = self.stream(index).filter(|stream| stream.up) else { return true };
+        let home = stream.home;
+        let Some(gate) = self.gate(home) else { return true };
+        let passes = match gate.police.action {
+            Action::Delay => gate.police.policers.check(now, bytes) != Verdict::Never,
+            Action::Drop | Action::Demote => gate.police.police(now, bytes) == Outcome::Pass,
+        };
+        if passes {
+            return true;
+        }
+        if let Some(stream) = self.stream_mut(index) {
+            stream.counters.offered += 1;
+            stream.counters.drops.add(DropReason::Policed, 1);
+            stream.gate.broke(sample.kind);
+        }
+        self.judge_skipped(index, 1);
+        false
+    }
+
+    /// True if the head of a stream may be announced; else it waits until its class lets it go.
+    pub(super) fn passes(&mut self, now: Instant, index: StreamIndex) -> bool {
+        if self.seats.as_ref().is_none_or(|seats| seats.gates.is_empty()) {
+            return true;
+        }
+        let Some(stream) = self.stream(index) else { return true };
+        let (home, held) = (stream.home, stream.held);
+        let Some(bytes) = stream.head().filter(|_| !stream.passed).map(|s| s.payload.len()) else {
+            return true;
+        };
+        let bytes = self.sample_bytes(bytes);
+        let Some(gate) = self.gate(home).filter(|gate| gate.police.action == Action::Delay) else {
+            return true;
+        };
+        if held {
+            return false;
+        }
+        let passes = gate.waiting.is_empty() && gate.admits(now, bytes);
+        if !passes {
+            gate.waiting.push_back(index);
+        }
+        if let Some(stream) = self.stream_mut(index) {
+            (stream.passed, stream.held) = (passes, !passes);
+        }
+        passes
+    }
+
+    /// Lets go whose time has come.
+    pub(super) fn open_gates(&mut self, now: Instant) {
+        let Some(seats) = &self.seats else { return };
+        let due = |gate: &Gate| !gate.waiting.is_empty() && gate.opens <= now;
+        let homes: Vec<_> =
+            seats.gates.iter().filter(|(_, gate)| due(gate)).map(|(home, _)| *home).collect();
+        for home in homes {
+            self.open_gate(now, home);
+        }
+    }
+
+    fn open_gate(&mut self, now: Instant, home: super::seats::Home) {
+        loop {
+            let Some(index) = self.gate(Some(home)).and_then(|gate| gate.waiting.pop_front())
+            else {
+                return;
+            };
+            let Some(stream) = self.stream_mut(index) else { continue };
+            if !stream.held || stream.home != Some(home) {
+                continue;
+            }
+            let Some(bytes) = stream.head().map(|sample| sample.payload.len()) else {
+                stream.held = false;
+                continue;
+            };
+            let bytes = self.sample_bytes(bytes);
+            let Some(gate) = self.gate(Some(home)) else { return };
+            if !gate.admits(now, bytes) {
+                gate.waiting.push_front(index);
+                return;
+            }
+            if let Some(stream) = self.stream_mut(index) {
+                (stream.passed, stream.held) = (true, false);
+            }
+            self.announce_head(now, index);
+        }
+    }
+
+    /// When a head that waits for its class may go.
+    pub(super) fn next_gate(&self) -> Option<Instant> {
+        let gates = self.seats.iter().flat_map(|seats| seats.gates.values());
+        gates.filter(|gate| !gate.waiting.is_empty()).map(|gate| gate.opens).min()
+    }
+
+    fn gate(&mut self, home: Option<super::seats::Home>) -> Option<&mut Gate> {
+        self.seats.as_mut()?.gates.get_mut(&home?)
+    }
+
+    /// What a sample takes on the wire, were it alone there.
+    fn sample_bytes(&self, payload: usize) -> u64 {
+        let (frames, headers) = self.frames_of(payload as u64);
+        payload as u64 + frames * headers
+    }
+}
+
+impl Gate {
+    /// Charges a sample if it may go now; else knows from when on it may.
+    fn admits(&mut self, now: Instant, bytes: u64) -> bool {
+        match self.police.police(now, bytes) {
+            Outcome::Pass => true,
+            Outcome::DelayUntil(at) => {
+                self.opens = at;
+                false
+            }
+            // It was let in because it conforms at some time: the clock does not reach that.
+            Outcome::Drop | Outcome::Demote => {
+                self.opens = Instant::FAR;
+                false
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// The head is another one: it has to pass by itself.
+    pub(super) const fn head_changed(&mut self) {
+        self.passed = false;
+    }
+}

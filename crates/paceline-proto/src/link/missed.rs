@@ -1,0 +1,105 @@
+//! Samples that can no longer arrive in time, a bounded portion of them a turn.
+//!
+//! A node that stood still for half a minute finds everything that waits on its links late at once: on
+//! a full link a quarter of a million samples. Each is judged and has its reason, so each takes its
+//! time. Given up all in one go they would keep the thread from whatever came meanwhile: headers,
+//! commands, control.
+
+use super::{Link, Notice};
+use crate::reason::DropReason;
+use crate::sample::Sample;
+use paceline_sched::{Instant, Scheduler};
+use std::collections::VecDeque;
+
+/// Samples that one turn of a link gives up at most because they are late, and what goes with them: of
+/// a video what cannot be decoded without them may come on top, at most the queue of one stream.
+pub const MISSES_PER_TURN: usize = 512;
+
+/// How far a turn has come with what is late.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    /// What the turn may still give up.
+    left: usize,
+    /// The turn ended before it knew of no miss any more.
+    behind: bool,
+    /// When the turn began.
+    begun: Instant,
+    /// What waited for hops that are gone: counted, and still to be freed.
+    gone: Vec<VecDeque<Sample>>,
+}
+
+impl Default for Backlog {
+    fn default() -> Self {
+        let (left, behind, begun) = (MISSES_PER_TURN, false, Instant::ZERO);
+        Self { left, behind, begun, gone: Vec::new() }
+    }
+}
+
+impl Backlog {
+    /// Another portion may be given up.
+    pub(super) fn begin_turn(&mut self, now: Instant) {
+        (self.left, self.begun) = (MISSES_PER_TURN, now);
+        for _ in 0..MISSES_PER_TURN {
+            let Some(last) = self.gone.last_mut() else { return };
+            if last.pop_front().is_none() {
+                self.gone.pop();
+            }
+        }
+    }
+
+    /// Samples that are counted already; what they take is freed turn by turn.
+    pub(super) fn free_later(&mut self, gone: VecDeque<Sample>) {
+        if !gone.is_empty() {
+            self.gone.push(gone);
+        }
+    }
+
+    /// The next turn is due at once.
+    pub(super) const fn is_due(&self) -> bool {
+        self.behind || !self.gone.is_empty()
+    }
+
+    /// Whoever asks for frames alone begins a turn whenever time has passed.
+    pub(super) fn continue_turn(&mut self, now: Instant) {
+        if now > self.begun {
+            self.begin_turn(now);
+        }
+    }
+}
+
+impl Link {
+    /// True if samples wait that are late already, more than one turn gives up: the next turn is due at
+    /// once, and until it is done no data leaves.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        self.backlog.behind
+    }
+
+    /// Gives up what is late, as much as the turn may.
+    pub(super) fn drop_missed(&mut self, now: Instant) {
+        while self.backlog.left > 0 {
+            let Some(miss) = self.discipline.poll_missed(now) else {
+                self.backlog.behind = false;
+                return;
+            };
+            self.backlog.left -= 1;
+            let Some(stream) = self.stream_mut(miss.stream) else { continue };
+            stream.note_miss();
+            stream.count_violation(miss.violated);
+            if miss.dropped {
+                let kind = stream.head().map(|sample| sample.kind);
+                let begun = stream.drop_head(DropReason::DeadlineMissed);
+                let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
+                let (hop, id) = (stream.spec.hop, stream.id);
+                if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
+                    neighbour.notices.push_back(Notice::Abort(id, number));
+                }
+                self.backlog.left = self.backlog.left.saturating_sub(tail);
+                self.judge_skipped(miss.stream, tail);
+                self.announce_head(now, miss.stream);
+            }
+            self.shed(now, miss.stream);
+        }
+        self.backlog.behind = true;
+    }
+}

@@ -1,0 +1,118 @@
+//! What a turn does after a stall is bounded, and nothing is forgotten.
+
+use super::*;
+use paceline_sched::LossTolerance;
+
+const WAITING: u64 = 8;
+
+fn contract(late: Late) -> Contract {
+    let period = Duration::from_millis(10);
+    let deadline = Duration::from_millis(80);
+    Contract { period, deadline, loss: LossTolerance::NONE, late, jitter: Duration::ZERO }
+}
+
+/// A link with as many contracted streams as it carries, each with samples that wait.
+fn full(late: Late, policy: Policy) -> (End, Instant) {
+    let capacity = Capacity::from_bits_per_s(1_000_000_000).ok();
+    let (mut a, mut b) = pair(LinkSpec { capacity, policy, classes: None });
+    let mut now = at(10_000);
+    talk(&mut now, &mut a, &mut b, 8);
+    for place in 0..STREAMS_MAX {
+        let index = StreamIndex(place);
+        assert!(a.link.open_stream(index, to(node(2), Kind::Data, Some(contract(late)))));
+        for seq in 0..WAITING {
+            assert!(a.link.handle_sample(now, index, sample(now, seq, 100)));
+        }
+    }
+    a.link.handle_control(node(2), Bytes::from_static(b"control"));
+    (a, now)
+}
+
+fn dropped(link: &Link) -> u64 {
+    link.streams().map(|(_, _, counters, _)| counters.drops.total()).sum()
+}
+
+#[test]
+fn a_turn_gives_up_a_portion_and_the_next_is_due_at_once() {
+    for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
+        let (mut end, now) = full(Late::Drop, policy);
+        let stalled = now + Duration::from_millis(900);
+        let all = u64::from(STREAMS_MAX) * WAITING;
+        let mut frame = FrameBuf::default();
+        let (mut before, mut turns) = (0, 0);
+        loop {
+            end.link.handle_timeout(stalled);
+            let mut frames = 0;
+            while end.link.poll_frame(stalled, &mut frame).is_some() {
+                frames += 1;
+            }
+            let after = dropped(&end.link);
+            assert!(after - before <= MISSES_PER_TURN as u64, "{policy}: {after} after {before}");
+            if turns == 0 {
+                assert!(frames > 0 && end.link.neighbours[&node(2)].control.is_empty(), "{policy}");
+            }
+            (before, turns) = (after, turns + 1);
+            if !end.link.is_behind() {
+                break;
+            }
+            assert_eq!(end.link.poll_timeout(), stalled, "{policy}: at once");
+        }
+        assert_eq!(before, all, "{policy}");
+        assert!(turns >= all / MISSES_PER_TURN as u64, "{policy}: {turns}");
+        assert!(end.link.poll_timeout() > stalled, "{policy}");
+    }
+}
+
+#[test]
+fn whoever_only_asks_for_frames_gets_through_too() {
+    let (mut end, now) = full(Late::Drop, Policy::Vds);
+    let mut stalled = now + Duration::from_millis(900);
+    let mut frame = FrameBuf::default();
+    while end.link.is_behind() || dropped(&end.link) == 0 {
+        let before = dropped(&end.link);
+        while end.link.poll_frame(stalled, &mut frame).is_some() {}
+        assert!(dropped(&end.link) - before <= MISSES_PER_TURN as u64);
+        stalled += Duration::from_nanos(1);
+    }
+    assert_eq!(dropped(&end.link), u64::from(STREAMS_MAX) * WAITING);
+}
+
+#[test]
+fn late_samples_that_are_sent_all_the_same_are_marked_in_portions_and_then_sent() {
+    let (mut end, now) = full(Late::Send, Policy::Vds);
+    let stalled = now + Duration::from_millis(900);
+    let mut frame = FrameBuf::default();
+    end.link.handle_timeout(stalled);
+    assert!(end.link.is_behind(), "{STREAMS_MAX} heads are late");
+    let mut turns = 1;
+    while end.link.is_behind() {
+        end.link.handle_timeout(stalled);
+        turns += 1;
+    }
+    assert_eq!(turns, STREAMS_MAX as usize / MISSES_PER_TURN + 1);
+    assert!(end.link.poll_frame(stalled, &mut frame).is_some());
+    assert_eq!(dropped(&end.link), 0);
+}
+
+#[test]
+fn what_waited_for_a_hop_that_is_gone_is_counted_at_once_and_freed_by_and_by() {
+    let (mut end, now) = full(Late::Drop, Policy::Vds);
+    let payload = end.link.streams[0].as_ref().unwrap().queue[0].payload.clone();
+    assert!(!payload.is_unique(), "it waits");
+    let silent = now + Duration::from_secs(30);
+    end.link.handle_timeout(silent);
+    assert_eq!(dropped(&end.link), u64::from(STREAMS_MAX) * WAITING);
+    let reason = DropReason::LinkDown;
+    assert!(end.link.streams().all(|(_, _, counters, _)| counters.drops.of(reason) == WAITING));
+    let mut turns = 0;
+    let mut frame = FrameBuf::default();
+    end.link.poll_frame(silent, &mut frame);
+    while end.link.poll_timeout() == silent {
+        end.link.handle_timeout(silent);
+        while end.link.poll_frame(silent, &mut frame).is_some() {}
+        turns += 1;
+    }
+    let all = usize::try_from(u64::from(STREAMS_MAX) * WAITING).unwrap();
+    assert!((all / MISSES_PER_TURN..=2 * all / MISSES_PER_TURN).contains(&turns), "{turns} turns");
+    assert!(payload.is_unique(), "all is freed");
+}

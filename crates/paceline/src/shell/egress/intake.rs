@@ -1,0 +1,268 @@
+//! From the rings of streams into the link: a bounded portion a turn, every stream in its turn.
+//!
+//! A publisher that never pauses fills its ring as fast as it is drained. Whoever drained it to its end
+//! would send nothing any more, and the rings of contracts would wait behind it.
+
+use super::super::port::{Announcements, RingEnd};
+use paceline_proto::DropReason;
+use paceline_proto::link::Link;
+use paceline_sched::Instant;
+use paceline_sched::discipline::StreamIndex;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a turn takes in: samples, and rings that were looked at in vain.
+pub(super) const SAMPLES_PER_TURN: usize = 1_024;
+/// Samples of one stream before the others have their turn.
+pub(super) const SAMPLES_PER_VISIT: usize = 64;
+
+/// The link's end of a stream.
+struct StreamEnd {
+    ring: RingEnd,
+    /// It is in a list below.
+    listed: bool,
+}
+
+/// What became of a visit to a ring.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Visit {
+    /// Nothing is left in it.
+    Done,
+    /// There is more, and the link has room.
+    More,
+    /// There is more, and the link has no room.
+    Stuck,
+}
+
+/// The rings of a link's streams.
+pub(super) struct Intake {
+    streams: Vec<Option<StreamEnd>>,
+    /// Whose ring may have something, in the order of their turns.
+    waiting: VecDeque<StreamIndex>,
+    /// Those for which the link had no room.
+    stuck: VecDeque<StreamIndex>,
+    announcements: Arc<Announcements>,
+    /// What the turn may still take in.
+    left: usize,
+}
+
+impl Intake {
+    /// No streams yet.
+    pub(super) fn new(announcements: Arc<Announcements>) -> Self {
+        let (streams, waiting, stuck) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        Self { streams, waiting, stuck, announcements, left: SAMPLES_PER_TURN }
+    }
+
+    /// Another portion may be taken in.
+    pub(super) const fn begin_turn(&mut self) {
+        self.left = SAMPLES_PER_TURN;
+    }
+
+    /// True if the turn left something for which the link has room.
+    pub(super) fn has_more(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The ring of a stream that was opened; something may be in it already.
+    pub(super) fn open(&mut self, index: StreamIndex, ring: RingEnd) {
+        let place = index.0 as usize;
+        if self.streams.len() <= place {
+            self.streams.resize_with(place + 1, || None);
+        }
+        if let Some(slot) = self.streams.get_mut(place) {
+            *slot = Some(StreamEnd { ring, listed: false });
+        }
+        self.list(index);
+    }
+
+    /// The stream is about to be closed: takes in what fits, and counts what does not.
+    pub(super) fn close(&mut self, now: Instant, index: StreamIndex, link: &mut Link) {
+        let Some(mut end) = self.streams.get_mut(index.0 as usize).and_then(Option::take) else {
+            return;
+        };
+        self.waiting.retain(|listed| *listed != index);
+        self.stuck.retain(|listed| *listed != index);
+        drain(&mut end.ring, now, index, link, usize::MAX);
+        count_drops(&end.ring, index, link);
+        let left = std::iter::from_fn(|| end.ring.consumer.pop().ok()).count() as u64;
+        link.handle_dropped(index, DropReason::NoRoute, left);
+    }
+
+    /// True if nothing waits in the ring of a stream; also for an unknown one.
+    pub(super) fn is_empty(&self, index: StreamIndex) -> bool {
+        let end = self.streams.get(index.0 as usize).and_then(Option::as_ref);
+        end.is_none_or(|end| end.ring.consumer.is_empty())
+    }
+
+    /// Counts what never got into a ring.
+    pub(super) fn count_drops(&self, link: &mut Link) {
+        for (place, end) in self.streams.iter().enumerate() {
+            let index = StreamIndex(u32::try_from(place).unwrap_or(u32::MAX));
+            end.iter().for_each(|end| count_drops(&end.ring, index, link));
+        }
+    }
+
+    /// Moves what waits in rings to the link, as far as that has room and the turn goes.
+    pub(super) fn take(&mut self, now: Instant, link: &mut Link) {
+        // Those that were stuck have been waiting longest; but where they are very many they leave the
+        // others a part.
+        for _ in 0..self.stuck.len().min(self.left / 2) {
+            if let Some(index) = self.stuck.pop_front() {
+                self.visit(now, index, link);
+            }
+        }
+        while let Some(index) = self.announcements.ready.pop() {
+            self.list(index);
+        }
+        while self.left > 0
+            && let Some(index) = self.waiting.pop_front()
+        {
+            self.visit(now, index, link);
+        }
+    }
+
+    fn list(&mut self, index: StreamIndex) {
+        let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
+        if !std::mem::replace(&mut end.listed, true) {
+            self.waiting.push_back(index);
+        }
+    }
+
+    /// A stream that is in no list any more has its turn.
+    fn visit(&mut self, now: Instant, index: StreamIndex, link: &mut Link) {
+        let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
+        let most = self.left.min(SAMPLES_PER_VISIT);
+        let (moved, visit) = drain(&mut end.ring, now, index, link, most);
+        self.left = self.left.saturating_sub(moved.max(1));
+        end.listed = visit != Visit::Done;
+        if moved > 0 && end.ring.has_much_room() {
+            self.announcements.room.notify(usize::MAX);
+        }
+        match visit {
+            Visit::Done => {}
+            Visit::More => self.waiting.push_back(index),
+            Visit::Stuck => self.stuck.push_back(index),
+        }
+    }
+}
+
+/// Moves at most `most` samples of a ring to the link; how many, and what is left.
+fn drain(
+    ring: &mut RingEnd,
+    now: Instant,
+    index: StreamIndex,
+    link: &mut Link,
+    most: usize,
+) -> (usize, Visit) {
+    ring.shared.withdraw();
+    let mut moved = 0;
+    loop {
+        if ring.consumer.is_empty() {
+            return (moved, Visit::Done);
+        }
+        if !link.has_room(index) {
+            return (moved, Visit::Stuck);
+        }
+        if moved >= most {
+            return (moved, Visit::More);
+        }
+        let Ok(sample) = ring.consumer.pop() else { return (moved, Visit::Done) };
+        link.handle_sample(now, index, sample);
+        moved += 1;
+    }
+}
+
+/// Counts what never got from a source into its ring.
+fn count_drops(ring: &RingEnd, index: StreamIndex, link: &mut Link) {
+    let drops = ring.shared.drops.take();
+    drops.iter().for_each(|(reason, samples)| link.handle_dropped(index, reason, samples));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::port::{Port, RING_SAMPLES, ring};
+    use super::super::super::wake::Waker;
+    use super::*;
+    use crossbeam_queue::ArrayQueue;
+    use event_listener::Event;
+    use paceline_proto::link::{LinkSpec, StreamSpec};
+    use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp};
+    use paceline_sched::Duration;
+
+    const STREAMS: u32 = 8;
+
+    fn sample(seq: u64) -> Sample {
+        Sample {
+            seq,
+            captured: Timestamp::default(),
+            born: Instant::ZERO,
+            kind: Kind::Data,
+            encoding: Encoding::Bytes,
+            payload: vec![0; 64].into(),
+        }
+    }
+
+    fn announcements() -> Arc<Announcements> {
+        let (ready, waker) = (ArrayQueue::new(STREAMS as usize), Arc::new(Waker::default()));
+        Arc::new(Announcements { ready, waker, room: Event::new() })
+    }
+
+    fn offered(link: &Link, index: u32) -> u64 {
+        link.counters(StreamIndex(index)).unwrap().offered
+    }
+
+    /// A link whose hop is down takes everything, and counts it.
+    fn open(intake: &mut Intake, link: &mut Link) -> Vec<Port> {
+        let ports = (0..STREAMS).map(|index| {
+            let publisher = PublisherId { node: NodeId(1), index };
+            let spec = StreamSpec::best_effort(publisher, NodeId(2), Form::FULL, Kind::Data);
+            assert!(link.open_stream(StreamIndex(index), spec));
+            let (port, end) = ring(StreamIndex(index), intake.announcements.clone());
+            intake.open(StreamIndex(index), end);
+            Port::Ring(port)
+        });
+        ports.collect()
+    }
+
+    #[test]
+    fn a_turn_takes_a_portion_of_every_ring_and_says_that_there_is_more() {
+        let mut link = Link::new(LinkSpec::default());
+        let mut intake = Intake::new(announcements());
+        let mut ports = open(&mut intake, &mut link);
+        let now = Instant::ZERO + Duration::from_millis(1);
+        for port in &mut ports {
+            for seq in 0..RING_SAMPLES as u64 {
+                assert!(port.push(now, sample(seq)));
+            }
+        }
+        let share = (SAMPLES_PER_TURN as u64) / u64::from(STREAMS);
+        for turn in 1..=4 {
+            intake.begin_turn();
+            intake.take(now, &mut link);
+            intake.take(now, &mut link);
+            for index in 0..STREAMS {
+                assert_eq!(offered(&link, index), turn * share, "turn {turn}, stream {index}");
+            }
+            assert_eq!(intake.has_more(), turn < 4, "turn {turn}");
+        }
+        assert!((0..STREAMS).all(|index| intake.is_empty(StreamIndex(index))));
+    }
+
+    #[test]
+    fn whoever_never_pauses_does_not_keep_others_waiting() {
+        let mut link = Link::new(LinkSpec::default());
+        let mut intake = Intake::new(announcements());
+        let mut ports = open(&mut intake, &mut link);
+        let (flood, others) = ports.split_first_mut().unwrap();
+        let now = Instant::ZERO + Duration::from_millis(1);
+        for turn in 0..100 {
+            while flood.push(now, sample(turn)) {}
+            others.iter_mut().for_each(|port| assert!(port.push(now, sample(turn))));
+            intake.begin_turn();
+            intake.take(now, &mut link);
+            (1..STREAMS).for_each(|index| assert_eq!(offered(&link, index), turn + 1));
+        }
+        intake.close(now, StreamIndex(0), &mut link);
+        assert!(intake.is_empty(StreamIndex(0)));
+    }
+}

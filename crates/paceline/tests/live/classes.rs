@@ -1,0 +1,113 @@
+//! Classes of a live link: who is in them, what becomes of a flood, and other classes while it runs. What
+//! they share is proved in virtual time; here counts are asserted.
+
+use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::{
+    Capacity, ClassPolice, ClassStatus, ClassesError, Curve, Curves, DropReason, Late, LinkClass,
+    Match, Node, Pattern,
+};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn class(name: &str, wants: Match) -> LinkClass {
+    LinkClass { name: name.to_owned(), wants, ..LinkClass::default() }
+}
+
+fn view(node: &Node, name: &str) -> ClassStatus {
+    let status = node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap();
+    let mut classes = status.links.into_iter().flat_map(|link| link.classes);
+    classes.find(|class| class.name == name).unwrap()
+}
+
+fn flooded() -> [LinkClass; 2] {
+    let contracted = Match { contracted: Some(true), ..Match::default() };
+    let real_time = Curve::burst(1_500, Duration::from_millis(20).into(), 400_000).ok();
+    let curves = Curves { real_time, link_share: Curve::linear(1_000_000).ok(), upper_limit: None };
+    let tags = Match { tags: vec![Pattern::new("flood").unwrap()], ..Match::default() };
+    let police = "leaky:20p,200p/s + leaky:20kB,400kbit else drop".parse().unwrap();
+    let police = Some(ClassPolice::from(&police));
+    [
+        LinkClass { curves, ..class("contracts", contracted) },
+        LinkClass { police, ..class("flood", tags) },
+    ]
+}
+
+#[test]
+fn a_flood_stays_in_its_class_and_every_sample_has_its_reason() {
+    let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| {
+        flooded().into_iter().fold(link.capacity(thin), |link, class| link.class(class))
+    });
+    let steer = robot.publisher("steer").unwrap().hz(100.0).unwrap().late(Late::Send);
+    let mut steer = steer.declare().unwrap();
+    let mut flood = robot.publisher("flood").unwrap().declare().unwrap();
+    let commands = operator.subscriber("steer").unwrap().within(Duration::from_millis(50)).unwrap();
+    let mut commands = commands.queue(1_000).unwrap().declare().unwrap();
+    let _flooded = operator.subscriber("flood").unwrap().declare().unwrap();
+    assert!(steer.wait_matching(SOON) && flood.wait_matching(SOON));
+    let over = AtomicBool::new(false);
+    let puts = std::thread::scope(|scope| {
+        let flooder = scope.spawn(|| {
+            let mut puts = 0;
+            while !over.load(Ordering::Relaxed) && puts < 2_000_000 {
+                flood.put(vec![0; 64]).unwrap();
+                puts += 1;
+            }
+            puts
+        });
+        at_rate(100, 200, |_| {
+            steer.put(vec![0; 64]).unwrap();
+        });
+        over.store(true, Ordering::Relaxed);
+        flooder.join().unwrap()
+    });
+    let counters = |name| view(&robot, name).counters;
+    wait_until("every sample of the flood is accounted for", || {
+        let flood = counters("flood");
+        flood.offered == puts && flood.sent + flood.drops.total() == puts
+    });
+    let flood = counters("flood");
+    println!("{puts} samples of 64 bytes in 2 s: {flood:?}");
+    assert!(flood.drops.of(DropReason::Policed) > 0 && flood.sent > 0);
+    wait_until("every command was sent", || counters("contracts").sent == 200);
+    let contracts = view(&robot, "contracts");
+    println!("contracts: {contracts:?}");
+    assert_eq!(contracts.counters.drops.total(), 0);
+    assert!(contracts.served > 200 * 64 && contracts.streams == 1);
+    let mut ages: Vec<_> = std::iter::from_fn(|| commands.try_recv()).map(|s| s.age).collect();
+    ages.sort();
+    assert_eq!(ages.len(), 200);
+    println!("commands p50 {:?} p99 {:?} max {:?}", ages[100], ages[198], ages[199]);
+}
+
+#[test]
+fn classes_change_while_the_link_runs() {
+    let thin = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(thin));
+    let mut sensor = robot.publisher("sensor").unwrap().declare().unwrap();
+    let mut heard = operator.subscriber("sensor").unwrap().declare().unwrap();
+    assert!(sensor.wait_matching(SOON));
+    let wanted = LinkClass { per_peer: true, ..class("peers", Match::default()) };
+    robot.set_classes("radio", vec![wanted.clone()]).unwrap();
+    for _ in 0..10 {
+        sensor.put(vec![0; 100]).unwrap();
+        heard.recv().unwrap();
+    }
+    let rows = || {
+        let status = robot.status(SOON).into_iter().find(|status| status.id == robot.id());
+        status.unwrap().links.remove(0).classes
+    };
+    wait_until("the peer has a class of its own", || {
+        let rows = rows();
+        rows.len() == 2 && rows[1].peer == Some(operator.id()) && rows[1].counters.sent == 10
+    });
+    let error = robot.set_classes("radio", vec![wanted.clone(), wanted.clone()]).unwrap_err();
+    assert!(matches!(error, ClassesError::Class(..)), "{error}");
+    let error = robot.set_classes("cable", vec![wanted]).unwrap_err();
+    assert_eq!(error.to_string(), "link 'cable': this node has no link of that name");
+    assert_eq!(rows().len(), 2, "those that were wrong changed nothing");
+    robot.set_classes("radio", Vec::new()).unwrap();
+    sensor.put(vec![0; 100]).unwrap();
+    heard.recv().unwrap();
+    wait_until("there are no classes any more", || rows().is_empty());
+}
