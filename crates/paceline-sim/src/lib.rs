@@ -17,6 +17,7 @@ mod net;
 mod node;
 mod outlet;
 mod random;
+pub mod scenario;
 pub mod scenarios;
 mod sink;
 mod video;

@@ -331,7 +331,7 @@ impl Node {
     }
 
     /// When its next turn is due if nothing comes in.
-    pub(super) fn wake_at(&self, now: Instant) -> Instant {
+    pub(super) fn wake_at(&self) -> Instant {
         let links = self.links.iter().map(|end| end.link.poll_timeout());
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
         links.chain(scalers).fold(self.control.poll_timeout(), Instant::min)

@@ -294,7 +294,7 @@ impl World {
             if !node.stalled && (node.touched || *wake <= now) {
                 self.turns += 1;
                 node.turn(now, &mut self.wires, &mut self.chance);
-                *wake = node.wake_at(now);
+                *wake = node.wake_at();
             }
         }
     }
