@@ -2,7 +2,7 @@
 
 use crate::net::{NodeIx, Pub, Sub};
 use crate::node::Node;
-use crate::sink::{Delivered, Sink};
+use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
 use paceline_proto::control::{Control, Refusal};
@@ -36,10 +36,18 @@ impl World {
         sink
     }
 
-    /// Everything that a subscription got so far, in order.
+    /// Everything that a subscription got so far, in order; nothing if it does not
+    /// [keep](Self::keep_deliveries) it.
     #[must_use]
     pub fn delivered(&self, subscription: Sub) -> &[Delivered] {
         &self.sink(subscription).delivered
+    }
+
+    /// What a subscription got so far, counted: also where it does not
+    /// [keep](Self::keep_deliveries) it.
+    #[must_use]
+    pub fn counted(&self, subscription: Sub) -> &Counted {
+        &self.sink(subscription).counted
     }
 
     /// What a subscription did not get, by reason.

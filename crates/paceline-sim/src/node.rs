@@ -1,11 +1,13 @@
 //! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
 
 use crate::ask::kind_of;
+use crate::clock::NodeClock;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
 use crate::random::Random;
 use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
+use core::mem;
 use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
@@ -13,7 +15,7 @@ use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::{Received, Receiver};
-use paceline_proto::sample::{Sample, Timestamp};
+use paceline_proto::sample::Sample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -21,8 +23,6 @@ use std::sync::Arc;
 
 /// What one node does at one instant is finite: more rounds than this are an endless loop.
 const ROUNDS_MAX: usize = 10_000;
-/// The capture time of a sample at the origin of the clock.
-const EPOCH_NANOS: u64 = 1_700_000_000_000_000_000;
 
 /// A publisher of the node, or a stream that arrives here, and what is done with it.
 #[derive(Debug)]
@@ -45,6 +45,14 @@ impl Source {
             self.ingress.handle_lost(None);
         }
     }
+}
+
+/// What a node sends into.
+pub(super) struct Air<'a> {
+    pub(super) wires: &'a mut [Wire],
+    pub(super) chance: &'a mut Random,
+    /// The places of the wires that something was put on.
+    pub(super) sent: &'a mut Vec<usize>,
 }
 
 /// A publisher of the node.
@@ -77,9 +85,17 @@ pub(super) struct Node {
     /// Frames that were not understood.
     pub(super) malformed: u64,
     pub(super) stalled: bool,
+    /// It crashed; what is here is what it will start with.
+    pub(super) down: bool,
     /// Something came in since its last turn.
     pub(super) touched: bool,
     pub(super) answers: Vec<(u64, NodeId)>,
+    pub(super) clock: NodeClock,
+    /// The world's time: when it last did anything, and when its next turn is due.
+    pub(super) at: Instant,
+    pub(super) wake: Instant,
+    /// The turns it took at that instant.
+    pub(super) turns_now: u32,
     frame: FrameBuf,
 }
 
@@ -100,8 +116,13 @@ impl Node {
             drops: Drops::default(),
             malformed: 0,
             stalled: false,
+            down: false,
             touched: true,
             answers: Vec::new(),
+            clock: NodeClock::new(),
+            at: Instant::ZERO,
+            wake: Instant::FAR,
+            turns_now: 0,
             frame: FrameBuf::default(),
         }
     }
@@ -113,8 +134,32 @@ impl Node {
         self.links.len() - 1
     }
 
+    /// Replaces it by its next incarnation, which is down and nobody yet: same name, links without hops,
+    /// same clocks. Returns the old one.
+    pub(super) fn begin_anew(&mut self, id: NodeId) -> Self {
+        let mut next = Self::new(id, &self.name);
+        (next.down, next.clock, next.scaler_time) = (true, self.clock, self.scaler_time);
+        self.links.iter().for_each(|end| {
+            next.add_link(&end.name, end.spec);
+        });
+        mem::replace(self, next)
+    }
+
+    /// What a publisher of this node declares, as long as it is one.
+    pub(super) fn published(&self, id: PublisherId) -> Option<Arc<PublisherSpec>> {
+        let source = self.sources.get(&SourceKey { publisher: id, form: Form::FULL })?;
+        let lives = id.node == self.id && self.publishers.contains_key(&id.index);
+        lives.then(|| Arc::clone(&source.publisher))
+    }
+
+    /// A neighbour calls from behind `wire`.
+    pub(super) fn find(&mut self, world: Instant, link: usize, node: NodeId, wire: usize) {
+        let now = self.clock.shows(world);
+        self.found(now, link, node, wire);
+    }
+
     /// A neighbour was found behind `wire`.
-    pub(super) fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
+    fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
         let Some(end) = self.links.get_mut(link) else { return };
         if end.hops.contains_key(&node) {
             return;
@@ -129,12 +174,13 @@ impl Node {
     /// A frame of a neighbour. `back` is the wire that leads to it.
     pub(super) fn receive(
         &mut self,
-        now: Instant,
+        world: Instant,
         link: usize,
         from: NodeId,
         frame: Bytes,
         back: usize,
     ) {
+        let now = self.now_at(world);
         self.touched = true;
         let Some(end) = self.links.get_mut(link) else { return };
         let Some(hop) = end.hops.get_mut(&from) else {
@@ -161,6 +207,14 @@ impl Node {
         if let (Some(heard), Some(end)) = (heard, self.links.get_mut(link)) {
             end.link.handle_heard(now, from, &heard);
         }
+    }
+
+    /// What its clock shows at an instant of the world, which it notes.
+    fn now_at(&mut self, world: Instant) -> Instant {
+        if self.at != world {
+            (self.at, self.turns_now) = (world, 0);
+        }
+        self.clock.shows(world)
     }
 
     fn hand_over(&mut self, now: Instant, from: NodeId, item: Received) {
@@ -221,6 +275,7 @@ impl Node {
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
         Outlets {
             now,
+            at: self.at,
             links: &mut self.links,
             sinks: &mut self.sinks,
             scalers: &mut self.scalers,
@@ -229,13 +284,14 @@ impl Node {
     }
 
     /// A publisher of this node publishes; the sample's sequence number.
-    pub(super) fn put(&mut self, now: Instant, index: u32, payload: Bytes) -> Option<u64> {
+    pub(super) fn put(&mut self, world: Instant, index: u32, payload: Bytes) -> Option<u64> {
+        let now = self.now_at(world);
         self.touched = true;
         let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
         let spec = self.sources.get(&key)?.publisher.clone();
         let publisher = self.publishers.get_mut(&index)?;
         publisher.published += 1;
-        let captured = Timestamp { nanos: EPOCH_NANOS + now.as_nanos(), error: 0 };
+        let captured = self.clock.stamp(now);
         let encoding = spec.encoding.clone();
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = publisher.stamper.stamp(now, captured, kind, encoding, payload);
@@ -243,8 +299,9 @@ impl Node {
         Some(sample.seq)
     }
 
-    /// Everything that follows at `now` from what came in.
-    pub(super) fn turn(&mut self, now: Instant, wires: &mut [Wire], chance: &mut Random) {
+    /// Everything that follows at this instant from what came in.
+    pub(super) fn turn(&mut self, world: Instant, mut air: Air<'_>) {
+        let now = self.now_at(world);
         self.touched = false;
         if self.control.poll_timeout() <= now {
             self.control.handle_timeout(now);
@@ -252,7 +309,7 @@ impl Node {
         for _ in 0..ROUNDS_MAX {
             let mut moved = self.outlets(now).scale();
             for link in 0..self.links.len() {
-                moved |= self.turn_link(now, link, wires, chance);
+                moved |= self.turn_link(now, link, &mut air);
             }
             moved |= self.take_outputs(now);
             if !moved {
@@ -262,13 +319,7 @@ impl Node {
         panic!("node {} is never done at {now}", self.name);
     }
 
-    fn turn_link(
-        &mut self,
-        now: Instant,
-        link: usize,
-        wires: &mut [Wire],
-        chance: &mut Random,
-    ) -> bool {
+    fn turn_link(&mut self, now: Instant, link: usize, air: &mut Air<'_>) -> bool {
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
@@ -286,10 +337,11 @@ impl Node {
         hops.retain(|node, _| link.epoch(*node) > 0);
         while let Some(node) = link.poll_frame(now, &mut self.frame) {
             moved = true;
-            let Some(wire) = hops.get(&node).and_then(|hop| wires.get_mut(hop.wire)) else {
-                continue;
-            };
-            wire.send(now, self.id, Item::Frame(self.frame.to_bytes()), chance);
+            let Some(place) = hops.get(&node).map(|hop| hop.wire) else { continue };
+            let Some(wire) = air.wires.get_mut(place) else { continue };
+            let item = Item::Frame { to: node, frame: self.frame.to_bytes() };
+            wire.send(self.at, self.id, item, air.chance);
+            air.sent.push(place);
         }
         moved
     }
@@ -330,10 +382,10 @@ impl Node {
         moved
     }
 
-    /// When its next turn is due if nothing comes in.
-    pub(super) fn wake_at(&self, now: Instant) -> Instant {
+    /// When in the world its next turn is due if nothing comes in.
+    pub(super) fn wake_at(&self) -> Instant {
         let links = self.links.iter().map(|end| end.link.poll_timeout());
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
-        links.chain(scalers).fold(self.control.poll_timeout(), Instant::min)
+        self.clock.world(links.chain(scalers).fold(self.control.poll_timeout(), Instant::min))
     }
 }

@@ -159,7 +159,10 @@ pub(super) struct Job {
 
 /// All that an output may lead to.
 pub(super) struct Outlets<'a> {
+    /// By the node's clock.
     pub(super) now: Instant,
+    /// By the world's.
+    pub(super) at: Instant,
     pub(super) links: &'a mut [LinkEnd],
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
@@ -246,7 +249,7 @@ impl Outlets<'_> {
                 sink.count(DropReason::Duplicate, 1);
             } else if !gate.admit(sample.kind) {
                 sink.count(DropReason::Undecodable, 1);
-            } else if !sink.deliver(self.now, local.publisher, local.late, sample) {
+            } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
                 gate.broke(sample.kind);
             }
         }
