@@ -76,7 +76,7 @@ fn check_streams(node: &Node) {
             let gone = counters.sent + counters.drops.total();
             assert_eq!(counters.offered, gone + waiting as u64, "{}", what());
             assert!(waiting <= WAITING_MAX, "{}: {waiting} wait", what());
-            let Some(ring) = end.rings.get(&index) else { panic!("no ring: {}", what()) };
+            let Some(ring) = end.rings.get(index) else { panic!("no ring: {}", what()) };
             assert!(ring.waiting.len() <= RING_MAX, "{}", what());
             let came = ring.pushed + ring.lost;
             assert_eq!(came, counters.offered + ring.waiting.len() as u64, "{}", what());

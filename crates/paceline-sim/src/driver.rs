@@ -35,7 +35,28 @@ impl World {
         count: u64,
         payload: Payload,
     ) {
-        let at = self.now;
+        self.start(publisher, (Duration::ZERO, period, jitter), count, payload);
+    }
+
+    /// As [`Self::every`], the first one some time from now: `(after, period)`.
+    pub fn every_after(
+        &mut self,
+        publisher: Pub,
+        (after, period): (Duration, Duration),
+        count: u64,
+        payload: Payload,
+    ) {
+        self.start(publisher, (after, period, Duration::ZERO), count, payload);
+    }
+
+    fn start(
+        &mut self,
+        publisher: Pub,
+        (after, period, jitter): (Duration, Duration, Duration),
+        count: u64,
+        payload: Payload,
+    ) {
+        let at = self.now + after;
         let driver = Driver { publisher, period, jitter, due: at, at, number: 0, count, payload };
         // The places of others are named in the queue: one that is done leaves its own to the next.
         let place = self.idle_drivers.pop().unwrap_or(self.drivers.len());

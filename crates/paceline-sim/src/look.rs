@@ -135,6 +135,20 @@ impl World {
         wire.map(|wire| wire.counters).unwrap_or_default()
     }
 
+    /// Frames that were put on all wires.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.counters.frames).sum()
+    }
+
+    /// Samples that all links have sent, each hop counted.
+    #[must_use]
+    pub fn hops(&self) -> u64 {
+        let closed = self.nodes.iter().flat_map(|node| node.closed.values()).map(|c| c.sent);
+        let open = self.nodes.iter().flat_map(Node::open_streams).map(|(_, _, c)| c.sent);
+        closed.chain(open).sum()
+    }
+
     /// From now on notes when each frame is put on the wire from one node to another.
     pub fn keep_log(&mut self, from: NodeIx, to: NodeIx) {
         let wire = self.wires.iter_mut().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));

@@ -2,6 +2,7 @@
 
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
+use crate::lookup::Lookup;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
 use crate::random::Random;
 use crate::sink::Sink;
@@ -12,7 +13,7 @@ use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SourceKey
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
-use paceline_proto::link::{Link, LinkEvent, LinkSpec};
+use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::sample::Sample;
@@ -72,14 +73,14 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) control: Control,
     pub(super) links: Vec<LinkEnd>,
-    pub(super) sources: BTreeMap<SourceKey, Source>,
+    pub(super) sources: Lookup<SourceKey, Source>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
     pub(super) scaler_time: Duration,
     /// The counters of streams that were closed.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    pub(super) arrived: BTreeMap<StreamKey, Arrived>,
+    pub(super) arrived: Lookup<StreamKey, Arrived>,
     /// Samples that arrived and found nobody to go to.
     pub(super) drops: Drops,
     /// Frames that were not understood.
@@ -97,6 +98,8 @@ pub(super) struct Node {
     /// The turns it took at that instant.
     pub(super) turns_now: u32,
     frame: FrameBuf,
+    /// Room for what a frame brings.
+    batch: Vec<Received>,
 }
 
 impl Node {
@@ -106,13 +109,13 @@ impl Node {
             name: name.to_owned(),
             control: Control::new(id, name),
             links: Vec::new(),
-            sources: BTreeMap::new(),
+            sources: Lookup::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             scalers: BTreeMap::new(),
             scaler_time: Duration::from_millis(2),
             closed: BTreeMap::new(),
-            arrived: BTreeMap::new(),
+            arrived: Lookup::default(),
             drops: Drops::default(),
             malformed: 0,
             stalled: false,
@@ -124,13 +127,12 @@ impl Node {
             wake: Instant::FAR,
             turns_now: 0,
             frame: FrameBuf::default(),
+            batch: Vec::new(),
         }
     }
 
     pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
-        let (hops, rings) = (BTreeMap::new(), BTreeMap::new());
-        let name = name.to_owned();
-        self.links.push(LinkEnd { name, spec, link: Link::new(spec), hops, rings });
+        self.links.push(LinkEnd::new(name.to_owned(), spec));
         self.links.len() - 1
     }
 
@@ -168,6 +170,7 @@ impl Node {
         let tenths = now.as_nanos() / 100_000_000 + 1;
         end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
         end.hops.insert(node, HopEnd { wire, receiver: Receiver::new() });
+        end.touched = true;
         self.touched = true;
     }
 
@@ -190,7 +193,7 @@ impl Node {
         if let Some(half) = end.link.half_round_trip(from) {
             hop.receiver.set_half_round_trip(half);
         }
-        let mut batch = Vec::new();
+        let mut batch = mem::take(&mut self.batch);
         let epoch = end.link.epoch(from);
         let result = hop.receiver.handle_frame(now, epoch, frame, |item| batch.push(item));
         let heard = match result {
@@ -201,10 +204,12 @@ impl Node {
             }
         };
         // In the order of the shell: its engine has the messages before the link has the header.
-        for item in batch {
+        for item in batch.drain(..) {
             self.hand_over(now, from, item);
         }
+        self.batch = batch;
         if let (Some(heard), Some(end)) = (heard, self.links.get_mut(link)) {
+            end.touched = true;
             end.link.handle_heard(now, from, &heard);
         }
     }
@@ -226,10 +231,7 @@ impl Node {
             Received::Sample { publisher, form, sample } => {
                 self.arrived.entry((from, publisher, form)).or_default().whole += 1;
                 let key = SourceKey { publisher, form };
-                if let Some(source) = self.sources.get_mut(&key) {
-                    source.come_by(from);
-                }
-                if !self.offer(now, key, &sample) {
+                if !self.offer(now, key, Some(from), sample) {
                     self.drops.add(DropReason::NoRoute, 1);
                 }
             }
@@ -247,29 +249,37 @@ impl Node {
         }
     }
 
-    /// Hands a sample to the outputs of its source; false if there is no such source.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: &Sample) -> bool {
-        let Some(mut source) = self.sources.remove(&key) else { return false };
-        let mut outlets = self.outlets(now);
-        source.ingress.offer(sample.clone(), |output, offered| match offered {
-            Ok(sample) => outlets.push(output.key, &mut output.port, &sample),
+    /// Hands a sample, by way of a neighbour if it is not published here, to the outputs of its source;
+    /// false if there is no such source.
+    fn offer(&mut self, now: Instant, key: SourceKey, by: Option<NodeId>, sample: Sample) -> bool {
+        let Some((source, mut outlets)) = self.source(now, key) else { return false };
+        if let Some(hop) = by {
+            source.come_by(hop);
+        }
+        source.ingress.offer(sample, |output, offered| match offered {
+            Ok(sample) => outlets.push(output.key, &mut output.port, sample),
             Err(reason) => {
                 outlets.count(output.key, &output.port, reason, 1);
                 false
             }
         });
-        self.sources.insert(key, source);
         true
     }
 
     fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
-        let Some(source) = self.sources.remove(&key) else { return false };
-        let mut outlets = self.outlets(now);
+        let Some((source, mut outlets)) = self.source(now, key) else { return false };
         for output in source.ingress.outputs() {
             outlets.count(output.key, &output.port, reason, samples);
         }
-        self.sources.insert(key, source);
         true
+    }
+
+    /// A source, and all that its outputs may lead to.
+    fn source(&mut self, now: Instant, key: SourceKey) -> Option<(&mut Source, Outlets<'_>)> {
+        let source = self.sources.get_mut(&key)?;
+        let (at, service) = (self.at, self.scaler_time);
+        let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
+        Some((source, Outlets { now, at, links, sinks, scalers, service }))
     }
 
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
@@ -295,8 +305,9 @@ impl Node {
         let encoding = spec.encoding.clone();
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = publisher.stamper.stamp(now, captured, kind, encoding, payload);
-        self.offer(now, key, &sample);
-        Some(sample.seq)
+        let seq = sample.seq;
+        self.offer(now, key, None, sample);
+        Some(seq)
     }
 
     /// Everything that follows at this instant from what came in.
@@ -309,7 +320,8 @@ impl Node {
         for _ in 0..ROUNDS_MAX {
             let mut moved = self.outlets(now).scale();
             for link in 0..self.links.len() {
-                moved |= self.turn_link(now, link, &mut air);
+                let due = self.links.get(link).is_some_and(|end| end.touched || end.wake <= now);
+                moved |= due && self.turn_link(now, link, &mut air);
             }
             moved |= self.take_outputs(now);
             if !moved {
@@ -333,16 +345,17 @@ impl Node {
                 LinkEvent::HopDown(node) => self.control.handle_hop_down(now, node),
             }
         }
-        let LinkEnd { link, hops, .. } = end;
-        hops.retain(|node, _| link.epoch(*node) > 0);
-        while let Some(node) = link.poll_frame(now, &mut self.frame) {
+        end.hops.retain(|node, _| end.link.epoch(*node) > 0);
+        while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
             moved = true;
-            let Some(place) = hops.get(&node).map(|hop| hop.wire) else { continue };
+            let Some(place) = end.hops.get(&node).map(|hop| hop.wire) else { continue };
             let Some(wire) = air.wires.get_mut(place) else { continue };
             let item = Item::Frame { to: node, frame: self.frame.to_bytes() };
             wire.send(self.at, self.id, item, air.chance);
             air.sent.push(place);
         }
+        end.touched = moved;
+        end.wake = end.link.poll_timeout();
         moved
     }
 
@@ -353,7 +366,10 @@ impl Node {
             match output {
                 Output::Send { hop, message } => {
                     let way = self.links.iter_mut().find(|end| end.hops.contains_key(&hop));
-                    way.into_iter().for_each(|end| end.link.handle_control(hop, message.clone()));
+                    if let Some(end) = way {
+                        end.link.handle_control(hop, message);
+                        end.touched = true;
+                    }
                 }
                 Output::Install { source, publisher, outputs } => {
                     self.install(now, source, publisher, &outputs);
@@ -384,7 +400,7 @@ impl Node {
 
     /// When in the world its next turn is due if nothing comes in.
     pub(super) fn wake_at(&self) -> Instant {
-        let links = self.links.iter().map(|end| end.link.poll_timeout());
+        let links = self.links.iter().map(|end| end.wake);
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
         self.clock.world(links.chain(scalers).fold(self.control.poll_timeout(), Instant::min))
     }
