@@ -51,8 +51,8 @@ pub struct WireCounters {
 pub(super) enum Item {
     /// The transport's "I am here".
     Beacon,
-    /// A frame of a link.
-    Frame(Bytes),
+    /// A frame of a link, for one incarnation of the node at the other end.
+    Frame { to: NodeId, frame: Bytes },
 }
 
 /// Something on its way.
@@ -95,7 +95,7 @@ impl Wire {
     pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item, chance: &mut Random) {
         let bytes = match &item {
             Item::Beacon => BEACON_BYTES,
-            Item::Frame(frame) => frame.len() as u64 + OVERHEAD,
+            Item::Frame { frame, .. } => frame.len() as u64 + OVERHEAD,
         };
         let counters = &mut self.counters;
         counters.frames += 1;
