@@ -1,7 +1,6 @@
 //! What holds in every world at any time.
 
 use crate::node::{Node, StreamKey};
-use crate::wire::Wire;
 use crate::world::World;
 use paceline_proto::reason::StreamCounters;
 use std::collections::BTreeMap;
@@ -23,14 +22,15 @@ impl World {
             check_sinks(node);
         }
         for wire in &self.wires {
-            assert!(wire.counters.held_max <= ON_WIRE_MAX, "{:?}", wire.counters);
+            let counters = wire.counters();
+            assert!(counters.held_max <= ON_WIRE_MAX, "{counters:?}");
         }
         self.check_hops();
     }
 
     /// What one node sent arrived at the next, or is counted as lost there.
     fn check_hops(&self) {
-        let quiet = self.wires.iter().all(Wire::is_idle);
+        let quiet = self.wires.iter().all(|wire| wire.is_idle() && wire.counters().lost == 0);
         let nodes: BTreeMap<_, &Node> = self.nodes.iter().map(|node| (node.id, node)).collect();
         for sender in &self.nodes {
             for (key, sent) in sent(sender) {

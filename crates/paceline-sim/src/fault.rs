@@ -1,6 +1,7 @@
 //! What goes wrong: cuts, losses, stalls, crashes, clocks.
 
 use crate::clock::ClockSpec;
+use crate::impair::{Impairment, Loss};
 use crate::net::NodeIx;
 use crate::node::Node;
 use crate::queue::Event;
@@ -29,8 +30,28 @@ impl World {
 
     /// From now on so many frames in a thousand are lost between two nodes.
     pub fn set_loss(&mut self, a: NodeIx, b: NodeIx, per_mille: u32) {
-        self.faulty = true;
-        self.wires_between(a, b).for_each(|wire| wire.spec.loss_per_mille = per_mille);
+        let loss = Loss::Random { ppm: per_mille.saturating_mul(1_000) };
+        self.change(a, b, |impairment| impairment.loss = loss);
+    }
+
+    /// From now on this is what happens to frames between two nodes, each way, on whatever kind of
+    /// wire there is. It takes the place of all that was so before, the rate included.
+    pub fn impair(&mut self, a: NodeIx, b: NodeIx, impairment: Impairment) {
+        self.change(a, b, |was| *was = impairment);
+    }
+
+    fn change(&mut self, a: NodeIx, b: NodeIx, change: impl Fn(&mut Impairment)) {
+        let (now, ends) = (self.now, [(a.0, b.0), (b.0, a.0)]);
+        for (place, wire) in self.wires.iter_mut().enumerate() {
+            if !ends.contains(&(wire.from.0, wire.to.0)) {
+                continue;
+            }
+            let mut impairment = wire.impairment();
+            change(&mut impairment);
+            wire.impair(now, impairment);
+            self.faulty |= !wire.spec().keeps_all();
+            self.queue.wake(Event::Wire(place), wire.arrives_at());
+        }
     }
 
     /// A node neither reads nor sends until it is [resumed](Self::resume).

@@ -15,6 +15,7 @@ mod check;
 mod clock;
 mod driver;
 mod fault;
+pub mod impair;
 mod install;
 mod look;
 mod lookup;

@@ -1,5 +1,6 @@
 //! Looking at a world.
 
+use crate::impair::Impairment;
 use crate::net::{NodeIx, Pub, Sub};
 use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
@@ -132,13 +133,20 @@ impl World {
     #[must_use]
     pub fn wire(&self, from: NodeIx, to: NodeIx) -> WireCounters {
         let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
-        wire.map(|wire| wire.counters).unwrap_or_default()
+        wire.map(Wire::counters).unwrap_or_default()
+    }
+
+    /// What happens to frames from one node to another now; nothing if they are not joined.
+    #[must_use]
+    pub fn impairment(&self, from: NodeIx, to: NodeIx) -> Impairment {
+        let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
+        wire.map(Wire::impairment).unwrap_or_default()
     }
 
     /// Frames that were put on all wires.
     #[must_use]
     pub fn frames(&self) -> u64 {
-        self.wires.iter().map(|wire| wire.counters.frames).sum()
+        self.wires.iter().map(|wire| wire.counters().frames).sum()
     }
 
     /// Samples that all links have sent, each hop counted.

@@ -4,7 +4,6 @@ use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::lookup::Lookup;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
-use crate::random::Random;
 use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
@@ -51,7 +50,6 @@ impl Source {
 /// What a node sends into.
 pub(super) struct Air<'a> {
     pub(super) wires: &'a mut [Wire],
-    pub(super) chance: &'a mut Random,
     /// The places of the wires that something was put on.
     pub(super) sent: &'a mut Vec<usize>,
 }
@@ -351,7 +349,7 @@ impl Node {
             let Some(place) = end.hops.get(&node).map(|hop| hop.wire) else { continue };
             let Some(wire) = air.wires.get_mut(place) else { continue };
             let item = Item::Frame { to: node, frame: self.frame.to_bytes() };
-            wire.send(self.at, self.id, item, air.chance);
+            wire.send(self.at, self.id, item);
             air.sent.push(place);
         }
         end.touched = moved;

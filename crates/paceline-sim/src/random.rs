@@ -35,6 +35,11 @@ impl Random {
         usize::try_from(self.below(len as u64)).unwrap_or_default()
     }
 
+    /// True `ppm` times in a million.
+    pub const fn ppm(&mut self, ppm: u32) -> bool {
+        self.below(1_000_000) < ppm as u64
+    }
+
     /// True `per_mille` times in a thousand.
     pub const fn chance(&mut self, per_mille: u32) -> bool {
         self.below(1_000) < per_mille as u64

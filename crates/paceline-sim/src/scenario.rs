@@ -17,8 +17,8 @@ mod values;
 
 pub use oracle::oracles;
 pub use plan::{
-    COOL_DOWN, Content, Fault, FaultKind, Loss, NodePlan, Plan, PublisherPlan, Span,
-    SubscriberPlan, Trouble, Wiring,
+    COOL_DOWN, Content, Fault, FaultKind, NodePlan, Plan, Protocol, PublisherPlan, Span,
+    SubscriberPlan, Wiring,
 };
 pub use problems::Problems;
 pub use record::{Arrival, Carried, Published, Received, Record, Streamed};

@@ -1,10 +1,9 @@
 //! Wires: what lies between two links, one direction each.
 
-use crate::random::Random;
+use crate::impair::{Emulator, Impairment, WireKind};
 use bytes::Bytes;
 use paceline_proto::ids::NodeId;
 use paceline_sched::{Capacity, Duration, Instant};
-use std::collections::VecDeque;
 
 /// What the layers below add to each frame; as much as the link counts.
 const OVERHEAD: u64 = 80;
@@ -16,18 +15,43 @@ const HELD_MAX: usize = 64;
 /// One direction of a wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WireSpec {
-    /// What it carries; without one a frame takes no time to leave.
-    pub rate: Option<Capacity>,
-    /// How long a frame is on its way.
-    pub delay: Duration,
-    /// How many frames in a thousand are lost.
-    pub loss_per_mille: u32,
+    /// What travels on it, and so what becomes of a frame that is lost.
+    pub kind: WireKind,
+    /// What it does to frames.
+    pub impairment: Impairment,
+}
+
+impl WireSpec {
+    /// Loopback that carries at most `rate`.
+    #[must_use]
+    pub const fn limited(rate: Option<Capacity>) -> Self {
+        let delay = Duration::from_micros(50);
+        let impairment = Impairment { rate, delay, ..Impairment::NONE };
+        Self { kind: WireKind::Datagrams, impairment }
+    }
+
+    /// A wire on which frames that are lost come later.
+    #[must_use]
+    pub const fn reliable(impairment: Impairment) -> Self {
+        Self { kind: WireKind::Reliable, impairment }
+    }
+
+    /// A wire on which frames that are lost are lost.
+    #[must_use]
+    pub const fn datagrams(impairment: Impairment) -> Self {
+        Self { kind: WireKind::Datagrams, impairment }
+    }
+
+    /// True if frames that the queue takes all arrive, once and in order.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.kind == WireKind::Reliable || self.impairment.keeps_all()
+    }
 }
 
 impl Default for WireSpec {
     /// Loopback: no rate, 50 µs, no loss.
     fn default() -> Self {
-        Self { rate: None, delay: Duration::from_micros(50), loss_per_mille: 0 }
+        Self::limited(None)
     }
 }
 
@@ -38,8 +62,15 @@ pub struct WireCounters {
     pub frames: u64,
     /// Their bytes, with what the layers below add.
     pub bytes: u64,
-    /// Frames that were lost: by chance, by a cut, or behind a node that did not read.
+    /// Frames that were lost: by chance, in a full queue, by a cut, or behind a node that did not
+    /// read.
     pub lost: u64,
+    /// Frames that arrived after one that was sent later.
+    pub reordered: u64,
+    /// Frames that were doubled.
+    pub duplicated: u64,
+    /// Times that a reliable wire had to send again.
+    pub retransmitted: u64,
     /// The most frames that were on it at once.
     pub held_max: usize,
     /// The longest that a frame waited for those before it.
@@ -58,7 +89,6 @@ pub(super) enum Item {
 /// Something on its way.
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
-    pub(super) arrives: Instant,
     pub(super) from: NodeId,
     pub(super) item: Item,
 }
@@ -66,76 +96,86 @@ pub(super) struct Carried {
 /// One direction of a wire.
 #[derive(Debug)]
 pub(super) struct Wire {
-    pub(super) spec: WireSpec,
+    pub(super) kind: WireKind,
     /// The node and link at each end, by their places.
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) cut: bool,
-    pub(super) counters: WireCounters,
+    /// Frames that arrived where nobody is, or not the one that they were for.
+    pub(super) unheard: u64,
     /// When each frame was put on it, and its bytes; only if asked for.
     pub(super) log: Option<Vec<(Instant, u64)>>,
-    busy_until: Instant,
-    held: VecDeque<Carried>,
+    emulator: Emulator<Carried>,
 }
 
 impl Wire {
-    pub(super) fn new(spec: WireSpec, from: (usize, usize), to: (usize, usize)) -> Self {
+    pub(super) fn new(spec: WireSpec, from: (usize, usize), to: (usize, usize), seed: u64) -> Self {
         Self {
-            spec,
+            kind: spec.kind,
             from,
             to,
             cut: false,
-            counters: WireCounters::default(),
+            unheard: 0,
             log: None,
-            busy_until: Instant::ZERO,
-            held: VecDeque::new(),
+            emulator: Emulator::new(spec.kind, spec.impairment, HELD_MAX, seed),
         }
     }
 
-    pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item, chance: &mut Random) {
+    pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item) {
         let bytes = match &item {
             Item::Beacon => BEACON_BYTES,
             Item::Frame { frame, .. } => frame.len() as u64 + OVERHEAD,
         };
-        let counters = &mut self.counters;
-        counters.frames += 1;
-        counters.bytes += bytes;
         if let Some(log) = &mut self.log {
             log.push((now, bytes));
         }
-        let start = self.busy_until.max(now);
-        counters.queued_max = counters.queued_max.max(start.since(now));
-        self.busy_until =
-            start + self.spec.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
-        let gone = chance.chance(self.spec.loss_per_mille);
-        if gone || self.cut || self.held.len() >= HELD_MAX {
-            counters.lost += 1;
-            return;
+        self.emulator.handle(now, bytes, Carried { from, item });
+        if self.cut {
+            self.clear();
         }
-        let arrives = self.busy_until + self.spec.delay;
-        self.held.push_back(Carried { arrives, from, item });
-        counters.held_max = counters.held_max.max(self.held.len());
+    }
+
+    pub(super) const fn impairment(&self) -> Impairment {
+        self.emulator.impairment()
+    }
+
+    pub(super) fn impair(&mut self, now: Instant, impairment: Impairment) {
+        self.emulator.set(now, impairment);
+    }
+
+    pub(super) const fn spec(&self) -> WireSpec {
+        WireSpec { kind: self.kind, impairment: self.impairment() }
+    }
+
+    pub(super) const fn counters(&self) -> WireCounters {
+        let counters = self.emulator.counters();
+        WireCounters {
+            frames: counters.packets,
+            bytes: counters.bytes,
+            lost: counters.dropped.total() + self.unheard,
+            reordered: counters.reordered,
+            duplicated: counters.duplicated,
+            retransmitted: counters.retransmitted,
+            held_max: counters.held_max,
+            queued_max: counters.waited_max,
+        }
     }
 
     /// Whatever is on its way is lost.
     pub(super) fn clear(&mut self) {
-        self.counters.lost += self.held.len() as u64;
-        self.held.clear();
+        self.emulator.clear();
     }
 
     pub(super) fn arrives_at(&self) -> Instant {
-        self.held.front().map_or(Instant::FAR, |carried| carried.arrives)
+        self.emulator.next_at()
     }
 
     /// What has arrived at `now`, one at a time.
     pub(super) fn receive(&mut self, now: Instant) -> Option<Carried> {
-        if self.arrives_at() > now {
-            return None;
-        }
-        self.held.pop_front()
+        self.emulator.poll(now)
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.held.is_empty()
+        self.emulator.on_their_way() == 0
     }
 }

@@ -120,16 +120,18 @@ impl World {
         back: WireSpec,
     ) -> (usize, usize) {
         let (from, to) = ((a.node.0, a.link), (b.node.0, b.link));
-        self.faulty |= there.loss_per_mille > 0 || back.loss_per_mille > 0;
-        self.wires.push(Wire::new(there, from, to));
-        self.wires.push(Wire::new(back, to, from));
+        self.faulty |= !there.keeps_all() || !back.keeps_all();
+        for (spec, from, to) in [(there, from, to), (back, to, from)] {
+            let seed = self.chance.next();
+            self.wires.push(Wire::new(spec, from, to, seed));
+        }
         self.queue.wake(Event::Beacons, self.now);
         (self.wires.len() - 2, self.wires.len() - 1)
     }
 
     /// Joins two nodes by a link each way; the wire carries what the links may send.
     pub fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
-        let wire = WireSpec { rate: plan.capacity, ..WireSpec::default() };
+        let wire = WireSpec::limited(plan.capacity);
         let spec = LinkSpec { capacity: plan.capacity, ..LinkSpec::default() };
         let (name_a, name_b) = (self.node(a).name.clone(), self.node(b).name.clone());
         let here = self.add_link(a, &format!("{name_a}-{name_b}"), spec);
@@ -264,8 +266,7 @@ impl World {
             self.turns += 1;
             node.turns_now = if node.at == now { node.turns_now + 1 } else { 0 };
             assert!(node.turns_now < TURNS_MAX, "{} wakes for nothing at {now}", node.name);
-            let air =
-                Air { wires: &mut self.wires, chance: &mut self.chance, sent: &mut self.sent };
+            let air = Air { wires: &mut self.wires, sent: &mut self.sent };
             node.turn(now, air);
             node.wake = node.wake_at();
         }
@@ -285,7 +286,7 @@ impl World {
             let led = |id: NodeId| end.hops.get(&id).is_some_and(|hop| hop.wire == place);
             let up = end.link.hops().any(|(id, hop)| hop.is_up() && led(id));
             if !up && !node.stalled && !node.down {
-                wire.send(now, node.id, Item::Beacon, &mut self.chance);
+                wire.send(now, node.id, Item::Beacon);
                 self.queue.wake(Event::Wire(place), wire.arrives_at());
             }
         }
@@ -306,7 +307,7 @@ impl World {
                     node.receive(self.now, wire.to.1, carried.from, frame, back);
                 }
                 // Nobody is there, or not the one that it was for.
-                Item::Beacon | Item::Frame { .. } => wire.counters.lost += 1,
+                Item::Beacon | Item::Frame { .. } => wire.unheard += 1,
             }
         }
         self.queue.wake(Event::Wire(place), wire.arrives_at());

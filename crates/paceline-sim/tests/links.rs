@@ -4,6 +4,7 @@ use paceline_proto::control::PublisherSpec;
 use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration, Instant};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
+use paceline_sim::impair::Impairment;
 use paceline_sim::{LinkPlan, NodeIx, Pub, Sub, WireSpec, World};
 
 fn capacity(bits: u64) -> Option<Capacity> {
@@ -19,12 +20,7 @@ fn star(seed: u64, ends: usize, capacity: Option<Capacity>) -> (World, NodeIx, V
     let nodes: Vec<NodeIx> = (0..ends).map(|k| world.add_node(&format!("end {k}"))).collect();
     for &node in &nodes {
         let back = world.add_link(node, "back", LinkSpec::default());
-        world.join(
-            out,
-            back,
-            WireSpec { rate: capacity, ..WireSpec::default() },
-            WireSpec::default(),
-        );
+        world.join(out, back, WireSpec::limited(capacity), WireSpec::default());
     }
     (world, hub, nodes)
 }
@@ -174,7 +170,7 @@ fn a_long_way_is_filled() {
         let spec = LinkSpec { capacity: limit, ..LinkSpec::default() };
         let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", spec));
         let delay = Duration::from_millis(delay);
-        let wire = WireSpec { rate: limit, delay, loss_per_mille: 0 };
+        let wire = WireSpec::datagrams(Impairment { rate: limit, delay, ..Impairment::NONE });
         world.join(a, b, wire, wire);
         let sensor = world.publish(here, data("sensor"));
         world.subscribe(there, all("sensor"));

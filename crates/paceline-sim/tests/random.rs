@@ -2,6 +2,7 @@
 
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Ask as _, all, data, payload, pictures};
+use paceline_sim::impair::Impairment;
 use paceline_sim::{LinkPlan, NodeIx, Pub, Random, Sub, World};
 
 const TAGS: [&str; 4] = ["a", "a/b", "camera/a", "camera/b"];
@@ -90,7 +91,8 @@ impl History {
             }
             8 => self.nodes.iter().for_each(|&node| self.world.resume(node)),
             9 => self.run(4_000),
-            10..20 => self.run(200),
+            10 => self.impair(),
+            11..20 => self.run(200),
             _ => self.put(),
         }
     }
@@ -105,6 +107,14 @@ impl History {
             true => self.world.cut(a, b),
             false => self.world.restore(a, b),
         }
+    }
+
+    fn impair(&mut self) {
+        let Some((a, b)) = self.chance.one_of(&self.pairs) else { return };
+        let mut of = |most: u64| Duration::from_millis(self.chance.below(most));
+        let (delay, jitter) = (of(50), of(20));
+        let (usual, blackout) = (self.world.impairment(a, b), self.chance.chance(200));
+        self.world.impair(a, b, Impairment { delay, jitter, blackout, ..usual });
     }
 
     fn run(&mut self, most: u64) {
@@ -124,7 +134,8 @@ impl History {
     fn mend(&mut self) {
         for &(a, b) in &self.pairs {
             self.world.restore(a, b);
-            self.world.set_loss(a, b, 0);
+            let rate = self.world.impairment(a, b).rate;
+            self.world.impair(a, b, Impairment { rate, ..Impairment::NONE });
         }
         self.nodes.iter().for_each(|&node| self.world.resume(node));
         // Time to find each other, to compare digests once, and to clear what is queued.

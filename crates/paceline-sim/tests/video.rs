@@ -149,7 +149,7 @@ fn shoot(group: &str, bytes: [usize; 3], limits: [u64; 2], within: Option<(u64, 
     let [link, wire] = limits.map(|bits| Capacity::from_bits_per_s(bits).ok());
     let spec = LinkSpec { capacity: link, ..LinkSpec::default() };
     let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", LinkSpec::default()));
-    let thin = WireSpec { rate: wire, ..WireSpec::default() };
+    let thin = WireSpec::limited(wire);
     world.join(a, b, thin, WireSpec::default());
     // It declares less than it sends, so that the contract is admitted and the link is overloaded.
     let mut spec = video("camera", 30, 100);

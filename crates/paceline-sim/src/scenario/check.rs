@@ -4,9 +4,10 @@ mod ends;
 mod faults;
 
 use super::file::{self, Field, File};
-use super::plan::{NodePlan, Plan, Trouble, Wiring};
+use super::plan::{NodePlan, Plan, Protocol, Wiring};
 use super::problems::{Checked, Problems};
 use super::values::{LINK_MS_MAX, Place, Rule, SECONDS_MAX, shift, span_of};
+use crate::impair::Impairment;
 use core::ops::Range;
 use paceline_proto::control::{NAME_BYTES_MAX, NODES_MAX};
 use paceline_sched::{Duration, Policy};
@@ -226,7 +227,13 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| text.parse::<Policy>().map_err(|error| error.to_string());
         let policy = place.text("discipline", &link.discipline, read, checked).unwrap_or_default();
         let fields = Fields::of_link(link);
-        let trouble = trouble(&place, &fields, Trouble::NONE, checked);
+        let wire = wire(&place, &fields, Impairment { rate, ..Impairment::NONE }, checked);
+        let read = |text: &str| match text {
+            "tcp" => Ok(Protocol::Tcp),
+            "udp" => Ok(Protocol::Udp),
+            _ => Err("must be tcp or udp; tcp if not said".to_owned()),
+        };
+        let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
         let Some(between) = between else { continue };
         if joined(plan, between).is_some() {
             let rule = "another link joins these two; between two nodes there is one link each way";
@@ -241,7 +248,7 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
                  much waits in a queue that they do not see"
             ));
         }
-        plan.links.push(Wiring { between, rate, capacity, policy, trouble });
+        plan.links.push(Wiring { between, capacity, policy, protocol, wire });
     }
 }
 
@@ -285,12 +292,12 @@ impl<'f> Fields<'f> {
 }
 
 /// What is written, and else what was there before.
-fn trouble(
+fn wire(
     place: &Place,
     fields: &Fields<'_>,
-    before: Trouble,
+    before: Impairment,
     checked: &mut Checked<'_>,
-) -> Trouble {
+) -> Impairment {
     let mend = "leave it out for none";
     let rule = Rule { min: 0.0, max: LINK_MS_MAX, unit: "ms", mend };
     let mend = "65536 is usual";
@@ -300,7 +307,7 @@ fn trouble(
     let jitter = place.millis("jitter_ms", fields.jitter_ms, rule, checked);
     let reorder = place.share("reorder", fields.reorder, checked);
     let duplicate = place.share("duplicate", fields.duplicate, checked);
-    Trouble {
+    Impairment {
         delay: delay.unwrap_or(before.delay),
         jitter: jitter.unwrap_or(before.jitter),
         loss: place.loss(fields.loss, checked).unwrap_or(before.loss),
@@ -309,6 +316,7 @@ fn trouble(
         queue_bytes: queue
             .and_then(|bytes| u64::try_from(bytes).ok())
             .unwrap_or(before.queue_bytes),
+        ..before
     }
 }
 

@@ -61,6 +61,7 @@ pub(super) struct Link {
     pub(super) rate: Field<String>,
     pub(super) capacity: Field<String>,
     pub(super) discipline: Field<String>,
+    pub(super) protocol: Field<String>,
     pub(super) delay_ms: Field<f64>,
     pub(super) jitter_ms: Field<f64>,
     pub(super) loss: Field<Loss>,

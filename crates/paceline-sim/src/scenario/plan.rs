@@ -1,5 +1,6 @@
 //! A scenario whose every value is checked: what both worlds run.
 
+use crate::impair::{Impairment, WireKind};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
 use paceline_proto::sample::{Encoding, Kind};
@@ -42,78 +43,49 @@ pub struct NodePlan {
     pub steps: Vec<(Duration, i64)>,
 }
 
-/// What a network does to the frames of one direction beside letting them wait for its rate.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Trouble {
-    /// How long each is on its way.
-    pub delay: Duration,
-    /// Up to how much longer.
-    pub jitter: Duration,
-    /// How they are lost.
-    pub loss: Loss,
-    /// How many in a million are overtaken.
-    pub reorder_ppm: u32,
-    /// How many in a million arrive twice.
-    pub duplicate_ppm: u32,
-    /// Bytes that may wait for the rate.
-    pub queue_bytes: u64,
-}
-
-/// How frames are lost, in millionths.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Loss {
-    /// None is.
-    #[default]
-    None,
-    /// Each by itself.
-    Random {
-        /// How many in a million.
-        ppm: u32,
-    },
-    /// In bursts: the network is in a good or a bad state.
-    GilbertElliott {
-        /// How often in a million frames the good state ends.
-        good_to_bad_ppm: u32,
-        /// How often in a million frames the bad state ends.
-        bad_to_good_ppm: u32,
-        /// How many in a million are lost in the good state.
-        loss_good_ppm: u32,
-        /// How many in a million are lost in the bad state.
-        loss_bad_ppm: u32,
-    },
-}
-
-impl Trouble {
-    /// None at all: what two hosts on one switch have.
-    pub const NONE: Self = Self {
-        delay: Duration::ZERO,
-        jitter: Duration::ZERO,
-        loss: Loss::None,
-        reorder_ppm: 0,
-        duplicate_ppm: 0,
-        queue_bytes: 65_536,
-    };
-
-    /// True if frames do nothing but wait for the rate.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        Self { queue_bytes: Self::NONE.queue_bytes, ..*self } == Self::NONE
-    }
-}
-
 /// A link each way between two nodes, and the wire below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wiring {
     /// The two nodes.
     pub between: [usize; 2],
-    /// What the wire carries, each way; without one whatever comes.
-    pub rate: Option<Capacity>,
     /// What the nodes are told that it carries.
     pub capacity: Option<Capacity>,
     /// Which discipline schedules it.
     pub policy: Policy,
-    /// What else the wire does.
-    pub trouble: Trouble,
+    /// What travels on the wire.
+    pub protocol: Protocol,
+    /// What the wire carries and does to packets, each way.
+    pub wire: Impairment,
+}
+
+/// What carries the frames of a link.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Protocol {
+    /// What is lost comes later, and all that follows waits for it.
+    #[default]
+    Tcp,
+    /// What is lost is lost.
+    Udp,
+}
+
+impl Protocol {
+    /// What stands before an address.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+
+    /// The wire that does so.
+    #[must_use]
+    pub const fn wire(self) -> WireKind {
+        match self {
+            Self::Tcp => WireKind::Reliable,
+            Self::Udp => WireKind::Datagrams,
+        }
+    }
 }
 
 /// What a publisher's samples are.
@@ -236,7 +208,7 @@ pub enum FaultKind {
     /// A node neither reads nor sends.
     Stall(usize),
     /// The wire between two nodes does something else to frames.
-    Impair([usize; 2], Option<Capacity>, Trouble),
+    Impair([usize; 2], Impairment),
 }
 
 impl Plan {
@@ -253,15 +225,21 @@ impl Plan {
         self.duration.saturating_add(COOL_DOWN)
     }
 
-    /// The same with another duration: what lies behind its end is left out, and what reaches beyond
-    /// it ends there.
+    /// The same in less time: everything after the warm-up is that much sooner and shorter, but for
+    /// periods and delays. Unchanged if it is no longer than `most`.
     #[must_use]
-    pub fn shortened(&self, duration: Duration) -> Self {
-        let mut plan = Self { duration: duration.min(self.duration), ..self.clone() };
-        let end = plan.duration;
-        plan.faults.retain(|fault| fault.at < end);
-        for node in &mut plan.nodes {
-            node.steps.retain(|(at, _)| *at < end);
+    pub fn squeezed(&self, most: Duration) -> Self {
+        let (all, most) = (self.duration.as_nanos(), most.min(self.duration).as_nanos());
+        let sooner = |at: Duration| at.mul_div(most, all.max(1));
+        let span = |span: Span| Span { from: span.from.map(sooner), to: span.to.map(sooner) };
+        let mut plan = Self { duration: sooner(self.duration), ..self.clone() };
+        plan.publishers.iter_mut().for_each(|one| one.span = span(one.span));
+        plan.subscribers.iter_mut().for_each(|one| one.span = span(one.span));
+        for fault in &mut plan.faults {
+            (fault.at, fault.until) = (sooner(fault.at), fault.until.map(sooner));
+        }
+        for (at, _) in plan.nodes.iter_mut().flat_map(|node| &mut node.steps) {
+            *at = sooner(*at);
         }
         plan
     }

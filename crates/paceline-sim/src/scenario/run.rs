@@ -3,6 +3,8 @@
 use super::plan::{Content, Fault, FaultKind, Plan, Wiring};
 use super::record::{Arrival, Carried, Published, Received, Record, Streamed};
 use crate::ask::{payload, video_kind, video_payload};
+use crate::clock::ClockSpec;
+use crate::impair::Impairment;
 use crate::net::{NodeIx, Pub, Sub};
 use crate::random::Random;
 use crate::wire::{WireCounters, WireSpec};
@@ -84,6 +86,11 @@ impl<'p> Run<'p> {
     fn new(plan: &'p Plan, seed: u64) -> Self {
         let mut world = World::new(seed);
         let nodes: Vec<_> = plan.nodes.iter().map(|node| world.add_node(&node.name)).collect();
+        for (&at, node) in nodes.iter().zip(&plan.nodes) {
+            if node.drift_ppm != 0 {
+                world.set_clock(at, ClockSpec { drift_ppm: node.drift_ppm });
+            }
+        }
         for link in &plan.links {
             lay(&mut world, plan, &nodes, link);
         }
@@ -116,6 +123,9 @@ impl<'p> Run<'p> {
     }
 
     fn at(&mut self, at: Instant, event: Event) {
+        if at > self.start + self.plan.end() {
+            return;
+        }
         self.planned += 1;
         self.events.insert((at, self.planned), event);
     }
@@ -163,7 +173,10 @@ impl<'p> Run<'p> {
         match event {
             Event::Begin => self.before = self.counters(),
             Event::End => self.end(),
-            Event::Clock(..) => {}
+            Event::Clock(node, by) => {
+                let node = self.nodes.get(node).copied();
+                node.into_iter().for_each(|node| self.world.step_clock(node, by));
+            }
             Event::Break(fault) => self.fault(fault, true),
             Event::Mend(fault) => self.fault(fault, false),
             Event::Subscribe(place) => self.subscribe(place),
@@ -261,9 +274,33 @@ impl<'p> Run<'p> {
             (FaultKind::Cut([a, b]), false) => self.world.restore(at(a), at(b)),
             (FaultKind::Stall(node), true) => self.world.stall(at(node)),
             (FaultKind::Stall(node), false) => self.world.resume(at(node)),
-            (FaultKind::Crash(_) | FaultKind::Impair(..), _) => {}
+            (FaultKind::Crash(node), true) => self.world.crash(at(node)),
+            (FaultKind::Crash(node), false) => self.world.restart(at(node)),
+            (FaultKind::Impair([a, b], wire), true) => {
+                self.world.impair(at(a), at(b), between_hosts(*wire));
+            }
+            (FaultKind::Impair([a, b], _), false) => {
+                let link = self.plan.links.iter().find(|link| joins(link, *a, *b));
+                let wire = between_hosts(link.map_or(Impairment::NONE, |link| link.wire));
+                self.world.impair(at(a), at(b), wire);
+            }
         }
         self.absent(fault, begins);
+        if let (FaultKind::Crash(node), false) = (&fault.what, begins) {
+            self.live_again(*node);
+        }
+    }
+
+    /// The publishers of a node that is there again are others than before.
+    fn live_again(&mut self, node: usize) {
+        let publishers = self.plan.publishers.iter().zip(&self.sources).enumerate();
+        let declared: Vec<_> = publishers
+            .filter(|(_, (publisher, source))| publisher.node == node && !source.withdrawn)
+            .filter_map(|(place, (_, source))| Some((place, source.publisher?)))
+            .collect();
+        for (place, publisher) in declared {
+            self.begin_life(place, publisher);
+        }
     }
 
     /// Notes who is away, and for how long.
@@ -335,6 +372,10 @@ impl<'p> Run<'p> {
     }
 }
 
+fn joins(link: &Wiring, a: usize, b: usize) -> bool {
+    link.between == [a, b] || link.between == [b, a]
+}
+
 /// What every sample of a publisher holds.
 fn body(content: &Content, bytes: u64) -> Bytes {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -351,6 +392,13 @@ fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
     let spec = LinkSpec { capacity: link.capacity, policy: link.policy };
     let one = world.add_link(here, &format!("{}-{}", plan.node(a), plan.node(b)), spec);
     let other = world.add_link(there, &format!("{}-{}", plan.node(b), plan.node(a)), spec);
-    let wire = WireSpec { rate: link.rate, ..WireSpec::default() };
+    let wire = WireSpec { kind: link.protocol.wire(), impairment: between_hosts(link.wire) };
     world.join(one, other, wire, wire);
+}
+
+/// What two hosts on one switch need beside what a wire is said to need.
+const HOSTS: Duration = Duration::from_micros(50);
+
+fn between_hosts(wire: Impairment) -> Impairment {
+    Impairment { delay: wire.delay.saturating_add(HOSTS), ..wire }
 }

@@ -1,8 +1,8 @@
 //! Single values of a file: ranges, units and what they become.
 
 use super::file::{Bursts, Field, Loss as Written};
-use super::plan::Loss;
 use super::problems::Checked;
+use crate::impair::Loss;
 use core::ops::{Range, RangeInclusive};
 use paceline_sched::{Capacity, Duration};
 use toml::Spanned;

@@ -1,8 +1,9 @@
 //! What goes wrong, and when.
 
-use super::{Fields, joined, known, needs_at, pair, tables, trouble};
+use super::{Fields, joined, known, needs_at, pair, tables, wire};
+use crate::impair::Impairment;
 use crate::scenario::file::{self, File};
-use crate::scenario::plan::{Fault, FaultKind, Plan, Trouble};
+use crate::scenario::plan::{Fault, FaultKind, Plan};
 use crate::scenario::problems::Checked;
 use crate::scenario::values::{Place, span_of};
 use paceline_sched::Duration;
@@ -126,10 +127,9 @@ fn kind(
     if field == "cut" {
         return Some(FaultKind::Cut(between));
     }
-    let rate = place.capacity("rate", &fault.rate, checked).or(link.rate);
-    let before: Trouble = link.trouble;
-    let trouble = trouble(place, &Fields::of_fault(fault), before, checked);
-    Some(FaultKind::Impair(between, rate, trouble))
+    let rate = place.capacity("rate", &fault.rate, checked).or(link.wire.rate);
+    let before = Impairment { rate, ..link.wire };
+    Some(FaultKind::Impair(between, wire(place, &Fields::of_fault(fault), before, checked)))
 }
 
 /// True if two faults are of the same thing at the same time.

@@ -1,4 +1,5 @@
-use crate::scenario::{Content, FaultKind, Loss, Plan};
+use crate::impair::{Impairment, Loss};
+use crate::scenario::{Content, FaultKind, Plan, Protocol};
 use paceline_sched::{Duration, Late};
 
 const HEAD: &str = "duration_s = 20\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[node]]\nname = \"c\"\n\
@@ -19,8 +20,9 @@ fn what_is_left_out_has_its_value() {
     assert_eq!((plan.name.as_str(), plan.seed), ("scenario", 1));
     assert_eq!((plan.duration, plan.warm_up), (Duration::from_secs(20), Duration::from_secs(2)));
     let link = &plan.links[0];
-    assert_eq!(link.capacity, link.rate);
-    assert!(link.trouble.is_none() && plan.warnings.is_empty());
+    assert_eq!(link.wire, Impairment { rate: link.capacity, ..Impairment::NONE });
+    assert_eq!(link.protocol, Protocol::Tcp);
+    assert!(link.capacity.is_some() && plan.warnings.is_empty());
     let publisher = &plan.publishers[0];
     assert_eq!((publisher.period, publisher.bytes), (Duration::from_millis(100), 1_000));
     assert_eq!((&publisher.content, publisher.late), (&Content::Data, Late::Drop));
@@ -31,29 +33,29 @@ fn what_is_left_out_has_its_value() {
 fn values_become_what_they_say() {
     let plan = read(
         "[[link]]\nbetween = [\"b\", \"c\"]\nrate = \"1.5 mbit\"\ncapacity = \"2mbit\"\ndelay_ms = 2.5\n\
-         loss = 0.01\nreorder = 0.001\nqueue_bytes = 3000\ndiscipline = \"edf\"\n\
+         loss = 0.01\nreorder = 0.001\nqueue_bytes = 3000\ndiscipline = \"edf\"\nprotocol = \"udp\"\n\
          [[fault]]\nat_s = 3\nimpair = [\"c\", \"b\"]\nfor_s = 1\n\
          loss = { good_to_bad = 0.1, bad_to_good = 0.5, loss_good = 0, loss_bad = 1 }\n\
          [[fault]]\nat_s = 1.5\ncrash = \"b\"\nrestart_after_s = 2\n",
     )
     .unwrap();
     let link = &plan.links[1];
-    assert_eq!(link.rate.unwrap().bits_per_s(), 1_500_000);
-    assert_eq!(link.trouble.delay, Duration::from_micros(2_500));
-    assert_eq!(link.trouble.loss, Loss::Random { ppm: 10_000 });
-    assert_eq!((link.trouble.reorder_ppm, link.trouble.queue_bytes), (1_000, 3_000));
+    assert_eq!(link.wire.rate.unwrap().bits_per_s(), 1_500_000);
+    assert_eq!(link.wire.delay, Duration::from_micros(2_500));
+    assert_eq!(link.wire.loss, Loss::Random { ppm: 10_000 });
+    assert_eq!((link.wire.reorder_ppm, link.wire.queue_bytes), (1_000, 3_000));
     assert!(plan.warnings[0].contains("link b - c"), "{:?}", plan.warnings);
     let [crash, impair] = plan.faults.as_slice() else { panic!("{:?}", plan.faults) };
     assert_eq!(crash.until, Some(Duration::from_millis(3_500)));
-    let FaultKind::Impair([2, 1], rate, trouble) = impair.what else { panic!("{impair:?}") };
-    assert_eq!((rate, trouble.delay), (link.rate, link.trouble.delay));
+    let FaultKind::Impair([2, 1], wire) = impair.what else { panic!("{impair:?}") };
+    assert_eq!((wire.rate, wire.delay), (link.wire.rate, link.wire.delay));
     let bursts = Loss::GilbertElliott {
         good_to_bad_ppm: 100_000,
         bad_to_good_ppm: 500_000,
         loss_good_ppm: 0,
         loss_bad_ppm: 1_000_000,
     };
-    assert_eq!(trouble.loss, bursts);
+    assert_eq!(wire.loss, bursts);
 }
 
 /// What is wrong, with a part of what must be said of it.

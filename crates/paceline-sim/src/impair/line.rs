@@ -1,0 +1,59 @@
+//! Packets on their way, none of which overtakes another.
+
+use paceline_sched::Instant;
+use std::collections::VecDeque;
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Held<T> {
+    pub(super) arrives: Instant,
+    /// Its place in the order in which packets were sent.
+    pub(super) number: u64,
+    pub(super) bytes: u64,
+    pub(super) item: T,
+}
+
+impl<T> Held<T> {
+    pub(super) const fn new(arrives: Instant, number: u64, bytes: u64, item: T) -> Self {
+        Self { arrives, number, bytes, item }
+    }
+}
+
+/// Packets in the order of their arrival.
+#[derive(Clone, Debug)]
+pub(super) struct Line<T> {
+    held: VecDeque<Held<T>>,
+    last: Instant,
+}
+
+impl<T> Line<T> {
+    pub(super) const fn new() -> Self {
+        Self { held: VecDeque::new(), last: Instant::ZERO }
+    }
+
+    /// Adds a packet, which arrives no earlier than those before it.
+    pub(super) fn push(&mut self, mut packet: Held<T>) {
+        self.last = self.last.max(packet.arrives);
+        packet.arrives = self.last;
+        self.held.push_back(packet);
+    }
+
+    /// When the first one arrives, and its number: what orders two lines.
+    pub(super) fn first(&self) -> (Instant, u64) {
+        self.held.front().map_or((Instant::FAR, u64::MAX), |held| (held.arrives, held.number))
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Held<T>> {
+        self.held.pop_front()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whatever comes next may arrive as soon as it likes.
+    pub(super) fn clear(&mut self) {
+        self.held.clear();
+        self.last = Instant::ZERO;
+    }
+}

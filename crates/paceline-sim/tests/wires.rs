@@ -1,0 +1,109 @@
+//! Bad wires under whole nodes: what is lost, what comes late, and what never happens.
+
+use paceline_proto::link::LinkSpec;
+use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sim::ask::{Declare as _, all, data, payloads};
+use paceline_sim::impair::{Impairment, Loss};
+use paceline_sim::{Delivered, NodeIx, Pub, Sub, WireSpec, World};
+
+const SAMPLES: u64 = 2_000;
+
+struct Pair {
+    world: World,
+    here: NodeIx,
+    there: NodeIx,
+    sensor: Pub,
+    reader: Sub,
+}
+
+impl Pair {
+    /// Two nodes on a wire, and a subscription on one to what the other publishes.
+    fn new(wire: WireSpec) -> Self {
+        let mut world = World::new(11);
+        let (here, there) = (world.add_node("here"), world.add_node("there"));
+        let spec = LinkSpec { capacity: wire.impairment.rate, ..LinkSpec::default() };
+        let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", spec));
+        world.join(a, b, wire, wire);
+        let sensor = world.publish(here, data("sensor").hertz(200));
+        let reader = world.subscribe(there, all("sensor"));
+        world.run_for(Duration::from_secs(5));
+        Self { world, here, there, sensor, reader }
+    }
+
+    /// Publishes for ten seconds, waits for what is late, and tells what came.
+    fn run(&mut self) -> Vec<Delivered> {
+        let before = self.world.delivered(self.reader).len();
+        self.world.every(self.sensor, Duration::from_millis(5), SAMPLES, payloads(500));
+        self.world.run_for(Duration::from_secs(40));
+        self.world.delivered(self.reader).iter().skip(before).copied().collect()
+    }
+}
+
+fn numbers(delivered: &[Delivered]) -> Vec<u64> {
+    delivered.iter().map(|sample| sample.seq).collect()
+}
+
+/// How long the fastest sample was on its way. The first was published at `start`.
+fn way(delivered: &[Delivered], start: Instant) -> Duration {
+    let published = (0..).map(|number: u64| start + Duration::from_millis(5 * number));
+    let ways = delivered.iter().zip(published).map(|(sample, at)| sample.at.since(at));
+    ways.min().unwrap_or_default()
+}
+
+fn far() -> Impairment {
+    let rate = Capacity::from_bits_per_s(20_000_000).ok();
+    Impairment { rate, delay: Duration::from_millis(20), ..Impairment::NONE }
+}
+
+#[test]
+fn impairment_changes_a_wire_both_ways_while_it_runs() {
+    let mut pair = Pair::new(WireSpec::limited(far().rate));
+    let start = pair.world.now();
+    let before = pair.run();
+    assert_eq!(before.len() as u64, SAMPLES);
+    assert!(way(&before, start) < Duration::from_millis(2));
+    pair.world.impair(pair.here, pair.there, far());
+    assert_eq!(pair.world.impairment(pair.there, pair.here), far());
+    let start = pair.world.now();
+    let after = pair.run();
+    assert_eq!(after.len() as u64, SAMPLES);
+    let way = way(&after, start);
+    assert!(way >= Duration::from_millis(20) && way < Duration::from_millis(22), "{way}");
+}
+
+#[test]
+fn datagrams_are_lost_and_a_reliable_wire_is_late_instead() {
+    let loss = Loss::Random { ppm: 10_000 };
+    let lossy = Impairment { loss, ..far() };
+    let mut datagrams = Pair::new(WireSpec::datagrams(lossy));
+    let got = datagrams.run();
+    let lost = datagrams.world.wire(datagrams.here, datagrams.there).lost;
+    println!("{} of {SAMPLES}, {lost} frames lost", got.len());
+    assert!(lost > 0 && (got.len() as u64) < SAMPLES);
+    assert!(numbers(&got).is_sorted_by(|a, b| a < b));
+
+    let mut reliable = Pair::new(WireSpec::reliable(lossy));
+    let got = reliable.run();
+    let wire = reliable.world.wire(reliable.here, reliable.there);
+    let worst = got.iter().map(|sample| sample.age).max().unwrap();
+    println!("{} of {SAMPLES}, the last after {worst}: {wire:?}", got.len());
+    assert_eq!(got.len() as u64, SAMPLES);
+    assert!(numbers(&got).is_sorted_by(|a, b| a < b));
+    assert!(wire.lost == 0 && wire.retransmitted > 0);
+    assert!(worst >= Duration::from_millis(260), "there, back, 200 ms and there: {worst}");
+}
+
+#[test]
+fn after_a_blackout_all_goes_on() {
+    for wire in [WireSpec::datagrams(far()), WireSpec::reliable(far())] {
+        let mut pair = Pair::new(wire);
+        let dark = Impairment { blackout: true, ..far() };
+        pair.world.impair(pair.here, pair.there, dark);
+        let during = pair.run();
+        assert!(during.is_empty(), "{wire:?}: {}", during.len());
+        pair.world.impair(pair.here, pair.there, far());
+        pair.world.run_for(Duration::from_secs(10));
+        let after = pair.run();
+        assert_eq!(after.len() as u64, SAMPLES, "{wire:?}");
+    }
+}
