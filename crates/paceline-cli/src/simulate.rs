@@ -2,7 +2,7 @@
 
 mod print;
 
-pub(crate) use print::text;
+use print::text as told;
 
 use crate::exit::{self, StdoutClosed};
 use anyhow::Context as _;
@@ -52,36 +52,34 @@ fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
-    let plan = read(&args.file)?;
+    let (name, text) = source(&args.file)?;
+    let plan = Plan::read(&text, &name).map_err(exit::usage)?;
     if let Some(seeds) = &args.seeds {
         return all(args, &plan, seeds.clone());
     }
     let seed = args.seed.unwrap_or(plan.seed);
     let done = simulate(&plan, seed);
     if let Ok((summary, _)) = &done {
-        let told = if args.json { serde_json::to_string(summary)? + "\n" } else { text(summary) };
-        print(&told)?;
+        let sums = if args.json { serde_json::to_string(summary)? + "\n" } else { told(summary) };
+        print(&sums)?;
     }
     let broken = done.map_or_else(|why| vec![why], |(_, broken)| broken);
     tell(&args.file, seed, &broken);
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// Reads a scenario from a file, or from standard input.
-pub(crate) fn read(file: &Path) -> anyhow::Result<Plan> {
-    let (name, text) = if file.as_os_str() == "-" {
-        let mut text = String::new();
+/// The name and the text of a file, or of standard input.
+pub(crate) fn source(file: &Path) -> anyhow::Result<(String, String)> {
+    let mut text = String::new();
+    if file.as_os_str() == "-" {
         std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-        ("standard input".to_owned(), text)
-    } else {
-        let name = file.display().to_string();
-        let opened = std::fs::File::open(file).with_context(|| format!("cannot open {name}"))?;
-        let mut text = String::new();
-        let read = opened.take(FILE_BYTES_MAX).read_to_string(&mut text);
-        read.with_context(|| format!("cannot read {name}"))?;
-        (name, text)
-    };
-    Plan::read(&text, &name).map_err(exit::usage)
+        return Ok(("standard input".to_owned(), text));
+    }
+    let name = file.display().to_string();
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot open {name}"))?;
+    let read = opened.take(FILE_BYTES_MAX).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read {name}"))?;
+    Ok((name, text))
 }
 
 /// The sums of one run and what did not hold of it; or what the simulator itself found broken.

@@ -7,6 +7,12 @@ use paceline_sched::{Capacity, Duration, Instant};
 
 /// What the layers below add to each frame; as much as the link counts.
 const OVERHEAD: u64 = 80;
+/// What of a frame fits into one packet of Ethernet, and what each further packet costs.
+const PACKET_BYTES: u64 = 1_448;
+const PACKET_OVERHEAD: u64 = 66;
+/// What a frame on a reliable wire costs besides: the share of TCP's own acknowledgements that go its
+/// way. Measured by `paceline bench examples/scenarios/thin-link.toml`.
+const ACKNOWLEDGEMENTS: u64 = 12;
 /// What a beacon takes.
 const BEACON_BYTES: u64 = 60;
 /// Frames that the layers below hold for a node that does not read; more are lost.
@@ -124,7 +130,7 @@ impl Wire {
     pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item) {
         let bytes = match &item {
             Item::Beacon => BEACON_BYTES,
-            Item::Frame { frame, .. } => frame.len() as u64 + OVERHEAD,
+            Item::Frame { frame, .. } => on_wire(self.kind, frame.len() as u64),
         };
         if let Some(log) = &mut self.log {
             log.push((now, bytes));
@@ -177,5 +183,15 @@ impl Wire {
 
     pub(super) fn is_idle(&self) -> bool {
         self.emulator.on_their_way() == 0
+    }
+}
+
+/// The bytes that a frame of `bytes` takes on a wire.
+const fn on_wire(kind: WireKind, bytes: u64) -> u64 {
+    match kind {
+        WireKind::Datagrams => bytes + OVERHEAD,
+        WireKind::Reliable => {
+            bytes + OVERHEAD + ACKNOWLEDGEMENTS + bytes / PACKET_BYTES * PACKET_OVERHEAD
+        }
     }
 }

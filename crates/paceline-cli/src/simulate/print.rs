@@ -73,6 +73,7 @@ fn flows(out: &mut String, flows: &[Flow]) {
     let columns = [
         ("SUBSCRIBER", Left),
         ("TAG", Left),
+        ("ASKED", Left),
         ("SENT", Right),
         ("DELIVERED", Right),
         ("HZ", Right),
@@ -95,6 +96,7 @@ fn flows(out: &mut String, flows: &[Flow]) {
         vec![
             flow.subscriber.clone(),
             flow.publisher.clone(),
+            flow.asked.clone(),
             flow.sent.to_string(),
             if flow.refused.is_some() { "refused".to_owned() } else { flow.delivered.to_string() },
             hertz(flow.rate_millihertz),

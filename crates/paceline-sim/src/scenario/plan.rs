@@ -3,6 +3,7 @@
 use crate::impair::{Impairment, WireKind};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
+use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance, Policy};
@@ -216,6 +217,15 @@ impl Plan {
     #[must_use]
     pub fn node(&self, place: usize) -> &str {
         self.nodes.get(place).map_or("?", |node| &node.name)
+    }
+
+    /// How long a full frame keeps the slowest link busy: what a sample may have to wait for.
+    #[must_use]
+    pub fn segment(&self) -> Duration {
+        let links = self.links.iter().map(|link| {
+            Link::new(LinkSpec { capacity: link.capacity, policy: link.policy }).frame_time()
+        });
+        links.max().unwrap_or_default()
     }
 
     /// When everything ends, from the end of the warm-up: what was published before may arrive until

@@ -15,6 +15,8 @@ pub struct Flow {
     pub subscriber: String,
     /// What it asked for.
     pub pattern: String,
+    /// How many samples it asked for.
+    pub asked: String,
     /// The publisher's tag.
     pub publisher: String,
     /// Samples published.
@@ -166,6 +168,7 @@ impl Key {
         Flow {
             subscriber: plan.node(asks.node).to_owned(),
             pattern: asks.spec.pattern.as_str().to_owned(),
+            asked: asks.spec.form.rate.to_string(),
             publisher: publishes.tag.as_str().to_owned(),
             sent: due.len() as u64,
             delivered: count,
