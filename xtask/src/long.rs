@@ -7,8 +7,8 @@ use std::process::ExitCode;
 /// What the run is asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Args {
-    minutes: u64,
-    fresh: bool,
+    pub(crate) minutes: u64,
+    pub(crate) fresh: bool,
 }
 
 impl Args {
@@ -21,7 +21,7 @@ impl Args {
                 ("--fresh", _) => parsed.fresh = true,
                 ("--minutes", _) => parsed.minutes = minutes(args.next())?,
                 (_, Some(value)) => parsed.minutes = minutes(Some(value))?,
-                _ => return Err(format!("long knows no '{arg}'")),
+                _ => return Err(format!("'{arg}' is not known: --minutes M is")),
             }
         }
         Ok(parsed)

@@ -9,6 +9,7 @@ mod demo;
 mod dist;
 mod long;
 mod setup;
+mod soak;
 mod steps;
 mod test;
 mod tidy;
@@ -26,6 +27,8 @@ usage: cargo xtask COMMAND
   long [--minutes M] [--fresh]
                   runs scenarios against the twins of all disciplines (default: 30 minutes), from
                   where the last run stopped; --fresh from the first seed on
+  soak [--minutes M]
+                  kills and stops processes of a small network at random moments (default: 30 minutes)
   dist            builds the static release binary and checks that it is one
 ";
 
@@ -38,6 +41,11 @@ fn main() -> ExitCode {
         Some("demo") => demo::run(&root(), &rest),
         Some("long") => match long::Args::parse(&rest) {
             Ok(args) => long::run(&root(), args),
+            Err(problem) => usage(&problem),
+        },
+        Some("soak") => match long::Args::parse(&rest) {
+            Ok(args) if !args.fresh => soak::run(&root(), args.minutes),
+            Ok(_) => usage("soak knows no '--fresh'"),
             Err(problem) => usage(&problem),
         },
         Some("tidy") if rest.is_empty() => tidy::run(&root()),

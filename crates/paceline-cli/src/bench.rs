@@ -17,6 +17,7 @@ mod role;
 mod scenario;
 mod schedule;
 mod scratch;
+mod soak;
 mod stage;
 mod stats;
 mod storm;
@@ -57,6 +58,8 @@ enum Command {
     Recordings(recordings::Args),
     /// Three contracts on a 2 Mbit/s link that others flood, under each discipline (needs root)
     Storm(storm::Args),
+    /// Processes killed and stopped at random moments: who goes on, and what it costs
+    Soak(soak::Args),
     /// Nanoseconds, instructions and memory of a scheduler's decisions, of every policy
     Schedule(schedule::Args),
     /// One process of a benchmark
@@ -90,6 +93,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
+        Command::Soak(args) => soak::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),
         Command::Scenarios(words) => scenario::run(&words),

@@ -109,7 +109,7 @@ fn chain(hosts: &[PathBuf]) -> Result<Vec<Terminal>> {
 }
 
 /// A port that nobody uses at this moment.
-fn free_port() -> Result<u16> {
+pub(super) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("a free port")?;
     Ok(listener.local_addr().context("a free port")?.port())
 }

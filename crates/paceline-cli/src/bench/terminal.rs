@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -94,8 +94,28 @@ impl Terminal {
 
     /// Asks it to end, as Ctrl-C does, and gives what it printed since.
     pub(super) fn end(&mut self) -> Result<Vec<Line>> {
-        kill_process(self.pid()?, Signal::INT).with_context(|| self.command.clone())?;
+        self.signal(Signal::INT)?;
         self.rest(PATIENCE)
+    }
+
+    /// When the last line came of those that came since this was asked before; their text is nobody's.
+    pub(super) fn last_line(&mut self) -> Option<Instant> {
+        self.lines.try_iter().last().map(|line| line.at)
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.process.try_wait().with_context(|| self.command.clone())
+    }
+
+    /// Its number.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends it a signal.
+    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(self.pid()?, signal).with_context(|| self.command.clone())
     }
 
     /// Seconds of processor time that it has used so far.

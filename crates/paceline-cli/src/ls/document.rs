@@ -3,8 +3,8 @@
 use crate::show::micros;
 use crate::stats::{drops_by_reason, round3};
 use paceline::{
-    BufferStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamStatus,
-    SubscriptionStatus,
+    BufferStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate, StreamCounters,
+    StreamStatus, SubscriptionStatus,
 };
 use serde::Serialize;
 
@@ -103,6 +103,17 @@ pub(crate) struct Link {
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
     pub(crate) streams: Vec<Stream>,
+    pub(crate) closed: Closed,
+}
+
+/// What became of the samples of streams that are closed, all together.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Closed {
+    pub(crate) offered: u64,
+    pub(crate) sent: u64,
+    pub(crate) late: u64,
+    #[serde(serialize_with = "drops_by_reason")]
+    pub(crate) dropped: Drops,
 }
 
 /// A stream.
@@ -120,6 +131,13 @@ pub(crate) struct Stream {
     pub(crate) violations: u64,
     #[serde(serialize_with = "drops_by_reason")]
     pub(crate) dropped: Drops,
+}
+
+impl Closed {
+    const fn new(sum: &StreamCounters) -> Self {
+        let StreamCounters { offered, sent, late, drops, .. } = *sum;
+        Self { offered, sent, late, dropped: drops }
+    }
 }
 
 impl Document {
@@ -231,6 +249,7 @@ impl Link {
             wire_bytes: link.wire_bytes,
             frames: link.frames,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
+            closed: Closed::new(&link.closed),
         }
     }
 }

@@ -24,9 +24,13 @@ pub(super) struct Chosen {
 /// Chooses of `items`, which begin with an I picture, those of the rate. `rows` are the same and others
 /// in the order of numbers, distances and nodes, one for each holder of a sample.
 pub(super) fn choose(items: &[(Held, NodeId)], rows: &[Row], rate: Rate, resized: bool) -> Chosen {
-    let thinned = if resized { None } else { thin(items, rate) };
-    if let Some(items) = thinned {
-        return Chosen { items, coded: false, undecodable: 0 };
+    let joined = joined(rows);
+    let follows = |(held, _): &&(Held, NodeId)| joined.binary_search(&held.seq).is_ok();
+    let whole: Vec<_> = items.iter().filter(follows).copied().collect();
+    let thinned = if resized { None } else { thin(&whole, rate) };
+    if let Some(thinned) = thinned {
+        let undecodable = items.len() - whole.len();
+        return Chosen { items: thinned, coded: false, undecodable };
     }
     let mut scaler = TemporalScaler::new(rate, None);
     let due = items.iter().filter(|(held, _)| scaler.take(held.seq, held.captured_ns));
@@ -56,6 +60,38 @@ fn thin(items: &[(Held, NodeId)], rate: Rate) -> Option<Vec<(Held, NodeId)>> {
         }
     }
     Some(passed)
+}
+
+/// The numbers of the samples that can be decoded with those before them, whoever holds each.
+///
+/// What one holder has can be decoded in its order. So a picture follows the last one that others need if
+/// one holder has both: there is nothing between the two, or it would have that too. Nor is there anything
+/// between two numbers that follow each other. Elsewhere one may be missing, and so nothing is decoded
+/// until the next that stands alone.
+fn joined(rows: &[Row]) -> Vec<u64> {
+    let mut joined = Vec::new();
+    // Who has the last picture that others need, and the last number that is joined to it.
+    let mut last: Option<(Vec<NodeId>, u64)> = None;
+    for same in rows.chunk_by(|(a, ..), (b, ..)| a.seq == b.seq) {
+        let Some((held, ..)) = same.first() else { continue };
+        let holders = || same.iter().map(|(_, _, node)| *node);
+        let follows = last.as_ref().is_some_and(|(with, number)| {
+            number.checked_add(1) == Some(held.seq) || holders().any(|node| with.contains(&node))
+        });
+        match held.kind {
+            Kind::VideoI => last = Some((holders().collect(), held.seq)),
+            Kind::VideoP if follows => last = Some((holders().collect(), held.seq)),
+            Kind::VideoP => {
+                last = None;
+                continue;
+            }
+            Kind::VideoB if follows => last = last.map(|(with, _)| (with, held.seq)),
+            Kind::VideoB => continue,
+            Kind::Data | Kind::State | Kind::Picture | Kind::Audio => {}
+        }
+        joined.push(held.seq);
+    }
+    joined
 }
 
 /// Who can decode each sample: the nearest that holds it and everything it needs.

@@ -178,12 +178,7 @@ fn note_put(report: &mut Report, publisher: usize, id: Who, at: u64) {
     }
 }
 
-fn subscribe(
-    node: &Node,
-    (place, plan): (usize, &SubscriberPlan),
-    times: Times,
-    notes: &Notes,
-) {
+fn subscribe(node: &Node, (place, plan): (usize, &SubscriberPlan), times: Times, notes: &Notes) {
     clock::sleep_until(times.of(plan.span.from, 0));
     let held = match declare(node, place, plan, notes) {
         Ok(held) => held,

@@ -61,6 +61,18 @@ fn a_rate_that_leaving_out_gives_is_had_without_coding() {
 }
 
 #[test]
+fn holders_together_give_nothing_behind_a_hole_between_them() {
+    let film = film("IPPPPPPPIPP");
+    let part = |from: usize, to: usize| film[from..to].to_vec();
+    // The second has 2 as well: nothing can be missing between them.
+    let whole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(2, 11))], Rate::All, false);
+    assert_eq!((seqs(&whole), whole.undecodable), ((0..11).collect(), 0));
+    // Here nobody has 2 and 3, and so for all that can be known there may be more between them.
+    let hole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(4, 11))], Rate::All, false);
+    assert_eq!((seqs(&hole), hole.undecodable), (vec![0, 1, 2, 8, 9, 10], 4));
+}
+
+#[test]
 fn a_rate_below_that_of_references_is_coded_anew_and_exact() {
     let film = [holder(1, 0, film(&"IPPPPPPPPPPP".repeat(5)))];
     let plan = plan(&film, every(4), false);

@@ -32,7 +32,16 @@ pub(super) struct Page {
 /// The way to a feeder. It ends when this is dropped, or by itself.
 pub(super) struct Feeder {
     pages: SyncSender<Page>,
-    alive: Weak<()>,
+    thread: Ending,
+}
+
+/// A feeder that gets no more pages: its thread is there until the last has gone.
+pub(super) struct Ending(Weak<()>);
+
+impl Ending {
+    pub(super) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
 }
 
 impl Feeder {
@@ -42,7 +51,12 @@ impl Feeder {
     }
 
     pub(super) fn is_alive(&self) -> bool {
-        self.alive.strong_count() > 0
+        self.thread.is_alive()
+    }
+
+    /// It gets no more pages.
+    pub(super) fn end(self) -> Ending {
+        self.thread
     }
 }
 
@@ -56,7 +70,7 @@ pub(super) fn start(pull: (NodeId, u64), commands: Commands) -> std::io::Result<
         Feed { pull, commands, carrier: None, maker: None }.run(&inbox);
         drop(alive);
     })?;
-    Ok(Feeder { pages, alive: weak })
+    Ok(Feeder { pages, thread: Ending(weak) })
 }
 
 struct Feed {

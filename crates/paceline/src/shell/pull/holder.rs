@@ -1,7 +1,7 @@
 //! The holder's side: a thread that looks into this node's buffers for whoever asks.
 
 use super::super::engine::{Command, Commands};
-use super::feeder::{self, Feeder, Page};
+use super::feeder::{self, Ending, Feeder, Page};
 use super::making::Units;
 use super::{HeldBuffer, PullCommand};
 use paceline_proto::pull::{Answer, Fetch, Find, Found, Question};
@@ -77,6 +77,7 @@ impl Holder {
                 buffers: self.buffers.clone(),
                 commands: self.commands.clone(),
                 feeders: BTreeMap::new(),
+                ending: Vec::new(),
             };
             let named = std::thread::Builder::new().name("paceline-pull".to_owned());
             match named.spawn(move || responder.run()) {
@@ -93,6 +94,8 @@ struct Responder {
     buffers: Arc<Buffers>,
     commands: Commands,
     feeders: BTreeMap<(NodeId, u64), Feeder>,
+    /// Of pulls that are over: they end when what they are sending has gone.
+    ending: Vec<Ending>,
 }
 
 impl Responder {
@@ -120,7 +123,8 @@ impl Responder {
             Question::Find(find) => Some(Answer::Held(self.find(&find))),
             Question::Fetch(fetch) => self.fetch(from, request, fetch),
             Question::Done { pull } => {
-                self.feeders.remove(&(from, pull));
+                let over = self.feeders.remove(&(from, pull));
+                self.ending.extend(over.map(Feeder::end));
                 None
             }
         };
@@ -141,13 +145,15 @@ impl Responder {
         let held = |seq: u64| buffers.iter().find_map(|b| b.fetch(&tag, publisher, seq));
         let kept: BTreeMap<u64, Sample> =
             fetch.seqs.iter().filter_map(|&seq| Some((seq, held(seq)?))).collect();
-        if kept.is_empty() {
+        self.feeders.retain(|_, feeder| feeder.is_alive());
+        self.ending.retain(Ending::is_alive);
+        // What was made of it may still be there, though it is held no more.
+        if kept.is_empty() && !self.feeders.contains_key(&pull) {
             let (failed, why) = (Vec::new(), String::new());
             return Some(Answer::Fetching { missing: fetch.seqs, failed, why });
         }
-        self.feeders.retain(|_, feeder| feeder.is_alive());
         if !self.feeders.contains_key(&pull) {
-            if self.feeders.len() >= FEEDERS_MAX {
+            if self.feeders.len() + self.ending.len() >= FEEDERS_MAX {
                 return Some(Answer::Refused(format!(
                     "this node serves {FEEDERS_MAX} pulls already; pull again later"
                 )));

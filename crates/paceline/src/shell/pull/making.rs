@@ -36,6 +36,12 @@ impl Units {
         held.chain(kept).min_by_key(|sample| sample.seq)
     }
 
+    /// True if nothing numbered `seq` or below is held any more, but what was asked for.
+    fn is_past(&self, seq: u64) -> bool {
+        let held = self.buffers.iter().filter_map(|b| b.from(&self.tag, self.publisher, 0));
+        held.map(|sample| sample.seq).min().is_none_or(|oldest| oldest > seq)
+    }
+
     /// Where the decoding of the sample `seq` must begin, if that is held.
     fn start_of(&self, seq: u64) -> Option<u64> {
         self.buffers.iter().filter_map(|b| b.start_of(&self.tag, self.publisher, seq)).max()
@@ -209,6 +215,10 @@ impl VideoMaker {
                 coder.finish(&mut self.made);
                 return Some(());
             };
+            if unit.seq > self.next && units.is_past(self.next) {
+                // What lay between was let go while this was coded: the rest cannot be decoded.
+                return None;
+            }
             self.next = unit.seq.saturating_add(1);
             coder.serve(&unit, &mut self.made);
             drop(turn);

@@ -1,0 +1,55 @@
+//! Whether what nodes count adds up, from `paceline ls --json`.
+
+use super::super::terminal::Terminal;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+/// Samples that may wait for a stream, in its ring and in its link.
+const WAITING_MAX: u64 = 512 + 256;
+
+/// How many streams, open and closed, of all nodes that the host reaches count something else as offered
+/// than as sent, dropped and waiting.
+pub(super) fn unequal(host: &Path) -> Result<u64> {
+    let mut ls = Terminal::start(&["ls", "--json"], host, None)?;
+    let lines = ls.rest(Duration::from_secs(20))?;
+    let text: String = lines.into_iter().map(|line| line.text).collect();
+    let document: Value = serde_json::from_str(&text).context("paceline ls --json")?;
+    let mut unequal = 0;
+    for node in array(&document, "nodes") {
+        for link in array(node, "links") {
+            let open = array(link, "streams").map(left);
+            unequal +=
+                open.filter(|left| left.is_none_or(|left| left > WAITING_MAX)).count() as u64;
+            let closed =
+                link.get("closed").context("a link of `paceline ls --json` has no closed")?;
+            unequal += u64::from(left(closed) != Some(0));
+        }
+    }
+    Ok(unequal)
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// What is offered and neither sent nor dropped; nothing if more came out than went in.
+fn left(counters: &Value) -> Option<u64> {
+    let number = |key: &str| counters.get(key).and_then(Value::as_u64).unwrap_or_default();
+    let dropped = counters.get("dropped").and_then(Value::as_object).into_iter().flatten();
+    let dropped: u64 = dropped.filter_map(|(_, samples)| samples.as_u64()).sum();
+    number("offered").checked_sub(number("sent") + dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_neither_sent_nor_dropped_is_left() {
+        let of = |text: &str| left(&serde_json::from_str(text).unwrap());
+        assert_eq!(of(r#"{"offered":9,"sent":5,"dropped":{"queue_full":3}}"#), Some(1));
+        assert_eq!(of(r#"{"offered":9,"sent":5,"dropped":{"queue_full":3,"no_route":2}}"#), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask soak`: builds Paceline and lets bad days happen to it.
+
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn run(root: &Path, minutes: u64) -> Result<ExitCode> {
+    let built = crate::cargo(root)
+        .args(["build", "--workspace", "--bins"])
+        .status()
+        .context("cargo build does not start; is cargo on the PATH?")?;
+    if !built.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let seconds = minutes.saturating_mul(60).to_string();
+    let mut soak = crate::cargo(root);
+    soak.args(["run", "--quiet", "--package", "paceline-cli", "--bin", "paceline", "--"]);
+    let status = soak
+        .args(["bench", "soak", "--seconds", &seconds])
+        .status()
+        .context("paceline bench soak does not start")?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
