@@ -14,6 +14,7 @@ mod pull;
 mod recordings;
 mod report;
 mod role;
+mod scenario;
 mod schedule;
 mod scratch;
 mod soak;
@@ -23,11 +24,17 @@ mod storm;
 mod terminal;
 
 use anyhow::Result;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+const AFTER: &str = "\
+paceline bench FILE.toml [FILE.toml …] [--seconds S] [--json] [--markdown FILE] runs scenarios (docs/scenarios.md) \
+on real nodes, one process each, in network namespaces, beside the same in virtual time (needs root).";
+
 /// Measures Paceline beside plain Zenoh.
 #[derive(clap::Args, Debug)]
+#[command(after_help = AFTER)]
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     command: Command,
@@ -58,6 +65,9 @@ enum Command {
     /// One process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
+    /// Scenarios on real nodes, beside the same in virtual time
+    #[command(external_subcommand)]
+    Scenarios(Vec<OsString>),
 }
 
 /// How the result is told.
@@ -86,6 +96,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Soak(args) => soak::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),
+        Command::Scenarios(words) => scenario::run(&words),
     };
     if done.is_err() && interrupt::check().is_err() {
         eprintln!("interrupted");

@@ -16,6 +16,7 @@ mod publish;
 mod pull;
 mod schedule;
 mod show;
+mod simulate;
 mod stats;
 mod stop;
 mod subscribe;
@@ -58,6 +59,8 @@ enum Command {
     Ls(ls::LsArgs),
     /// Runs a scheduling discipline on a link in virtual time, and prints every decision.
     Schedule(schedule::ScheduleArgs),
+    /// Runs a scenario, a network with its load and faults, in virtual time, and sums it up.
+    Simulate(simulate::SimulateArgs),
     /// Shows one camera reaching three subscribers, each at its own rate and size, over a thin link.
     Demo(demo::DemoArgs),
     /// Measures.
@@ -88,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pull(args) => pull::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Schedule(args) => schedule::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(&args),

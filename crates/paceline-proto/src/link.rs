@@ -320,6 +320,12 @@ impl Link {
         self.stream(index).map(|stream| stream.counters)
     }
 
+    /// What a stream is.
+    #[must_use]
+    pub fn spec_of(&self, index: StreamIndex) -> Option<&StreamSpec> {
+        self.stream(index).map(|stream| &stream.spec)
+    }
+
     /// True if nothing of a stream waits or is on its way any more; also for an unknown stream.
     #[must_use]
     pub fn is_settled(&self, index: StreamIndex) -> bool {

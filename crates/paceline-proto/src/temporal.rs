@@ -10,7 +10,8 @@ use paceline_sched::Duration;
 /// apart, and takes the first sample that is no more than 7/16 of a source interval before the next
 /// one: 30 → 20 Hz gives two of three, 30 → 10 Hz one in three, 30 → 29 Hz leaves out one a second.
 /// Where the publisher declared its period the sample's time is sequence number × period, so jitter
-/// cannot matter at all; otherwise it is the capture time.
+/// cannot matter at all; otherwise it is the capture time. A clock that is stepped, by whatever, costs
+/// a sample or two: the series goes on from where it was.
 ///
 /// Paper: seed 000 §2.1 (a proxy that scales in time), made exact.
 #[derive(Clone, Debug)]
@@ -19,9 +20,20 @@ pub struct TemporalScaler {
     declared: Option<Duration>,
     /// Next sequence number (one in n) or next ideal instant in nanoseconds (maximum rate).
     due: Option<u64>,
-    last: Option<(u64, u64)>,
+    /// The last sample's number, capture time, and time on the source's own scale.
+    last: Option<Last>,
     interval: u64,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    seq: u64,
+    captured_ns: u64,
+    at: u64,
+}
+
+/// A gap this many intervals long is a pause, or a step of the clock: nothing is learned from it.
+const PAUSE: u64 = 16;
 
 impl TemporalScaler {
     /// A scaler for a source whose publisher declared `period`, if it did.
@@ -67,14 +79,31 @@ impl TemporalScaler {
             self.interval = period.as_nanos();
             return seq.saturating_mul(period.as_nanos());
         }
-        if let Some((last_seq, last_at)) = self.last
-            && seq > last_seq
+        let mut at = captured_ns;
+        if let Some(last) = self.last
+            && seq > last.seq
         {
-            let gap = captured_ns.saturating_sub(last_at) / (seq - last_seq);
-            self.interval = if self.interval == 0 { gap } else { self.interval / 8 * 7 + gap / 8 };
+            let samples = seq - last.seq;
+            let gap = captured_ns.checked_sub(last.captured_ns);
+            // A clock that was stepped back, or shows less than can be, has passed its intervals all the same.
+            let passed = gap.unwrap_or_else(|| self.interval.saturating_mul(samples));
+            at = last.at.saturating_add(passed);
+            self.learn(gap.map(|gap| gap / samples));
         }
-        self.last = Some((seq, captured_ns));
-        captured_ns
+        self.last = Some(Last { seq, captured_ns, at });
+        at
+    }
+
+    /// Takes the time between two samples into the estimate of the interval.
+    fn learn(&mut self, gap: Option<u64>) {
+        let Some(gap) = gap else { return };
+        let (known, pause) = (self.interval, self.interval.saturating_mul(PAUSE));
+        if known == 0 || gap.saturating_mul(PAUSE) < known {
+            // The first one, or what was learned from was a pause.
+            self.interval = gap;
+        } else if gap < pause {
+            self.interval = known / 8 * 7 + gap / 8;
+        }
     }
 }
 
@@ -109,6 +138,27 @@ mod tests {
             assert_eq!(taken(max_hz(30), declared, at_30_hz()).len(), 300);
             assert_eq!(taken(max_hz(60), declared, at_30_hz()).len(), 300);
             assert_eq!(taken(max_hz(29), declared, at_30_hz()).len(), 290);
+        }
+    }
+
+    #[test]
+    fn pauses_and_steps_of_the_clock_cost_a_sample_or_two() {
+        let year = 365 * 86_400_000_000_000;
+        for step in [-10 * year, -1, 1_000_000_000, 10 * year, i64::MAX] {
+            let stepped = at_30_hz()
+                .enumerate()
+                .map(|(k, at)| if k < 100 { at } else { at.saturating_add_signed(step) });
+            let got = taken(max_hz(10), None, stepped);
+            let after = got.iter().filter(|&&seq| seq >= 100).count();
+            // Capture times that stand still at the end of what can be written leave nothing to go by.
+            let expected = if step == i64::MAX { 0..=68 } else { 66..=68 };
+            assert!(expected.contains(&after), "{step}: {after}");
+            // From the first sample on, too.
+            let late = at_30_hz()
+                .enumerate()
+                .map(|(k, at)| if k == 0 { at } else { at.saturating_add_signed(step) });
+            let got = taken(max_hz(10), None, late).len();
+            assert!(step == i64::MAX || (99..=104).contains(&got), "{step}: {got}");
         }
     }
 

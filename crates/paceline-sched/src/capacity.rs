@@ -2,6 +2,7 @@
 
 use crate::time::Duration;
 use core::fmt;
+use core::str::FromStr;
 
 /// The capacity of a link in bytes per second on the wire, headers counted; never zero.
 ///
@@ -23,6 +24,71 @@ impl fmt::Display for ZeroCapacity {
 }
 
 impl core::error::Error for ZeroCapacity {}
+
+/// Why a text is no capacity.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CapacitySyntax {
+    /// It is no number with a unit, or one too large.
+    Form,
+    /// It is less than one byte per second.
+    Zero(ZeroCapacity),
+}
+
+impl fmt::Display for CapacitySyntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form => f.write_str(
+                "must be a number above 0 with a unit: bit, kbit, mbit, gbit, B/s, kB/s, MB/s or \
+                 GB/s; 2mbit is one",
+            ),
+            Self::Zero(zero) => zero.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for CapacitySyntax {}
+
+/// Each unit with its bits.
+const UNITS: [(&str, u128); 8] = [
+    ("gbit", 1_000_000_000),
+    ("mbit", 1_000_000),
+    ("kbit", 1_000),
+    ("bit", 1),
+    ("GB", 8_000_000_000),
+    ("MB", 8_000_000),
+    ("kB", 8_000),
+    ("B", 8),
+];
+
+impl FromStr for Capacity {
+    type Err = CapacitySyntax;
+
+    /// Reads a decimal number and a unit: `2mbit`, `1.5 Mbit/s`, `250kB/s`. Bits are written in either
+    /// case, bytes as shown.
+    fn from_str(text: &str) -> Result<Self, CapacitySyntax> {
+        let amount = text.strip_suffix("/s").unwrap_or(text);
+        let (number, unit) =
+            amount.split_at(amount.find(char::is_alphabetic).unwrap_or(amount.len()));
+        let is =
+            |name: &str| name == unit || (name.ends_with("bit") && name.eq_ignore_ascii_case(unit));
+        let (_, scale) = UNITS.iter().find(|(name, _)| is(name)).ok_or(CapacitySyntax::Form)?;
+        let bits = scaled(number.trim(), *scale).ok_or(CapacitySyntax::Form)?;
+        Self::from_bits_per_s(bits).map_err(CapacitySyntax::Zero)
+    }
+}
+
+/// A decimal number times `scale`, rounded down; `None` if it is none or too large.
+fn scaled(number: &str, scale: u128) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |text: &str| text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let parse = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u128>().ok() };
+    let ten_to = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let total = parse(whole)? * ten_to + parse(fraction)?;
+    u64::try_from(total.checked_mul(scale)? / ten_to).ok()
+}
 
 impl Capacity {
     /// A capacity of `bytes` bytes per second.
@@ -119,5 +185,28 @@ mod tests {
         assert!(ZeroCapacity.to_string().contains("at least 8 bit/s"));
         assert_eq!(Capacity::from_bits_per_s(2_000_000).unwrap().to_string(), "2 Mbit/s");
         assert_eq!(Capacity::from_bits_per_s(1_544_000).unwrap().to_string(), "1.54 Mbit/s");
+    }
+
+    fn bits(text: &str) -> u64 {
+        text.parse::<Capacity>().unwrap().bits_per_s()
+    }
+
+    #[test]
+    fn capacities_have_units() {
+        assert_eq!(bits("2mbit"), 2_000_000);
+        assert_eq!(bits("2 Mbit/s"), 2_000_000);
+        assert_eq!(bits("1.544Mbit"), 1_544_000);
+        assert_eq!(bits("64kbit"), 64_000);
+        assert_eq!(bits("8bit"), 8);
+        assert_eq!(bits("1gbit"), 1_000_000_000);
+        assert_eq!(bits("250kB/s"), 2_000_000);
+        assert_eq!(bits("1.5MB"), 12_000_000);
+        for wrong in ["2", "mbit", "-2mbit", "2kb", "2kbps", "1e6bit", "2..0mbit", ".mbit", ""] {
+            let error = wrong.parse::<Capacity>().unwrap_err().to_string();
+            assert!(error.starts_with("must be a number above 0"), "{wrong}: {error}");
+        }
+        assert!("99999999999gbit".parse::<Capacity>().is_err());
+        let zero = "0mbit".parse::<Capacity>().unwrap_err().to_string();
+        assert!(zero.starts_with("capacity is 0 bit/s: a link needs"), "{zero}");
     }
 }

@@ -1,7 +1,7 @@
 //! Making the streams of a node what its control says.
 
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, LocalPort, Port, Ring, Way};
+use crate::outlet::{LinkEnd, LocalPort, Port, Way};
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
@@ -65,8 +65,9 @@ impl Node {
             Some(Way::Stream(link, index)) => {
                 let Some(spec) = spec else { return };
                 let Some(end) = self.links.get_mut(*link) else { return };
-                if end.link.streams().any(|(at, old, _, _)| at == *index && *old != spec) {
+                if end.link.spec_of(*index).is_some_and(|old| *old != spec) {
                     end.link.update_stream(now, *index, spec);
+                    end.touched = true;
                 }
             }
             Some(Way::Local(local)) => {
@@ -102,11 +103,12 @@ impl Node {
                 let spec = self.stream_spec(source, publisher, plan)?;
                 let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
                 let end = self.links.get_mut(link)?;
-                let index = end.free_index();
+                let index = end.rings.free_index();
                 if !end.link.open_stream(index, spec) {
                     return None;
                 }
-                end.rings.insert(index, Ring::default());
+                end.rings.open();
+                end.touched = true;
                 Way::Stream(link, index)
             }
         };
@@ -146,8 +148,9 @@ impl Node {
         let Target::Hop(hop) = key.target else { return };
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
+        end.touched = true;
         let LinkEnd { link, rings, .. } = end;
-        let Some(ring) = rings.remove(&index) else { return };
+        let Some(ring) = rings.close(index) else { return };
         link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);
         let Some(counters) = link.close_stream(index) else {
             panic!("node {}: {index:?} was closed by its link alone", self.name);

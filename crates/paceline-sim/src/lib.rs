@@ -9,24 +9,34 @@
 //! reason, and nothing grows without a bound. [`Net`] is what [`scenarios`] need of a network: they
 //! run against a world and against live nodes.
 
+mod ages;
 pub mod ask;
 mod check;
-mod faults;
+mod clock;
+mod driver;
+mod fault;
 pub mod impair;
 mod install;
 mod look;
+mod lookup;
 mod net;
 mod node;
 mod outlet;
+mod queue;
 mod random;
+mod rings;
+pub mod scale;
+pub mod scenario;
 pub mod scenarios;
 mod sink;
 mod video;
 mod wire;
 mod world;
 
+pub use ages::Ages;
+pub use clock::ClockSpec;
 pub use net::{LinkPlan, Net, NodeIx, Payload, Pub, Sub};
 pub use random::Random;
-pub use sink::Delivered;
+pub use sink::{Counted, Delivered};
 pub use wire::{WireCounters, WireSpec};
 pub use world::{LinkIx, World};

@@ -3,7 +3,7 @@
 use crate::impair::Impairment;
 use crate::net::{NodeIx, Pub, Sub};
 use crate::node::Node;
-use crate::sink::{Delivered, Sink};
+use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
 use paceline_proto::control::{Control, Refusal};
@@ -37,10 +37,18 @@ impl World {
         sink
     }
 
-    /// Everything that a subscription got so far, in order.
+    /// Everything that a subscription got so far, in order; nothing if it does not
+    /// [keep](Self::keep_deliveries) it.
     #[must_use]
     pub fn delivered(&self, subscription: Sub) -> &[Delivered] {
         &self.sink(subscription).delivered
+    }
+
+    /// What a subscription got so far, counted: also where it does not
+    /// [keep](Self::keep_deliveries) it.
+    #[must_use]
+    pub fn counted(&self, subscription: Sub) -> &Counted {
+        &self.sink(subscription).counted
     }
 
     /// What a subscription did not get, by reason.
@@ -133,6 +141,20 @@ impl World {
     pub fn impairment(&self, from: NodeIx, to: NodeIx) -> Impairment {
         let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
         wire.map(Wire::impairment).unwrap_or_default()
+    }
+
+    /// Frames that were put on all wires.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.counters().frames).sum()
+    }
+
+    /// Samples that all links have sent, each hop counted.
+    #[must_use]
+    pub fn hops(&self) -> u64 {
+        let closed = self.nodes.iter().flat_map(|node| node.closed.values()).map(|c| c.sent);
+        let open = self.nodes.iter().flat_map(Node::open_streams).map(|(_, _, c)| c.sent);
+        closed.chain(open).sum()
     }
 
     /// From now on notes when each frame is put on the wire from one node to another.

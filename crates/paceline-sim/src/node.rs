@@ -1,18 +1,21 @@
 //! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
 
 use crate::ask::kind_of;
+use crate::clock::NodeClock;
+use crate::lookup::Lookup;
 use crate::outlet::{Arrived, HopEnd, LinkEnd, Outlets, Port, ScaleKey, Scaler};
 use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
+use core::mem;
 use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
-use paceline_proto::link::{Link, LinkEvent, LinkSpec};
+use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
 use paceline_proto::receive::{Received, Receiver};
-use paceline_proto::sample::{Sample, Timestamp};
+use paceline_proto::sample::Sample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -20,8 +23,6 @@ use std::sync::Arc;
 
 /// What one node does at one instant is finite: more rounds than this are an endless loop.
 const ROUNDS_MAX: usize = 10_000;
-/// The capture time of a sample at the origin of the clock.
-const EPOCH_NANOS: u64 = 1_700_000_000_000_000_000;
 
 /// A publisher of the node, or a stream that arrives here, and what is done with it.
 #[derive(Debug)]
@@ -46,6 +47,13 @@ impl Source {
     }
 }
 
+/// What a node sends into.
+pub(super) struct Air<'a> {
+    pub(super) wires: &'a mut [Wire],
+    /// The places of the wires that something was put on.
+    pub(super) sent: &'a mut Vec<usize>,
+}
+
 /// A publisher of the node.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
@@ -63,23 +71,33 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) control: Control,
     pub(super) links: Vec<LinkEnd>,
-    pub(super) sources: BTreeMap<SourceKey, Source>,
+    pub(super) sources: Lookup<SourceKey, Source>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
     pub(super) scaler_time: Duration,
     /// The counters of streams that were closed.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    pub(super) arrived: BTreeMap<StreamKey, Arrived>,
+    pub(super) arrived: Lookup<StreamKey, Arrived>,
     /// Samples that arrived and found nobody to go to.
     pub(super) drops: Drops,
     /// Frames that were not understood.
     pub(super) malformed: u64,
     pub(super) stalled: bool,
+    /// It crashed; what is here is what it will start with.
+    pub(super) down: bool,
     /// Something came in since its last turn.
     pub(super) touched: bool,
     pub(super) answers: Vec<(u64, NodeId)>,
+    pub(super) clock: NodeClock,
+    /// The world's time: when it last did anything, and when its next turn is due.
+    pub(super) at: Instant,
+    pub(super) wake: Instant,
+    /// The turns it took at that instant.
+    pub(super) turns_now: u32,
     frame: FrameBuf,
+    /// Room for what a frame brings.
+    batch: Vec<Received>,
 }
 
 impl Node {
@@ -89,31 +107,59 @@ impl Node {
             name: name.to_owned(),
             control: Control::new(id, name),
             links: Vec::new(),
-            sources: BTreeMap::new(),
+            sources: Lookup::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             scalers: BTreeMap::new(),
             scaler_time: Duration::from_millis(2),
             closed: BTreeMap::new(),
-            arrived: BTreeMap::new(),
+            arrived: Lookup::default(),
             drops: Drops::default(),
             malformed: 0,
             stalled: false,
+            down: false,
             touched: true,
             answers: Vec::new(),
+            clock: NodeClock::new(),
+            at: Instant::ZERO,
+            wake: Instant::FAR,
+            turns_now: 0,
             frame: FrameBuf::default(),
+            batch: Vec::new(),
         }
     }
 
     pub(super) fn add_link(&mut self, name: &str, spec: LinkSpec) -> usize {
-        let (hops, rings) = (BTreeMap::new(), BTreeMap::new());
-        let (name, link) = (name.to_owned(), Link::new(spec.clone()));
-        self.links.push(LinkEnd { name, spec, link, hops, rings });
+        self.links.push(LinkEnd::new(name.to_owned(), spec));
         self.links.len() - 1
     }
 
+    /// Replaces it by its next incarnation, which is down and nobody yet: same name, links without hops,
+    /// same clocks. Returns the old one.
+    pub(super) fn begin_anew(&mut self, id: NodeId) -> Self {
+        let mut next = Self::new(id, &self.name);
+        (next.down, next.clock, next.scaler_time) = (true, self.clock, self.scaler_time);
+        self.links.iter().for_each(|end| {
+            next.add_link(&end.name, end.spec.clone());
+        });
+        mem::replace(self, next)
+    }
+
+    /// What a publisher of this node declares, as long as it is one.
+    pub(super) fn published(&self, id: PublisherId) -> Option<Arc<PublisherSpec>> {
+        let source = self.sources.get(&SourceKey { publisher: id, form: Form::FULL })?;
+        let lives = id.node == self.id && self.publishers.contains_key(&id.index);
+        lives.then(|| Arc::clone(&source.publisher))
+    }
+
+    /// A neighbour calls from behind `wire`.
+    pub(super) fn find(&mut self, world: Instant, link: usize, node: NodeId, wire: usize) {
+        let now = self.clock.shows(world);
+        self.found(now, link, node, wire);
+    }
+
     /// A neighbour was found behind `wire`.
-    pub(super) fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
+    fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
         let Some(end) = self.links.get_mut(link) else { return };
         if end.hops.contains_key(&node) {
             return;
@@ -122,18 +168,20 @@ impl Node {
         let tenths = now.as_nanos() / 100_000_000 + 1;
         end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
         end.hops.insert(node, HopEnd { wire, receiver: Receiver::new() });
+        end.touched = true;
         self.touched = true;
     }
 
     /// A frame of a neighbour. `back` is the wire that leads to it.
     pub(super) fn receive(
         &mut self,
-        now: Instant,
+        world: Instant,
         link: usize,
         from: NodeId,
         frame: Bytes,
         back: usize,
     ) {
+        let now = self.now_at(world);
         self.touched = true;
         let Some(end) = self.links.get_mut(link) else { return };
         let Some(hop) = end.hops.get_mut(&from) else {
@@ -143,7 +191,7 @@ impl Node {
         if let Some(half) = end.link.half_round_trip(from) {
             hop.receiver.set_half_round_trip(half);
         }
-        let mut batch = Vec::new();
+        let mut batch = mem::take(&mut self.batch);
         let epoch = end.link.epoch(from);
         let result = hop.receiver.handle_frame(now, epoch, frame, |item| batch.push(item));
         let heard = match result {
@@ -154,12 +202,22 @@ impl Node {
             }
         };
         // In the order of the shell: its engine has the messages before the link has the header.
-        for item in batch {
+        for item in batch.drain(..) {
             self.hand_over(now, from, item);
         }
+        self.batch = batch;
         if let (Some(heard), Some(end)) = (heard, self.links.get_mut(link)) {
+            end.touched = true;
             end.link.handle_heard(now, from, &heard);
         }
+    }
+
+    /// What its clock shows at an instant of the world, which it notes.
+    fn now_at(&mut self, world: Instant) -> Instant {
+        if self.at != world {
+            (self.at, self.turns_now) = (world, 0);
+        }
+        self.clock.shows(world)
     }
 
     fn hand_over(&mut self, now: Instant, from: NodeId, item: Received) {
@@ -171,10 +229,7 @@ impl Node {
             Received::Sample { publisher, form, sample } => {
                 self.arrived.entry((from, publisher, form)).or_default().whole += 1;
                 let key = SourceKey { publisher, form };
-                if let Some(source) = self.sources.get_mut(&key) {
-                    source.come_by(from);
-                }
-                if !self.offer(now, key, &sample) {
+                if !self.offer(now, key, Some(from), sample) {
                     self.drops.add(DropReason::NoRoute, 1);
                 }
             }
@@ -192,34 +247,43 @@ impl Node {
         }
     }
 
-    /// Hands a sample to the outputs of its source; false if there is no such source.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: &Sample) -> bool {
-        let Some(mut source) = self.sources.remove(&key) else { return false };
-        let mut outlets = self.outlets(now);
-        source.ingress.offer(sample.clone(), |output, offered| match offered {
-            Ok(sample) => outlets.push(output.key, &mut output.port, &sample),
+    /// Hands a sample, by way of a neighbour if it is not published here, to the outputs of its source;
+    /// false if there is no such source.
+    fn offer(&mut self, now: Instant, key: SourceKey, by: Option<NodeId>, sample: Sample) -> bool {
+        let Some((source, mut outlets)) = self.source(now, key) else { return false };
+        if let Some(hop) = by {
+            source.come_by(hop);
+        }
+        source.ingress.offer(sample, |output, offered| match offered {
+            Ok(sample) => outlets.push(output.key, &mut output.port, sample),
             Err(reason) => {
                 outlets.count(output.key, &output.port, reason, 1);
                 false
             }
         });
-        self.sources.insert(key, source);
         true
     }
 
     fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
-        let Some(source) = self.sources.remove(&key) else { return false };
-        let mut outlets = self.outlets(now);
+        let Some((source, mut outlets)) = self.source(now, key) else { return false };
         for output in source.ingress.outputs() {
             outlets.count(output.key, &output.port, reason, samples);
         }
-        self.sources.insert(key, source);
         true
+    }
+
+    /// A source, and all that its outputs may lead to.
+    fn source(&mut self, now: Instant, key: SourceKey) -> Option<(&mut Source, Outlets<'_>)> {
+        let source = self.sources.get_mut(&key)?;
+        let (at, service) = (self.at, self.scaler_time);
+        let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
+        Some((source, Outlets { now, at, links, sinks, scalers, service }))
     }
 
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
         Outlets {
             now,
+            at: self.at,
             links: &mut self.links,
             sinks: &mut self.sinks,
             scalers: &mut self.scalers,
@@ -228,22 +292,25 @@ impl Node {
     }
 
     /// A publisher of this node publishes; the sample's sequence number.
-    pub(super) fn put(&mut self, now: Instant, index: u32, payload: Bytes) -> Option<u64> {
+    pub(super) fn put(&mut self, world: Instant, index: u32, payload: Bytes) -> Option<u64> {
+        let now = self.now_at(world);
         self.touched = true;
         let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
         let spec = self.sources.get(&key)?.publisher.clone();
         let publisher = self.publishers.get_mut(&index)?;
         publisher.published += 1;
-        let captured = Timestamp { nanos: EPOCH_NANOS + now.as_nanos(), error: 0 };
+        let captured = self.clock.stamp(now);
         let encoding = spec.encoding.clone();
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = publisher.stamper.stamp(now, captured, kind, encoding, payload);
-        self.offer(now, key, &sample);
-        Some(sample.seq)
+        let seq = sample.seq;
+        self.offer(now, key, None, sample);
+        Some(seq)
     }
 
-    /// Everything that follows at `now` from what came in.
-    pub(super) fn turn(&mut self, now: Instant, wires: &mut [Wire]) {
+    /// Everything that follows at this instant from what came in.
+    pub(super) fn turn(&mut self, world: Instant, mut air: Air<'_>) {
+        let now = self.now_at(world);
         self.touched = false;
         if self.control.poll_timeout() <= now {
             self.control.handle_timeout(now);
@@ -251,7 +318,8 @@ impl Node {
         for _ in 0..ROUNDS_MAX {
             let mut moved = self.outlets(now).scale();
             for link in 0..self.links.len() {
-                moved |= self.turn_link(now, link, wires);
+                let due = self.links.get(link).is_some_and(|end| end.touched || end.wake <= now);
+                moved |= due && self.turn_link(now, link, &mut air);
             }
             moved |= self.take_outputs(now);
             if !moved {
@@ -261,7 +329,7 @@ impl Node {
         panic!("node {} is never done at {now}", self.name);
     }
 
-    fn turn_link(&mut self, now: Instant, link: usize, wires: &mut [Wire]) -> bool {
+    fn turn_link(&mut self, now: Instant, link: usize, air: &mut Air<'_>) -> bool {
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
@@ -275,15 +343,17 @@ impl Node {
                 LinkEvent::HopDown(node) => self.control.handle_hop_down(now, node),
             }
         }
-        let LinkEnd { link, hops, .. } = end;
-        hops.retain(|node, _| link.epoch(*node) > 0);
-        while let Some(node) = link.poll_frame(now, &mut self.frame) {
+        end.hops.retain(|node, _| end.link.epoch(*node) > 0);
+        while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
             moved = true;
-            let Some(wire) = hops.get(&node).and_then(|hop| wires.get_mut(hop.wire)) else {
-                continue;
-            };
-            wire.send(now, self.id, Item::Frame(self.frame.to_bytes()));
+            let Some(place) = end.hops.get(&node).map(|hop| hop.wire) else { continue };
+            let Some(wire) = air.wires.get_mut(place) else { continue };
+            let item = Item::Frame { to: node, frame: self.frame.to_bytes() };
+            wire.send(self.at, self.id, item);
+            air.sent.push(place);
         }
+        end.touched = moved;
+        end.wake = end.link.poll_timeout();
         moved
     }
 
@@ -294,7 +364,10 @@ impl Node {
             match output {
                 Output::Send { hop, message } => {
                     let way = self.links.iter_mut().find(|end| end.hops.contains_key(&hop));
-                    way.into_iter().for_each(|end| end.link.handle_control(hop, message.clone()));
+                    if let Some(end) = way {
+                        end.link.handle_control(hop, message);
+                        end.touched = true;
+                    }
                 }
                 Output::Install { source, publisher, outputs } => {
                     self.install(now, source, publisher, &outputs);
@@ -323,10 +396,10 @@ impl Node {
         moved
     }
 
-    /// When its next turn is due if nothing comes in.
+    /// When in the world its next turn is due if nothing comes in.
     pub(super) fn wake_at(&self) -> Instant {
-        let links = self.links.iter().map(|end| end.link.poll_timeout());
+        let links = self.links.iter().map(|end| end.wake);
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
-        links.chain(scalers).fold(self.control.poll_timeout(), Instant::min)
+        self.clock.world(links.chain(scalers).fold(self.control.poll_timeout(), Instant::min))
     }
 }

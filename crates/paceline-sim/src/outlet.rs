@@ -1,5 +1,6 @@
 //! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
 
+use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
 use core::ops::Bound;
@@ -14,21 +15,7 @@ use paceline_proto::sample::{Kind, Sample};
 use paceline_proto::video::DecodeGate;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant, Late};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Samples that wait between a source and its link: what the shell's rings hold.
-const RING_MAX: usize = 512;
-
-/// A stream's queue before its link.
-#[derive(Debug, Default)]
-pub(super) struct Ring {
-    pub(super) waiting: VecDeque<Sample>,
-    /// Samples that came, and those that found the ring full.
-    pub(super) pushed: u64,
-    pub(super) full: u64,
-    /// Samples counted as lost before they came here.
-    pub(super) lost: u64,
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A link with what is around it.
 #[derive(Debug)]
@@ -37,7 +24,11 @@ pub(super) struct LinkEnd {
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
     pub(super) hops: BTreeMap<NodeId, HopEnd>,
-    pub(super) rings: BTreeMap<StreamIndex, Ring>,
+    pub(super) rings: Rings,
+    /// Something came in since it was last served.
+    pub(super) touched: bool,
+    /// When it has to be served if nothing comes in, by the node's clock.
+    pub(super) wake: Instant,
 }
 
 /// The receiving end of a hop, and the wire that leads to it.
@@ -48,28 +39,52 @@ pub(super) struct HopEnd {
 }
 
 impl LinkEnd {
-    /// The lowest index that no stream has.
-    pub(super) fn free_index(&self) -> StreamIndex {
-        let taken = |index: &u32| !self.rings.contains_key(&StreamIndex(*index));
-        StreamIndex((0..).find(taken).unwrap_or(u32::MAX))
+    pub(super) fn new(name: String, spec: LinkSpec) -> Self {
+        let (hops, rings) = (BTreeMap::new(), Rings::default());
+        let link = Link::new(spec.clone());
+        Self { name, spec, link, hops, rings, touched: true, wake: Instant::FAR }
+    }
+
+    /// A sample for a stream; false if there is no room for it.
+    fn push(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+        let Some(ring) = self.rings.get_mut(index) else { return false };
+        self.touched = true;
+        ring.pushed += 1;
+        if ring.waiting.is_empty() && self.link.has_room(index) {
+            self.link.handle_sample(now, index, sample);
+            return true;
+        }
+        if ring.waiting.len() >= RING_MAX {
+            ring.full += 1;
+            self.link.handle_dropped(index, DropReason::QueueFull, 1);
+            return false;
+        }
+        ring.waiting.push_back(sample);
+        self.rings.waiting.insert(index);
+        self.drain(now, index);
+        true
     }
 
     /// Moves what waits before the link into it, as far as it has room; true if anything moved.
     pub(super) fn drain(&mut self, now: Instant, index: StreamIndex) -> bool {
-        let Some(ring) = self.rings.get_mut(&index) else { return false };
+        let Some(ring) = self.rings.get_mut(index) else { return false };
         let before = ring.waiting.len();
         while !ring.waiting.is_empty() && self.link.has_room(index) {
             if let Some(sample) = ring.waiting.pop_front() {
                 self.link.handle_sample(now, index, sample);
             }
         }
-        ring.waiting.len() < before
+        let left = ring.waiting.len();
+        if left == 0 {
+            self.rings.waiting.remove(&index);
+        }
+        left < before
     }
 
     pub(super) fn drain_all(&mut self, now: Instant) -> bool {
         let mut moved = false;
         let mut at = Bound::Unbounded;
-        while let Some((&index, _)) = self.rings.range((at, Bound::Unbounded)).next() {
+        while let Some(&index) = self.rings.waiting.range((at, Bound::Unbounded)).next() {
             moved |= self.drain(now, index);
             at = Bound::Excluded(index);
         }
@@ -159,7 +174,10 @@ pub(super) struct Job {
 
 /// All that an output may lead to.
 pub(super) struct Outlets<'a> {
+    /// By the node's clock.
     pub(super) now: Instant,
+    /// By the world's.
+    pub(super) at: Instant,
     pub(super) links: &'a mut [LinkEnd],
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
@@ -169,18 +187,19 @@ pub(super) struct Outlets<'a> {
 
 impl Outlets<'_> {
     /// False if the sample was dropped.
-    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: &Sample) -> bool {
+    pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: Sample) -> bool {
         match port {
             Port::Way(way) => self.leave(way, sample),
             Port::Scale(place) => {
                 self.submit(*place, key, sample);
                 true
             }
-            Port::Video(scaler) => match scaler.scale(sample) {
+            Port::Video(scaler) => match scaler.scale(&sample) {
                 Ok(None) => true,
                 Ok(Some(scaled)) => {
-                    if !self.leave(scaler.way_mut(), &scaled) {
-                        scaler.broke(scaled.kind);
+                    let kind = scaled.kind;
+                    if !self.leave(scaler.way_mut(), scaled) {
+                        scaler.broke(kind);
                     }
                     true
                 }
@@ -212,7 +231,7 @@ impl Outlets<'_> {
             Way::Stream(link, index) => {
                 let Some(end) = self.links.get_mut(*link) else { return };
                 end.link.handle_dropped(*index, reason, samples);
-                if let Some(ring) = end.rings.get_mut(index) {
+                if let Some(ring) = end.rings.get_mut(*index) {
                     ring.lost += samples;
                 }
             }
@@ -227,11 +246,14 @@ impl Outlets<'_> {
     }
 
     /// False if the sample was dropped. Subscriptions here drop each for itself.
-    fn leave(&mut self, way: &mut Way, sample: &Sample) -> bool {
+    fn leave(&mut self, way: &mut Way, sample: Sample) -> bool {
         match way {
-            Way::Stream(link, index) => self.queue(*link, *index, sample),
+            Way::Stream(link, index) => {
+                let end = self.links.get_mut(*link);
+                end.is_some_and(|end| end.push(self.now, *index, sample))
+            }
             Way::Local(local) => {
-                self.deliver(local, sample);
+                self.deliver(local, &sample);
                 true
             }
         }
@@ -246,34 +268,20 @@ impl Outlets<'_> {
                 sink.count(DropReason::Duplicate, 1);
             } else if !gate.admit(sample.kind) {
                 sink.count(DropReason::Undecodable, 1);
-            } else if !sink.deliver(self.now, local.publisher, local.late, sample) {
+            } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
                 gate.broke(sample.kind);
             }
         }
     }
 
-    fn queue(&mut self, link: usize, index: StreamIndex, sample: &Sample) -> bool {
-        let Some(end) = self.links.get_mut(link) else { return false };
-        let Some(ring) = end.rings.get_mut(&index) else { return false };
-        ring.pushed += 1;
-        if ring.waiting.len() < RING_MAX {
-            ring.waiting.push_back(sample.clone());
-            end.drain(self.now, index);
-            return true;
-        }
-        ring.full += 1;
-        end.link.handle_dropped(index, DropReason::QueueFull, 1);
-        false
-    }
-
-    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: &Sample) {
+    fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: Sample) {
         let Some(mut scaler) = self.scalers.remove(&place) else { return };
         match &mut scaler.waiting {
             Some(job) if job.sample.seq == sample.seq => {
                 job.keys.insert(key);
             }
             waiting => {
-                let job = Job { sample: sample.clone(), keys: BTreeSet::from([key]) };
+                let job = Job { sample, keys: BTreeSet::from([key]) };
                 if let Some(older) = waiting.replace(job) {
                     self.lose(&scaler, &older, DropReason::ScalerBusy);
                 }
@@ -319,7 +327,7 @@ impl Outlets<'_> {
         let scaled = Sample { payload: job.sample.payload.slice(..bytes), ..job.sample.clone() };
         for key in &job.keys {
             if let Some(way) = scaler.ways.get_mut(key) {
-                let _ = self.leave(way, &scaled);
+                let _ = self.leave(way, scaled.clone());
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Where a subscription's samples end.
 
+use crate::ages::Ages;
 use paceline_proto::control::{Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
@@ -15,7 +16,7 @@ pub struct Delivered {
     pub seq: u64,
     /// How old it was.
     pub age: Duration,
-    /// When it came.
+    /// When it came, by the world's time.
     pub at: Instant,
     /// True if that was later than the delay bound.
     pub late: bool,
@@ -25,11 +26,29 @@ pub struct Delivered {
     pub kind: Kind,
 }
 
+/// What a subscription got, counted.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Counted {
+    /// Samples.
+    pub samples: u64,
+    /// Those of them that were later than the delay bound.
+    pub late: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// How old they were.
+    pub ages: Ages,
+}
+
 /// The end of a subscription.
 #[derive(Debug)]
 pub(super) struct Sink {
     pub(super) spec: SubscriptionSpec,
+    /// Everything that it got, if it keeps it.
     pub(super) delivered: Vec<Delivered>,
+    pub(super) counted: Counted,
+    keeps: bool,
+    /// Nobody subscribes any more.
+    pub(super) ended: bool,
     pub(super) drops: Drops,
     /// Samples that came here, or that were lost on the way here.
     pub(super) offered: u64,
@@ -38,10 +57,13 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub(super) fn new(spec: SubscriptionSpec) -> Self {
+    pub(super) fn new(spec: SubscriptionSpec, keeps: bool) -> Self {
         Self {
             spec,
             delivered: Vec::new(),
+            counted: Counted::default(),
+            keeps,
+            ended: false,
             drops: Drops::default(),
             offered: 0,
             publishers: Vec::new(),
@@ -54,10 +76,10 @@ impl Sink {
         self.drops.add(reason, samples);
     }
 
-    /// False if it came too late.
+    /// False if it came too late. `now` is by the node's clock, `at` by the world's.
     pub(super) fn deliver(
         &mut self,
-        now: Instant,
+        (now, at): (Instant, Instant),
         publisher: PublisherId,
         late_rule: Late,
         sample: &Sample,
@@ -70,7 +92,13 @@ impl Sink {
         }
         self.offered += 1;
         let (seq, bytes, kind) = (sample.seq, sample.payload.len(), sample.kind);
-        self.delivered.push(Delivered { publisher, seq, age, at: now, late, bytes, kind });
+        self.counted.samples += 1;
+        self.counted.late += u64::from(late);
+        self.counted.bytes += bytes as u64;
+        self.counted.ages.note(age);
+        if self.keeps {
+            self.delivered.push(Delivered { publisher, seq, age, at, late, bytes, kind });
+        }
         true
     }
 }

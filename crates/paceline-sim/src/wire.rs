@@ -7,6 +7,12 @@ use paceline_sched::{Capacity, Duration, Instant};
 
 /// What the layers below add to each frame; as much as the link counts.
 const OVERHEAD: u64 = 80;
+/// What of a frame fits into one packet of Ethernet, and what each further packet costs.
+const PACKET_BYTES: u64 = 1_448;
+const PACKET_OVERHEAD: u64 = 66;
+/// What a frame on a reliable wire costs besides: the share of TCP's own acknowledgements that go its
+/// way. Measured by `paceline bench examples/scenarios/thin-link.toml`.
+const ACKNOWLEDGEMENTS: u64 = 12;
 /// What a beacon takes.
 const BEACON_BYTES: u64 = 60;
 /// Frames that the layers below hold for a node that does not read; more are lost.
@@ -82,8 +88,8 @@ pub struct WireCounters {
 pub(super) enum Item {
     /// The transport's "I am here".
     Beacon,
-    /// A frame of a link.
-    Frame(Bytes),
+    /// A frame of a link, for one incarnation of the node at the other end.
+    Frame { to: NodeId, frame: Bytes },
 }
 
 /// Something on its way.
@@ -101,6 +107,8 @@ pub(super) struct Wire {
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) cut: bool,
+    /// Frames that arrived where nobody is, or not the one that they were for.
+    pub(super) unheard: u64,
     /// When each frame was put on it, and its bytes; only if asked for.
     pub(super) log: Option<Vec<(Instant, u64)>>,
     emulator: Emulator<Carried>,
@@ -113,6 +121,7 @@ impl Wire {
             from,
             to,
             cut: false,
+            unheard: 0,
             log: None,
             emulator: Emulator::new(spec.kind, spec.impairment, HELD_MAX, seed),
         }
@@ -121,7 +130,7 @@ impl Wire {
     pub(super) fn send(&mut self, now: Instant, from: NodeId, item: Item) {
         let bytes = match &item {
             Item::Beacon => BEACON_BYTES,
-            Item::Frame(frame) => frame.len() as u64 + OVERHEAD,
+            Item::Frame { frame, .. } => on_wire(self.kind, frame.len() as u64),
         };
         if let Some(log) = &mut self.log {
             log.push((now, bytes));
@@ -149,7 +158,7 @@ impl Wire {
         WireCounters {
             frames: counters.packets,
             bytes: counters.bytes,
-            lost: counters.dropped.total(),
+            lost: counters.dropped.total() + self.unheard,
             reordered: counters.reordered,
             duplicated: counters.duplicated,
             retransmitted: counters.retransmitted,
@@ -174,5 +183,15 @@ impl Wire {
 
     pub(super) fn is_idle(&self) -> bool {
         self.emulator.on_their_way() == 0
+    }
+}
+
+/// The bytes that a frame of `bytes` takes on a wire.
+const fn on_wire(kind: WireKind, bytes: u64) -> u64 {
+    match kind {
+        WireKind::Datagrams => bytes + OVERHEAD,
+        WireKind::Reliable => {
+            bytes + OVERHEAD + ACKNOWLEDGEMENTS + bytes / PACKET_BYTES * PACKET_OVERHEAD
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The world: clock, nodes, wires, and whoever publishes.
 
-use crate::net::{LinkPlan, NodeIx, Payload, Pub, Sub};
-use crate::node::{Node, Publisher, Source};
+use crate::driver::Driver;
+use crate::net::{LinkPlan, NodeIx, Pub, Sub};
+use crate::node::{Air, Node, Publisher, Source};
+use crate::queue::{Event, Queue};
 use crate::random::Random;
 use crate::sink::Sink;
 use crate::wire::{Item, Wire, WireSpec};
@@ -15,8 +17,8 @@ use std::sync::Arc;
 
 /// How often the transport calls neighbours that are not there.
 const BEACON_EVERY: Duration = Duration::from_millis(200);
-/// Time that does not pass although this many things were done: somebody wakes for nothing.
-const STEPS_MAX: usize = 10_000;
+/// Time that does not pass although a node took this many turns: it wakes for nothing.
+const TURNS_MAX: u32 = 10_000;
 
 /// A link of a node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -25,18 +27,6 @@ pub struct LinkIx {
     pub node: NodeIx,
     /// The link's place on the node.
     pub link: usize,
-}
-
-struct Driver {
-    publisher: Pub,
-    period: Duration,
-    jitter: Duration,
-    /// When the next one is due, and when it comes.
-    due: Instant,
-    at: Instant,
-    number: u64,
-    count: u64,
-    payload: Payload,
 }
 
 /// A network of nodes in virtual time.
@@ -48,9 +38,12 @@ pub struct World {
     pub(super) publishers: Vec<(usize, PublisherId)>,
     pub(super) subscriptions: Vec<(usize, SubscriptionId)>,
     pub(super) faulty: bool,
-    drivers: Vec<Driver>,
-    next_beacon: Instant,
-    wakes: Vec<Instant>,
+    pub(super) drivers: Vec<Driver>,
+    pub(super) idle_drivers: Vec<usize>,
+    pub(super) queue: Queue,
+    /// Wires that something was put on in a turn.
+    sent: Vec<usize>,
+    keeps: bool,
     ids: u64,
     turns: u64,
 }
@@ -69,8 +62,10 @@ impl World {
             subscriptions: Vec::new(),
             faulty: false,
             drivers: Vec::new(),
-            next_beacon: Instant::ZERO,
-            wakes: Vec::new(),
+            idle_drivers: Vec::new(),
+            queue: Queue::default(),
+            sent: Vec::new(),
+            keeps: true,
             ids: 0,
             turns: 0,
         }
@@ -88,7 +83,14 @@ impl World {
         self.turns
     }
 
-    fn new_id(&mut self) -> NodeId {
+    /// Whether the subscriptions made from now on keep every sample that they get; they do unless they
+    /// are told otherwise. Others [count](Self::counted) alone, so that long runs of large worlds fit
+    /// into memory.
+    pub const fn keep_deliveries(&mut self, keep: bool) {
+        self.keeps = keep;
+    }
+
+    pub(super) fn new_id(&mut self) -> NodeId {
         self.ids += 1;
         NodeId(self.chance.next() << 16 | self.ids)
     }
@@ -97,8 +99,9 @@ impl World {
     pub fn add_node(&mut self, name: &str) -> NodeIx {
         let id = self.new_id();
         self.nodes.push(Node::new(id, name));
-        self.wakes.push(Instant::FAR);
-        NodeIx(self.nodes.len() - 1)
+        let node = NodeIx(self.nodes.len() - 1);
+        self.touch(node);
+        node
     }
 
     /// A new link of a node, to be [joined](Self::join) to others.
@@ -122,7 +125,7 @@ impl World {
             let seed = self.chance.next();
             self.wires.push(Wire::new(spec, from, to, seed));
         }
-        self.next_beacon = self.now;
+        self.queue.wake(Event::Beacons, self.now);
         (self.wires.len() - 2, self.wires.len() - 1)
     }
 
@@ -136,120 +139,90 @@ impl World {
         self.join(here, there, wire, wire);
     }
 
-    pub(super) fn wires_between(
-        &mut self,
-        a: NodeIx,
-        b: NodeIx,
-    ) -> impl Iterator<Item = &mut Wire> {
-        let ends = [(a.0, b.0), (b.0, a.0)];
-        self.wires.iter_mut().filter(move |wire| ends.contains(&(wire.from.0, wire.to.0)))
-    }
-
-    /// Nothing passes between two nodes any more; what was on its way is lost.
-    pub fn cut(&mut self, a: NodeIx, b: NodeIx) {
-        self.faulty = true;
-        for wire in self.wires_between(a, b) {
-            wire.cut = true;
-            wire.clear();
-        }
-    }
-
-    /// What was cut is whole again.
-    pub fn restore(&mut self, a: NodeIx, b: NodeIx) {
-        self.wires_between(a, b).for_each(|wire| wire.cut = false);
-    }
-
-    /// A node neither reads nor sends until it is [resumed](Self::resume).
-    pub fn stall(&mut self, node: NodeIx) {
-        self.faulty = true;
-        self.node_mut(node).stalled = true;
-    }
-
-    /// A stalled node goes on where it was.
-    pub fn resume(&mut self, node: NodeIx) {
-        let node = self.node_mut(node);
-        node.stalled = false;
-        node.touched = true;
-    }
-
     /// How long a node takes to scale a picture.
     pub fn set_scaler_time(&mut self, node: NodeIx, time: Duration) {
         self.node_mut(node).scaler_time = time;
     }
 
+    /// What a node's monotonic clock shows now.
+    pub(super) fn local(&self, node: NodeIx) -> Instant {
+        self.node(node).clock.shows(self.now)
+    }
+
+    /// Something came in: the node takes a turn at this instant.
+    pub(super) fn touch(&mut self, node: NodeIx) {
+        self.node_mut(node).touched = true;
+        self.queue.wake(Event::Node(node.0), self.now);
+    }
+
     /// A new publisher.
     pub fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub {
-        let now = self.now;
-        let here = self.node_mut(node);
-        let id = here.control.publish(now, spec.clone());
-        let source = SourceKey { publisher: id, form: Form::FULL };
-        here.sources.insert(source, Source::new(Arc::new(spec)));
-        here.publishers.insert(id.index, Publisher::default());
-        here.touched = true;
+        let id = self.declare(node, Arc::new(spec));
         self.publishers.push((node.0, id));
         Pub(self.publishers.len() - 1)
     }
 
+    pub(super) fn declare(&mut self, node: NodeIx, spec: Arc<PublisherSpec>) -> PublisherId {
+        let now = self.local(node);
+        let here = self.node_mut(node);
+        let id = here.control.publish(now, PublisherSpec::clone(&spec));
+        here.sources.insert(SourceKey { publisher: id, form: Form::FULL }, Source::new(spec));
+        here.publishers.insert(id.index, Publisher::default());
+        self.touch(node);
+        id
+    }
+
     /// A publisher is gone.
     pub fn unpublish(&mut self, publisher: Pub) {
-        let (now, (node, id)) = (self.now, self.place(publisher));
-        self.drivers.retain(|driver| driver.publisher != publisher);
-        let here = self.node_mut(NodeIx(node));
+        let (node, id) = self.place(publisher);
+        let (node, now) = (NodeIx(node), self.local(NodeIx(node)));
+        let its = |driver: &&mut Driver| driver.publisher == publisher;
+        self.drivers.iter_mut().filter(its).for_each(|driver| driver.count = 0);
+        let here = self.node_mut(node);
         here.publishers.remove(&id.index);
         here.control.unpublish(now, id);
-        here.touched = true;
+        self.touch(node);
     }
 
-    /// Publishes one sample.
+    /// Publishes one sample; nothing if the publisher's node is down.
     pub fn put(&mut self, publisher: Pub, payload: Bytes) {
         let (now, (node, id)) = (self.now, self.place(publisher));
-        self.node_mut(NodeIx(node)).put(now, id.index, payload);
-    }
-
-    /// From now on publishes `count` samples, one each `period`.
-    pub fn every(&mut self, publisher: Pub, period: Duration, count: u64, payload: Payload) {
-        self.every_jittered(publisher, (period, Duration::ZERO), count, payload);
-    }
-
-    /// As [`Self::every`], each up to a jitter later than its time: `(period, jitter)`.
-    pub fn every_jittered(
-        &mut self,
-        publisher: Pub,
-        (period, jitter): (Duration, Duration),
-        count: u64,
-        payload: Payload,
-    ) {
-        let at = self.now;
-        let driver = Driver { publisher, period, jitter, due: at, at, number: 0, count, payload };
-        self.drivers.push(driver);
+        let here = self.node_mut(NodeIx(node));
+        if here.down {
+            return;
+        }
+        here.put(now, id.index, payload);
+        self.queue.wake(Event::Node(node), now);
     }
 
     /// A new subscription.
     pub fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
-        let now = self.now;
+        let (now, keeps) = (self.local(node), self.keeps);
         let here = self.node_mut(node);
         let id = here.control.subscribe(now, spec.clone());
-        here.sinks.insert(id, Sink::new(spec));
-        here.touched = true;
+        here.sinks.insert(id, Sink::new(spec, keeps));
+        self.touch(node);
         self.subscriptions.push((node.0, id));
         Sub(self.subscriptions.len() - 1)
     }
 
     /// Ends a subscription; what it got stays.
     pub fn unsubscribe(&mut self, subscription: Sub) {
-        let now = self.now;
         let Some(&(node, id)) = self.subscriptions.get(subscription.0) else { return };
-        let here = self.node_mut(NodeIx(node));
+        let (node, now) = (NodeIx(node), self.local(NodeIx(node)));
+        let here = self.node_mut(node);
         here.control.unsubscribe(now, id);
-        here.touched = true;
+        if let Some(sink) = here.sinks.get_mut(&id) {
+            sink.ended = true;
+        }
+        self.touch(node);
     }
 
     /// Has a node ask another one; [`Self::answers`] counts the answers.
     pub fn ask(&mut self, node: NodeIx, of: NodeIx, question: Bytes) -> u64 {
-        let (now, id) = (self.now, self.node(of).id);
-        let here = self.node_mut(node);
-        here.touched = true;
-        here.control.ask(now, id, question)
+        let (now, id) = (self.local(node), self.node(of).id);
+        self.touch(node);
+        self.node_mut(node).control.ask(now, id, question)
     }
 
     /// The answers to a node's questions: the question's number and who answered.
@@ -264,37 +237,43 @@ impl World {
     /// If an invariant does not hold.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
-        let mut steps = 0;
-        loop {
-            self.step();
-            let next = self.next_wake();
-            if next > end {
-                break;
-            }
-            steps = if next > self.now { 0 } else { steps + 1 };
-            assert!(steps < STEPS_MAX, "somebody wakes for nothing at {}", self.now);
+        while let Some(next) = self.queue.next_at().filter(|next| *next <= end) {
             self.now = self.now.max(next);
+            while let Some(event) = self.queue.pop(self.now) {
+                self.happen(event);
+            }
         }
         self.now = end;
         self.check();
     }
 
-    /// What happens at this instant.
-    fn step(&mut self) {
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Beacons => self.send_beacons(),
+            Event::Wire(place) => self.receive(place),
+            Event::Driver(place) => self.drive(place),
+            Event::Node(place) => self.turn(place),
+        }
+    }
+
+    fn turn(&mut self, place: usize) {
         let now = self.now;
-        if self.next_beacon <= now {
-            self.next_beacon = now + BEACON_EVERY;
-            self.send_beacons();
+        let Some(node) = self.nodes.get_mut(place).filter(|node| !node.stalled && !node.down)
+        else {
+            return;
+        };
+        if node.touched || node.wake <= now {
+            self.turns += 1;
+            node.turns_now = if node.at == now { node.turns_now + 1 } else { 0 };
+            assert!(node.turns_now < TURNS_MAX, "{} wakes for nothing at {now}", node.name);
+            let air = Air { wires: &mut self.wires, sent: &mut self.sent };
+            node.turn(now, air);
+            node.wake = node.wake_at();
         }
-        for wire in 0..self.wires.len() {
-            self.receive(wire);
-        }
-        self.drive();
-        for (node, wake) in self.nodes.iter_mut().zip(&mut self.wakes) {
-            if !node.stalled && (node.touched || *wake <= now) {
-                self.turns += 1;
-                node.turn(now, &mut self.wires);
-                *wake = node.wake_at();
+        self.queue.wake(Event::Node(place), node.wake);
+        for wire in self.sent.drain(..) {
+            if let Some(wire_at) = self.wires.get(wire).map(Wire::arrives_at) {
+                self.queue.wake(Event::Wire(wire), wire_at);
             }
         }
     }
@@ -306,10 +285,12 @@ impl World {
             let Some(end) = node.links.get(wire.from.1) else { continue };
             let led = |id: NodeId| end.hops.get(&id).is_some_and(|hop| hop.wire == place);
             let up = end.link.hops().any(|(id, hop)| hop.is_up() && led(id));
-            if !up && !node.stalled {
+            if !up && !node.stalled && !node.down {
                 wire.send(now, node.id, Item::Beacon);
+                self.queue.wake(Event::Wire(place), wire.arrives_at());
             }
         }
+        self.queue.wake(Event::Beacons, now + BEACON_EVERY);
     }
 
     fn receive(&mut self, place: usize) {
@@ -319,47 +300,19 @@ impl World {
         let back = place ^ 1;
         while let Some(carried) = wire.receive(self.now) {
             match carried.item {
-                Item::Beacon => node.found(self.now, wire.to.1, carried.from, back),
-                Item::Frame(frame) => {
+                Item::Beacon if !node.down => {
+                    node.find(self.now, wire.to.1, carried.from, back);
+                }
+                Item::Frame { to, frame } if to == node.id && !node.down => {
                     node.receive(self.now, wire.to.1, carried.from, frame, back);
                 }
+                // Nobody is there, or not the one that it was for.
+                Item::Beacon | Item::Frame { .. } => wire.unheard += 1,
             }
         }
-    }
-
-    fn drive(&mut self) {
-        let now = self.now;
-        let mut drivers = core::mem::take(&mut self.drivers);
-        for driver in &mut drivers {
-            while driver.at <= now && driver.count > 0 {
-                let payload = (driver.payload)(driver.number);
-                self.put(driver.publisher, payload);
-                driver.number += 1;
-                driver.count -= 1;
-                driver.due += driver.period;
-                driver.at = driver.due + self.jitter(driver.jitter);
-            }
+        self.queue.wake(Event::Wire(place), wire.arrives_at());
+        if node.touched {
+            self.queue.wake(Event::Node(wire.to.0), self.now);
         }
-        drivers.retain(|driver| driver.count > 0);
-        self.drivers = drivers;
-    }
-
-    fn jitter(&mut self, most: Duration) -> Duration {
-        Duration::from_nanos(self.chance.below(most.as_nanos()))
-    }
-
-    fn next_wake(&self) -> Instant {
-        let mut next = self.next_beacon;
-        for (node, wake) in self.nodes.iter().zip(&self.wakes) {
-            match node.stalled {
-                true => {}
-                false if node.touched => next = next.min(self.now),
-                false => next = next.min(*wake),
-            }
-        }
-        let stalled = |wire: &&Wire| self.nodes.get(wire.to.0).is_none_or(|node| node.stalled);
-        let wires = self.wires.iter().filter(|wire| !stalled(wire)).map(Wire::arrives_at);
-        let drivers = self.drivers.iter().map(|driver| driver.at);
-        wires.chain(drivers).fold(next, Instant::min)
     }
 }

@@ -13,7 +13,10 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &[] },
     Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
-    Layer { folder: "crates/paceline-sim", uses: &["paceline-sched", "paceline-proto", "bytes"] },
+    Layer {
+        folder: "crates/paceline-sim",
+        uses: &["paceline-sched", "paceline-proto", "bytes", "serde", "toml"],
+    },
     Layer {
         folder: "crates/paceline-media",
         uses: &[

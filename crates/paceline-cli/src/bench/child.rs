@@ -3,6 +3,7 @@
 use super::interrupt;
 use super::role::{Message, Role};
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
@@ -52,6 +53,33 @@ impl Child {
         self.say("go")
     }
 
+    /// As [`Self::go`], with the instant at which a scenario begins.
+    pub(super) fn go_at(&mut self, start: u64) -> Result<()> {
+        self.say(&format!("go {start}"))
+    }
+
+    /// Lets the process stand still, or go on.
+    pub(super) fn stall(&self, still: bool) -> Result<()> {
+        self.signal(if still { Signal::STOP } else { Signal::CONT })
+    }
+
+    /// Ends the process without a word.
+    pub(super) fn crash(&mut self) -> Result<()> {
+        self.process.kill().with_context(|| format!("{} cannot be killed", self.name))?;
+        self.process.wait().map(drop).context("role")
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.context("a process without an id")?;
+        kill_process(pid, signal).with_context(|| format!("{} takes no signal", self.name))
+    }
+
+    /// What it has told so far, without waiting.
+    pub(super) fn told(&self) -> Vec<Message> {
+        self.messages.try_iter().collect()
+    }
+
     pub(super) fn stop(&mut self) -> Result<()> {
         self.say("stop")
     }
@@ -99,7 +127,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // A closed input ends it in order; one that hangs is killed.
+        // A closed input ends it in order; one that hangs is killed, one that stands still goes on first.
+        let _ = self.stall(false);
         drop(self.process.stdin.take());
         for _ in 0..100 {
             if matches!(self.process.try_wait(), Ok(Some(_))) {

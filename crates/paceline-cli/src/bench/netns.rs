@@ -4,13 +4,14 @@
 //! let a whole offloaded burst through at once and then block, and delays would look near zero),
 //! shaped in both directions by htb over a plain queue of 64 KB.
 
+use super::scenario::PREFIX;
 use anyhow::{Context as _, Result, bail};
 use std::process::Command;
 
 /// The capacity of the thin link, each way.
 pub(super) const THIN_BITS_PER_S: u64 = 2_000_000;
 /// Bytes that the queue in front of the link holds.
-const QUEUE_BYTES: &str = "65536";
+const QUEUE_BYTES: u64 = 65_536;
 /// The robot's address; the operator's is next to it.
 pub(super) const ROBOT_ADDRESS: &str = "10.254.77.1";
 const OPERATOR_ADDRESS: &str = "10.254.77.2";
@@ -54,7 +55,7 @@ impl Rig {
     /// Sets everything up with a link of `bits_per_s` each way, after taking down what a killed run
     /// left behind.
     pub(super) fn new(bits_per_s: u64) -> Result<Self> {
-        remove_leftovers();
+        namespaces_gone();
         let rig = Self { id: std::process::id(), bits_per_s };
         rig.build().context("cannot build the network for the benchmark")?;
         Ok(rig)
@@ -92,13 +93,7 @@ impl Rig {
         ip(&format!("-n {name} link set {name} gso_max_segs 1"))?;
         ip(&format!("-n {name} addr add {address}/30 dev {name}"))?;
         ip(&format!("-n {name} link set {name} up"))?;
-        tc(&format!("-n {name} qdisc add dev {name} root handle 1: htb default 10"))?;
-        tc(&format!(
-            "-n {name} class add dev {name} parent 1: classid 1:10 htb rate {}bit \
-             burst 1600 cburst 1600",
-            self.bits_per_s
-        ))?;
-        tc(&format!("-n {name} qdisc add dev {name} parent 1:10 bfifo limit {QUEUE_BYTES}"))
+        shape(&name, &name, self.bits_per_s, QUEUE_BYTES)
     }
 
     pub(super) fn wire_bytes(&self) -> Result<WireBytes> {
@@ -117,6 +112,21 @@ impl Rig {
     }
 }
 
+/// Shapes what leaves `namespace` over `device`, over a plain queue.
+pub(super) fn shape(
+    namespace: &str,
+    device: &str,
+    bits_per_s: u64,
+    queue_bytes: u64,
+) -> Result<()> {
+    tc(&format!("-n {namespace} qdisc add dev {device} root handle 1: htb default 10"))?;
+    tc(&format!(
+        "-n {namespace} class add dev {device} parent 1: classid 1:10 htb rate {bits_per_s}bit \
+         burst 1600 cburst 1600"
+    ))?;
+    tc(&format!("-n {namespace} qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
+}
+
 impl Drop for Rig {
     fn drop(&mut self) {
         for side in [Side::Robot, Side::Operator] {
@@ -126,7 +136,7 @@ impl Drop for Rig {
 }
 
 /// Removes namespaces of runs that are gone.
-fn remove_leftovers() {
+pub(super) fn namespaces_gone() {
     let list = output("ip", "netns list").unwrap_or_default();
     let names = list.lines().filter_map(|line| line.split_whitespace().next());
     for name in names.filter(|name| owner(name).is_some_and(is_gone)) {
@@ -136,6 +146,9 @@ fn remove_leftovers() {
 
 /// The process that a namespace of ours was made by.
 fn owner(name: &str) -> Option<u32> {
+    if let Some(rest) = name.strip_prefix(PREFIX) {
+        return rest.split('x').next()?.parse().ok();
+    }
     let id = name.strip_prefix(ROBOT).or_else(|| name.strip_prefix(OPERATOR))?;
     id.parse().ok()
 }
@@ -146,20 +159,20 @@ pub(super) fn is_gone(process: u32) -> bool {
     own || !std::path::Path::new("/proc").join(process.to_string()).exists()
 }
 
-fn remove(namespace: &str) {
+pub(super) fn remove(namespace: &str) {
     // The interfaces go with their namespace. There is nobody to tell if it does not exist.
     let _ = output("ip", &format!("netns delete {namespace}"));
 }
 
-fn ip(arguments: &str) -> Result<()> {
+pub(super) fn ip(arguments: &str) -> Result<()> {
     output("ip", arguments).map(drop)
 }
 
-fn tc(arguments: &str) -> Result<()> {
+pub(super) fn tc(arguments: &str) -> Result<()> {
     output("tc", arguments).map(drop)
 }
 
-fn output(program: &str, arguments: &str) -> Result<String> {
+pub(super) fn output(program: &str, arguments: &str) -> Result<String> {
     let run = Command::new(program).args(arguments.split_whitespace()).output();
     let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;
     if !run.status.success() {
@@ -176,6 +189,7 @@ mod tests {
     fn only_our_own_namespaces_are_leftovers() {
         assert_eq!(owner("plr123"), Some(123));
         assert_eq!(owner("plo99"), Some(99));
+        assert_eq!(owner("plx12x0"), Some(12));
         assert_eq!(owner("plrx"), None);
         assert_eq!(owner("blue"), None);
         assert!(is_gone(std::process::id()) && !is_gone(1));

@@ -104,6 +104,12 @@ impl Section {
         self
     }
 
+    /// What the two columns of values are called, where the second is not plain Zenoh.
+    pub(super) fn headings(mut self, headings: [&'static str; 2]) -> Self {
+        self.headings = headings;
+        self
+    }
+
     /// A value that must hold a bound.
     pub(super) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
         let holds = Some(bound.holds(value));

@@ -8,6 +8,7 @@ mod fanout;
 mod flood;
 mod ping;
 mod publish;
+mod scene;
 mod schedule;
 mod subscribe;
 
@@ -108,6 +109,72 @@ pub(super) enum Role {
     Sink {
         place: Place,
     },
+    /// A node of a scenario; waits for `go` and the end of the warm-up.
+    Scene(Scene),
+}
+
+/// A node of a scenario.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Scene {
+    /// The scenario as it is written, and where.
+    pub(super) text: String,
+    pub(super) file: String,
+    /// What it is squeezed to.
+    pub(super) duration_ns: u64,
+    /// The node, by its place and name.
+    pub(super) node: usize,
+    pub(super) name: String,
+    pub(super) links: Vec<super::scenario::NetLink>,
+    /// True if it will be killed: then it tells what it notes at once.
+    pub(super) crashes: bool,
+}
+
+/// A publisher's id.
+pub(super) type Who = (u64, u32);
+
+/// What a node of a scenario noted.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct Report {
+    /// The node's id; 0 before the end.
+    pub(super) node: u64,
+    pub(super) lives: Vec<Life>,
+    pub(super) arrived: Vec<Arrived>,
+    /// Subscriber, place of the reason, samples.
+    pub(super) drops: Vec<(usize, usize, u64)>,
+    /// Subscriber, publisher, why.
+    pub(super) refusals: Vec<(usize, Who, String)>,
+    pub(super) streams: Vec<Stream>,
+}
+
+/// What a publisher published, and when.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Life {
+    pub(super) publisher: usize,
+    pub(super) id: Who,
+    pub(super) at: Vec<u64>,
+}
+
+/// A sample as a subscriber of a scenario got it.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Arrived {
+    pub(super) subscriber: usize,
+    pub(super) from: Who,
+    pub(super) seq: u64,
+    pub(super) at: u64,
+    pub(super) bytes: u64,
+}
+
+/// What a link made of a publisher's samples.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Stream {
+    pub(super) hop: u64,
+    pub(super) publisher: Who,
+    pub(super) offered: u64,
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) late: u64,
+    pub(super) violations: u64,
+    pub(super) drops: Vec<(usize, u64)>,
 }
 
 /// A sample as it arrived.
@@ -140,6 +207,10 @@ pub(super) enum Message {
     Fanout { cpu_percent: f64, bytes_each: f64, delivered: u64, published: u64 },
     /// What a stream takes of memory under a policy.
     Streams { bytes_each: f64 },
+    /// What a node of a scenario noted since it last told.
+    Scene(Report),
+    /// It has told everything.
+    Done,
     /// Samples counted in a time.
     Counted { samples: u64, nanos: u64 },
 }
@@ -165,6 +236,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Streams { policy, streams } => schedule::streams(&policy, streams)?,
         Role::Decide(decisions) => schedule::decide(&decisions)?,
         Role::Sink { place } => flood::sink(&place)?,
+        Role::Scene(scene) => scene::run(&scene)?,
     }
     Ok(ExitCode::SUCCESS)
 }

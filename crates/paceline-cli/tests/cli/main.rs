@@ -13,5 +13,6 @@ mod meet;
 mod pull;
 mod schedule;
 mod signals;
+mod simulate;
 mod telemetry;
 mod video;

@@ -1,0 +1,102 @@
+//! `paceline bench FILE.toml`: a scenario on real nodes, beside the same in virtual time.
+//!
+//! Each node is a process of its own in a network namespace of its own, each link a shaped pair of
+//! interfaces. What they note becomes a [`Record`] as the simulator makes one, and the same code sums up
+//! both.
+
+mod agree;
+mod live;
+mod net;
+
+pub(super) use net::{NetLink, PREFIX};
+
+use super::report::Report;
+use super::{OutputArgs, interrupt, netns};
+use crate::exit;
+use crate::simulate;
+use anyhow::Result;
+use clap::Parser as _;
+use live::Script;
+use paceline_sim::scenario::{Plan, Summary, run as simulated};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Runs scenarios on real nodes in network namespaces, beside the same in virtual time (needs root).
+#[derive(clap::Parser, Debug)]
+#[command(name = "paceline bench", no_binary_name = true)]
+struct Args {
+    /// The scenarios, TOML files
+    #[arg(required = true, value_name = "FILE.toml")]
+    files: Vec<PathBuf>,
+    /// At most so many seconds of each; what is longer is squeezed
+    #[arg(long, value_name = "S", value_parser = crate::args::some_seconds)]
+    seconds: Option<Duration>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Runs what stands where the name of a benchmark would.
+pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
+    let first = words.first().map(Path::new).unwrap_or(Path::new(""));
+    if first.extension().is_none_or(|end| end != "toml") {
+        return Err(exit::usage(format!(
+            "'{}' is no benchmark, and no scenario, whose name ends in .toml; paceline bench --help \
+             lists the benchmarks",
+            first.display()
+        )));
+    }
+    let args = match Args::try_parse_from(words) {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    };
+    if !netns::can_build("FILE.toml") {
+        return Ok(ExitCode::from(2));
+    }
+    let scripts = args.files.iter().map(|file| args.script(file)).collect::<Result<Vec<_>>>()?;
+    interrupt::install()?;
+    let mut report = Report::new("Scenarios, live and simulated", &args.command());
+    for script in &scripts {
+        let plan = &script.plan;
+        eprintln!("{}: {} live", plan.name, plan.duration);
+        let live = live::run(script)?;
+        let pair = Pair {
+            plan,
+            live: Summary::of(plan, &live.record, plan.seed),
+            simulated: Summary::of(plan, &simulated(plan, plan.seed), plan.seed),
+        };
+        report.add(agree::section(&pair, live.load), &args.output);
+    }
+    report.finish(&args.output)
+}
+
+impl Args {
+    fn script(&self, file: &Path) -> Result<Script> {
+        let (name, text) = simulate::source(file)?;
+        let plan = Plan::read(&text, &name).map_err(exit::usage)?;
+        let plan = match self.seconds {
+            Some(most) => plan.squeezed(most.into()),
+            None => plan,
+        };
+        net::check(&plan).map_err(|why| exit::usage(format!("{name}: {why}")))?;
+        Ok(Script { plan, text, file: name })
+    }
+
+    /// The command that makes the same measurement again.
+    fn command(&self) -> String {
+        let mut command = "paceline bench".to_owned();
+        self.files.iter().for_each(|file| command.push_str(&format!(" {}", file.display())));
+        if let Some(seconds) = self.seconds {
+            command.push_str(&format!(" --seconds {}", seconds.as_secs_f64()));
+        }
+        command
+    }
+}
+
+/// One scenario in both worlds.
+struct Pair<'a> {
+    plan: &'a Plan,
+    live: Summary,
+    simulated: Summary,
+}

@@ -1,0 +1,136 @@
+//! Both worlds row by row, and what must agree.
+
+use super::Pair;
+use crate::bench::machine::Load;
+use crate::bench::report::{Bound, Section, Unit};
+use crate::bench::stats::float;
+use paceline_sim::scenario::{Delays, FaultKind, FaultRow, Flow, LinkRow, StreamRow};
+use std::collections::BTreeSet;
+
+/// Rates, bytes and drops by reason differ by no more.
+const SHARE: f64 = 0.05;
+/// Half of the delays differ by a tenth and this.
+const P50_MS: f64 = 0.5;
+/// The tails differ by a segment and this.
+const P99_MS: f64 = 1.0;
+/// A handful of drops is chance: so many are no disagreement.
+const DROPS_MIN: f64 = 3.0;
+/// Streams run again so long after a cut is mended.
+const AGAIN_MS_MAX: f64 = 2_000.0;
+
+/// The rows of one scenario.
+pub(super) fn section(pair: &Pair<'_>, load: Load) -> Section {
+    let plan = pair.plan;
+    let title = format!("{} ({})", plan.name, plan.duration);
+    let mut section = Section::new(title).headings(["live", "simulated"]);
+    for (live, simulated) in pair.live.flows.iter().zip(&pair.simulated.flows) {
+        flow(&mut section, live, simulated, millis(plan.segment().as_nanos()));
+    }
+    for (live, simulated) in both(&pair.live.streams, &pair.simulated.streams) {
+        stream(&mut section, live.as_ref(), simulated.as_ref());
+    }
+    for (live, simulated) in pair.live.links.iter().zip(&pair.simulated.links) {
+        link(&mut section, live, simulated);
+    }
+    for ((live, simulated), fault) in
+        pair.live.faults.iter().zip(&pair.simulated.faults).zip(&plan.faults)
+    {
+        let cut = matches!(fault.what, FaultKind::Cut(_));
+        self::fault(&mut section, live, simulated, cut);
+    }
+    section.load(Some(load), None);
+    section.warn_if_busy();
+    section
+}
+
+fn near(value: f64, off: f64) -> Bound {
+    Bound::Near(value, off)
+}
+
+fn millis(nanos: u64) -> f64 {
+    float(nanos) / 1e6
+}
+
+fn hertz(millihertz: u64) -> f64 {
+    float(millihertz) / 1e3
+}
+
+fn flow(section: &mut Section, live: &Flow, simulated: &Flow, segment_ms: f64) {
+    let Flow { subscriber, publisher, asked, .. } = live;
+    let name = |what: &str| match asked.as_str() {
+        "all" => format!("{subscriber} < {publisher}: {what}"),
+        asked => format!("{subscriber} < {publisher}, {asked}: {what}"),
+    };
+    let (a, b) = (hertz(live.rate_millihertz), hertz(simulated.rate_millihertz));
+    section.must(&name("rate"), Unit::Hertz, a, b, near(b, SHARE * b));
+    let (a, b) = (float(live.bytes), float(simulated.bytes));
+    section.must(&name("payload bytes"), Unit::Count, a, b, near(b, SHARE * b));
+    let delays = |of: fn(&Delays) -> u64| {
+        let of = |flow: &Flow| flow.delay_ns.as_ref().map_or(f64::NAN, |delays| millis(of(delays)));
+        (of(live), of(simulated))
+    };
+    let (a, b) = delays(|delays| delays.p50);
+    if b.is_finite() {
+        section.must(&name("delay p50"), Unit::Millis, a, b, near(b, 0.1 * b + P50_MS));
+        let (a, b) = delays(|delays| delays.p99);
+        section.must(&name("delay p99"), Unit::Millis, a, b, near(b, segment_ms + P99_MS));
+        let (a, b) = delays(|delays| delays.max);
+        section.tell(&name("delay max"), Unit::Millis, a, b);
+    }
+    if let (Some(a), Some(b)) = (live.windows, simulated.windows) {
+        section.tell(&name("windows violated"), Unit::Count, float(a.violated), float(b.violated));
+    }
+    section.tell(&name("longest gap"), Unit::Millis, millis(live.gap_ns), millis(simulated.gap_ns));
+    for (who, why) in [("live", &live.refused), ("simulated", &simulated.refused)] {
+        if let Some(why) = why {
+            section.note(format!("{who}: {subscriber} refused {publisher}: {why}"));
+        }
+    }
+}
+
+/// The streams that either world has, side by side.
+fn both(
+    live: &[StreamRow],
+    simulated: &[StreamRow],
+) -> Vec<(Option<StreamRow>, Option<StreamRow>)> {
+    let key = |row: &StreamRow| (row.from.clone(), row.to.clone(), row.publisher.clone());
+    let mut keys: Vec<_> = simulated.iter().chain(live).map(key).collect();
+    let mut seen = BTreeSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
+    let find =
+        |rows: &[StreamRow], wanted: &_| rows.iter().find(|row| key(row) == *wanted).cloned();
+    keys.iter().map(|wanted| (find(live, wanted), find(simulated, wanted))).collect()
+}
+
+fn stream(section: &mut Section, live: Option<&StreamRow>, simulated: Option<&StreamRow>) {
+    let Some(any) = simulated.or(live) else { return };
+    let name = format!("{} > {}: {}", any.from, any.to, any.publisher);
+    let reasons: BTreeSet<_> =
+        [live, simulated].into_iter().flatten().flat_map(|row| row.dropped.keys()).collect();
+    for reason in reasons {
+        let of = |row: Option<&StreamRow>| {
+            float(row.and_then(|row| row.dropped.get(reason).copied()).unwrap_or_default())
+        };
+        let (a, b) = (of(live), of(simulated));
+        let off = (SHARE * b).max(DROPS_MIN);
+        section.must(&format!("{name}: {reason}"), Unit::Count, a, b, near(b, off));
+    }
+}
+
+fn link(section: &mut Section, live: &LinkRow, simulated: &LinkRow) {
+    let name = format!("{} > {}: wire bytes", live.from, live.to);
+    let (a, b) = (float(live.wire_bytes), float(simulated.wire_bytes));
+    section.must(&name, Unit::Count, a, b, near(b, SHARE * b));
+}
+
+fn fault(section: &mut Section, live: &FaultRow, simulated: &FaultRow, cut: bool) {
+    let name = format!("{}: streams that ran again", live.fault);
+    let (a, b) = (float(live.again), float(simulated.again));
+    section.must(&name, Unit::Count, a, b, near(b, 0.0));
+    let after = |row: &FaultRow| row.again_after_ns.map_or(f64::NAN, millis);
+    let (name, a, b) = (format!("{}: all ran after", live.fault), after(live), after(simulated));
+    match cut {
+        true => section.must(&name, Unit::Millis, a, b, Bound::AtMost(AGAIN_MS_MAX)),
+        false => section.tell(&name, Unit::Millis, a, b),
+    }
+}

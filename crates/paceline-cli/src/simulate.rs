@@ -1,0 +1,153 @@
+//! `paceline simulate`: a scenario in virtual time.
+
+mod print;
+
+use print::text as told;
+
+use crate::exit::{self, StdoutClosed};
+use anyhow::Context as _;
+use paceline_sim::scenario::{Plan, Summary, oracles, run as run_plan};
+use std::any::Any;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+docs/scenarios.md has the fields of the file; examples/scenarios has files to begin with. The same seed gives \
+the same output, byte for byte. paceline bench FILE.toml runs the same file on real nodes.
+Exit codes: 0 done; 1 something that must always hold did not: the seed that shows it is named; 2 the file is \
+wrong.";
+
+/// The longest file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Broken oracles that are told of one seed.
+const TOLD_MAX: usize = 10;
+
+/// `paceline simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct SimulateArgs {
+    /// The scenario, a TOML file; - for standard input
+    file: PathBuf,
+    /// What decides about chance, instead of the file's seed
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Runs every seed from A to B, both included, and tells only what did not hold
+    #[arg(long, value_name = "A..B", value_parser = seeds)]
+    seeds: Option<RangeInclusive<u64>>,
+    /// Print the sums as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let rule = || "must be A..B with whole numbers, A at most B; 1..1000 is one".to_owned();
+    let (a, b) = text.split_once("..").ok_or_else(rule)?;
+    let read = |text: &str| text.trim().parse::<u64>().map_err(|_| rule());
+    let range = read(a)?..=read(b)?;
+    if range.is_empty() { Err(rule()) } else { Ok(range) }
+}
+
+pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
+    let (name, text) = source(&args.file)?;
+    let plan = Plan::read(&text, &name).map_err(exit::usage)?;
+    if let Some(seeds) = &args.seeds {
+        return all(args, &plan, seeds.clone());
+    }
+    let seed = args.seed.unwrap_or(plan.seed);
+    let done = simulate(&plan, seed);
+    if let Ok((summary, _)) = &done {
+        let sums = if args.json { serde_json::to_string(summary)? + "\n" } else { told(summary) };
+        print(&sums)?;
+    }
+    let broken = done.map_or_else(|why| vec![why], |(_, broken)| broken);
+    tell(&args.file, seed, &broken);
+    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// The name and the text of a file, or of standard input.
+pub(crate) fn source(file: &Path) -> anyhow::Result<(String, String)> {
+    let mut text = String::new();
+    if file.as_os_str() == "-" {
+        std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_string(&mut text)?;
+        return Ok(("standard input".to_owned(), text));
+    }
+    let name = file.display().to_string();
+    let opened = std::fs::File::open(file).with_context(|| format!("cannot open {name}"))?;
+    let read = opened.take(FILE_BYTES_MAX).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read {name}"))?;
+    Ok((name, text))
+}
+
+/// The sums of one run and what did not hold of it; or what the simulator itself found broken.
+fn simulate(plan: &Plan, seed: u64) -> Result<(Summary, Vec<String>), String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| run_plan(plan, seed)));
+    let record = ran.map_err(|panic| said(panic.as_ref()))?;
+    Ok((Summary::of(plan, &record, seed), oracles(plan, &record)))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_else(|| "the simulator stopped without a word".to_owned())
+}
+
+/// Says what did not hold, and how to see it again.
+fn tell(file: &Path, seed: u64, broken: &[String]) {
+    let mut told = String::new();
+    for why in broken.iter().take(TOLD_MAX) {
+        let _ = writeln!(told, "error: seed {seed}: {why}");
+    }
+    if let Some(more) = broken.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(told, "error: seed {seed}: and {more} more");
+    }
+    if !broken.is_empty() {
+        let _ = writeln!(told, "again: paceline simulate {} --seed {seed}", file.display());
+    }
+    let _ = std::io::stderr().write_all(told.as_bytes());
+}
+
+fn all(args: &SimulateArgs, plan: &Plan, seeds: RangeInclusive<u64>) -> anyhow::Result<ExitCode> {
+    let (mut ran, mut failed) = (0_u64, Vec::new());
+    for seed in seeds {
+        ran += 1;
+        let broken = simulate(plan, seed).map_or_else(|why| vec![why], |(_, broken)| broken);
+        if !broken.is_empty() {
+            tell(&args.file, seed, &broken);
+            failed.push(seed);
+        }
+    }
+    let told = match args.json {
+        true => {
+            serde_json::json!({ "name": plan.name, "seeds": ran, "failed": failed }).to_string()
+        }
+        false => format!("{}: {ran} seeds, {} failed", plan.name, failed.len()),
+    };
+    print(&(told + "\n"))?;
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_two_numbers_in_order() {
+        assert_eq!(seeds("1..1000"), Ok(1..=1000));
+        assert_eq!(seeds("7..7"), Ok(7..=7));
+        for wrong in ["", "1", "2..1", "a..b", "1..", "-1..2"] {
+            assert!(seeds(wrong).is_err_and(|rule| rule.contains("1..1000")), "{wrong}");
+        }
+    }
+}

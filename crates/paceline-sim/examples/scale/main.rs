@@ -1,0 +1,106 @@
+//! What a large network costs to simulate: `cargo run -p paceline-sim --example scale -- [NAME=VALUE]…`
+//!
+//! Names: `nodes`, `site` (nodes of a site), `streams`, `hertz`, `bytes`, `seconds`, `phases`, `mbit`
+//! (the capacity of each link; 0 for none). Without any: 100,000 streams of 10 samples a second over 1,000
+//! nodes for ten seconds. See [`paceline_sim::scale`] for the topology.
+
+use paceline_sched::Capacity;
+use paceline_sim::scale::{Network, Plan};
+use std::process::ExitCode;
+use std::time::Instant;
+
+const DEFAULT: Plan = Plan {
+    nodes: 1_000,
+    site: 10,
+    streams: 100_000,
+    hertz: 10,
+    bytes: 100,
+    capacity: None,
+    seconds: 10,
+    phases: 1,
+};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match plan(&args) {
+        Ok(plan) => {
+            report(plan);
+            ExitCode::SUCCESS
+        }
+        Err(wrong) => {
+            eprintln!("{wrong}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The plan that the arguments ask for; else what is wrong.
+fn plan(args: &[String]) -> Result<Plan, String> {
+    let mut plan = DEFAULT;
+    for arg in args {
+        let wrong = || format!("'{arg}': write NAME=NUMBER, such as nodes=100");
+        let (name, value) = arg.split_once('=').ok_or_else(wrong)?;
+        let value: u32 = value.parse().map_err(|_| wrong())?;
+        let size = usize::try_from(value).map_err(|_| wrong())?;
+        match name {
+            "nodes" => plan.nodes = size,
+            "site" => plan.site = size,
+            "streams" => plan.streams = size,
+            "hertz" => plan.hertz = value.into(),
+            "bytes" => plan.bytes = size,
+            "seconds" => plan.seconds = value.into(),
+            "phases" => plan.phases = value.into(),
+            "mbit" => plan.capacity = Capacity::from_bits_per_s(u64::from(value) * 1_000_000).ok(),
+            _ => {
+                return Err(format!(
+                    "'{name}' is none of nodes, site, streams, hertz, bytes, seconds, phases, mbit"
+                ));
+            }
+        }
+    }
+    Ok(plan)
+}
+
+fn report(plan: Plan) {
+    let began = now();
+    let mut network = Network::new(1, plan);
+    let built = began.elapsed();
+    let ran = now();
+    let outcome = network.run();
+    let took = ran.elapsed();
+    let hops = outcome.hops;
+    println!("nodes            {}, {} to a site", plan.nodes, plan.site);
+    println!(
+        "streams          {} of {} samples a second, {} bytes each",
+        plan.streams, plan.hertz, plan.bytes
+    );
+    println!("samples          {} published, {} delivered", outcome.published, outcome.delivered);
+    println!("hops             {hops}");
+    println!("frames, turns    {}, {}", outcome.frames, outcome.turns);
+    println!(
+        "age              half {}, 99 % {}, at most {}",
+        outcome.ages.quantile(500),
+        outcome.ages.quantile(990),
+        outcome.ages.max()
+    );
+    println!(
+        "wall             {:.1} s to build, {:.1} s to run",
+        built.as_secs_f64(),
+        took.as_secs_f64()
+    );
+    println!("each hop         {} ns", took.as_nanos() / u128::from(hops.max(1)));
+    println!("peak memory      {} MiB", peak_mib());
+}
+
+#[allow(clippy::disallowed_methods, reason = "an example tells what a run costs in wall time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// The most memory that this process had; 0 where nothing says so.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or_default() / 1_024
+}

@@ -1,0 +1,97 @@
+//! What happens when: a heap of wake-ups.
+
+use paceline_sched::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Who wakes. At one instant they do so in this order, and those of a kind in the order of their
+/// places: what arrives and what is published comes before the nodes that deal with it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Event {
+    /// The transport calls neighbours.
+    Beacons,
+    /// Something arrives by a wire.
+    Wire(usize),
+    /// A driver publishes.
+    Driver(usize),
+    /// A node takes a turn.
+    Node(usize),
+}
+
+/// Wake-ups in the order of their instants. Whoever is to wake has one that counts, its earliest; any
+/// other of it is stale and passed over. So none is ever searched for.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    heap: BinaryHeap<Reverse<(Instant, Event)>>,
+    beacons: Option<Instant>,
+    wires: Vec<Option<Instant>>,
+    drivers: Vec<Option<Instant>>,
+    nodes: Vec<Option<Instant>>,
+}
+
+impl Queue {
+    fn due(&mut self, event: Event) -> &mut Option<Instant> {
+        let (list, place) = match event {
+            Event::Beacons => return &mut self.beacons,
+            Event::Wire(place) => (&mut self.wires, place),
+            Event::Driver(place) => (&mut self.drivers, place),
+            Event::Node(place) => (&mut self.nodes, place),
+        };
+        if list.len() <= place {
+            list.resize(place + 1, None);
+        }
+        let Some(due) = list.get_mut(place) else { panic!("{event:?} has no place") };
+        due
+    }
+
+    /// Wakes `event` no later than `at`; never if that is [`Instant::FAR`].
+    pub(super) fn wake(&mut self, event: Event, at: Instant) {
+        let due = self.due(event);
+        if at < Instant::FAR && due.is_none_or(|due| at < due) {
+            *due = Some(at);
+            self.heap.push(Reverse((at, event)));
+        }
+    }
+
+    /// When the next one wakes.
+    pub(super) fn next_at(&mut self) -> Option<Instant> {
+        while let Some(&Reverse((at, event))) = self.heap.peek() {
+            if *self.due(event) == Some(at) {
+                return Some(at);
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
+    /// The next one that wakes by `now`; it has to be woken again.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Event> {
+        self.next_at().filter(|at| *at <= now)?;
+        let Reverse((_, event)) = self.heap.pop()?;
+        *self.due(event) = None;
+        Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_of_each_counts_once() {
+        let mut queue = Queue::default();
+        let at = Instant::from_millis;
+        queue.wake(Event::Node(1), at(5));
+        queue.wake(Event::Node(1), at(3));
+        queue.wake(Event::Node(1), at(4));
+        queue.wake(Event::Node(0), Instant::FAR);
+        queue.wake(Event::Wire(7), at(3));
+        assert_eq!(queue.next_at(), Some(at(3)));
+        assert_eq!(queue.pop(at(2)), None);
+        assert_eq!(queue.pop(at(3)), Some(Event::Wire(7)));
+        assert_eq!(queue.pop(at(3)), Some(Event::Node(1)));
+        assert_eq!((queue.pop(at(9)), queue.next_at()), (None, None));
+        queue.wake(Event::Node(1), at(6));
+        assert_eq!(queue.pop(at(9)), Some(Event::Node(1)));
+    }
+}

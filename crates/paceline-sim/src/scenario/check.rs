@@ -1,0 +1,324 @@
+//! From what is written to a plan: every value in its range, every name known, nothing contradicts.
+
+mod ends;
+mod faults;
+
+use super::file::{self, Field, File};
+use super::plan::{NodePlan, Plan, Protocol, Wiring};
+use super::problems::{Checked, Problems};
+use super::values::{LINK_MS_MAX, Place, Rule, SECONDS_MAX, shift, span_of};
+use crate::impair::Impairment;
+use core::ops::Range;
+use paceline_proto::control::{NAME_BYTES_MAX, NODES_MAX};
+use paceline_sched::{Duration, Policy};
+use toml::Spanned;
+
+/// Links, publishers, subscribers and faults of one scenario, each.
+const MANY_MAX: usize = 65_536;
+/// Steps of one clock.
+const STEPS_MAX: usize = 1_000;
+const QUEUE_BYTES_MAX: i64 = 1 << 30;
+
+const NAME: &str = "give each node a name of its own, such as name = \"robot\"";
+const BETWEEN: &str = "must be the names of two nodes; between = [\"robot\", \"operator\"] is one";
+
+impl Plan {
+    /// Reads `text`, which came from `file`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, one line each.
+    pub fn read(text: &str, file: &str) -> Result<Self, Problems> {
+        let mut checked = Checked::new(file, text);
+        let written: File = match toml::from_str(text) {
+            Ok(written) => written,
+            Err(error) => {
+                let message = error.message().lines().collect::<Vec<_>>().join(" ");
+                checked.add(&error.span().unwrap_or_default(), message);
+                return Err(checked.problems());
+            }
+        };
+        let plan = plan(&written, &mut checked);
+        checked.done(plan)
+    }
+}
+
+fn plan(written: &File, checked: &mut Checked<'_>) -> Plan {
+    let place = Place::new(String::new(), 0..0);
+    let read = |text: &str| name(text);
+    let mend = "what is counted, after the warm-up";
+    let rule = Rule { min: 0.1, max: SECONDS_MAX, unit: "seconds", mend };
+    let duration = place.number("duration_s", &written.duration_s, rule, checked).unwrap_or(10.0);
+    let mend = "what passes before anything is counted, 2 if not said";
+    let rule = Rule { min: 0.0, max: 3_600.0, unit: "seconds", mend };
+    let warm_up = place.number("warm_up_s", &written.warm_up_s, rule, checked).unwrap_or(2.0);
+    let mend = "the same seed gives the same run";
+    let seed = place.whole("seed", &written.seed, (0..=i64::MAX, mend), checked).unwrap_or(1);
+    let mut plan = Plan {
+        name: place
+            .text("name", &written.name, read, checked)
+            .unwrap_or_else(|| "scenario".to_owned()),
+        seed: u64::try_from(seed).unwrap_or_default(),
+        duration: super::values::seconds_of(duration),
+        warm_up: super::values::seconds_of(warm_up),
+        nodes: Vec::new(),
+        links: Vec::new(),
+        publishers: Vec::new(),
+        subscribers: Vec::new(),
+        faults: Vec::new(),
+        warnings: Vec::new(),
+    };
+    few("node", &written.node, NODES_MAX, checked);
+    few("link", &written.link, MANY_MAX, checked);
+    few("publisher", &written.publisher, MANY_MAX, checked);
+    few("subscriber", &written.subscriber, MANY_MAX, checked);
+    few("fault", &written.fault, MANY_MAX, checked);
+    nodes(written, &mut plan, checked);
+    links(written, &mut plan, checked);
+    ends::publishers(written, &mut plan, checked);
+    ends::subscribers(written, &mut plan, checked);
+    faults::faults(written, &mut plan, checked);
+    plan
+}
+
+fn few<T>(what: &str, list: &[Spanned<T>], most: usize, checked: &mut Checked<'_>) {
+    if let Some(one) = list.get(most) {
+        let given = list.len();
+        checked.add(&one.span(), format!("{given} of [[{what}]], at most {most}: leave some out"));
+    }
+}
+
+/// The tables of a list, each with what it is called in messages.
+fn tables<'f, T>(
+    what: &'static str,
+    list: &'f [Spanned<T>],
+) -> impl Iterator<Item = (Place, &'f T)> {
+    (1..).zip(list).map(move |(number, table): (usize, _)| {
+        (Place::new(format!("{what} {number}: "), table.span()), table.get_ref())
+    })
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let fits = (1..=NAME_BYTES_MAX).contains(&text.len()) && !text.contains(char::is_control);
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        format!("must be text of 1 to {NAME_BYTES_MAX} bytes without control characters")
+    })
+}
+
+fn nodes(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
+    if written.node.is_empty() {
+        checked.add(&(0..0), "no [[node]]: a scenario needs at least one, with a name");
+    }
+    for (place, node) in tables("node", &written.node) {
+        let mut made = NodePlan::default();
+        if let Some(name) = place.needs("name", &node.name, NAME, name, checked) {
+            if plan.nodes.iter().any(|other| other.name == name) {
+                let span = span_of(&node.name, &place);
+                checked.refuse(
+                    &span,
+                    &place.name,
+                    "name",
+                    "another node has it; give each its own",
+                );
+            }
+            made.name = name;
+        }
+        if let Some(clock) = &node.clock {
+            self::clock(&place, clock.get_ref(), &mut made, plan.duration, checked);
+        }
+        plan.nodes.push(made);
+    }
+}
+
+fn clock(
+    place: &Place,
+    clock: &file::Clock,
+    node: &mut NodePlan,
+    duration: Duration,
+    checked: &mut Checked<'_>,
+) {
+    let mend = "100 is a clock that gains 0.1 ms a second";
+    let drift =
+        place.whole("clock.drift_ppm", &clock.drift_ppm, (-100_000..=100_000, mend), checked);
+    node.drift_ppm = drift.and_then(|ppm| i32::try_from(ppm).ok()).unwrap_or_default();
+    if let Some(one) = clock.steps.get(STEPS_MAX) {
+        checked.add(&one.span(), format!("{}more than {STEPS_MAX} clock.steps", place.name));
+    }
+    for step in &clock.steps {
+        let inner = Place::new(format!("{}clock.steps ", place.name), step.span());
+        let step = step.get_ref();
+        let at = needs_at(&inner, &step.at_s, duration, checked);
+        let rule = Rule { min: -1e9, max: 1e9, unit: "ms", mend: "a negative one sets it back" };
+        if step.by_ms.is_none() {
+            checked.add(&inner.span, format!("{}by_ms is missing: say by how much", inner.name));
+        }
+        let by = inner.number("by_ms", &step.by_ms, rule, checked);
+        node.steps.extend(at.zip(by.map(shift)));
+    }
+    node.steps.sort_by_key(|(at, _)| *at);
+}
+
+/// `at_s`, which has to be there and within the duration.
+fn needs_at(
+    place: &Place,
+    at: &Field<f64>,
+    duration: Duration,
+    checked: &mut Checked<'_>,
+) -> Option<Duration> {
+    let mend = "counted from the end of the warm-up";
+    if at.is_none() {
+        checked.add(&place.span, format!("{}at_s is missing: say when, {mend}", place.name));
+    }
+    let read = place.seconds("at_s", at, mend, checked)?;
+    if read < duration {
+        return Some(read);
+    }
+    let rule = format!("must be below duration_s, which is {duration}; {mend}");
+    checked.refuse(&span_of(at, place), &place.name, "at_s", &rule);
+    None
+}
+
+/// The place of a node that is there.
+fn known(plan: &Plan, name: &str) -> Result<usize, String> {
+    plan.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
+        let names: Vec<_> = plan.nodes.iter().take(10).map(|node| node.name.as_str()).collect();
+        format!("must be a node's name; the nodes are {}", names.join(", "))
+    })
+}
+
+/// The two nodes that a list names.
+fn pair(
+    place: &Place,
+    field: &str,
+    list: &Spanned<Vec<Spanned<String>>>,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<[usize; 2]> {
+    let refuse = |span: &Range<usize>, rule: &str, checked: &mut Checked<'_>| {
+        checked.refuse(span, &place.name, field, rule);
+    };
+    let [a, b] = list.get_ref().as_slice() else {
+        refuse(&list.span(), BETWEEN, checked);
+        return None;
+    };
+    let mut find = |name: &Spanned<String>| match known(plan, name.get_ref()) {
+        Ok(found) => Some(found),
+        Err(rule) => {
+            refuse(&name.span(), &rule, checked);
+            None
+        }
+    };
+    let (a, b) = (find(a)?, find(b)?);
+    if a == b {
+        refuse(&list.span(), "names one node twice; name the two that it joins", checked);
+        return None;
+    }
+    Some([a, b])
+}
+
+fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
+    for (place, link) in tables("link", &written.link) {
+        let Some(list) = &link.between else {
+            checked.add(&place.span, format!("{}between is missing: {BETWEEN}", place.name));
+            continue;
+        };
+        let between = pair(&place, "between", list, plan, checked);
+        let rate = place.capacity("rate", &link.rate, checked);
+        let capacity = place.capacity("capacity", &link.capacity, checked).or(rate);
+        let read = |text: &str| text.parse::<Policy>().map_err(|error| error.to_string());
+        let policy = place.text("discipline", &link.discipline, read, checked).unwrap_or_default();
+        let fields = Fields::of_link(link);
+        let wire = wire(&place, &fields, Impairment { rate, ..Impairment::NONE }, checked);
+        let read = |text: &str| match text {
+            "tcp" => Ok(Protocol::Tcp),
+            "udp" => Ok(Protocol::Udp),
+            _ => Err("must be tcp or udp; tcp if not said".to_owned()),
+        };
+        let protocol = place.text("protocol", &link.protocol, read, checked).unwrap_or_default();
+        let Some(between) = between else { continue };
+        if joined(plan, between).is_some() {
+            let rule = "another link joins these two; between two nodes there is one link each way";
+            checked.refuse(&list.span(), &place.name, "between", rule);
+        }
+        if let (Some(told), Some(rate)) = (capacity, rate)
+            && told > rate
+        {
+            let [a, b] = between.map(|node| plan.node(node).to_owned());
+            plan.warnings.push(format!(
+                "link {a} - {b}: the nodes are told {told} and the wire carries {rate}: what is too \
+                 much waits in a queue that they do not see"
+            ));
+        }
+        plan.links.push(Wiring { between, capacity, policy, protocol, wire });
+    }
+}
+
+/// The link between two nodes.
+fn joined(plan: &Plan, [a, b]: [usize; 2]) -> Option<&Wiring> {
+    plan.links.iter().find(|link| link.between == [a, b] || link.between == [b, a])
+}
+
+/// What a link or a fault says of a wire.
+struct Fields<'f> {
+    delay_ms: &'f Field<f64>,
+    jitter_ms: &'f Field<f64>,
+    loss: &'f Field<file::Loss>,
+    reorder: &'f Field<f64>,
+    duplicate: &'f Field<f64>,
+    queue_bytes: &'f Field<i64>,
+}
+
+impl<'f> Fields<'f> {
+    fn of_link(link: &'f file::Link) -> Self {
+        Self {
+            delay_ms: &link.delay_ms,
+            jitter_ms: &link.jitter_ms,
+            loss: &link.loss,
+            reorder: &link.reorder,
+            duplicate: &link.duplicate,
+            queue_bytes: &link.queue_bytes,
+        }
+    }
+
+    fn of_fault(fault: &'f file::Fault) -> Self {
+        Self {
+            delay_ms: &fault.delay_ms,
+            jitter_ms: &fault.jitter_ms,
+            loss: &fault.loss,
+            reorder: &fault.reorder,
+            duplicate: &fault.duplicate,
+            queue_bytes: &fault.queue_bytes,
+        }
+    }
+}
+
+/// What is written, and else what was there before.
+fn wire(
+    place: &Place,
+    fields: &Fields<'_>,
+    before: Impairment,
+    checked: &mut Checked<'_>,
+) -> Impairment {
+    let mend = "leave it out for none";
+    let rule = Rule { min: 0.0, max: LINK_MS_MAX, unit: "ms", mend };
+    let mend = "65536 is usual";
+    let queue =
+        place.whole("queue_bytes", fields.queue_bytes, (1_600..=QUEUE_BYTES_MAX, mend), checked);
+    let delay = place.millis("delay_ms", fields.delay_ms, rule, checked);
+    let jitter = place.millis("jitter_ms", fields.jitter_ms, rule, checked);
+    let reorder = place.share("reorder", fields.reorder, checked);
+    let duplicate = place.share("duplicate", fields.duplicate, checked);
+    Impairment {
+        delay: delay.unwrap_or(before.delay),
+        jitter: jitter.unwrap_or(before.jitter),
+        loss: place.loss(fields.loss, checked).unwrap_or(before.loss),
+        reorder_ppm: reorder.unwrap_or(before.reorder_ppm),
+        duplicate_ppm: duplicate.unwrap_or(before.duplicate_ppm),
+        queue_bytes: queue
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .unwrap_or(before.queue_bytes),
+        ..before
+    }
+}
+
+#[cfg(test)]
+mod tests;

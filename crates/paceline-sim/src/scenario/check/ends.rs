@@ -1,0 +1,168 @@
+//! Who publishes and who subscribes.
+
+use super::{known, tables};
+use crate::scenario::file::{Field, File, Publisher, Subscriber};
+use crate::scenario::plan::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
+use crate::scenario::problems::Checked;
+use crate::scenario::values::{Place, Rule, millihertz, period, span_of};
+use core::num::NonZeroU32;
+use paceline_proto::form::{Proxy, Rate};
+use paceline_proto::tag::{Pattern, Tag};
+use paceline_proto::wire::SAMPLE_BYTES_MAX;
+use paceline_sched::{Duration, Late, LossTolerance};
+
+/// Samples that one publisher publishes in one run.
+const SAMPLES_MAX: u64 = 10_000_000;
+/// A payload of video says its number and kind.
+const VIDEO_BYTES_MIN: i64 = 9;
+const GROUP: &str = "IBBPBBPBBPBB";
+const GROUP_MAX: usize = 1_000;
+
+const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", mend: "10 if not said" };
+const NODE: &str = "say which node it is at";
+const TAG: &str = "say what it publishes on, such as tag = \"robot/camera\"";
+const PATTERN: &str = "say what it asks for, a tag or a pattern such as \"robot/**\"";
+
+pub(super) fn publishers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
+    for (place, publisher) in tables("publisher", &written.publisher) {
+        if let Some(publisher) = one_publisher(&place, publisher, plan, checked) {
+            plan.publishers.push(publisher);
+        }
+    }
+}
+
+fn one_publisher(
+    place: &Place,
+    written: &Publisher,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<PublisherPlan> {
+    let node = place.needs("node", &written.node, NODE, |name| known(plan, name), checked);
+    let read = |text: &str| Tag::new(text).map_err(|error| error.to_string());
+    let tag = place.needs("tag", &written.tag, TAG, read, checked);
+    let content = content(place, written, checked);
+    let period =
+        place.number("hz", &written.hz, HZ, checked).map_or(Duration::from_millis(100), period);
+    let samples = plan.duration.saturating_add(plan.warm_up).as_nanos() / period.as_nanos().max(1);
+    if samples > SAMPLES_MAX {
+        let rule = format!(
+            "makes {samples} samples in this scenario, at most {SAMPLES_MAX}; publish less often or \
+             shorten duration_s"
+        );
+        checked.refuse(&span_of(&written.hz, place), &place.name, "hz", &rule);
+    }
+    let most = i64::try_from(SAMPLE_BYTES_MAX).unwrap_or(i64::MAX);
+    let least = if matches!(content, Content::Video(_)) { VIDEO_BYTES_MIN } else { 1 };
+    let bytes = (least..=most, "the payload of each sample, 1000 if not said");
+    let bytes = place.whole("bytes", &written.bytes, bytes, checked).unwrap_or(1_000);
+    let mend = "each sample comes up to so much after its time";
+    let rule = Rule { min: 0.0, max: 60_000.0, unit: "ms", mend };
+    let jitter = place.millis("jitter_ms", &written.jitter_ms, rule, checked).unwrap_or_default();
+    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let late = match written.late.as_ref().is_some_and(|late| *late.get_ref()) {
+        true => Late::Send,
+        false => Late::Drop,
+    };
+    let bytes = u64::try_from(bytes).unwrap_or_default();
+    Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, span, late })
+}
+
+fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Content {
+    let read = |text: &str| {
+        let fits = (1..=GROUP_MAX).contains(&text.len())
+            && text.starts_with('I')
+            && text.bytes().all(|kind| b"IPB".contains(&kind));
+        let rule = "must be 1 to 1000 of I, P and B, the first an I; IBBPBBPBBPBB if not said";
+        fits.then(|| text.to_owned()).ok_or_else(|| rule.to_owned())
+    };
+    let group = place.text("group", &written.group, read, checked);
+    let read = |text: &str| match text {
+        "data" => Ok(Content::Data),
+        "picture" => Ok(Content::Pictures),
+        "video" => Ok(Content::Video(group.clone().unwrap_or_else(|| GROUP.to_owned()))),
+        _ => Err("must be data, picture or video; data if not said".to_owned()),
+    };
+    let content = place.text("kind", &written.kind, read, checked).unwrap_or(Content::Data);
+    if group.is_some() && !matches!(content, Content::Video(_)) {
+        let rule = "is a group of video, and this is none; write kind = \"video\" or leave it out";
+        checked.refuse(&span_of(&written.group, place), &place.name, "group", rule);
+    }
+    content
+}
+
+/// When something is there.
+fn span(
+    place: &Place,
+    (from_s, to_s): (&Field<f64>, &Field<f64>),
+    duration: Duration,
+    checked: &mut Checked<'_>,
+) -> Span {
+    let mend = "counted from the end of the warm-up; leave it out for the beginning of that";
+    let from = place.seconds("from_s", from_s, mend, checked);
+    let mend = "counted from the end of the warm-up; leave it out for the end";
+    let to = place.seconds("to_s", to_s, mend, checked);
+    for (name, at, field) in [("from_s", from, from_s), ("to_s", to, to_s)] {
+        if at.is_some_and(|at| at > duration) {
+            let rule = format!("must be at most duration_s, which is {duration}");
+            checked.refuse(&span_of(field, place), &place.name, name, &rule);
+        }
+    }
+    if let (Some(from), Some(to)) = (from, to)
+        && to <= from
+    {
+        let rule = format!("must be above from_s, which is {from}");
+        checked.refuse(&span_of(to_s, place), &place.name, "to_s", &rule);
+    }
+    Span { from, to }
+}
+
+pub(super) fn subscribers(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
+    for (place, subscriber) in tables("subscriber", &written.subscriber) {
+        if let Some(subscriber) = one_subscriber(&place, subscriber, plan, checked) {
+            plan.subscribers.push(subscriber);
+        }
+    }
+}
+
+fn one_subscriber(
+    place: &Place,
+    written: &Subscriber,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<SubscriberPlan> {
+    let node = place.needs("node", &written.node, NODE, |name| known(plan, name), checked);
+    let read = |text: &str| Pattern::new(text).map_err(|error| error.to_string());
+    let pattern = place.needs("tag", &written.tag, PATTERN, read, checked);
+    let rate = rate(place, written, checked);
+    let mend = "the longest time from publish to delivery; leave it out for no bound";
+    let rule = Rule { min: 0.001, max: 86_400_000.0, unit: "ms", mend };
+    let within = place.millis("within_ms", &written.within_ms, rule, checked);
+    let read = |text: &str| text.parse::<LossTolerance>().map_err(|error| error.to_string());
+    let loss = place.text("loss", &written.loss, read, checked);
+    let read = |text: &str| match text {
+        "publisher" => Ok(Proxy::Publisher),
+        "subscriber" => Ok(Proxy::Subscriber),
+        _ => Err("must be publisher or subscriber; publisher keeps the links free".to_owned()),
+    };
+    let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
+    let span = span(place, (&written.from_s, &written.to_s), plan.duration, checked);
+    let mut made = SubscriberPlan::new(node?, pattern?);
+    made.spec.form.rate = rate;
+    made.spec.within = within;
+    made.spec.loss = loss;
+    made.spec.proxy = proxy;
+    Some(SubscriberPlan { span, ..made })
+}
+
+fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate {
+    if let (Some(_), Some(every)) = (&written.max_hz, &written.every) {
+        let rule = "is beside max_hz; ask for one of the two";
+        checked.refuse(&every.span(), &place.name, "every", rule);
+    }
+    let rule = Rule { mend: "leave it out for every sample", ..HZ };
+    let max = place.number("max_hz", &written.max_hz, rule, checked).map(millihertz);
+    let every = (1..=i64::from(u32::MAX), "3 takes one in three; leave it out for every sample");
+    let every = place.whole("every", &written.every, every, checked);
+    let every = every.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)).map(Rate::Every);
+    max.and_then(NonZeroU32::new).map(Rate::Max).or(every).unwrap_or(Rate::All)
+}

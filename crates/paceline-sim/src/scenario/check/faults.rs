@@ -1,0 +1,153 @@
+//! What goes wrong, and when.
+
+use super::{Fields, joined, known, needs_at, pair, tables, wire};
+use crate::impair::Impairment;
+use crate::scenario::file::{self, File};
+use crate::scenario::plan::{Fault, FaultKind, Plan};
+use crate::scenario::problems::Checked;
+use crate::scenario::values::{Place, span_of};
+use paceline_sched::Duration;
+use toml::Spanned;
+
+const ONE: &str = "say what goes wrong: one of cut = [\"a\", \"b\"], crash = \"a\", stall = \"a\" and \
+     impair = [\"a\", \"b\"]";
+
+pub(super) fn faults(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
+    for (place, fault) in tables("fault", &written.fault) {
+        let Some(made) = one(&place, fault, plan, checked) else { continue };
+        if let Some(other) = plan.faults.iter().find(|other| meet(other, &made)) {
+            let told = plan.told(other);
+            checked.add(
+                &place.span,
+                format!(
+                    "{}is of what '{told}' at {} still has: let one end before the other begins",
+                    place.name, other.at
+                ),
+            );
+        }
+        plan.faults.push(made);
+    }
+    plan.faults.sort_by_key(|fault| fault.at);
+}
+
+fn one(
+    place: &Place,
+    fault: &file::Fault,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<Fault> {
+    let at = needs_at(place, &fault.at_s, plan.duration, checked);
+    let kinds =
+        [fault.cut.is_some(), fault.crash.is_some(), fault.stall.is_some(), fault.impair.is_some()];
+    if kinds.iter().filter(|there| **there).count() != 1 {
+        checked.add(&place.span, format!("{}{ONE}", place.name));
+        return None;
+    }
+    stray(place, fault, checked);
+    let lasts = lasts(place, fault, at, plan, checked);
+    let what = kind(place, fault, plan, checked)?;
+    let at = at?;
+    Some(Fault { at, until: lasts.map(|lasts| at.saturating_add(lasts)), what })
+}
+
+/// Refuses fields that belong to another kind of fault.
+fn stray(place: &Place, fault: &file::Fault, checked: &mut Checked<'_>) {
+    if let (None, Some(restart)) = (&fault.crash, &fault.restart_after_s) {
+        let rule = "is for a crash, and nothing crashes here; write for_s or leave it out";
+        checked.refuse(&restart.span(), &place.name, "restart_after_s", rule);
+    }
+    if let (Some(_), Some(time)) = (&fault.crash, &fault.for_s) {
+        let rule = "is not for a crash; write restart_after_s";
+        checked.refuse(&time.span(), &place.name, "for_s", rule);
+    }
+    let spans = [
+        ("rate", fault.rate.as_ref().map(Spanned::span)),
+        ("delay_ms", fault.delay_ms.as_ref().map(Spanned::span)),
+        ("jitter_ms", fault.jitter_ms.as_ref().map(Spanned::span)),
+        ("loss", fault.loss.as_ref().map(Spanned::span)),
+        ("reorder", fault.reorder.as_ref().map(Spanned::span)),
+        ("duplicate", fault.duplicate.as_ref().map(Spanned::span)),
+        ("queue_bytes", fault.queue_bytes.as_ref().map(Spanned::span)),
+    ];
+    for (field, span) in spans {
+        if let (None, Some(span)) = (&fault.impair, span) {
+            let rule = "belongs to impair = [\"a\", \"b\"]; leave it out";
+            checked.refuse(&span, &place.name, field, rule);
+        }
+    }
+}
+
+fn lasts(
+    place: &Place,
+    fault: &file::Fault,
+    at: Option<Duration>,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<Duration> {
+    let (field, value) = match fault.crash {
+        Some(_) => ("restart_after_s", &fault.restart_after_s),
+        None => ("for_s", &fault.for_s),
+    };
+    let mend = "leave it out for what is never mended";
+    let lasts = place.seconds(field, value, mend, checked)?;
+    let end = at.unwrap_or_default().saturating_add(lasts);
+    if lasts.is_zero() || end > plan.duration {
+        let rule = format!(
+            "must be above 0 and end within duration_s, which is {}; {mend}",
+            plan.duration
+        );
+        checked.refuse(&span_of(value, place), &place.name, field, &rule);
+    }
+    Some(lasts)
+}
+
+fn kind(
+    place: &Place,
+    fault: &file::Fault,
+    plan: &Plan,
+    checked: &mut Checked<'_>,
+) -> Option<FaultKind> {
+    let node = |name: &str| known(plan, name);
+    if fault.crash.is_some() {
+        return place.text("crash", &fault.crash, node, checked).map(FaultKind::Crash);
+    }
+    if fault.stall.is_some() {
+        return place.text("stall", &fault.stall, node, checked).map(FaultKind::Stall);
+    }
+    let (field, list) = match &fault.cut {
+        Some(list) => ("cut", list),
+        None => ("impair", fault.impair.as_ref()?),
+    };
+    let between = pair(place, field, list, plan, checked)?;
+    let Some(link) = joined(plan, between) else {
+        let rule = "names two nodes that no link joins; name the two of one [[link]]";
+        checked.refuse(&list.span(), &place.name, field, rule);
+        return None;
+    };
+    if field == "cut" {
+        return Some(FaultKind::Cut(between));
+    }
+    let rate = place.capacity("rate", &fault.rate, checked).or(link.wire.rate);
+    let before = Impairment { rate, ..link.wire };
+    Some(FaultKind::Impair(between, wire(place, &Fields::of_fault(fault), before, checked)))
+}
+
+/// True if two faults are of the same thing at the same time.
+fn meet(one: &Fault, other: &Fault) -> bool {
+    let ends = |fault: &Fault| fault.until.unwrap_or(Duration::MAX);
+    if ends(one) <= other.at || ends(other) <= one.at {
+        return false;
+    }
+    let same = |[a, b]: [usize; 2], other: [usize; 2]| other == [a, b] || other == [b, a];
+    match (&one.what, &other.what) {
+        (FaultKind::Cut(a), FaultKind::Cut(b))
+        | (FaultKind::Impair(a, ..), FaultKind::Impair(b, ..)) => same(*a, *b),
+        (FaultKind::Crash(a) | FaultKind::Stall(a), FaultKind::Crash(b) | FaultKind::Stall(b)) => {
+            a == b
+        }
+        (
+            FaultKind::Cut(_) | FaultKind::Crash(_) | FaultKind::Stall(_) | FaultKind::Impair(..),
+            _,
+        ) => false,
+    }
+}

@@ -1,0 +1,76 @@
+//! What must hold of every run, whatever the file asks for.
+
+use super::plan::Plan;
+use super::record::Record;
+use super::summary::Summary;
+use paceline_proto::ids::PublisherId;
+use paceline_sched::Duration;
+use std::collections::BTreeMap;
+
+/// Streams must run again this long after a fault is mended, beside what it may take a slow one to
+/// publish.
+const AGAIN_WITHIN: Duration = Duration::from_secs(8);
+
+/// What does not hold of a run, in words; nothing if all is well. The [`World`](crate::World) checks
+/// its sums by itself.
+#[must_use]
+pub fn oracles(plan: &Plan, record: &Record) -> Vec<String> {
+    let mut broken = Vec::new();
+    arrivals(plan, record, &mut broken);
+    recoveries(plan, record, &mut broken);
+    broken
+}
+
+/// What came was published before, in order, and once.
+fn arrivals(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
+    let published: BTreeMap<PublisherId, &[paceline_sched::Instant]> =
+        record.published.iter().map(|life| (life.id, life.at.as_slice())).collect();
+    for (subscriber, received) in plan.subscribers.iter().zip(&record.received) {
+        let who =
+            || format!("{} at {}", subscriber.spec.pattern.as_str(), plan.node(subscriber.node));
+        let mut last: BTreeMap<PublisherId, u64> = BTreeMap::new();
+        for arrival in &received.arrivals {
+            let at = published
+                .get(&arrival.from)
+                .and_then(|at| at.get(usize::try_from(arrival.seq).unwrap_or(usize::MAX)));
+            let (seq, came) = (arrival.seq, arrival.at);
+            match at {
+                None => broken.push(format!("{}: got sample {seq}, which nobody published", who())),
+                Some(at) if *at > came => {
+                    broken.push(format!("{}: got sample {seq} at {came}, before {at}", who()));
+                }
+                Some(_) => {}
+            }
+            if let Some(before) = last.insert(arrival.from, seq)
+                && before >= seq
+            {
+                broken.push(format!("{}: got sample {seq} after {before}", who()));
+            }
+        }
+    }
+}
+
+/// Every stream that ran before a fault runs again after it, if there was time for that and no other
+/// fault.
+fn recoveries(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
+    let slowest = plan.publishers.iter().map(|publisher| publisher.period).max();
+    let within = AGAIN_WITHIN.saturating_add(slowest.unwrap_or_default().mul_div(3, 1));
+    let summary = Summary::of(plan, record, 0);
+    let ends =
+        plan.publishers.iter().map(|p| p.span).chain(plan.subscribers.iter().map(|s| s.span));
+    let last_end = ends.filter_map(|span| span.to).fold(plan.duration, Duration::min);
+    for (fault, row) in plan.faults.iter().zip(&summary.faults) {
+        let Some(until) = fault.until else { continue };
+        let quiet = until.saturating_add(within);
+        let other = |other: &&super::Fault| {
+            other.at < quiet && other.until.is_none_or(|end| end > fault.at) && *other != fault
+        };
+        if quiet > last_end || plan.faults.iter().any(|one| other(&one)) {
+            continue;
+        }
+        if row.again < row.ran {
+            let (again, ran, what) = (row.again, row.ran, &row.fault);
+            broken.push(format!("{what}: {again} of {ran} streams ran again within {within}"));
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! A plan in virtual time.
+
+use super::plan::{Content, Fault, FaultKind, Plan, Wiring};
+use super::record::{Arrival, Carried, Published, Received, Record, Streamed};
+use crate::ask::{payload, video_kind, video_payload};
+use crate::clock::ClockSpec;
+use crate::impair::Impairment;
+use crate::net::{NodeIx, Pub, Sub};
+use crate::random::Random;
+use crate::wire::{WireCounters, WireSpec};
+use crate::world::World;
+use bytes::Bytes;
+use paceline_proto::link::LinkSpec;
+use paceline_proto::reason::StreamCounters;
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A clock is set: the node and the step.
+    Clock(usize, i64),
+    /// A fault is mended.
+    Mend(usize),
+    /// A fault begins.
+    Break(usize),
+    Subscribe(usize),
+    Unsubscribe(usize),
+    Declare(usize),
+    Put(usize),
+    Withdraw(usize),
+    /// The interval begins.
+    Begin,
+    /// The interval ends.
+    End,
+}
+
+/// A publisher of a run.
+struct Source {
+    publisher: Option<Pub>,
+    withdrawn: bool,
+    /// Its place in [`Record::published`].
+    life: usize,
+    /// How many periods have passed.
+    ticks: u64,
+    since: Instant,
+    payload: Bytes,
+}
+
+/// A run under way.
+struct Run<'p> {
+    plan: &'p Plan,
+    world: World,
+    chance: Random,
+    start: Instant,
+    nodes: Vec<NodeIx>,
+    /// Nodes that are stalled or crashed, and until when.
+    away: Vec<Option<Instant>>,
+    sources: Vec<Source>,
+    subscribed: Vec<Option<Sub>>,
+    /// By instant and the order in which they were planned.
+    events: BTreeMap<(Instant, u64), Event>,
+    planned: u64,
+    before: Vec<[WireCounters; 2]>,
+    record: Record,
+}
+
+/// Runs a plan; the same seed gives the same record.
+///
+/// # Panics
+/// If an oracle of the [`World`] does not hold: the sums do not agree, or something grows past its
+/// bound.
+#[must_use]
+pub fn run(plan: &Plan, seed: u64) -> Record {
+    let mut run = Run::new(plan, seed);
+    run.schedule();
+    while let Some(((at, _), event)) = run.events.pop_first() {
+        run.pass_until(at);
+        run.handle(event);
+    }
+    run.pass_until(run.start + plan.end());
+    run.finish()
+}
+
+impl<'p> Run<'p> {
+    fn new(plan: &'p Plan, seed: u64) -> Self {
+        let mut world = World::new(seed);
+        let nodes: Vec<_> = plan.nodes.iter().map(|node| world.add_node(&node.name)).collect();
+        for (&at, node) in nodes.iter().zip(&plan.nodes) {
+            if node.drift_ppm != 0 {
+                world.set_clock(at, ClockSpec { drift_ppm: node.drift_ppm });
+            }
+        }
+        for link in &plan.links {
+            lay(&mut world, plan, &nodes, link);
+        }
+        let start = world.now() + plan.warm_up;
+        let source = |content: &Content, bytes: u64| Source {
+            publisher: None,
+            withdrawn: false,
+            life: 0,
+            ticks: 0,
+            since: start,
+            payload: body(content, bytes),
+        };
+        let sources = plan.publishers.iter().map(|one| source(&one.content, one.bytes)).collect();
+        let mut record = Record { start, ..Record::default() };
+        record.received.resize_with(plan.subscribers.len(), Received::default);
+        Self {
+            plan,
+            world,
+            chance: Random::new(!seed),
+            start,
+            away: vec![None; nodes.len()],
+            nodes,
+            sources,
+            subscribed: vec![None; plan.subscribers.len()],
+            events: BTreeMap::new(),
+            planned: 0,
+            before: Vec::new(),
+            record,
+        }
+    }
+
+    fn at(&mut self, at: Instant, event: Event) {
+        if at > self.start + self.plan.end() {
+            return;
+        }
+        self.planned += 1;
+        self.events.insert((at, self.planned), event);
+    }
+
+    /// Plans everything but what publishers publish.
+    fn schedule(&mut self) {
+        let (plan, start) = (self.plan, self.start);
+        let origin = self.world.now();
+        let since = |from: Option<Duration>| from.map_or(origin, |from| start + from);
+        self.at(start, Event::Begin);
+        for (place, node) in plan.nodes.iter().enumerate() {
+            for (at, by) in &node.steps {
+                self.at(start + *at, Event::Clock(place, *by));
+            }
+        }
+        for (place, subscriber) in plan.subscribers.iter().enumerate() {
+            self.at(since(subscriber.span.from), Event::Subscribe(place));
+            if let Some(to) = subscriber.span.to {
+                self.at(start + to, Event::Unsubscribe(place));
+            }
+        }
+        for (place, publisher) in plan.publishers.iter().enumerate() {
+            self.at(since(publisher.span.from), Event::Declare(place));
+            if let Some(to) = publisher.span.to {
+                self.at(start + to, Event::Withdraw(place));
+            }
+        }
+        for (place, fault) in plan.faults.iter().enumerate() {
+            self.at(start + fault.at, Event::Break(place));
+            if let Some(until) = fault.until {
+                self.at(start + until, Event::Mend(place));
+            }
+        }
+        self.at(start + plan.duration, Event::End);
+    }
+
+    fn pass_until(&mut self, at: Instant) {
+        let time = at.since(self.world.now());
+        if !time.is_zero() {
+            self.world.run_for(time);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Begin => self.before = self.counters(),
+            Event::End => self.end(),
+            Event::Clock(node, by) => {
+                let node = self.nodes.get(node).copied();
+                node.into_iter().for_each(|node| self.world.step_clock(node, by));
+            }
+            Event::Break(fault) => self.fault(fault, true),
+            Event::Mend(fault) => self.fault(fault, false),
+            Event::Subscribe(place) => self.subscribe(place),
+            Event::Unsubscribe(place) => {
+                let subscribed = self.subscribed.get(place).copied().flatten();
+                subscribed.into_iter().for_each(|sub| self.world.unsubscribe(sub));
+            }
+            Event::Declare(place) => self.declare(place),
+            Event::Put(place) => self.put(place),
+            Event::Withdraw(place) => self.withdraw(place),
+        }
+    }
+
+    /// Until when a node is away now.
+    fn away(&self, node: usize) -> Option<Instant> {
+        self.away.get(node).copied().flatten()
+    }
+
+    fn subscribe(&mut self, place: usize) {
+        let Some(subscriber) = self.plan.subscribers.get(place) else { return };
+        if let Some(back) = self.away(subscriber.node) {
+            self.at(back, Event::Subscribe(place));
+            return;
+        }
+        let Some(&node) = self.nodes.get(subscriber.node) else { return };
+        let subscribed = self.world.subscribe(node, subscriber.spec.clone());
+        self.subscribed.get_mut(place).into_iter().for_each(|slot| *slot = Some(subscribed));
+    }
+
+    fn declare(&mut self, place: usize) {
+        let Some(publisher) = self.plan.publishers.get(place) else { return };
+        if let Some(back) = self.away(publisher.node) {
+            self.at(back, Event::Declare(place));
+            return;
+        }
+        let Some(&node) = self.nodes.get(publisher.node) else { return };
+        let declared = self.world.publish(node, publisher.spec());
+        let now = self.world.now();
+        if let Some(source) = self.sources.get_mut(place) {
+            (source.publisher, source.since, source.ticks) = (Some(declared), now, 0);
+        }
+        self.begin_life(place, declared);
+        self.at(now, Event::Put(place));
+    }
+
+    /// From now on a publisher is somebody else.
+    fn begin_life(&mut self, publisher: usize, declared: Pub) {
+        let life = self.record.published.len();
+        let id = self.world.id(declared);
+        self.record.published.push(Published { publisher, id, at: Vec::new() });
+        self.sources.get_mut(publisher).into_iter().for_each(|source| source.life = life);
+    }
+
+    /// Publishes one sample, and plans the next one. Periods in which its node is away are left out, as
+    /// a camera would.
+    fn put(&mut self, place: usize) {
+        let Some(publisher) = self.plan.publishers.get(place) else { return };
+        let (now, away) = (self.world.now(), self.away(publisher.node));
+        let Some(source) = self.sources.get_mut(place) else { return };
+        let Some(declared) = source.publisher.filter(|_| !source.withdrawn) else { return };
+        if away.is_none()
+            && let Some(life) = self.record.published.get_mut(source.life)
+        {
+            let number = life.at.len() as u64;
+            let payload = match &publisher.content {
+                Content::Data | Content::Pictures => source.payload.clone(),
+                Content::Video(group) => {
+                    video_payload(number, video_kind(group, number), source.payload.len())
+                }
+            };
+            life.at.push(now);
+            self.world.put(declared, payload);
+        }
+        source.ticks += 1;
+        let due = source.since + publisher.period.mul_div(source.ticks, 1);
+        let next = due + Duration::from_nanos(self.chance.below(publisher.jitter.as_nanos()));
+        // Jitter puts nothing before what came before it.
+        let next = next.max(now);
+        if next < self.start + self.plan.duration {
+            self.at(next, Event::Put(place));
+        }
+    }
+
+    fn withdraw(&mut self, place: usize) {
+        let Some(source) = self.sources.get_mut(place) else { return };
+        source.withdrawn = true;
+        source.publisher.into_iter().for_each(|declared| self.world.unpublish(declared));
+    }
+
+    fn fault(&mut self, place: usize, begins: bool) {
+        let Some(fault) = self.plan.faults.get(place) else { return };
+        let at = |node: &usize| self.nodes.get(*node).copied().unwrap_or(NodeIx(usize::MAX));
+        match (&fault.what, begins) {
+            (FaultKind::Cut([a, b]), true) => self.world.cut(at(a), at(b)),
+            (FaultKind::Cut([a, b]), false) => self.world.restore(at(a), at(b)),
+            (FaultKind::Stall(node), true) => self.world.stall(at(node)),
+            (FaultKind::Stall(node), false) => self.world.resume(at(node)),
+            (FaultKind::Crash(node), true) => self.world.crash(at(node)),
+            (FaultKind::Crash(node), false) => self.world.restart(at(node)),
+            (FaultKind::Impair([a, b], wire), true) => {
+                self.world.impair(at(a), at(b), between_hosts(*wire));
+            }
+            (FaultKind::Impair([a, b], _), false) => {
+                let link = self.plan.links.iter().find(|link| joins(link, *a, *b));
+                let wire = between_hosts(link.map_or(Impairment::NONE, |link| link.wire));
+                self.world.impair(at(a), at(b), wire);
+            }
+        }
+        self.absent(fault, begins);
+        if let (FaultKind::Crash(node), false) = (&fault.what, begins) {
+            self.live_again(*node);
+        }
+    }
+
+    /// The publishers of a node that is there again are others than before.
+    fn live_again(&mut self, node: usize) {
+        let publishers = self.plan.publishers.iter().zip(&self.sources).enumerate();
+        let declared: Vec<_> = publishers
+            .filter(|(_, (publisher, source))| publisher.node == node && !source.withdrawn)
+            .filter_map(|(place, (_, source))| Some((place, source.publisher?)))
+            .collect();
+        for (place, publisher) in declared {
+            self.begin_life(place, publisher);
+        }
+    }
+
+    /// Notes who is away, and for how long.
+    fn absent(&mut self, fault: &Fault, begins: bool) {
+        let (FaultKind::Crash(node) | FaultKind::Stall(node)) = fault.what else { return };
+        let until = fault.until.map_or(Instant::FAR, |until| self.start + until);
+        self.away.get_mut(node).into_iter().for_each(|slot| *slot = begins.then_some(until));
+    }
+
+    /// What every wire has carried so far, each way.
+    fn counters(&self) -> Vec<[WireCounters; 2]> {
+        let pairs = self.plan.links.iter().map(|link| self.pair(link));
+        pairs.map(|[a, b]| [self.world.wire(a, b), self.world.wire(b, a)]).collect()
+    }
+
+    fn pair(&self, link: &Wiring) -> [NodeIx; 2] {
+        link.between.map(|node| self.nodes.get(node).copied().unwrap_or(NodeIx(usize::MAX)))
+    }
+
+    fn end(&mut self) {
+        let carried = |(now, before): (&WireCounters, &WireCounters)| Carried {
+            bytes: now.bytes - before.bytes,
+            lost: Some(now.lost - before.lost),
+        };
+        let now = self.counters();
+        let all = now.iter().zip(&self.before);
+        self.record.links = all
+            .map(|([there, back], [there_before, back_before])| {
+                [carried((there, there_before)), carried((back, back_before))]
+            })
+            .collect();
+    }
+
+    fn finish(mut self) -> Record {
+        for (received, subscribed) in self.record.received.iter_mut().zip(&self.subscribed) {
+            let Some(subscribed) = *subscribed else { continue };
+            received.drops = self.world.drops(subscribed);
+            let refusals = self.world.refusals(subscribed).iter();
+            received.refusals = refusals.map(|(id, why)| (*id, why.to_string())).collect();
+            let delivered = self.world.delivered(subscribed).iter();
+            received.arrivals = delivered
+                .map(|got| Arrival {
+                    from: got.publisher,
+                    seq: got.seq,
+                    at: got.at,
+                    bytes: got.bytes as u64,
+                })
+                .collect();
+        }
+        self.record.streams = self.streams();
+        self.record
+    }
+
+    fn streams(&self) -> Vec<Streamed> {
+        let mut streams = Vec::new();
+        for (link, wiring) in self.plan.links.iter().enumerate() {
+            let [a, b] = self.pair(wiring);
+            for (way, (from, to)) in [(a, b), (b, a)].into_iter().enumerate() {
+                for (publisher, source) in self.sources.iter().enumerate() {
+                    let Some(declared) = source.publisher else { continue };
+                    let counters = self.world.stream(from, to, declared);
+                    if counters != StreamCounters::default() {
+                        streams.push(Streamed { link, way, publisher, counters });
+                    }
+                }
+            }
+        }
+        streams
+    }
+}
+
+fn joins(link: &Wiring, a: usize, b: usize) -> bool {
+    link.between == [a, b] || link.between == [b, a]
+}
+
+/// What every sample of a publisher holds.
+fn body(content: &Content, bytes: u64) -> Bytes {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    match content {
+        Content::Data | Content::Pictures => payload(0, bytes),
+        Content::Video(group) => video_payload(0, video_kind(group, 0), bytes),
+    }
+}
+
+/// Joins two nodes by a link each way, over a wire.
+fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
+    let [a, b] = link.between;
+    let (Some(&here), Some(&there)) = (nodes.get(a), nodes.get(b)) else { return };
+    let spec = LinkSpec { capacity: link.capacity, policy: link.policy, ..LinkSpec::default() };
+    let one = world.add_link(here, &format!("{}-{}", plan.node(a), plan.node(b)), spec.clone());
+    let other = world.add_link(there, &format!("{}-{}", plan.node(b), plan.node(a)), spec);
+    let wire = WireSpec { kind: link.protocol.wire(), impairment: between_hosts(link.wire) };
+    world.join(one, other, wire, wire);
+}
+
+/// What two hosts on one switch need beside what a wire is said to need.
+const HOSTS: Duration = Duration::from_micros(50);
+
+fn between_hosts(wire: Impairment) -> Impairment {
+    Impairment { delay: wire.delay.saturating_add(HOSTS), ..wire }
+}

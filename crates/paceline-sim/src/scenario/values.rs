@@ -1,0 +1,229 @@
+//! Single values of a file: ranges, units and what they become.
+
+use super::file::{Bursts, Field, Loss as Written};
+use super::problems::Checked;
+use crate::impair::Loss;
+use core::ops::{Range, RangeInclusive};
+use paceline_sched::{Capacity, Duration};
+use toml::Spanned;
+
+/// The longest time of a scenario: a day.
+pub(super) const SECONDS_MAX: f64 = 86_400.0;
+/// The longest time in milliseconds on a link.
+pub(super) const LINK_MS_MAX: f64 = 60_000.0;
+const MILLION: f64 = 1_000_000.0;
+
+/// A table of the file: where it stands, and what is said before its fields.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) name: String,
+    pub(super) span: Range<usize>,
+}
+
+/// A range of numbers, with the unit and the mend.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) unit: &'static str,
+    pub(super) mend: &'static str,
+}
+
+impl Rule {
+    fn text(&self) -> String {
+        let Self { min, max, unit, mend } = self;
+        format!("must be from {min} to {max} {unit}; {mend}")
+    }
+}
+
+impl Place {
+    pub(super) fn new(name: String, span: Range<usize>) -> Self {
+        Self { name, span }
+    }
+
+    /// A number in its range, if it is there.
+    pub(super) fn number(
+        &self,
+        field: &str,
+        value: &Field<f64>,
+        rule: Rule,
+        checked: &mut Checked<'_>,
+    ) -> Option<f64> {
+        let value = value.as_ref()?;
+        let number = *value.get_ref();
+        if (rule.min..=rule.max).contains(&number) {
+            return Some(number);
+        }
+        checked.refuse(&value.span(), &self.name, field, &rule.text());
+        None
+    }
+
+    /// A whole number in its range, if it is there.
+    pub(super) fn whole(
+        &self,
+        field: &str,
+        value: &Field<i64>,
+        (range, mend): (RangeInclusive<i64>, &str),
+        checked: &mut Checked<'_>,
+    ) -> Option<i64> {
+        let value = value.as_ref()?;
+        if range.contains(value.get_ref()) {
+            return Some(*value.get_ref());
+        }
+        let (least, most) = range.into_inner();
+        let rule = format!("must be a whole number from {least} to {most}; {mend}");
+        checked.refuse(&value.span(), &self.name, field, &rule);
+        None
+    }
+
+    /// Text that `read` understands, if it is there.
+    pub(super) fn text<T>(
+        &self,
+        field: &str,
+        value: &Field<String>,
+        read: impl FnOnce(&str) -> Result<T, String>,
+        checked: &mut Checked<'_>,
+    ) -> Option<T> {
+        let value = value.as_ref()?;
+        match read(value.get_ref()) {
+            Ok(read) => Some(read),
+            Err(rule) => {
+                checked.refuse(&value.span(), &self.name, field, &rule);
+                None
+            }
+        }
+    }
+
+    /// As [`Self::text`], of a field that has to be there.
+    pub(super) fn needs<T>(
+        &self,
+        field: &str,
+        value: &Field<String>,
+        mend: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+        checked: &mut Checked<'_>,
+    ) -> Option<T> {
+        if value.is_none() {
+            checked.add(&self.span, format!("{}{field} is missing: {mend}", self.name));
+        }
+        self.text(field, value, read, checked)
+    }
+
+    /// A time in seconds of the scenario.
+    pub(super) fn seconds(
+        &self,
+        field: &str,
+        value: &Field<f64>,
+        mend: &'static str,
+        checked: &mut Checked<'_>,
+    ) -> Option<Duration> {
+        let rule = Rule { min: 0.0, max: SECONDS_MAX, unit: "seconds", mend };
+        self.number(field, value, rule, checked).map(seconds_of)
+    }
+
+    /// A time in milliseconds.
+    pub(super) fn millis(
+        &self,
+        field: &str,
+        value: &Field<f64>,
+        rule: Rule,
+        checked: &mut Checked<'_>,
+    ) -> Option<Duration> {
+        self.number(field, value, rule, checked).map(time)
+    }
+
+    /// A share of frames, in millionths.
+    pub(super) fn share(
+        &self,
+        field: &str,
+        value: &Field<f64>,
+        checked: &mut Checked<'_>,
+    ) -> Option<u32> {
+        self.number(field, value, SHARE, checked).map(ppm)
+    }
+
+    pub(super) fn capacity(
+        &self,
+        field: &str,
+        value: &Field<String>,
+        checked: &mut Checked<'_>,
+    ) -> Option<Capacity> {
+        let read = |text: &str| text.parse::<Capacity>().map_err(|error| error.to_string());
+        self.text(field, value, read, checked)
+    }
+
+    /// How frames are lost.
+    pub(super) fn loss(&self, value: &Field<Written>, checked: &mut Checked<'_>) -> Option<Loss> {
+        let value = value.as_ref()?;
+        let read = match value.get_ref() {
+            Written::Share(share) => one(*share).map(|ppm| match ppm {
+                0 => Loss::None,
+                ppm => Loss::Random { ppm },
+            }),
+            Written::Bursts(bursts) => self::bursts(bursts),
+        };
+        if read.is_none() {
+            checked.refuse(&value.span(), &self.name, "loss", LOSS);
+        }
+        read
+    }
+}
+
+const SHARE: Rule =
+    Rule { min: 0.0, max: 1.0, unit: "as a share of all frames", mend: "0.01 is one in a hundred" };
+const LOSS: &str = "must be a share from 0 to 1, such as 0.01, or all of { good_to_bad, bad_to_good, \
+     loss_good, loss_bad } as shares from 0 to 1, of which bad_to_good is above 0";
+
+fn one(share: f64) -> Option<u32> {
+    (SHARE.min..=SHARE.max).contains(&share).then(|| ppm(share))
+}
+
+fn bursts(written: &Bursts) -> Option<Loss> {
+    let bad_to_good_ppm = one(written.bad_to_good?)?;
+    (bad_to_good_ppm > 0).then_some(())?;
+    Some(Loss::GilbertElliott {
+        good_to_bad_ppm: one(written.good_to_bad?)?,
+        bad_to_good_ppm,
+        loss_good_ppm: one(written.loss_good?)?,
+        loss_bad_ppm: one(written.loss_bad?)?,
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1 by its rule")]
+fn ppm(share: f64) -> u32 {
+    (share * MILLION).round() as u32
+}
+
+/// Milliseconds, to the nanosecond.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
+fn time(millis: f64) -> Duration {
+    Duration::from_nanos((millis * MILLION).round() as u64)
+}
+
+/// Seconds, to the nanosecond.
+pub(super) fn seconds_of(seconds: f64) -> Duration {
+    time(seconds * 1_000.0)
+}
+
+/// Milliseconds before or after, to the nanosecond.
+#[expect(clippy::cast_possible_truncation, reason = "in its range")]
+pub(super) fn shift(millis: f64) -> i64 {
+    (millis * MILLION).round() as i64
+}
+
+/// The time between two of `hz` samples a second.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
+pub(super) fn period(hz: f64) -> Duration {
+    Duration::from_nanos((1e9 / hz).round() as u64)
+}
+
+/// Samples a second, in millihertz.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
+pub(super) fn millihertz(hz: f64) -> u32 {
+    (hz * 1_000.0).round() as u32
+}
+
+/// Where a value stands; its table if it is not there.
+pub(super) fn span_of<T>(value: &Field<T>, place: &Place) -> Range<usize> {
+    value.as_ref().map_or_else(|| place.span.clone(), Spanned::span)
+}

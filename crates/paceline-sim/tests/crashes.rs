@@ -1,0 +1,147 @@
+//! Nodes that crash and come back, in virtual time.
+
+use paceline_sched::{Capacity, Duration};
+use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
+use paceline_sim::{LinkPlan, Net as _, NodeIx, World};
+
+const SECOND: Duration = Duration::from_secs(1);
+const TWO: Duration = Duration::from_secs(2);
+
+/// A chain `a`, `b`, `c`, up, with so many bits a second on each link; none for 0.
+fn chain(seed: u64, bits: u64) -> (World, [NodeIx; 3]) {
+    let mut world = World::new(seed);
+    let nodes = ["a", "b", "c"].map(|name| world.add_node(name));
+    let plan = LinkPlan { capacity: Capacity::from_bits_per_s(bits).ok() };
+    world.connect(nodes[0], nodes[1], plan);
+    world.connect(nodes[1], nodes[2], plan);
+    world.run_for(Duration::from_secs(2));
+    (world, nodes)
+}
+
+#[test]
+fn streams_run_again_two_seconds_after_a_return() {
+    for bits in [0, 5_000_000] {
+        for (crashed, away) in [(0, 100), (0, 5_000), (1, 100), (1, 1_000), (1, 40_000), (2, 3_000)]
+        {
+            let (mut world, nodes) = chain(1, bits);
+            let sensor = world.publish(nodes[0], data("sensor").hertz(50));
+            let end = world.subscribe(nodes[2], all("sensor"));
+            world.run_for(SECOND);
+            world.every(sensor, Duration::from_millis(20), 10_000, payloads(200));
+            world.run_for(Duration::from_secs(3));
+            let (node, before) = (nodes[crashed], world.delivered(end).len());
+            let id = (world.node_id(node), world.id(sensor));
+            assert!(before >= 149, "{before}");
+            world.crash(node);
+            assert!(world.is_down(node));
+            world.run_for(Duration::from_millis(away));
+            let during = world.delivered(end).len();
+            assert!(during <= before + 1, "{crashed}: {during} from {before}");
+            world.restart(node);
+            assert!(world.node_id(node) != id.0, "it is another incarnation");
+            assert_eq!(world.id(sensor) != id.1, crashed == 0);
+            world.run_for(Duration::from_secs(2));
+            let again = world.delivered(end).len();
+            world.run_for(SECOND);
+            let got = world.delivered(end).len() - again;
+            assert!((49..=51).contains(&got), "{bits}, node {crashed}, {away} ms away: {got}");
+            assert_eq!(world.heard(end), [world.id(sensor)]);
+            assert_eq!(world.known(nodes[0]), ["a", "b", "c"]);
+            assert!(world.matching(sensor) && world.streams(nodes[0], nodes[1], sensor) == 1);
+        }
+    }
+}
+
+#[test]
+fn what_a_subscription_got_stays_and_its_handle_goes_on() {
+    let (mut world, [a, _, c]) = chain(2, 0);
+    let (sensor, other) = (world.publish(a, data("sensor")), world.publish(a, data("other")));
+    let (end, gone) = (world.subscribe(c, all("sensor")), world.subscribe(c, all("sensor")));
+    world.run_for(SECOND);
+    world.every(sensor, Duration::from_millis(10), 100, payloads(50));
+    world.run_for(TWO);
+    world.unsubscribe(gone);
+    world.unpublish(other);
+    world.crash(c);
+    world.crash(a);
+    world.crash(a); // once is enough
+    assert_eq!((world.delivered(end).len(), world.delivered(gone).len()), (100, 100));
+    assert!(world.heard(end).is_empty() && !world.matching(sensor));
+    // What is made while a node is down starts with it; what is published there is nowhere.
+    let late = world.publish(a, data("late"));
+    let all_of_it = world.subscribe(c, all("**"));
+    world.every(sensor, Duration::from_millis(10), 100, payloads(50));
+    world.run_for(TWO);
+    assert_eq!(world.delivered(end).len(), 100);
+    world.restart(a);
+    world.restart(c);
+    world.run_for(TWO);
+    assert_eq!(
+        world.known_ends(a),
+        (2, 2),
+        "neither the publisher nor the subscription that ended"
+    );
+    world.every(sensor, Duration::from_millis(10), 100, payloads(50));
+    world.every(late, Duration::from_millis(10), 100, payloads(50));
+    world.run_for(TWO);
+    let seqs: Vec<u64> = world.delivered(end).iter().map(|sample| sample.seq).collect();
+    let expected: Vec<u64> = (0..100).chain(0..100).collect();
+    assert_eq!(seqs, expected, "a new publisher begins at 0");
+    assert_eq!(world.delivered(gone).len(), 100);
+    assert_eq!(world.delivered(all_of_it).len(), 200);
+}
+
+#[test]
+fn contracts_are_kept_again_after_a_crash_on_the_way() {
+    let (mut world, [a, b, c]) = chain(3, 5_000_000);
+    let spec = paceline_proto::control::PublisherSpec { bytes_max: Some(200), ..data("steering") };
+    let steering = world.publish(a, spec.hertz(100));
+    let end = world.subscribe(c, all("steering").within_ms(20));
+    world.run_for(SECOND);
+    world.every(steering, Duration::from_millis(10), 2_000, payloads(200));
+    world.run_for(Duration::from_secs(2));
+    world.crash(b);
+    world.run_for(Duration::from_millis(300));
+    world.restart(b);
+    world.run_for(Duration::from_secs(2));
+    let before = world.delivered(end).len();
+    world.run_for(Duration::from_secs(5));
+    let since = &world.delivered(end)[before..];
+    assert!(since.len() >= 499 && since.iter().all(|sample| !sample.late), "{}", since.len());
+}
+
+#[test]
+fn frames_for_an_incarnation_that_is_over_reach_nobody() {
+    let (mut world, [a, b, _]) = chain(4, 0);
+    let sensor = world.publish(a, data("sensor"));
+    let end = world.subscribe(b, all("sensor"));
+    world.run_for(SECOND);
+    world.every(sensor, Duration::from_millis(1), 3_000, payloads(100));
+    world.run_for(SECOND);
+    let lost = world.wire(a, b).lost;
+    world.crash(b);
+    world.restart(b);
+    world.run_for(SECOND);
+    assert!(world.wire(a, b).lost > lost, "the neighbour does not know yet");
+    assert_eq!(world.malformed(b), 0);
+    world.run_for(Duration::from_secs(2));
+    assert!(world.delivered(end).len() > 2_000);
+}
+
+#[test]
+fn a_subscription_that_keeps_nothing_counts_all_the_same() {
+    let (mut world, [a, _, c]) = chain(5, 0);
+    let sensor = world.publish(a, data("sensor"));
+    let kept = world.subscribe(c, all("sensor").within_ms(1_000));
+    world.keep_deliveries(false);
+    let counted = world.subscribe(c, all("sensor").within_ms(1_000));
+    world.run_for(SECOND);
+    world.every(sensor, Duration::from_millis(10), 100, payloads(50));
+    world.run_for(TWO);
+    assert_eq!((world.delivered(kept).len(), world.delivered(counted).len()), (100, 0));
+    assert_eq!(world.counted(kept), world.counted(counted));
+    let oldest = world.delivered(kept).iter().map(|sample| sample.age).max();
+    let sums = world.counted(counted);
+    assert_eq!((sums.samples, sums.bytes, sums.late), (100, 5_000, 0));
+    assert_eq!(Some(sums.ages.max()), oldest);
+}
