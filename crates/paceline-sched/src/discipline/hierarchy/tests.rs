@@ -208,3 +208,43 @@ fn calls_that_make_no_sense_cost_nobody_anything() {
     tree.handle_served(stream, 100, Instant::ZERO);
     assert_eq!(tree.service(home).map(|service| service.total), Some(100));
 }
+
+fn named<'a>(name: &'a str, parent: Option<&'a str>, leaf: bool) -> BranchSpec<'a> {
+    let class = crate::hfsc::ClassSpec { name, parent, curves: share(1_000) };
+    BranchSpec { class, leaf: leaf.then_some((Policy::Fifo, Eligibility::OncePerPeriod)) }
+}
+
+#[test]
+fn a_list_in_any_order_becomes_a_hierarchy() {
+    let list = [named("a/1", Some("a"), true), named("a", None, false), named("b", None, true)];
+    let (mut hierarchy, indexes) = Hierarchy::from_specs(&list).unwrap();
+    let stream = StreamIndex(0);
+    assert!(hierarchy.seat(stream, indexes[0]) && hierarchy.seat(stream, indexes[2]));
+    assert!(!hierarchy.seat(stream, indexes[1]), "it is for classes");
+    assert!(!hierarchy.seat(stream, ClassIndex::ROOT), "there is no background");
+    let wrong = [named("a/1", Some("a"), true), named("a", None, true)];
+    let error = Hierarchy::from_specs(&wrong).unwrap_err();
+    assert!(matches!(error, crate::hfsc::SpecError::Class { name, .. } if name == "a"));
+    assert!(Hierarchy::from_specs(&[named("a", Some("c"), true)]).is_err());
+}
+
+#[test]
+fn the_background_is_picked_where_no_class_has_anything() {
+    let mut hierarchy = Hierarchy::new();
+    let class = hierarchy.add_leaf(ClassIndex::ROOT, &leaf(share(1), Policy::Vds)).unwrap();
+    hierarchy.add_background();
+    let later = hierarchy.add_leaf(ClassIndex::ROOT, &leaf(share(1), Policy::Vds)).unwrap();
+    let mut link = Link::new(hierarchy);
+    let pages = [
+        link.join(ClassIndex::ROOT, Class::Background),
+        link.join(ClassIndex::ROOT, Class::Background),
+    ];
+    let live = [link.join(class, Class::BestEffort), link.join(later, Class::BestEffort)];
+    link.run(100);
+    assert_eq!(live.map(|stream| link.served[stream.0 as usize] > 40), [true, true]);
+    assert_eq!(pages.map(|stream| link.served[stream.0 as usize]), [0, 0]);
+    live.iter().for_each(|stream| link.hierarchy.leave(*stream));
+    link.run(100);
+    assert_eq!(pages.map(|stream| link.served[stream.0 as usize]), [link.served[0]; 2], "in turn");
+    assert!(link.served[0] > 0);
+}
