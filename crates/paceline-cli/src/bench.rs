@@ -15,7 +15,6 @@ mod recordings;
 mod report;
 mod role;
 mod schedule;
-mod scratch;
 mod soak;
 mod stage;
 mod stats;

@@ -68,6 +68,7 @@ const LAYERS: &[Layer] = &[
             "toml",
             "tracing",
             "tracing-subscriber",
+            "tun-rs",
             "zenoh",
         ],
     },
