@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-const XTASK: &[&str] = &["test", "demo", "tidy", "long", "dist"];
+const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist"];
 
 /// Words after a program's name, up to the first flag, and the flags after them.
 #[derive(Debug, Eq, PartialEq)]

@@ -1,10 +1,19 @@
-//! `cargo xtask demo`: from a fresh checkout to pictures and commands on a thin link.
+//! `cargo xtask demo` and `cargo xtask impair`: from a fresh checkout to a command of the product.
 
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Pictures and commands on a thin link.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
+    match args {
+        [] => paceline(root, "demo", &["--seconds".to_owned(), "20".to_owned()]),
+        args => paceline(root, "demo", args),
+    }
+}
+
+/// Builds `paceline` and runs one of its commands; ends with its exit code.
+pub(crate) fn paceline(root: &Path, command: &str, args: &[String]) -> Result<ExitCode> {
     println!("building paceline (the first time takes some minutes: Zenoh is compiled, optimised)");
     let built = crate::cargo(root)
         .args(["build", "--package", "paceline-cli", "--bin", "paceline"])
@@ -13,12 +22,10 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     if !built.success() {
         return Ok(ExitCode::FAILURE);
     }
-    let mut demo = crate::cargo(root);
-    demo.args(["run", "--quiet", "--package", "paceline-cli", "--bin", "paceline", "--", "demo"]);
-    if args.is_empty() {
-        demo.args(["--seconds", "20"]);
-    }
-    let status = demo.args(args).status().context("paceline demo does not start")?;
+    let mut run = crate::cargo(root);
+    run.args(["run", "--quiet", "--package", "paceline-cli", "--bin", "paceline", "--", command]);
+    let status = run.args(args).status();
+    let status = status.with_context(|| format!("paceline {command} does not start"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

@@ -23,6 +23,8 @@ usage: cargo xtask COMMAND
 
   test            sets up what the tests need, runs everything, prints one table
   demo [ARGS...]  builds paceline and runs `paceline demo` (default: --seconds 20)
+  impair [ARGS...]
+                  builds paceline and runs `paceline impair`: two programs on a bad network
   tidy            checks sizes, crate dependencies, markers and links
   long [--minutes M] [--fresh]
                   runs scenarios against the twins of all disciplines (default: 30 minutes), from
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("test") if rest.is_empty() => test::run(&root()),
         Some("demo") => demo::run(&root(), &rest),
+        Some("impair") => demo::paceline(&root(), "impair", &rest),
         Some("long") => match long::Args::parse(&rest) {
             Ok(args) => long::run(&root(), args),
             Err(problem) => usage(&problem),

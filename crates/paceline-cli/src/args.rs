@@ -28,7 +28,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
 }
 
 /// A whole number in a range.
-fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
+pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         _ => Err(format!("must be a whole number from {min} to {max}; {mend}")),

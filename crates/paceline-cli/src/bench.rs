@@ -16,7 +16,6 @@ mod report;
 mod role;
 mod scenario;
 mod schedule;
-mod scratch;
 mod soak;
 mod stage;
 mod stats;

@@ -7,14 +7,17 @@ mod demo;
 mod describe;
 mod doctor;
 mod exit;
+mod impair;
 mod log;
 mod ls;
 mod manual;
+mod netns;
 mod node;
 mod notify;
 mod publish;
 mod pull;
 mod schedule;
+mod scratch;
 mod show;
 mod simulate;
 mod stats;
@@ -65,6 +68,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Measures.
     Bench(bench::BenchArgs),
+    /// Joins two programs by a network that is slow, lossy or out of order (needs root).
+    Impair(Box<impair::ImpairArgs>),
     /// Says what this host can give, and the mend for what it lacks.
     Doctor(doctor::DoctorArgs),
     /// Prints the completion of a shell, for it to read at its start.
@@ -94,6 +99,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(args),
+        Command::Impair(args) => impair::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completion(args) => manual::completion(&args),
         Command::Man(args) => manual::man(&args),

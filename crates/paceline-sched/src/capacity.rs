@@ -77,8 +77,9 @@ impl FromStr for Capacity {
     }
 }
 
-/// A decimal number times `scale`, rounded down; `None` if it is none or too large.
-fn scaled(number: &str, scale: u128) -> Option<u64> {
+/// A decimal number such as `1.5` times `scale`, rounded down; `None` if it is none or too large.
+#[must_use]
+pub fn scaled(number: &str, scale: u128) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |text: &str| text.len() <= 18 && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {

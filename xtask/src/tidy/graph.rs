@@ -71,6 +71,7 @@ const LAYERS: &[Layer] = &[
             "toml",
             "tracing",
             "tracing-subscriber",
+            "tun-rs",
             "zenoh",
         ],
     },

@@ -3,9 +3,9 @@
 use super::child::Child;
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Message, Role};
-use super::scratch::Scratch;
 use super::stats::float;
 use super::{OutputArgs, interrupt};
+use crate::scratch::Scratch;
 use anyhow::Result;
 use std::process::ExitCode;
 use std::time::Duration;

@@ -6,9 +6,10 @@ mod steering;
 
 use super::netns::{self, Rig, THIN_BITS_PER_S};
 use super::report::Report;
-use super::scratch::Scratch;
 use super::stage::Stage;
 use super::{OutputArgs, interrupt};
+use crate::impair::PathArgs;
+use crate::scratch::Scratch;
 use anyhow::Result;
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ pub(super) struct Args {
     /// Only these parts
     #[arg(long, value_enum, value_name = "PART")]
     only: Vec<Part>,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -63,7 +66,7 @@ impl Args {
         }
         let names = self.only.iter().filter_map(clap::ValueEnum::to_possible_value);
         names.for_each(|name| command.push_str(&format!(" --only {}", name.get_name())));
-        command
+        command + &self.path.to_string()
     }
 
     fn wants(&self, part: Part) -> bool {
@@ -76,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;
-    let rig = Rig::new(THIN_BITS_PER_S)?;
+    let rig = Rig::over(&args.path, THIN_BITS_PER_S)?;
     let scratch = Scratch::new("main-job")?;
     let stage = Stage::new(&rig, &scratch);
     let mut report = Report::new("The main job on a thin link", &args.command());

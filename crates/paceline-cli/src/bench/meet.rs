@@ -1,10 +1,10 @@
 //! `paceline bench meet`: how long two commands take to find each other, from start to first sample.
 
 use super::report::{Bound, Report, Section, Unit};
-use super::scratch::Scratch;
 use super::stats::{Samples, median, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
+use crate::scratch::Scratch;
 use anyhow::{Context as _, Result};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,15 @@
 //! Two network namespaces joined by a thin link, taken down again whatever happens.
 //!
-//! The link is a veth pair that sends one packet at a time (`gso_max_segs 1`: else the shaper would
-//! let a whole offloaded burst through at once and then block, and delays would look near zero),
-//! shaped in both directions by htb over a plain queue of 64 KB.
+//! The thin link is a veth pair that sends one packet at a time (`gso_max_segs 1`: else the shaper
+//! would let a whole offloaded burst through at once and then block, and delays would look near zero),
+//! shaped in both directions by htb over a plain queue of 64 KB. Or it is a network that delays, loses
+//! and reorders packets too, carried by this process (docs/impair.md).
 
-use super::scenario::PREFIX;
-use anyhow::{Context as _, Result, bail};
-use std::process::Command;
+use crate::impair::{Link, PathArgs};
+use crate::netns::{self, Namespace};
+use anyhow::{Context as _, Result};
+use paceline_sched::Capacity;
+use paceline_sim::impair::Impairment;
 
 /// The capacity of the thin link, each way.
 pub(super) const THIN_BITS_PER_S: u64 = 2_000_000;
@@ -15,8 +18,6 @@ const QUEUE_BYTES: u64 = 65_536;
 /// The robot's address; the operator's is next to it.
 pub(super) const ROBOT_ADDRESS: &str = "10.254.77.1";
 const OPERATOR_ADDRESS: &str = "10.254.77.2";
-const ROBOT: &str = "plr";
-const OPERATOR: &str = "plo";
 
 /// The two ends of the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,11 +29,15 @@ pub(super) enum Side {
 /// The namespaces and the link between them, for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Rig {
-    id: u32,
     bits_per_s: u64,
+    /// What carries packets, if the link is no veth pair; it ends before its namespaces.
+    link: Option<Link>,
+    robot: Namespace,
+    operator: Namespace,
 }
 
-/// Bytes that left over the link so far, by the kernel's count: whole Ethernet frames.
+/// Bytes that left over the link so far, by the kernel's count: whole Ethernet frames, or packets if
+/// they are impaired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WireBytes {
     pub(super) to_operator: u64,
@@ -41,7 +46,7 @@ pub(super) struct WireBytes {
 
 /// True if this process may build a network; else says to the user of a benchmark what to do.
 pub(super) fn can_build(bench: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
+    let root = netns::may_build();
     if !root {
         eprintln!(
             "paceline bench {bench} builds network namespaces and a shaped link, which needs root: run \
@@ -55,10 +60,49 @@ impl Rig {
     /// Sets everything up with a link of `bits_per_s` each way, after taking down what a killed run
     /// left behind.
     pub(super) fn new(bits_per_s: u64) -> Result<Self> {
-        namespaces_gone();
-        let rig = Self { id: std::process::id(), bits_per_s };
-        rig.build().context("cannot build the network for the benchmark")?;
+        let rig = Self::namespaces(bits_per_s).and_then(|rig| rig.shaped().map(|()| rig));
+        rig.context("cannot build the network for the benchmark")
+    }
+
+    /// As [`Self::new`], and this happens to packets on their way.
+    pub(super) fn over(path: &PathArgs, bits_per_s: u64) -> Result<Self> {
+        if path.is_clean() {
+            return Self::new(bits_per_s);
+        }
+        let rate = Some(Capacity::from_bits_per_s(bits_per_s)?);
+        Self::impaired(Impairment { rate, ..path.impairment() }, path.seed)
+            .context("cannot build the network for the benchmark")
+    }
+
+    fn impaired(impairment: Impairment, seed: u64) -> Result<Self> {
+        let bits_per_s = impairment.rate.map_or(u64::MAX, Capacity::bits_per_s);
+        let mut rig = Self::namespaces(bits_per_s)?;
+        let ends = [(&rig.robot, ROBOT_ADDRESS), (&rig.operator, OPERATOR_ADDRESS)];
+        rig.link = Some(Link::new(ends, [impairment; 2], seed)?);
         Ok(rig)
+    }
+
+    fn namespaces(bits_per_s: u64) -> Result<Self> {
+        netns::remove_leftovers();
+        let (robot, operator) = (Namespace::new("plr")?, Namespace::new("plo")?);
+        Ok(Self { bits_per_s, link: None, robot, operator })
+    }
+
+    fn shaped(&self) -> Result<()> {
+        let (robot, operator) = (self.robot.name(), self.operator.name());
+        netns::ip(&format!(
+            "link add {robot} netns {robot} type veth peer name {operator} netns {operator}"
+        ))?;
+        self.shape(&self.robot, ROBOT_ADDRESS)?;
+        self.shape(&self.operator, OPERATOR_ADDRESS)
+    }
+
+    fn shape(&self, namespace: &Namespace, address: &str) -> Result<()> {
+        let name = namespace.name();
+        namespace.ip(&format!("link set {name} gso_max_segs 1"))?;
+        namespace.ip(&format!("addr add {address}/30 dev {name}"))?;
+        namespace.ip(&format!("link set {name} up"))?;
+        netns::shape(name, name, self.bits_per_s, QUEUE_BYTES)
     }
 
     /// The capacity of the link, each way.
@@ -66,132 +110,18 @@ impl Rig {
         self.bits_per_s
     }
 
-    /// The namespace of one side, which is also the name of its interface.
-    pub(super) fn namespace(&self, side: Side) -> String {
-        let prefix = match side {
-            Side::Robot => ROBOT,
-            Side::Operator => OPERATOR,
-        };
-        format!("{prefix}{}", self.id)
-    }
-
-    fn build(&self) -> Result<()> {
-        let robot = self.namespace(Side::Robot);
-        let operator = self.namespace(Side::Operator);
-        ip(&format!("netns add {robot}"))?;
-        ip(&format!("netns add {operator}"))?;
-        ip(&format!(
-            "link add {robot} netns {robot} type veth peer name {operator} netns {operator}"
-        ))?;
-        self.build_side(Side::Robot, ROBOT_ADDRESS)?;
-        self.build_side(Side::Operator, OPERATOR_ADDRESS)
-    }
-
-    fn build_side(&self, side: Side, address: &str) -> Result<()> {
-        let name = self.namespace(side);
-        ip(&format!("-n {name} link set lo up"))?;
-        ip(&format!("-n {name} link set {name} gso_max_segs 1"))?;
-        ip(&format!("-n {name} addr add {address}/30 dev {name}"))?;
-        ip(&format!("-n {name} link set {name} up"))?;
-        shape(&name, &name, self.bits_per_s, QUEUE_BYTES)
+    /// The namespace of one side.
+    pub(super) fn namespace(&self, side: Side) -> &str {
+        match side {
+            Side::Robot => self.robot.name(),
+            Side::Operator => self.operator.name(),
+        }
     }
 
     pub(super) fn wire_bytes(&self) -> Result<WireBytes> {
         Ok(WireBytes {
-            to_operator: self.sent_by(Side::Robot)?,
-            to_robot: self.sent_by(Side::Operator)?,
+            to_operator: self.robot.sent()?.bytes,
+            to_robot: self.operator.sent()?.bytes,
         })
-    }
-
-    fn sent_by(&self, side: Side) -> Result<u64> {
-        let name = self.namespace(side);
-        let text = output("ip", &format!("-n {name} -s -j link show dev {name}"))?;
-        let links: serde_json::Value = serde_json::from_str(&text).context("ip -j")?;
-        let sent = links.pointer("/0/stats64/tx/bytes").and_then(serde_json::Value::as_u64);
-        sent.with_context(|| format!("ip tells no byte counter of {name}"))
-    }
-}
-
-/// Shapes what leaves `namespace` over `device`, over a plain queue.
-pub(super) fn shape(
-    namespace: &str,
-    device: &str,
-    bits_per_s: u64,
-    queue_bytes: u64,
-) -> Result<()> {
-    tc(&format!("-n {namespace} qdisc add dev {device} root handle 1: htb default 10"))?;
-    tc(&format!(
-        "-n {namespace} class add dev {device} parent 1: classid 1:10 htb rate {bits_per_s}bit \
-         burst 1600 cburst 1600"
-    ))?;
-    tc(&format!("-n {namespace} qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        for side in [Side::Robot, Side::Operator] {
-            remove(&self.namespace(side));
-        }
-    }
-}
-
-/// Removes namespaces of runs that are gone.
-pub(super) fn namespaces_gone() {
-    let list = output("ip", "netns list").unwrap_or_default();
-    let names = list.lines().filter_map(|line| line.split_whitespace().next());
-    for name in names.filter(|name| owner(name).is_some_and(is_gone)) {
-        remove(name);
-    }
-}
-
-/// The process that a namespace of ours was made by.
-fn owner(name: &str) -> Option<u32> {
-    if let Some(rest) = name.strip_prefix(PREFIX) {
-        return rest.split('x').next()?.parse().ok();
-    }
-    let id = name.strip_prefix(ROBOT).or_else(|| name.strip_prefix(OPERATOR))?;
-    id.parse().ok()
-}
-
-/// True of a process that ended, and of this one.
-pub(super) fn is_gone(process: u32) -> bool {
-    let own = process == std::process::id();
-    own || !std::path::Path::new("/proc").join(process.to_string()).exists()
-}
-
-pub(super) fn remove(namespace: &str) {
-    // The interfaces go with their namespace. There is nobody to tell if it does not exist.
-    let _ = output("ip", &format!("netns delete {namespace}"));
-}
-
-pub(super) fn ip(arguments: &str) -> Result<()> {
-    output("ip", arguments).map(drop)
-}
-
-pub(super) fn tc(arguments: &str) -> Result<()> {
-    output("tc", arguments).map(drop)
-}
-
-pub(super) fn output(program: &str, arguments: &str) -> Result<String> {
-    let run = Command::new(program).args(arguments.split_whitespace()).output();
-    let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;
-    if !run.status.success() {
-        bail!("{program} {arguments}: {}", String::from_utf8_lossy(&run.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&run.stdout).into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_our_own_namespaces_are_leftovers() {
-        assert_eq!(owner("plr123"), Some(123));
-        assert_eq!(owner("plo99"), Some(99));
-        assert_eq!(owner("plx12x0"), Some(12));
-        assert_eq!(owner("plrx"), None);
-        assert_eq!(owner("blue"), None);
-        assert!(is_gone(std::process::id()) && !is_gone(1));
     }
 }

@@ -3,11 +3,11 @@
 use super::netns::{self, Rig, Side};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
-use super::scratch::Scratch;
 use super::stage::{Beside, Hosts, Listener, Measured, Plan, Stage};
 use super::stats::{Samples, count, float, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
+use crate::scratch::Scratch;
 use anyhow::{Context as _, Result};
 use paceline::Policy;
 use serde_json::Value;
@@ -112,11 +112,11 @@ fn hold(rig: &Rig, hosts: &Hosts) -> Result<Terminal> {
     let file = file.to_str().context("a path that is text")?;
     let buffer = format!("bulk=samples={PULLED},bytes=64MB");
     let holder = ["node", "--name", "holder", "--json", "--buffer", &buffer];
-    let mut holder = Terminal::start(&holder, &hosts.robot, Some(&robot))?;
+    let mut holder = Terminal::start(&holder, &hosts.robot, Some(robot))?;
     holder.first_line()?;
     let chunk = PULLED_BYTES.to_string();
     let publish = ["pub", "bulk", "--file", file, "--chunk", &chunk, "--hz", "20", "--json"];
-    let mut publisher = Terminal::start(&publish, &hosts.robot, Some(&robot))?;
+    let mut publisher = Terminal::start(&publish, &hosts.robot, Some(robot))?;
     publisher.rest(Duration::from_secs(20))?;
     Ok(holder)
 }
@@ -127,7 +127,7 @@ fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
     let began = Instant::now();
     let newest = PULLED.to_string();
     let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120"];
-    let mut pull = Terminal::start(&pull, &hosts.operator, Some(&operator))?;
+    let mut pull = Terminal::start(&pull, &hosts.operator, Some(operator))?;
     let lines = pull.rest(Duration::from_secs(150))?;
     let mut pulled = Pulled { seconds: began.elapsed().as_secs_f64(), ..Pulled::default() };
     for line in lines {

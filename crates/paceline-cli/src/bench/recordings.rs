@@ -7,8 +7,8 @@ mod flight;
 
 use super::netns::{self, Rig, THIN_BITS_PER_S};
 use super::report::Report;
-use super::scratch::Scratch;
 use super::{OutputArgs, interrupt};
+use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

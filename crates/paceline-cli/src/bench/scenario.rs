@@ -8,7 +8,7 @@ mod agree;
 mod live;
 mod net;
 
-pub(super) use net::{NetLink, PREFIX};
+pub(super) use net::NetLink;
 
 use super::report::Report;
 use super::{OutputArgs, interrupt, netns};

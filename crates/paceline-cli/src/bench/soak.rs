@@ -7,9 +7,9 @@ mod sums;
 mod vitals;
 
 use super::report::{Bound, Report, Section, Unit};
-use super::scratch::Scratch;
 use super::stats::{Samples, count, millis};
 use super::{OutputArgs, interrupt};
+use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use cast::Cast;
 use fault::{Fault, Plan};

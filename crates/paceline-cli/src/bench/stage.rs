@@ -4,9 +4,9 @@ use crate::bench::child::Child;
 use crate::bench::machine::{Load, Ticks};
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side, WireBytes};
 use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
-use crate::bench::scratch::Scratch;
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
+use crate::scratch::Scratch;
 use anyhow::{Result, anyhow};
 use paceline::Policy;
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ impl<'a> Stage<'a> {
     }
 
     fn start(&self, name: &str, side: Side, role: &Role, dir: &Path) -> Result<Child> {
-        let mut child = Child::start(name, role, Some(&self.rig.namespace(side)), dir)?;
+        let mut child = Child::start(name, role, Some(self.rig.namespace(side)), dir)?;
         child.expect_ready()?;
         Ok(child)
     }

@@ -3,11 +3,12 @@
 use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
-use super::scratch::Scratch;
 use super::stage::{Listener, Measured, Plan, Stage};
 use super::stats::{count, float, millis};
 use super::{OutputArgs, interrupt};
 use crate::args::policy;
+use crate::impair::PathArgs;
+use crate::scratch::Scratch;
 use anyhow::Result;
 use paceline::Policy;
 use paceline_sched::discipline::RuleSet;
@@ -23,6 +24,8 @@ pub(super) struct Args {
     /// Only these disciplines, as `--link policy=` names them
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Vec<Policy>,
+    #[command(flatten)]
+    path: PathArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -60,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     interrupt::install()?;
-    let rig = Rig::new(THIN_BITS_PER_S)?;
+    let rig = Rig::over(&args.path, THIN_BITS_PER_S)?;
     let scratch = Scratch::new("storm")?;
     let stage = Stage::new(&rig, &scratch);
     let mut report = Report::new("Contracts under a flood", &args.command());
@@ -78,7 +81,7 @@ impl Args {
             command.push_str(&format!(" --seconds {}", self.seconds));
         }
         self.policy.iter().for_each(|policy| command.push_str(&format!(" --policy {policy}")));
-        command
+        command + &self.path.to_string()
     }
 
     fn policies(&self) -> Vec<Policy> {

@@ -2,9 +2,9 @@
 
 use crate::bench::interrupt;
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
-use crate::bench::scratch::Scratch;
 use crate::bench::stats::float;
 use crate::bench::terminal::Terminal;
+use crate::scratch::Scratch;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -45,9 +45,9 @@ pub(super) fn run(
     let subscribe = [&["sub"], subscribe, &["--json", "--link", &connect]].concat();
     let publish = [&["pub"], publish, &["--json", "--wait", "20", "--link", &listen]].concat();
     let (robot, operator) = (rig.namespace(Side::Robot), rig.namespace(Side::Operator));
-    let mut subscriber = Terminal::start(&subscribe, &scratch.host(), Some(&operator))?;
+    let mut subscriber = Terminal::start(&subscribe, &scratch.host(), Some(operator))?;
     let before = rig.wire_bytes()?.to_operator;
-    let mut publisher = Terminal::start(&publish, &scratch.host(), Some(&robot))?;
+    let mut publisher = Terminal::start(&publish, &scratch.host(), Some(robot))?;
     let mut lines = Vec::new();
     while let Some(line) = publisher.next_line(patience)? {
         lines.push(line);

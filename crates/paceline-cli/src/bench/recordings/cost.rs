@@ -2,8 +2,8 @@
 
 use crate::bench::interrupt;
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::scratch::Scratch;
 use crate::bench::terminal::Terminal;
+use crate::scratch::Scratch;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 

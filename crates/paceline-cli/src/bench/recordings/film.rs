@@ -3,8 +3,8 @@
 use super::case::{self, Outcome};
 use crate::bench::netns::Rig;
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::scratch::Scratch;
 use crate::bench::stats::{count, float};
+use crate::scratch::Scratch;
 use anyhow::{Context as _, Result, bail};
 use std::process::Command;
 use std::time::Duration;

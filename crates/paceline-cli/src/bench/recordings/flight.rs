@@ -3,8 +3,8 @@
 use super::case;
 use crate::bench::netns::Rig;
 use crate::bench::report::{Bound, Section, Unit};
-use crate::bench::scratch::Scratch;
 use crate::bench::stats::{Samples, count, float, millis};
+use crate::scratch::Scratch;
 use anyhow::Result;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! One namespace a node, one shaped pair of interfaces a link.
 
-use crate::bench::netns::{ip, namespaces_gone, output, remove, shape, tc};
+use crate::netns::{SCENE, ip, output, remove, remove_leftovers, shape, tc};
 use anyhow::{Context as _, Result};
 use paceline_sim::impair::{Impairment, Loss};
 use paceline_sim::scenario::{FaultKind, Plan};
@@ -10,8 +10,6 @@ use serde::{Deserialize, Serialize};
 const LINKS_MAX: usize = 2;
 /// Links of a network: each has a net of its own below 10.254.
 const NETS_MAX: usize = 250;
-/// What the namespaces of scenarios begin with.
-pub(in crate::bench) const PREFIX: &str = "plx";
 
 /// A node's end of a link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -87,7 +85,7 @@ pub(super) struct Net<'p> {
 
 impl<'p> Net<'p> {
     pub(super) fn new(plan: &'p Plan) -> Result<Self> {
-        namespaces_gone();
+        remove_leftovers();
         let net = Self { plan, id: std::process::id() };
         net.build().context("cannot build the network of the scenario")?;
         Ok(net)
@@ -95,7 +93,7 @@ impl<'p> Net<'p> {
 
     /// The namespace of a node.
     pub(super) fn namespace(&self, node: usize) -> String {
-        format!("{PREFIX}{}x{node}", self.id)
+        format!("{SCENE}{}x{node}", self.id)
     }
 
     fn build(&self) -> Result<()> {

@@ -1,10 +1,10 @@
 //! The processes of the run: nodes, publishers and subscribers on three hosts.
 
 use super::super::meet::free_port;
-use super::super::scratch::Scratch;
 use super::super::terminal::Terminal;
 use super::sums;
 use super::vitals::{Growth, Vitals};
+use crate::scratch::Scratch;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::Signal;
 use std::path::PathBuf;

@@ -1,19 +1,19 @@
 //! A folder for the runtime folders of a benchmark's hosts, removed with it.
 
-use super::netns::is_gone;
+use crate::netns::is_gone;
 use anyhow::{Context as _, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder, for as long as this lives.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     path: PathBuf,
     next: AtomicU32,
 }
 
 impl Scratch {
-    pub(super) fn new(name: &str) -> Result<Self> {
+    pub(crate) fn new(name: &str) -> Result<Self> {
         let prefix = format!("paceline-{name}-");
         remove_leftovers(&prefix);
         let path = std::env::temp_dir().join(format!("{prefix}{}", std::process::id()));
@@ -22,7 +22,7 @@ impl Scratch {
     }
 
     /// A folder that was not used before.
-    pub(super) fn host(&self) -> PathBuf {
+    pub(crate) fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 }

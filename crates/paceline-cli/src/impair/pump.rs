@@ -1,0 +1,204 @@
+//! The thread between two TUN devices: packets in on one side, through the emulator, out on the other.
+
+use super::link::{DIRECTIONS, PACKET_BYTES_MAX};
+use anyhow::{Context as _, Result};
+use paceline_sched::Instant;
+use paceline_sim::impair::{Counters, Emulator, Impairment, WireKind};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tun_rs::SyncDevice;
+
+/// Packets on their way in one direction: a second of 390 Mbit/s in full packets.
+const PACKETS_MAX: usize = 32_768;
+/// Packets read from one side before the other one, and what has become due, are looked at.
+const BATCH: usize = 64;
+
+/// What has become of the packets of one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    /// What the emulator did.
+    pub(crate) counters: Counters,
+    /// Packets that had arrived and that the kernel did not take.
+    pub(crate) refused: u64,
+}
+
+/// How the others reach the thread.
+#[derive(Debug)]
+pub(crate) struct Control {
+    wake: OwnedFd,
+    stopped: AtomicBool,
+    orders: Mutex<Option<[Impairment; DIRECTIONS]>>,
+    seen: Mutex<[Traffic; DIRECTIONS]>,
+}
+
+impl Control {
+    pub(crate) fn new() -> Result<Self> {
+        let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+        Ok(Self {
+            wake: eventfd(0, flags).context("eventfd")?,
+            stopped: AtomicBool::new(false),
+            orders: Mutex::default(),
+            seen: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn set(&self, impairments: [Impairment; DIRECTIONS]) {
+        *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = Some(impairments);
+        self.wake();
+    }
+
+    pub(crate) fn traffic(&self) -> [Traffic; DIRECTIONS] {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // It fails only if 2^64 wakes wait: then there is one already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    fn orders(&self) -> Option<[Impairment; DIRECTIONS]> {
+        let mut wakes = [0; 8];
+        rustix::io::read(&self.wake, &mut wakes).ok()?;
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A packet, in a buffer that is used again.
+#[derive(Clone, Debug)]
+struct Packet {
+    buffer: Box<[u8]>,
+    len: usize,
+}
+
+/// One direction.
+struct Way {
+    emulator: Emulator<Packet>,
+    refused: u64,
+}
+
+/// What the thread owns.
+pub(crate) struct Pump {
+    /// Where packets of each direction come from; they go to the other one.
+    tuns: [SyncDevice; DIRECTIONS],
+    ways: [Way; DIRECTIONS],
+    free: Vec<Packet>,
+    origin: std::time::Instant,
+    control: Arc<Control>,
+}
+
+impl Pump {
+    pub(crate) fn new(
+        tuns: [SyncDevice; DIRECTIONS],
+        impairments: [Impairment; DIRECTIONS],
+        seed: u64,
+        control: Arc<Control>,
+    ) -> Self {
+        let mut seed = seed;
+        let ways = impairments.map(|impairment| {
+            seed = seed.wrapping_add(1);
+            let emulator = Emulator::new(WireKind::Datagrams, impairment, PACKETS_MAX, seed);
+            Way { emulator, refused: 0 }
+        });
+        Self { tuns, ways, free: Vec::new(), origin: std::time::Instant::now(), control }
+    }
+
+    /// Carries packets until it is stopped.
+    pub(crate) fn run(mut self) -> Result<()> {
+        if let Err(error) = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)) {
+            tracing::debug!("timers stay 50 µs late: {error}");
+        }
+        while !self.control.stopped.load(Ordering::Relaxed) {
+            let mut more = false;
+            let [a, b] = &self.tuns;
+            for (way, (from, to)) in self.ways.iter_mut().zip([(a, b), (b, a)]) {
+                more |= read(way, from, &mut self.free, self.origin)?;
+                deliver(way, to, &mut self.free, self.origin);
+            }
+            self.publish();
+            if !more {
+                self.sleep()?;
+            }
+            if let Some(impairments) = self.control.orders() {
+                let now = now(self.origin);
+                for (way, impairment) in self.ways.iter_mut().zip(impairments) {
+                    way.emulator.set(now, impairment);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let mut seen = self.control.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = self
+            .ways
+            .each_ref()
+            .map(|way| Traffic { counters: *way.emulator.counters(), refused: way.refused });
+    }
+
+    /// Waits for packets, for one that becomes due, or for somebody who wants something.
+    fn sleep(&self) -> Result<()> {
+        let due = self.ways.iter().map(|way| way.emulator.next_at()).min();
+        let left = due.filter(|due| *due < Instant::FAR).map(|due| due.since(now(self.origin)));
+        let timeout = left.map(|left| Timespec::try_from(std::time::Duration::from(left)));
+        let timeout = timeout.transpose().context("time to sleep")?;
+        let [a, b] = &self.tuns;
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds =
+            [readable(a.as_fd()), readable(b.as_fd()), readable(self.control.wake.as_fd())];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error).context("wait for packets"),
+        }
+    }
+}
+
+fn now(origin: std::time::Instant) -> Instant {
+    Instant::ZERO + origin.elapsed().into()
+}
+
+/// Takes a batch of packets in; true if there may be more.
+fn read(
+    way: &mut Way,
+    from: &SyncDevice,
+    free: &mut Vec<Packet>,
+    origin: std::time::Instant,
+) -> Result<bool> {
+    for _ in 0..BATCH {
+        let mut packet = free.pop().unwrap_or_else(|| Packet {
+            buffer: vec![0; usize::from(PACKET_BYTES_MAX)].into(),
+            len: 0,
+        });
+        match from.recv(&mut packet.buffer) {
+            Ok(len) => packet.len = len,
+            Err(error) => {
+                free.push(packet);
+                let later = [ErrorKind::WouldBlock, ErrorKind::Interrupted];
+                if later.contains(&error.kind()) {
+                    return Ok(false);
+                }
+                return Err(error).context("read from a TUN device");
+            }
+        }
+        let dropped = way.emulator.handle(now(origin), packet.len as u64, packet);
+        free.extend(dropped);
+    }
+    Ok(true)
+}
+
+/// Puts out what has become due.
+fn deliver(way: &mut Way, to: &SyncDevice, free: &mut Vec<Packet>, origin: std::time::Instant) {
+    while let Some(packet) = way.emulator.poll(now(origin)) {
+        let bytes = packet.buffer.get(..packet.len).unwrap_or_default();
+        way.refused += u64::from(to.send(bytes).is_err());
+        free.push(packet);
+    }
+}

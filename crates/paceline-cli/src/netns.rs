@@ -1,0 +1,178 @@
+//! Network namespaces, taken down again whatever happens.
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::process::Command;
+
+/// What names of ours begin with; the process that made the namespace follows.
+const PREFIXES: [&str; 5] = ["plr", "plo", "pln", "plf", SCENE];
+/// What the names of a scenario's namespaces begin with; behind the process comes `x` and a number.
+pub(crate) const SCENE: &str = "plx";
+
+/// A network namespace, for as long as this lives. Its name is also that of its interface.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    name: String,
+}
+
+/// What the kernel counted at an interface.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Bytes that left.
+    pub(crate) bytes: u64,
+    /// Packets that were to leave and found no room.
+    pub(crate) dropped: u64,
+}
+
+impl Namespace {
+    /// Makes one with only its loopback up. A process has at most one of each of [`PREFIXES`].
+    pub(crate) fn new(prefix: &str) -> Result<Self> {
+        debug_assert!(PREFIXES.contains(&prefix), "else nobody removes what a killed run left");
+        let name = format!("{prefix}{}", std::process::id());
+        ip(&format!("netns add {name}"))?;
+        let namespace = Self { name };
+        namespace.ip("link set lo up")?;
+        Ok(namespace)
+    }
+
+    /// Its name, and that of its interface.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip` inside.
+    pub(crate) fn ip(&self, arguments: &str) -> Result<()> {
+        ip(&format!("-n {} {arguments}", self.name))
+    }
+
+    /// A command that will run inside.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+
+    /// Does something inside, on a thread of its own: sockets and devices that it opens stay inside
+    /// wherever they are used.
+    pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let place = Path::new("/run/netns").join(&self.name);
+        let done = std::thread::scope(|scope| {
+            let inside = scope.spawn(|| -> Result<T> {
+                let namespace = File::open(&place).context("open it")?;
+                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+                    .context("enter it")?;
+                Ok(work())
+            });
+            inside.join().unwrap_or_else(|_| Err(anyhow!("what ran inside panicked")))
+        });
+        done.with_context(|| format!("network namespace {}", place.display()))
+    }
+
+    /// What left through the interface so far.
+    pub(crate) fn sent(&self) -> Result<Sent> {
+        let name = &self.name;
+        let text = output("ip", &format!("-n {name} -s -j link show dev {name}"))?;
+        let links: serde_json::Value = serde_json::from_str(&text).context("ip -j")?;
+        let number = |field: &str| {
+            let found = links.pointer(&format!("/0/stats64/tx/{field}"));
+            let found = found.and_then(serde_json::Value::as_u64);
+            found.with_context(|| format!("ip tells no {field} of {name}"))
+        };
+        Ok(Sent { bytes: number("bytes")?, dropped: number("dropped")? })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        remove(&self.name);
+    }
+}
+
+/// True if this process may make namespaces.
+pub(crate) fn may_build() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Removes namespaces of runs that are gone.
+pub(crate) fn remove_leftovers() {
+    let list = output("ip", "netns list").unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    for name in names.filter(|name| owner(name).is_some_and(is_gone)) {
+        remove(name);
+    }
+}
+
+/// The process that a namespace of ours was made by.
+fn owner(name: &str) -> Option<u32> {
+    let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let (process, number) = rest.split_once('x').unwrap_or((rest, "0"));
+    number.parse::<u16>().ok()?;
+    process.parse().ok()
+}
+
+/// True of a process that ended, and of this one.
+pub(crate) fn is_gone(process: u32) -> bool {
+    let own = process == std::process::id();
+    own || !Path::new("/proc").join(process.to_string()).exists()
+}
+
+/// Removes one that is not needed any more.
+pub(crate) fn remove(namespace: &str) {
+    // The interfaces go with their namespace. There is nobody to tell if it does not exist.
+    let _ = output("ip", &format!("netns delete {namespace}"));
+}
+
+/// Runs `ip`.
+pub(crate) fn ip(arguments: &str) -> Result<()> {
+    output("ip", arguments).map(drop)
+}
+
+/// Runs `tc`.
+pub(crate) fn tc(arguments: &str) -> Result<()> {
+    output("tc", arguments).map(drop)
+}
+
+/// Shapes what leaves `namespace` over `device`, over a plain queue.
+pub(crate) fn shape(
+    namespace: &str,
+    device: &str,
+    bits_per_s: u64,
+    queue_bytes: u64,
+) -> Result<()> {
+    tc(&format!("-n {namespace} qdisc add dev {device} root handle 1: htb default 10"))?;
+    tc(&format!(
+        "-n {namespace} class add dev {device} parent 1: classid 1:10 htb rate {bits_per_s}bit \
+         burst 1600 cburst 1600"
+    ))?;
+    tc(&format!("-n {namespace} qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
+}
+
+/// What a program prints, or what it says is wrong.
+pub(crate) fn output(program: &str, arguments: &str) -> Result<String> {
+    let run = Command::new(program).args(arguments.split_whitespace()).output();
+    let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;
+    if !run.status.success() {
+        bail!("{program} {arguments}: {}", String::from_utf8_lossy(&run.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&run.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_namespaces_are_leftovers() {
+        assert_eq!(owner("plr123"), Some(123));
+        assert_eq!(owner("plo99"), Some(99));
+        assert_eq!(owner("pln7"), Some(7));
+        assert_eq!(owner("plf7"), Some(7));
+        assert_eq!(owner("plx12x0"), Some(12));
+        assert_eq!(owner("plrx"), None);
+        assert_eq!(owner("blue"), None);
+        assert!(is_gone(std::process::id()) && !is_gone(1));
+    }
+}
