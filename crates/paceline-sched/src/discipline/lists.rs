@@ -48,13 +48,6 @@ impl Lists {
         self.ranks.set(index.0, if stream.suspended { Key::ABSENT } else { rank });
         self.events.set(index.0, event);
     }
-
-    /// The head of `index` will be listed anew.
-    #[inline]
-    pub(super) fn foresee(&self, index: StreamIndex) {
-        self.ranks.foresee(index.0);
-        self.events.foresee(index.0);
-    }
 }
 
 /// The rank of a head that waits in round robin: the turns count up, so a new one is the last.

@@ -85,6 +85,12 @@ impl<O> Stream<O> {
         }
     }
 
+    /// Looks at both ends of it, for [`crate::tournament::Tournament::foresee`].
+    #[inline]
+    pub(super) fn foresee(&self) -> bool {
+        self.period.is_zero() ^ self.charged
+    }
+
     /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
     pub(super) const fn ranks(&self) -> bool {
         self.ranks
