@@ -64,9 +64,11 @@ impl<R: Rules> Core<R> {
     /// Looks at all that the decisions will need of streams that may be next, if some are known.
     #[inline]
     fn look_ahead(&mut self) {
-        for coming in [self.lists.ranks.coming(), self.lists.events.coming()].into_iter().flatten()
-        {
+        if let Some(coming) = self.lists.ranks.coming() {
             self.look_at(coming);
+            if let Some(coming) = self.lists.events.coming() {
+                self.look_at(coming);
+            }
         }
     }
 
@@ -220,7 +222,7 @@ impl<R: Rules> Scheduler for Core<R> {
         self.rules.closed(&mut stream);
     }
 
-    #[inline(never)]
+    #[inline]
     fn handle_head(&mut self, index: StreamIndex, head: Head) {
         let Some(stream) = find(&mut self.streams, index) else { return };
         if stream.has_head() {
@@ -278,6 +280,9 @@ impl<R: Rules> Scheduler for Core<R> {
                 return None;
             }
             let index = StreamIndex(slot);
+            if !R::RECONSIDERS {
+                return Some(index);
+            }
             let stream = find(&mut self.streams, index)?;
             let again = match stream.place {
                 Place::Ranked => self.rules.reconsider(stream),
@@ -307,7 +312,7 @@ impl<R: Rules> Scheduler for Core<R> {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn handle_served(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
         let nothing_promised = Service { on_time: true, violated: false };
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
