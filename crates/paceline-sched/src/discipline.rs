@@ -186,6 +186,7 @@ pub struct HfscStreams(Core<hfsc::Rules>);
 
 /// The discipline of one link.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum Discipline {
     /// First in, first out.
     Fifo(Fifo),

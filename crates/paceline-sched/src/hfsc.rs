@@ -50,8 +50,9 @@
 
 use crate::curve::{Curve, RuntimeCurve};
 use crate::time::{Duration, Instant};
+use crate::wide::Wide;
 use alloc::vec::Vec;
-use class::Class;
+use class::{Class, Inner};
 use core::fmt;
 use forest::{Forest, NONE, grow};
 use share::Spent;
@@ -138,12 +139,15 @@ pub struct Service {
 pub struct Hfsc {
     classes: Vec<Option<Class>>,
     vacant: Vec<u32>,
+    /// What is kept of classes as parents; the root's is the first.
+    inners: Vec<Inner>,
+    vacant_inners: Vec<u32>,
     now: Instant,
     /// Waiting leaves with a real-time curve by eligible time, each with its deadline.
     eligible: Forest<u64>,
     eligible_root: u32,
     /// Below each class its active children by virtual time, each with the time from which it fits.
-    shares: Forest<u128>,
+    shares: Forest<Wide>,
 }
 
 impl Default for Hfsc {
@@ -156,10 +160,12 @@ impl Hfsc {
     /// A tree with nothing but its root.
     #[must_use]
     pub fn new() -> Self {
-        let root = Class::new(NONE, 0, Curves::default());
+        let root = Class { inner: 0, ..Class::new(NONE, 0, Curves::default()) };
         Self {
             classes: [Some(root)].into(),
             vacant: Vec::new(),
+            inners: [Inner::new()].into(),
+            vacant_inners: Vec::new(),
             now: Instant::ZERO,
             eligible: Forest::new(),
             eligible_root: NONE,
@@ -247,8 +253,7 @@ impl Hfsc {
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let now = self.now.max(now).as_nanos();
         let eligible = self.eligible.key_after(self.eligible_root, now);
-        let root = self.class(ROOT)?;
-        let fits = self.shares.least(root.shares).filter(|&fit| fit > now);
+        let fits = self.shares.least(self.shares_of(ROOT)).filter(|&fit| fit > now);
         let first = eligible.into_iter().chain(fits).min()?;
         Some(Instant::from_nanos(first))
     }
@@ -270,7 +275,7 @@ impl Hfsc {
     #[must_use]
     pub fn is_active(&self, class: ClassIndex) -> bool {
         if class == ClassIndex::ROOT {
-            let sharing = self.class(ROOT).is_some_and(|root| root.shares != NONE);
+            let sharing = self.shares_of(ROOT) != NONE;
             return sharing || self.eligible_root != NONE;
         }
         self.class(class.0).is_some_and(|class| class.waiting || class.sharing)
@@ -306,6 +311,20 @@ impl Hfsc {
 
     fn leaf_mut(&mut self, class: ClassIndex) -> Option<&mut Class> {
         self.class_mut(class.0).filter(|class| class.is_leaf())
+    }
+
+    fn inner(&self, at: u32) -> Option<&Inner> {
+        self.inners.get(self.class(at)?.inner as usize)
+    }
+
+    fn inner_mut(&mut self, at: u32) -> Option<&mut Inner> {
+        let inner = self.class(at)?.inner;
+        self.inners.get_mut(inner as usize)
+    }
+
+    /// The root of the tree of active children.
+    fn shares_of(&self, at: u32) -> u32 {
+        self.inner(at).map_or(NONE, |inner| inner.shares)
     }
 
     /// The parent of a class; `None` for the root.

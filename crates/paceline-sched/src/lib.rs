@@ -31,6 +31,7 @@ pub mod time;
 pub mod timeline;
 mod tournament;
 pub mod turns;
+mod wide;
 
 pub use capacity::Capacity;
 pub use contract::{Contract, ContractError, Late, LossTolerance};

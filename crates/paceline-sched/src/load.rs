@@ -9,7 +9,7 @@
 
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::discipline::{
-    Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex, Terms,
+    Class, Discipline, Eligibility, Head, Miss, Policy, Scheduler, StreamIndex, Terms,
 };
 use crate::time::{Duration, Instant};
 
@@ -68,25 +68,47 @@ impl Load {
     /// follows. This, and nothing else, is a decision.
     #[inline]
     pub fn decide(&mut self) {
-        while self.handle_miss() {}
-        let Some(stream) = self.discipline.pick(self.now) else { return };
-        self.now += SLOT;
-        let service = self.discipline.handle_served(stream, BYTES, self.now);
-        self.served += 1;
-        self.violated += u64::from(service.violated);
-        self.announce(stream);
+        loop {
+            let (stream, packet) = match self.next_miss() {
+                Some(Miss { dropped: false, .. }) => continue,
+                Some(Miss { stream, .. }) => (stream, false),
+                None => match self.serve() {
+                    Some(stream) => (stream, true),
+                    None => return,
+                },
+            };
+            self.announce(stream);
+            if packet {
+                return;
+            }
+        }
     }
 
     /// Handles one miss; false if none is known now.
-    #[inline]
     pub fn handle_miss(&mut self) -> bool {
-        let Some(miss) = self.discipline.poll_missed(self.now) else { return false };
-        self.missed += 1;
-        self.violated += u64::from(miss.violated);
+        let Some(miss) = self.next_miss() else { return false };
         if miss.dropped {
             self.announce(miss.stream);
         }
         true
+    }
+
+    #[inline]
+    fn next_miss(&mut self) -> Option<Miss> {
+        let miss = self.discipline.poll_missed(self.now)?;
+        self.missed += 1;
+        self.violated += u64::from(miss.violated);
+        Some(miss)
+    }
+
+    #[inline]
+    fn serve(&mut self) -> Option<StreamIndex> {
+        let stream = self.discipline.pick(self.now)?;
+        self.now += SLOT;
+        let service = self.discipline.handle_served(stream, BYTES, self.now);
+        self.served += 1;
+        self.violated += u64::from(service.violated);
+        Some(stream)
     }
 
     /// The link stands still for so long.

@@ -8,10 +8,16 @@
 //! Four slots meet first, so that few need no second round and the keys of many a discipline fit one
 //! cache line; eight winners meet in each round after it, so that there are few rounds.
 //!
+//! Among a great many slots the time is not in the work but in the waiting for memory, and whoever
+//! fetches what it needs when it needs it waits every time. So a tournament tells in advance who may
+//! win soon ([`Tournament::coming`]): whoever wins one of the last some hundred branches. What many
+//! need is then fetched at once, in the time that one would have waited.
+//!
 //! Nothing is allocated but when slots are added.
 
 use alloc::vec::Vec;
-use core::hint::{black_box, select_unpredictable};
+use core::fmt::Debug;
+use core::hint::select_unpredictable;
 
 /// How many slots compete in a leaf.
 const SLOTS: usize = 4;
@@ -20,17 +26,25 @@ const WAYS: usize = 8;
 
 /// So many rounds are so small that a cache holds them.
 const CACHED: usize = 3;
+/// At most so many branches have winners that may win soon: what they need fits the cache, and most of
+/// them win much later than the next [`COMING`].
+const BRANCHES: usize = 1_024;
+/// How many that may win soon are told at once: enough that their waits become one.
+pub(crate) const COMING: usize = 16;
 
 /// A key that can be absent: the greatest value says that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {
     /// Of a slot that does not compete.
     const ABSENT: Self;
+    /// Aligned so that a leaf of such keys is never on two cache lines if one can hold it.
+    type Align: Copy + Debug;
     /// It is [`Self::ABSENT`].
     fn is_absent(self) -> bool;
 }
 
 impl Key for u64 {
     const ABSENT: Self = Self::MAX;
+    type Align = HalfLine;
 
     #[inline]
     fn is_absent(self) -> bool {
@@ -41,6 +55,7 @@ impl Key for u64 {
 /// No key has its upper half all ones but [`Key::ABSENT`].
 impl Key for u128 {
     const ABSENT: Self = Self::MAX;
+    type Align = Line;
 
     /// Looks at one half: both at once would have to wait until both have been written.
     #[inline]
@@ -49,8 +64,30 @@ impl Key for u128 {
     }
 }
 
+/// As long as half a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(crate) struct HalfLine;
+
+/// As long as a cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Line;
+
+/// Slots that meet first: their own keys.
+#[derive(Clone, Copy, Debug)]
+struct Leaf<K: Key> {
+    keys: [K; SLOTS],
+    _align: [K::Align; 0],
+}
+
+impl<K: Key> Leaf<K> {
+    const EMPTY: Self = Self { keys: [K::ABSENT; SLOTS], _align: [] };
+}
+
 /// Winners of earlier rounds that meet: their keys, and the slots that these belong to.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Node<K> {
     keys: [K; WAYS],
     slots: [u32; WAYS],
@@ -62,12 +99,16 @@ impl<K: Key> Node<K> {
 
 /// The least of many keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Tournament<K> {
-    /// The slots' own keys.
-    leaves: Vec<[K; SLOTS]>,
+pub(crate) struct Tournament<K: Key> {
+    leaves: Vec<Leaf<K>>,
     /// From the winners of the leaves to a single node.
     rounds: Vec<Vec<Node<K>>>,
     best: (K, u32),
+    /// The round before which the winners of the last branches are known; none if a cache holds all.
+    watched: usize,
+    /// Those who became winners of branches, `known` of them.
+    coming: [u32; COMING],
+    known: usize,
 }
 
 impl<K: Key> Default for Tournament<K> {
@@ -78,7 +119,14 @@ impl<K: Key> Default for Tournament<K> {
 
 impl<K: Key> Tournament<K> {
     pub(crate) const fn new() -> Self {
-        Self { leaves: Vec::new(), rounds: Vec::new(), best: (K::ABSENT, 0) }
+        Self {
+            leaves: Vec::new(),
+            rounds: Vec::new(),
+            best: (K::ABSENT, 0),
+            watched: 0,
+            coming: [0; COMING],
+            known: 0,
+        }
     }
 
     /// Makes room for slots 0 to `slots` − 1; new ones are absent.
@@ -87,7 +135,7 @@ impl<K: Key> Tournament<K> {
         if nodes <= self.leaves.len() {
             return;
         }
-        extend(&mut self.leaves, nodes, [K::ABSENT; SLOTS]);
+        extend(&mut self.leaves, nodes, Leaf::EMPTY);
         let mut round = 0;
         while nodes > 1 {
             nodes = nodes.div_ceil(WAYS);
@@ -99,6 +147,8 @@ impl<K: Key> Tournament<K> {
             }
             round += 1;
         }
+        let few = |round: &Vec<Node<K>>| round.len() <= BRANCHES;
+        self.watched = self.rounds.iter().position(few).map_or(0, |last| last + 1);
         // A round that is new on top knows nothing of the winner so far.
         let (key, slot) = self.best;
         if key < K::ABSENT {
@@ -113,24 +163,36 @@ impl<K: Key> Tournament<K> {
         self.best
     }
 
-    /// Looks at what [`Self::set`] will read of a slot, so that a cache that has none of it fetches all
-    /// of it at once: among a great many streams the time is not in the work but in the waiting.
+    /// Slots that may win soon, now and then: [`Self::foresee`] them, and whatever else they need.
     #[inline]
-    pub(crate) fn foresee(&self, slot: u32) {
-        if self.rounds.len() <= CACHED {
-            return;
+    pub(crate) fn coming(&mut self) -> Option<[u32; COMING]> {
+        if self.known < COMING {
+            return None;
         }
-        let mut at = slot as usize / SLOTS;
-        for round in self.rounds.iter().take(2) {
-            let Some(node) = round.get(at / WAYS) else { return };
-            let [first, .., last] = node.keys;
-            let [slot, ..] = node.slots;
-            black_box((first < last, slot));
-            at /= WAYS;
+        self.known = 0;
+        Some(self.coming)
+    }
+
+    /// Looks at what [`Self::set`] will read of slots, so that a cache that has none of it fetches all of
+    /// it at once. The answer means nothing, but it cannot be had without looking.
+    pub(crate) fn foresee(&self, slots: &[u32]) -> bool {
+        // Few steps for each, and none that depends on what is read: the sooner the next one begins.
+        let mut sum = false;
+        for &slot in slots {
+            if let Some(leaf) = self.leaves.get(slot as usize / SLOTS) {
+                let [first, ..] = leaf.keys;
+                sum ^= first.is_absent();
+            }
         }
-        if let Some([first, .., last]) = self.leaves.get(slot as usize / SLOTS) {
-            black_box(first < last);
+        let Some(round) = self.rounds.first() else { return sum };
+        for &slot in slots {
+            if let Some(node) = round.get(slot as usize / SLOTS / WAYS) {
+                // One of each line.
+                let ([first, _, _, _, fifth, ..], [slot, ..]) = (node.keys, node.slots);
+                sum ^= first.is_absent() ^ fifth.is_absent() ^ (slot == 0);
+            }
         }
+        sum
     }
 
     /// The key of a slot.
@@ -138,34 +200,43 @@ impl<K: Key> Tournament<K> {
     #[cfg(test)]
     pub(crate) fn get(&self, slot: u32) -> K {
         let node = self.leaves.get(slot as usize / SLOTS);
-        node.and_then(|keys| keys.get(slot as usize % SLOTS)).copied().unwrap_or(K::ABSENT)
+        node.and_then(|leaf| leaf.keys.get(slot as usize % SLOTS)).copied().unwrap_or(K::ABSENT)
     }
 
     /// Gives a slot another key. Slots beyond [`Self::grow`] are ignored.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
         let at = slot as usize;
-        let Some(keys) = self.leaves.get_mut(at / SLOTS) else { return };
+        let Some(Leaf { keys, .. }) = self.leaves.get_mut(at / SLOTS) else { return };
         let Some(leaf) = keys.get_mut(at % SLOTS) else { return };
         *leaf = key;
         let (best, way) = least_of_slots(keys);
         let winner = slot / 4 * 4 + way;
-        if self.rounds.is_empty() {
-            self.best = (best, winner);
-        } else {
-            self.play(at / SLOTS, best, winner);
+        match self.rounds.len() {
+            0 => self.best = (best, winner),
+            1..=CACHED => self.play::<false>(at / SLOTS, best, winner),
+            _ => self.play::<true>(at / SLOTS, best, winner),
         }
     }
 
-    /// The winner of the leaf `at` meets others, up to the round where nothing changes.
+    /// The winner of the leaf `at` meets others, up to the round where nothing changes. `MANY` are so
+    /// many that those who may win soon are noted.
     #[inline(never)]
-    fn play(&mut self, mut at: usize, mut best: K, mut winner: u32) {
-        for round in &mut self.rounds {
+    fn play<const MANY: bool>(&mut self, mut at: usize, mut best: K, mut winner: u32) {
+        for (level, round) in self.rounds.iter_mut().enumerate() {
             let Some(Node { keys, slots }) = round.get_mut(at / WAYS) else { return };
             let way = at % WAYS;
             let (Some(key), Some(slot)) = (keys.get_mut(way), slots.get_mut(way)) else { return };
             if *key == best && *slot == winner {
                 return;
+            }
+            if MANY
+                && level == self.watched
+                && *slot != winner
+                && let Some(next) = self.coming.get_mut(self.known)
+            {
+                *next = winner;
+                self.known += 1;
             }
             (*key, *slot) = (best, winner);
             let way;
@@ -205,6 +276,7 @@ fn less<K: Key>(first: (K, u32), second: (K, u32)) -> (K, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
 
     #[test]
     fn the_winner_is_the_least_and_of_equals_the_first() {
@@ -226,6 +298,37 @@ mod tests {
                 if best < u64::MAX {
                     assert_eq!(naive.iter().position(|&key| key == best), Some(at as usize));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn it_tells_who_may_win_soon_if_there_are_very_many() {
+        for (slots, many) in [(2_048, false), (2_049, true), (100_000, true)] {
+            let mut tournament = Tournament::<u128>::new();
+            tournament.grow(slots);
+            let mut known = vec![false; slots];
+            let mut foreseen = 0;
+            for turn in 0..slots + 2_000 {
+                let (slot, key) = match turn.checked_sub(slots) {
+                    None => {
+                        let slot = u32::try_from(turn).unwrap();
+                        (slot, u128::from(slot.wrapping_mul(0x9e37_79b1)) << 64)
+                    }
+                    Some(_) => {
+                        let (key, slot) = tournament.best();
+                        foreseen += u32::from(known[slot as usize]);
+                        (slot, key + (1 << 97))
+                    }
+                };
+                tournament.set(slot, key);
+                let coming = tournament.coming();
+                coming.into_iter().flatten().for_each(|slot| known[slot as usize] = true);
+                tournament.foresee(&[slot, u32::MAX]);
+            }
+            match many {
+                true => assert!(foreseen > 1_800, "{foreseen} of 2,000 among {slots}"),
+                false => assert_eq!(foreseen, 0),
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use allocation_counter::measure;
 use paceline_sched::discipline::{
-    Class, Discipline, Eligibility, Policy, Scheduler as _, StreamIndex,
+    Class, Discipline, Eligibility, Policy, Scheduler as _, StreamIndex, Terms,
 };
+use paceline_sched::hfsc::Curves;
 use paceline_sched::load::Load;
-use paceline_sched::{Contract, Duration, LossTolerance};
+use paceline_sched::{Contract, Curve, Duration, LossTolerance};
 
 const STREAMS: u32 = 100_000;
 const ELIGIBILITIES: [Eligibility; 2] = [Eligibility::WorkConserving, Eligibility::OncePerPeriod];
@@ -14,14 +15,18 @@ const ELIGIBILITIES: [Eligibility; 2] = [Eligibility::WorkConserving, Eligibilit
 fn bytes_max(policy: Policy) -> u64 {
     match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Dwcs { .. } | Policy::Vds => 128,
-        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus => 512,
-        // 512 of them for its class in the tree.
-        Policy::Hfsc => 640,
+        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
+            512
+        }
     }
 }
 
 /// Bytes per stream that remain allocated by joining `STREAMS` streams.
 fn bytes_each(policy: Policy, reserve: bool) -> u64 {
+    bytes_each_with(policy, reserve, contract())
+}
+
+fn contract() -> Terms {
     let contract = Contract {
         period: Duration::from_millis(10),
         deadline: Duration::from_millis(10),
@@ -29,13 +34,17 @@ fn bytes_each(policy: Policy, reserve: bool) -> u64 {
         late: paceline_sched::Late::Drop,
         jitter: Duration::ZERO,
     };
+    Terms::new(Class::Contracted(contract))
+}
+
+fn bytes_each_with(policy: Policy, reserve: bool, terms: Terms) -> u64 {
     let mut discipline = Discipline::new(policy, Eligibility::default());
     let taken = measure(|| {
         if reserve {
             discipline.reserve(STREAMS as usize);
         }
         for index in 0..STREAMS {
-            discipline.join(StreamIndex(index), Class::Contracted(contract));
+            discipline.join(StreamIndex(index), terms);
         }
     });
     assert!(taken.bytes_current > 0, "{policy}: {taken:?}");
@@ -50,6 +59,17 @@ fn a_stream_takes_no_more_than_its_policy_may() {
             println!("{policy}, reserved {reserve}: {bytes} bytes a stream");
             assert!(bytes <= most, "{policy}, reserved {reserve}: {bytes} bytes, at most {most}");
         }
+    }
+}
+
+#[test]
+fn nor_does_one_with_all_three_curves() {
+    let curve = Some(Curve::linear(1_000_000).expect("a curve"));
+    let curves = Curves { real_time: curve, link_share: curve, upper_limit: curve };
+    for reserve in [true, false] {
+        let bytes = bytes_each_with(Policy::Hfsc, reserve, contract().with_curves(curves));
+        println!("hfsc, three curves, reserved {reserve}: {bytes} bytes a stream");
+        assert!(bytes <= bytes_max(Policy::Hfsc), "reserved {reserve}: {bytes} bytes");
     }
 }
 

@@ -1,6 +1,7 @@
 //! A service curve in use: anchored at the instant and the service at which a class began to wait.
 
 use super::{Curve, NANOBITS_PER_BYTE};
+use crate::wide::Wide;
 
 /// A service curve with an origin: `x` nanoseconds of real or virtual time, `y` bytes of service.
 ///
@@ -9,19 +10,19 @@ use super::{Curve, NANOBITS_PER_BYTE};
 /// form the minimum of two shifted copies needs no division, so it is exact, however often it is taken.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RuntimeCurve {
-    x: u128,
+    x: Wide,
     y: u64,
     /// Nanobits; of a concave curve only.
-    lift: u128,
+    lift: Wide,
 }
 
 impl RuntimeCurve {
     /// Above every other curve: that of a class that never waited.
-    pub(crate) const UNBOUNDED: Self = Self { x: 0, y: u64::MAX, lift: u128::MAX };
+    pub(crate) const UNBOUNDED: Self = Self { x: Wide::ZERO, y: u64::MAX, lift: Wide::MAX };
 
     /// `curve` from the origin (`x`, `y`).
     pub(crate) const fn starting(curve: &Curve, x: u128, y: u64) -> Self {
-        Self { x, y, lift: curve.lift() }
+        Self { x: Wide::new(x), y, lift: Wide::new(curve.lift()) }
     }
 
     /// Takes the minimum of itself and `curve` from the origin (`x`, `y`), for what is asked later; `x` and
@@ -35,7 +36,7 @@ impl RuntimeCurve {
     pub(crate) fn min_with(&mut self, curve: &Curve, x: u128, y: u64) {
         let above = u128::from(y) * NANOBITS_PER_BYTE;
         let origin = u128::from(self.y) * NANOBITS_PER_BYTE;
-        let after = x.saturating_sub(self.x);
+        let after = x.saturating_sub(self.x.get());
         let line = |rate: u64| origin.saturating_add(u128::from(rate).saturating_mul(after));
         if !curve.is_concave() {
             // Each copy's second piece is on a line this far below the one from its origin: compare those.
@@ -44,40 +45,42 @@ impl RuntimeCurve {
             }
             return;
         }
-        let second = line(curve.m2()).saturating_add(self.lift);
+        let second = line(curve.m2()).saturating_add(self.lift.get());
         if line(curve.m1()).min(second) <= above {
             return;
         }
         let second = second.saturating_sub(above);
-        *self = Self { x, y, lift: second.min(curve.lift()) };
+        *self = Self { x: Wide::new(x), y, lift: Wide::new(second.min(curve.lift())) };
     }
 
     /// The least `x` at which the curve has reached `y` bytes; not before its origin.
     pub(crate) fn time_of(&self, curve: &Curve, y: u64) -> u128 {
-        let Some(rise) = y.checked_sub(self.y).filter(|&rise| rise > 0) else { return self.x };
+        let Some(rise) = y.checked_sub(self.y).filter(|&rise| rise > 0) else {
+            return self.x.get();
+        };
         let rise = u128::from(rise) * NANOBITS_PER_BYTE;
         let (m1, m2) = (u128::from(curve.m1()), u128::from(curve.m2()));
         let after = if curve.is_concave() {
             // On the lower of two lines, and so on the later of their two times.
-            rise.div_ceil(m1).max(rise.saturating_sub(self.lift).div_ceil(m2))
+            rise.div_ceil(m1).max(rise.saturating_sub(self.lift.get()).div_ceil(m2))
         } else {
             let second = rise.saturating_add(curve.lift()).div_ceil(m2);
             rise.checked_div(m1).map_or(second, |_| second.min(rise.div_ceil(m1)))
         };
-        self.x.saturating_add(after)
+        self.x.get().saturating_add(after)
     }
 
     /// Moves the curve to later times until it has reached `y` bytes at `least` or later.
     pub(crate) fn delay(&mut self, curve: &Curve, y: u64, least: u128) {
         let lag = least.saturating_sub(self.time_of(curve, y));
-        self.x = self.x.saturating_add(lag);
+        self.x = Wide::new(self.x.get().saturating_add(lag));
     }
 
     /// The least `x` at which a line with the slope of the second piece, from the origin, has reached `y`
     /// bytes: the eligible curve of a convex curve.
     pub(crate) fn time_on_line(&self, curve: &Curve, y: u64) -> u128 {
         let rise = u128::from(y.saturating_sub(self.y)) * NANOBITS_PER_BYTE;
-        self.x.saturating_add(rise.div_ceil(u128::from(curve.m2())))
+        self.x.get().saturating_add(rise.div_ceil(u128::from(curve.m2())))
     }
 }
 

@@ -11,9 +11,10 @@ use super::stream::{Place, Stream};
 use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
 use crate::contract::Late;
 use crate::time::Instant;
-use crate::tournament::{Key, Tournament};
+use crate::tournament::{COMING, Key, Tournament};
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::hint::black_box;
 
 /// A link under the rules `R`.
 #[derive(Clone, Debug)]
@@ -60,6 +61,24 @@ impl<R: Rules> Core<R> {
         }
     }
 
+    /// Looks at all that the decisions will need of streams that may be next, if some are known.
+    #[inline]
+    fn look_ahead(&mut self) {
+        if let Some(coming) = self.lists.ranks.coming() {
+            self.look_at(coming);
+            if let Some(coming) = self.lists.events.coming() {
+                self.look_at(coming);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn look_at(&self, coming: [u32; COMING]) {
+        let streams = coming.iter().filter_map(|&slot| self.streams.get(slot as usize)?.as_ref());
+        let sum = streams.fold(false, |sum, stream| sum ^ stream.foresee());
+        black_box(sum ^ self.lists.ranks.foresee(&coming) ^ self.lists.events.foresee(&coming));
+    }
+
     /// The head of whoever vacated its place left, and none followed at once.
     #[inline(never)]
     fn unlist(&mut self) {
@@ -90,7 +109,6 @@ impl<R: Rules> Core<R> {
                 return None;
             }
             let index = StreamIndex(slot);
-            self.lists.foresee(index);
             let stream = find(&mut self.streams, index)?;
             if !stream.waits() || stream.release() > now {
                 return Some(index);
@@ -204,7 +222,7 @@ impl<R: Rules> Scheduler for Core<R> {
         self.rules.closed(&mut stream);
     }
 
-    #[inline(never)]
+    #[inline]
     fn handle_head(&mut self, index: StreamIndex, head: Head) {
         let Some(stream) = find(&mut self.streams, index) else { return };
         if stream.has_head() {
@@ -255,13 +273,16 @@ impl<R: Rules> Scheduler for Core<R> {
             self.release(now);
         }
         self.rules.prepare(now, &mut self.streams, &mut self.lists.ranks);
+        self.look_ahead();
         loop {
             let (rank, slot) = self.lists.ranks.best();
             if rank.is_absent() {
                 return None;
             }
             let index = StreamIndex(slot);
-            self.lists.foresee(index);
+            if !R::RECONSIDERS {
+                return Some(index);
+            }
             let stream = find(&mut self.streams, index)?;
             let again = match stream.place {
                 Place::Ranked => self.rules.reconsider(stream),
@@ -291,7 +312,7 @@ impl<R: Rules> Scheduler for Core<R> {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn handle_served(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
         let nothing_promised = Service { on_time: true, violated: false };
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {

@@ -119,14 +119,12 @@ impl Window {
     /// N, rule (A): the head was served by its deadline.
     #[inline]
     fn handle_met(&mut self, loss: LossTolerance) {
-        let Self { x, y, tagged } = self;
-        if *y > *x {
-            *y -= 1;
-        } else if *x > 0 {
-            *x -= 1;
-            *y -= 1;
-        }
-        if (*x == 0 && *y == 0) || *tagged {
+        // y' > x': y' counts down. y' = x' > 0: both do. Without branches, since it is as good as random
+        // which it is.
+        self.x = self.x.saturating_sub(u32::from(self.x == self.y));
+        self.y = self.y.saturating_sub(1);
+        // x' ≤ y', so both are 0 now if y' is.
+        if self.y == 0 || self.tagged {
             *self = Self::open(loss);
         }
     }

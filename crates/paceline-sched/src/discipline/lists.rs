@@ -45,15 +45,13 @@ impl Lists {
             turn(stream.place, self.turns)
         });
         let event = stream.changes_at().as_nanos();
-        self.ranks.set(index.0, if stream.suspended { Key::ABSENT } else { rank });
+        if stream.suspended {
+            self.ranks.set(index.0, Key::ABSENT);
+            self.events.set(index.0, event);
+            return;
+        }
+        self.ranks.set(index.0, rank);
         self.events.set(index.0, event);
-    }
-
-    /// The head of `index` will be listed anew.
-    #[inline]
-    pub(super) fn foresee(&self, index: StreamIndex) {
-        self.ranks.foresee(index.0);
-        self.events.foresee(index.0);
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Arrival {
 pub(super) trait Rules: Debug {
     /// What the discipline keeps of each stream.
     type Own: Clone + Debug;
+    /// [`Self::reconsider`] may rank a winner anew.
+    const RECONSIDERS: bool = false;
 
     /// There may be the streams 0 to `streams` − 1.
     fn reserve(&mut self, _streams: usize) {}
@@ -62,7 +64,7 @@ pub(super) trait Rules: Debug {
     fn resumed(&mut self, _stream: &mut Stream<Self::Own>) {}
     /// The stream leaves, and its head with it.
     fn closed(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The winner is about to be served: `Some` ranks it anew, and who wins then is asked next.
+    /// The winner is about to be served: `Some` ranks it anew, and who wins then is asked next. Only if [`Self::RECONSIDERS`].
     fn reconsider(&mut self, _stream: &mut Stream<Self::Own>) -> Option<u128> {
         None
     }

@@ -85,6 +85,12 @@ impl<O> Stream<O> {
         }
     }
 
+    /// Looks at both ends of it, for [`crate::tournament::Tournament::foresee`].
+    #[inline]
+    pub(super) fn foresee(&self) -> bool {
+        self.period.is_zero() ^ self.charged
+    }
+
     /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
     pub(super) const fn ranks(&self) -> bool {
         self.ranks
@@ -186,7 +192,9 @@ impl<O> Stream<O> {
 /// The judge of the promise: aligned windows of `y` samples, each judged once, at most `x` missed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Account {
+    /// Below y, or 0: what fills the window opens the next one.
     judged: u32,
+    /// At most as many as judged.
     missed: u32,
 }
 
@@ -194,15 +202,15 @@ impl Account {
     /// One more sample ended in time.
     #[inline]
     pub(super) fn record_met(&mut self, loss: LossTolerance) {
-        self.judged = self.judged.saturating_add(1);
+        self.judged += 1;
         self.turn_over(loss);
     }
 
     /// One more sample missed; true if with it the misses of the window first exceed `x`.
     #[inline]
     pub(super) fn record_missed(&mut self, loss: LossTolerance) -> bool {
-        self.judged = self.judged.saturating_add(1);
-        self.missed = self.missed.saturating_add(1);
+        self.judged += 1;
+        self.missed += 1;
         let violated = loss.y() > 0 && self.missed.checked_sub(loss.x()) == Some(1);
         self.turn_over(loss);
         violated
@@ -224,7 +232,7 @@ impl Account {
     /// m': services the window still owes; more than are left once it is violated.
     #[inline]
     pub(super) fn owed(self, loss: LossTolerance) -> u32 {
-        let met = self.judged.saturating_sub(self.missed);
+        let met = self.judged - self.missed;
         loss.y().saturating_sub(loss.x()).saturating_sub(met)
     }
 

@@ -36,15 +36,13 @@ impl CoreRules for Rules {
     }
 }
 
+#[inline]
 fn rank(stream: &Stream<()>) -> u128 {
     let (loss, deadline) = (stream.loss(), u128::from(stream.deadline.as_nanos()));
     let (left, owes) = (stream.account.left(loss), stream.account.owed(loss));
-    if left == owes {
-        // Also 0/0, which has no window to spread services over: plain EDF.
-        return owed((ORIGIN + deadline) << FRACTION);
-    }
     if owes == 0 {
-        return spare(deadline);
+        // 0/0 has no window to spread services over: plain EDF.
+        return if left == 0 { owed((ORIGIN + deadline) << FRACTION) } else { spare(deadline) };
     }
     let period = stream.period().as_nanos();
     let begins = ORIGIN + deadline - u128::from(period);

@@ -41,6 +41,13 @@ pub(super) struct Class {
 
     /// How many children there are, active or not.
     pub(super) children: u32,
+    /// What is kept of it as a parent, among all of these; [`NONE`] until it first has a child.
+    pub(super) inner: u32,
+}
+
+/// What is kept of a class that has children, or had: most are leaves and always were.
+#[derive(Clone, Debug)]
+pub(super) struct Inner {
     /// The root of the tree of active children, by virtual time.
     pub(super) shares: u32,
     /// "vtperiod": counts how often the first child became active.
@@ -49,6 +56,12 @@ pub(super) struct Class {
     pub(super) vt_min: u128,
     /// "cvtoff": the greatest virtual time at which a child became passive.
     pub(super) vt_past: u128,
+}
+
+impl Inner {
+    pub(super) const fn new() -> Self {
+        Self { shares: NONE, period: 0, vt_min: 0, vt_past: 0 }
+    }
 }
 
 impl Class {
@@ -70,10 +83,7 @@ impl Class {
             my_fit: 0,
             joined: 0,
             children: 0,
-            shares: NONE,
-            period: 0,
-            vt_min: 0,
-            vt_past: 0,
+            inner: NONE,
         }
     }
 

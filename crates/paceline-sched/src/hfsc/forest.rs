@@ -258,11 +258,11 @@ impl<K: Copy + Default + Ord> Forest<K> {
     }
 }
 
-/// Makes room for one more by an eighth rather than by doubling: memory stays near what is used, and
+/// Makes room for one more by a twenty-fourth rather than by doubling: memory stays near what is used, and
 /// adding stays cheap.
 pub(super) fn grow<T>(items: &mut Vec<T>) {
     if items.len() == items.capacity() {
-        items.reserve_exact(items.len() / 8 + 4);
+        items.reserve_exact(items.len() / 24 + 4);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Link-sharing: who is active below whom, virtual times, and when upper limits let go.
 
-use super::forest::NONE;
+use super::class::Inner;
+use super::forest::{Forest, NONE};
 use super::{Hfsc, ROOT};
+use crate::wide::Wide;
 
 /// Bytes that were served at a leaf, and what becomes of it.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +20,7 @@ impl Hfsc {
     pub(super) fn join(&mut self, leaf: u32) {
         let mut at = leaf;
         while let Some(parent) = self.parent_of(at) {
-            let first = self.class(parent).is_some_and(|above| above.shares == NONE);
+            let first = self.shares_of(parent) == NONE;
             self.enter(at, parent);
             at = parent;
             if !first {
@@ -54,7 +56,7 @@ impl Hfsc {
         let mut at = from;
         while let Some(parent) = self.parent_of(at) {
             let Some(class) = self.class(at).filter(|class| class.sharing) else { return };
-            let (vt, fit) = (class.vt, class.my_fit.max(self.least_fit(class.shares)));
+            let (vt, fit) = (class.vt, class.my_fit.max(self.least_fit(at)));
             if self.shares.value(at) == Some(fit) {
                 return;
             }
@@ -69,10 +71,10 @@ impl Hfsc {
         let limit = self.now.as_nanos();
         let mut at = ROOT;
         loop {
-            let child = self.shares.first_within(self.class(at)?.shares, limit)?;
+            let child = self.shares.first_within(self.shares_of(at), limit)?;
             let vt = self.class(child)?.vt;
-            let class = self.class_mut(at)?;
-            class.vt_min = class.vt_min.max(vt);
+            let above = self.inner_mut(at)?;
+            above.vt_min = above.vt_min.max(vt);
             if self.class(child)?.is_leaf() {
                 return Some(child);
             }
@@ -80,20 +82,21 @@ impl Hfsc {
         }
     }
 
-    fn least_fit(&self, shares: u32) -> u64 {
-        self.shares.least(shares).unwrap_or(0)
+    /// When the first of the active children of `at` fits; 0 without any.
+    fn least_fit(&self, at: u32) -> u64 {
+        self.shares.least(self.shares_of(at)).unwrap_or(0)
     }
 
     fn enter(&mut self, at: u32, parent: u32) {
         let now = u128::from(self.now.as_nanos());
-        let Some(above) = self.class_mut(parent) else { return };
+        let Some(above) = self.inner_mut(parent) else { return };
         if above.shares == NONE {
             above.period = above.period.wrapping_add(1);
             above.vt_min = 0;
         }
         let (period, vt_min, past, siblings) =
             (above.period, above.vt_min, above.vt_past, above.shares);
-        let last = self.shares.last_key(siblings);
+        let last = self.shares.last_key(siblings).map(Wide::get);
         let Some(class) = self.class_mut(at) else { return };
         class.vt = match last {
             None => past,
@@ -113,27 +116,27 @@ impl Hfsc {
             class.limit.min_with(curve, now, class.total);
         }
         class.limit();
-        let (vt, my_fit, below) = (class.vt, class.my_fit, class.shares);
-        let fit = my_fit.max(self.least_fit(below));
-        if let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) {
-            self.shares.insert(&mut above.shares, at, vt, fit);
+        let (vt, my_fit) = (class.vt, class.my_fit);
+        let fit = my_fit.max(self.least_fit(at));
+        if let Some((shares, above)) = self.shares_below(parent) {
+            shares.insert(&mut above.shares, at, Wide::new(vt), fit);
         }
     }
 
     /// One level of [`Hfsc::spend`]: true if the class became passive.
     fn spend_at(&mut self, at: u32, parent: u32, (leaving, shared): (bool, bool)) -> bool {
         let now = self.now;
-        let vt_min = self.class(parent).map_or(0, |above| above.vt_min);
+        let vt_min = self.inner(parent).map_or(0, |above| above.vt_min);
+        let leaving = leaving && self.shares_of(at) == NONE;
         let Some(class) = self.class_mut(at) else { return false };
-        let leaving = leaving && class.shares == NONE;
         if class.sharing || shared {
             class.advance(vt_min);
         }
         if class.sharing && !leaving {
             class.forget_unused(now);
             class.limit();
-            let (vt, my_fit, below) = (class.vt, class.my_fit, class.shares);
-            self.place(at, parent, (vt, my_fit.max(self.least_fit(below))));
+            let (vt, my_fit) = (class.vt, class.my_fit);
+            self.place(at, parent, (vt, my_fit.max(self.least_fit(at))));
             return false;
         }
         let (left, vt) = (class.sharing, class.vt);
@@ -147,18 +150,22 @@ impl Hfsc {
     }
 
     fn part(&mut self, at: u32, parent: u32, (left, vt): (bool, u128)) {
-        let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) else {
-            return;
-        };
+        let Some((shares, above)) = self.shares_below(parent) else { return };
         above.vt_past = above.vt_past.max(vt);
         if left {
-            self.shares.remove(&mut above.shares, at);
+            shares.remove(&mut above.shares, at);
         }
     }
 
     fn place(&mut self, at: u32, parent: u32, (vt, fit): (u128, u64)) {
-        if let Some(above) = self.classes.get_mut(parent as usize).and_then(Option::as_mut) {
-            self.shares.update(&mut above.shares, at, vt, fit);
+        if let Some((shares, above)) = self.shares_below(parent) {
+            shares.update(&mut above.shares, at, Wide::new(vt), fit);
         }
+    }
+
+    /// All trees of active children, and whose of them is below `parent`.
+    fn shares_below(&mut self, parent: u32) -> Option<(&mut Forest<Wide>, &mut Inner)> {
+        let inner = self.class(parent)?.inner;
+        Some((&mut self.shares, self.inners.get_mut(inner as usize)?))
     }
 }

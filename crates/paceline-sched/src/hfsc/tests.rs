@@ -347,14 +347,14 @@ fn shares_far_below_the_rate_of_the_link_stay_shares() {
 }
 
 #[test]
-fn a_leaf_takes_at_most_512_bytes_and_decisions_take_none() {
+fn a_leaf_takes_at_most_380_bytes_and_decisions_take_none() {
     let mut tree = Hfsc::new();
     let empty = tree.memory();
     let mut leaves = Vec::new();
     for number in 1..=20_000 {
         leaves.push(tree.add(ClassIndex::ROOT, both(MBIT)).unwrap());
         let each = (tree.memory() - empty).div_ceil(number);
-        assert!(number < 64 || each <= 512, "{each} bytes for each of {number} leaves");
+        assert!(number < 1_024 || each <= 380, "{each} bytes for each of {number} leaves");
     }
     let before = tree.memory();
     for &leaf in &leaves {

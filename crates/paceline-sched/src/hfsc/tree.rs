@@ -1,7 +1,8 @@
 //! The shape of the tree: adding, removing and changing classes while it runs.
 
 use super::{
-    CLASSES_MAX, Class, ClassIndex, Curves, DEPTH_MAX, Hfsc, HfscError, RuntimeCurve, Spent, grow,
+    CLASSES_MAX, Class, ClassIndex, Curves, DEPTH_MAX, Hfsc, HfscError, Inner, NONE, RuntimeCurve,
+    Spent, grow,
 };
 use crate::time::Instant;
 
@@ -50,8 +51,11 @@ impl Hfsc {
         }
         let class = Class::new(parent.0, above.depth.saturating_add(1), curves);
         let at = self.vacancy()?;
-        self.eligible.reserve(at);
+        if curves.real_time.is_some() {
+            self.eligible.reserve(at);
+        }
         self.shares.reserve(at);
+        self.make_inner(parent.0);
         if let Some(place) = self.classes.get_mut(at as usize) {
             *place = Some(class);
         }
@@ -73,8 +77,11 @@ impl Hfsc {
         if leaf.children > 0 {
             return Err(HfscError::HasChildren(class));
         }
-        let parent = leaf.parent;
+        let (parent, inner) = (leaf.parent, leaf.inner);
         self.set_passive(self.now, class);
+        if inner != NONE {
+            self.vacant_inners.push(inner);
+        }
         if let Some(place) = self.classes.get_mut(class.0 as usize) {
             *place = None;
         }
@@ -152,8 +159,31 @@ impl Hfsc {
     #[must_use]
     pub fn memory(&self) -> usize {
         let classes = self.classes.capacity() * size_of::<Option<Class>>();
-        let vacant = self.vacant.capacity() * size_of::<u32>();
-        size_of::<Self>() + classes + vacant + self.eligible.memory() + self.shares.memory()
+        let vacant = (self.vacant.capacity() + self.vacant_inners.capacity()) * size_of::<u32>();
+        let inners = self.inners.capacity() * size_of::<Inner>();
+        size_of::<Self>()
+            + classes
+            + inners
+            + vacant
+            + self.eligible.memory()
+            + self.shares.memory()
+    }
+
+    /// A class that gets a child keeps what a parent keeps, from then on.
+    fn make_inner(&mut self, at: u32) {
+        let vacant = self.vacant_inners.last().copied();
+        let next = vacant.or_else(|| u32::try_from(self.inners.len()).ok());
+        let Some(class) = self.class_mut(at).filter(|class| class.inner == NONE) else { return };
+        let Some(next) = next else { return };
+        class.inner = next;
+        match self.inners.get_mut(next as usize) {
+            Some(inner) => *inner = Inner::new(),
+            None => {
+                grow(&mut self.inners);
+                self.inners.push(Inner::new());
+            }
+        }
+        self.vacant_inners.pop();
     }
 
     fn vacancy(&mut self) -> Result<u32, HfscError> {
@@ -172,6 +202,9 @@ impl Hfsc {
     fn set_real_time(&mut self, at: u32, curves: Curves) {
         let nanos = u128::from(self.now.as_nanos());
         self.eligible.remove(&mut self.eligible_root, at);
+        if curves.real_time.is_some() {
+            self.eligible.reserve(at);
+        }
         let Some(leaf) = self.class_mut(at) else { return };
         leaf.curves.real_time = curves.real_time;
         if let Some(curve) = &leaf.curves.real_time {
