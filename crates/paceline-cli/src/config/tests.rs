@@ -148,7 +148,7 @@ const CASES: &[Case] = &[
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nlink_share = {m1 = 1}\n",
         5,
-        &["unknown field \"m1\": the fields are m1_bits_per_s, d_ns, m2_bits_per_s"],
+        &["unknown field \"m1\": the fields are m1_bits_per_s, d_ns and m2_bits_per_s"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link.class]]\nname = \"a\"\nparent = \"b\"\n",

@@ -301,7 +301,7 @@ node   link  to        capacity  use  round trip  wire bytes  streams
 robot  thin  operator  2 Mbit/s    -     0.15 ms      400000        1
 
 CLASSES
-link        class  peer    share  served bytes  guaranteed  streams  sent  dropped
+link        class  peer   share  served bytes  guaranteed  streams  sent  dropped
 robot.thin  video  -     75.0 %        123456        1000        1    47  3 superseded
 
 STREAMS
