@@ -88,6 +88,7 @@ fn report(plan: Plan) {
         built.as_secs_f64(),
         took.as_secs_f64()
     );
+    println!("processor        {:.1} s in all", cpu_seconds());
     println!("each hop         {} ns", took.as_nanos() / u128::from(hops.max(1)));
     println!("peak memory      {} MiB", peak_mib());
 }
@@ -95,6 +96,13 @@ fn report(plan: Plan) {
 #[allow(clippy::disallowed_methods, reason = "an example tells what a run costs in wall time")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// The processor time that this process has had; 0 where nothing says so.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanos = stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok());
+    std::time::Duration::from_nanos(nanos.unwrap_or_default()).as_secs_f64()
 }
 
 /// The most memory that this process had; 0 where nothing says so.
