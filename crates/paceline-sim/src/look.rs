@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
-use paceline_proto::control::{Control, Refusal};
+use paceline_proto::control::{Control, Refusal, SubscriptionSpec};
 use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
@@ -55,6 +55,12 @@ impl World {
     #[must_use]
     pub fn drops(&self, subscription: Sub) -> Drops {
         self.sink(subscription).drops
+    }
+
+    /// What a subscription asks for.
+    #[must_use]
+    pub fn asks(&self, subscription: Sub) -> &SubscriptionSpec {
+        &self.sink(subscription).spec
     }
 
     /// The publishers that a subscription hears now.
