@@ -155,6 +155,18 @@ impl World {
         self.wires.iter().map(|wire| wire.counters().frames).sum()
     }
 
+    /// Bytes that were put on all wires, with what the layers below add.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.counters.bytes).sum()
+    }
+
+    /// How many wires there are: two between every two links that are joined, one each way.
+    #[must_use]
+    pub fn wires(&self) -> u64 {
+        self.wires.len() as u64
+    }
+
     /// Samples that all links have sent, each hop counted.
     #[must_use]
     pub fn hops(&self) -> u64 {

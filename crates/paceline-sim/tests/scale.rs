@@ -1,7 +1,7 @@
 //! A small one of the large networks.
 
 use paceline_sched::{Capacity, Duration};
-use paceline_sim::scale::{Network, Plan};
+use paceline_sim::scale::{Network, Plan, registry};
 
 const SMALL: Plan = Plan {
     nodes: 23,
@@ -31,4 +31,19 @@ fn what_happens_together_costs_turns_and_not_what_is_there() {
     let turns = |plan| Network::new(1, plan).run().turns;
     let (few, many) = (turns(SMALL), turns(Plan { streams: 3_000, ..SMALL }));
     assert!(many <= few * 2, "ten times the samples at the same instants: {few} and {many}");
+}
+
+#[test]
+fn a_change_costs_a_link_the_same_in_a_larger_network() {
+    let capacity = Capacity::from_bits_per_s(1_000_000).ok();
+    let network =
+        |nodes| registry(1, Plan { nodes, site: nodes, streams: nodes, capacity, ..SMALL });
+    let (small, large) = (network(5), network(20));
+    println!("{small:?} {large:?}");
+    assert_eq!((small.links, large.links), (4, 19));
+    assert!(small.change > 0 && large.change <= small.change * 2, "{small:?} {large:?}");
+    assert!(large.rest > small.rest && large.rest < 2_000, "{small:?} {large:?}");
+    for cost in [small, large] {
+        assert!(cost.known_after <= Duration::from_millis(50), "{cost:?}");
+    }
 }

@@ -1,8 +1,10 @@
 //! What a large network costs to simulate: `cargo run -p paceline-sim --example scale -- [NAME=VALUE]…`
 //!
 //! Names: `nodes`, `site` (nodes of a site), `streams`, `hertz`, `bytes`, `seconds`, `phases`, `mbit`
-//! (the capacity of each link; 0 for none). Without any: 100,000 streams of 10 samples a second over 1,000
+//! (the capacity of each link; 0 for none). `--table FOLDER` writes scale.md and scale.svg there. Without any: 100,000 streams of 10 samples a second over 1,000
 //! nodes for ten seconds. See [`paceline_sim::scale`] for the topology.
+
+mod table;
 
 use paceline_sched::Capacity;
 use paceline_sim::scale::{Network, Plan};
@@ -22,6 +24,17 @@ const DEFAULT: Plan = Plan {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, folder] = &args[..]
+        && flag == "--table"
+    {
+        return match table::write(std::path::Path::new(folder)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{folder}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     match plan(&args) {
         Ok(plan) => {
             report(plan);
