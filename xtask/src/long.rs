@@ -1,4 +1,5 @@
-//! `cargo xtask long`: the disciplines against their twins for as long as somebody wants.
+//! `cargo xtask long`: the disciplines against their twins, and storms of whole simulated networks, for as
+//! long as somebody wants.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

@@ -112,6 +112,8 @@ pub struct Link {
     /// The classes, if there are any; then the discipline is a hierarchy.
     seats: Option<Seats>,
     streams: Vec<Option<Stream>>,
+    /// Streams that were set aside for want of credit, and maybe some that no longer are.
+    suspended: Vec<StreamIndex>,
     /// How many streams each index has had.
     generations: Vec<u32>,
     neighbours: BTreeMap<NodeId, Neighbour>,
@@ -139,6 +141,7 @@ impl Link {
             discipline,
             seats,
             streams: Vec::new(),
+            suspended: Vec::new(),
             generations: Vec::new(),
             neighbours: BTreeMap::new(),
             events: VecDeque::new(),

@@ -9,7 +9,6 @@ use crate::wire::frame::{Ack, FrameHeader};
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
 
 /// No more than this is set aside on the word of a header; the rest as it comes.
 const TRUSTED_BYTES: usize = 1 << 20;
@@ -93,7 +92,7 @@ pub struct Receiver {
     epoch: u32,
     ack: Ack,
     /// By their places, so there are at most [`crate::link::STREAMS_MAX`].
-    streams: BTreeMap<u32, Incoming>,
+    streams: Vec<Option<Incoming>>,
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,
     half_round_trip: Duration,
@@ -169,7 +168,7 @@ impl Receiver {
 
     /// The sender starts anew: nothing unfinished will be finished.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
-        for incoming in core::mem::take(&mut self.streams).into_values() {
+        for incoming in core::mem::take(&mut self.streams).into_iter().flatten() {
             if let Some(unfinished) = &incoming.unfinished {
                 found(incoming.lost_one(&unfinished.head, DropReason::LinkDown));
             }
@@ -200,7 +199,13 @@ impl Receiver {
                     self.close_place(stream, found);
                     let (id, next_number, unfinished) = (stream, 0, None);
                     let incoming = Incoming { id, publisher, form, next_number, unfinished };
-                    self.streams.insert(stream_place(stream), incoming);
+                    let place = stream_place(stream) as usize;
+                    if self.streams.len() <= place {
+                        self.streams.resize_with(place + 1, || None);
+                    }
+                    if let Some(slot) = self.streams.get_mut(place) {
+                        *slot = Some(incoming);
+                    }
                 }
             }
             Segment::Close { stream } => {
@@ -290,10 +295,11 @@ impl Receiver {
 
     /// Whatever stream has the place of this one is over.
     fn close_place(&mut self, stream: u32, found: &mut impl FnMut(Received)) {
-        let place = stream_place(stream);
-        if let Some(id) = self.streams.get(&place).map(|incoming| incoming.id) {
+        let place = stream_place(stream) as usize;
+        let old = self.streams.get(place).and_then(Option::as_ref).map(|incoming| incoming.id);
+        if let Some(id) = old {
             self.give_up(id, DropReason::NoRoute, found);
-            self.streams.remove(&place);
+            self.streams.get_mut(place).and_then(Option::take);
         }
     }
 
@@ -329,8 +335,9 @@ impl Receiver {
     }
 }
 
-fn find(streams: &mut BTreeMap<u32, Incoming>, stream: u32) -> Option<&mut Incoming> {
-    streams.get_mut(&stream_place(stream)).filter(|incoming| incoming.id == stream)
+fn find(streams: &mut [Option<Incoming>], stream: u32) -> Option<&mut Incoming> {
+    let slot = streams.get_mut(stream_place(stream) as usize)?;
+    slot.as_mut().filter(|incoming| incoming.id == stream)
 }
 
 struct Piece {

@@ -37,8 +37,7 @@ impl World {
                 let (hop, publisher, form) = key;
                 // Incarnations that are over take no part.
                 let Some(receiver) = nodes.get(&hop) else { continue };
-                let arrived = receiver.arrived.get(&(sender.id, publisher, form));
-                let arrived = arrived.copied().unwrap_or_default();
+                let arrived = receiver.arrived((sender.id, publisher, form));
                 let what = || format!("{} -> {}: {key:?}", sender.name, receiver.name);
                 assert!(arrived.whole <= sent.sent, "{}", what());
                 // Aborted ones are counted on both sides, and so is one whose piece was lost before

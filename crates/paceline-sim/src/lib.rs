@@ -29,6 +29,7 @@ pub mod scale;
 pub mod scenario;
 pub mod scenarios;
 mod sink;
+pub mod storm;
 mod video;
 mod wire;
 mod world;

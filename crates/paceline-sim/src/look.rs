@@ -6,7 +6,7 @@ use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
-use paceline_proto::control::{Control, Refusal};
+use paceline_proto::control::{Control, Refusal, SubscriptionSpec};
 use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
@@ -55,6 +55,12 @@ impl World {
     #[must_use]
     pub fn drops(&self, subscription: Sub) -> Drops {
         self.sink(subscription).drops
+    }
+
+    /// What a subscription asks for.
+    #[must_use]
+    pub fn asks(&self, subscription: Sub) -> &SubscriptionSpec {
+        &self.sink(subscription).spec
     }
 
     /// The publishers that a subscription hears now.
@@ -147,6 +153,18 @@ impl World {
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.wires.iter().map(|wire| wire.counters().frames).sum()
+    }
+
+    /// Bytes that were put on all wires, with what the layers below add.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.wires.iter().map(|wire| wire.counters.bytes).sum()
+    }
+
+    /// How many wires there are: two between every two links that are joined, one each way.
+    #[must_use]
+    pub fn wires(&self) -> u64 {
+        self.wires.len() as u64
     }
 
     /// Samples that all links have sent, each hop counted.

@@ -29,21 +29,22 @@ const ROUNDS_MAX: usize = 10_000;
 pub(super) struct Source {
     pub(super) ingress: Ingress<Port>,
     pub(super) publisher: Arc<PublisherSpec>,
-    /// The neighbour that brought its last sample.
-    by: Option<NodeId>,
+    /// Numbers samples, as long as they are published here.
+    pub(super) stamper: Option<Stamper>,
+    /// The neighbour that brought its last sample, and where what came from it is counted.
+    by: Option<(NodeId, usize)>,
 }
 
 impl Source {
+    /// A stream that arrives here.
     pub(super) fn new(publisher: Arc<PublisherSpec>) -> Self {
-        Self { ingress: Ingress::new(publisher.period), publisher, by: None }
+        let ingress = Ingress::new(publisher.period);
+        Self { ingress, publisher, stamper: None, by: None }
     }
 
-    /// A sample comes by way of `hop`. What comes another way than the one before may leave a gap: each
-    /// way alone brings what can be decoded, the two together may not.
-    fn come_by(&mut self, hop: NodeId) {
-        if self.by.replace(hop) != Some(hop) {
-            self.ingress.handle_lost(None);
-        }
+    /// A publisher of this node.
+    pub(super) fn published(publisher: Arc<PublisherSpec>) -> Self {
+        Self { stamper: Some(Stamper::default()), ..Self::new(publisher) }
     }
 }
 
@@ -57,9 +58,7 @@ pub(super) struct Air<'a> {
 /// A publisher of the node.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
-    pub(super) stamper: Stamper,
     pub(super) matching: bool,
-    pub(super) published: u64,
 }
 
 /// A stream of a neighbour, whoever published it.
@@ -78,7 +77,9 @@ pub(super) struct Node {
     pub(super) scaler_time: Duration,
     /// The counters of streams that were closed.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    pub(super) arrived: Lookup<StreamKey, Arrived>,
+    /// What arrived, and where of each stream.
+    arrived: Vec<Arrived>,
+    arrived_of: Lookup<StreamKey, usize>,
     /// Samples that arrived and found nobody to go to.
     pub(super) drops: Drops,
     /// Frames that were not understood.
@@ -113,7 +114,8 @@ impl Node {
             scalers: BTreeMap::new(),
             scaler_time: Duration::from_millis(2),
             closed: BTreeMap::new(),
-            arrived: Lookup::default(),
+            arrived: Vec::new(),
+            arrived_of: Lookup::default(),
             drops: Drops::default(),
             malformed: 0,
             stalled: false,
@@ -148,8 +150,7 @@ impl Node {
     /// What a publisher of this node declares, as long as it is one.
     pub(super) fn published(&self, id: PublisherId) -> Option<Arc<PublisherSpec>> {
         let source = self.sources.get(&SourceKey { publisher: id, form: Form::FULL })?;
-        let lives = id.node == self.id && self.publishers.contains_key(&id.index);
-        lives.then(|| Arc::clone(&source.publisher))
+        source.stamper.is_some().then(|| Arc::clone(&source.publisher))
     }
 
     /// A neighbour calls from behind `wire`.
@@ -227,15 +228,20 @@ impl Node {
                 let _ = self.control.handle_message(now, from, message);
             }
             Received::Sample { publisher, form, sample } => {
-                self.arrived.entry((from, publisher, form)).or_default().whole += 1;
                 let key = SourceKey { publisher, form };
-                if !self.offer(now, key, Some(from), sample) {
+                let place = self.come_by(from, key);
+                if let Some(arrived) = self.arrived.get_mut(place) {
+                    arrived.whole += 1;
+                }
+                if !self.offer(now, key, sample) {
                     self.drops.add(DropReason::NoRoute, 1);
                 }
             }
             Received::Lost { publisher, form, samples, reason, kind } => {
-                let arrived = self.arrived.entry((from, publisher, form)).or_default();
-                arrived.lost.add(reason, samples);
+                let place = self.arrived_at(from, publisher, form);
+                if let Some(arrived) = self.arrived.get_mut(place) {
+                    arrived.lost.add(reason, samples);
+                }
                 let key = SourceKey { publisher, form };
                 if let Some(source) = self.sources.get_mut(&key) {
                     source.ingress.handle_lost(kind);
@@ -247,20 +253,41 @@ impl Node {
         }
     }
 
-    /// Hands a sample, by way of a neighbour if it is not published here, to the outputs of its source;
-    /// false if there is no such source.
-    fn offer(&mut self, now: Instant, key: SourceKey, by: Option<NodeId>, sample: Sample) -> bool {
-        let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        if let Some(hop) = by {
-            source.come_by(hop);
+    /// Where it is counted what arrives of a stream.
+    fn arrived_at(&mut self, from: NodeId, publisher: PublisherId, form: Form) -> usize {
+        let next = self.arrived.len();
+        let place = *self.arrived_of.entry((from, publisher, form)).or_insert(next);
+        if place == next {
+            self.arrived.push(Arrived::default());
         }
-        source.ingress.offer(sample, |output, offered| match offered {
-            Ok(sample) => outlets.push(output.key, &mut output.port, sample),
-            Err(reason) => {
-                outlets.count(output.key, &output.port, reason, 1);
-                false
-            }
-        });
+        place
+    }
+
+    /// What arrived of a stream.
+    pub(super) fn arrived(&self, stream: StreamKey) -> Arrived {
+        let place = self.arrived_of.get(&stream).and_then(|place| self.arrived.get(*place));
+        place.copied().unwrap_or_default()
+    }
+
+    /// A sample comes by way of `hop`; where such are counted. What comes another way than the one
+    /// before may leave a gap: each way alone brings what can be decoded, the two together may not.
+    fn come_by(&mut self, hop: NodeId, key: SourceKey) -> usize {
+        let by = self.sources.get(&key).and_then(|source| source.by);
+        if let Some((_, place)) = by.filter(|(last, _)| *last == hop) {
+            return place;
+        }
+        let place = self.arrived_at(hop, key.publisher, key.form);
+        if let Some(source) = self.sources.get_mut(&key) {
+            source.by = Some((hop, place));
+            source.ingress.handle_lost(None);
+        }
+        place
+    }
+
+    /// Hands a sample to the outputs of its source; false if there is no such source.
+    fn offer(&mut self, now: Instant, key: SourceKey, sample: Sample) -> bool {
+        let Some((source, mut outlets)) = self.source(now, key) else { return false };
+        outlets.offer(&mut source.ingress, sample);
         true
     }
 
@@ -296,15 +323,14 @@ impl Node {
         let now = self.now_at(world);
         self.touched = true;
         let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
-        let spec = self.sources.get(&key)?.publisher.clone();
-        let publisher = self.publishers.get_mut(&index)?;
-        publisher.published += 1;
         let captured = self.clock.stamp(now);
-        let encoding = spec.encoding.clone();
+        let (source, mut outlets) = self.source(now, key)?;
+        let stamper = source.stamper.as_mut()?;
+        let (spec, encoding) = (&source.publisher, source.publisher.encoding.clone());
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
-        let sample = publisher.stamper.stamp(now, captured, kind, encoding, payload);
+        let sample = stamper.stamp(now, captured, kind, encoding, payload);
         let seq = sample.seq;
-        self.offer(now, key, None, sample);
+        outlets.offer(&mut source.ingress, sample);
         Some(seq)
     }
 

@@ -7,7 +7,7 @@ use core::ops::Bound;
 use paceline_proto::control::{OutputPlan, SourceKey};
 use paceline_proto::form::{Form, Rate, Size};
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
-use paceline_proto::ingress::OutputKey;
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::receive::Receiver;
@@ -186,6 +186,17 @@ pub(super) struct Outlets<'a> {
 }
 
 impl Outlets<'_> {
+    /// Hands a sample to the outputs of its source.
+    pub(super) fn offer(&mut self, ingress: &mut Ingress<Port>, sample: Sample) {
+        ingress.offer(sample, |output, offered| match offered {
+            Ok(sample) => self.push(output.key, &mut output.port, sample),
+            Err(reason) => {
+                self.count(output.key, &output.port, reason, 1);
+                false
+            }
+        });
+    }
+
     /// False if the sample was dropped.
     pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: Sample) -> bool {
         match port {

@@ -9,6 +9,10 @@
 //! the square of the nodes (docs/scale.md), so a thousand nodes with a hundred thousand publishers are
 //! not one network but many. A plan of one site says what one network costs.
 
+mod registry;
+
+pub use registry::{RegistryCost, registry};
+
 use crate::ages::Ages;
 use crate::ask::{all, data};
 use crate::net::{LinkPlan, NodeIx, Pub, Sub};

@@ -166,7 +166,7 @@ impl World {
         let now = self.local(node);
         let here = self.node_mut(node);
         let id = here.control.publish(now, PublisherSpec::clone(&spec));
-        here.sources.insert(SourceKey { publisher: id, form: Form::FULL }, Source::new(spec));
+        here.sources.insert(SourceKey { publisher: id, form: Form::FULL }, Source::published(spec));
         here.publishers.insert(id.index, Publisher::default());
         self.touch(node);
         id
@@ -180,6 +180,9 @@ impl World {
         self.drivers.iter_mut().filter(its).for_each(|driver| driver.count = 0);
         let here = self.node_mut(node);
         here.publishers.remove(&id.index);
+        if let Some(source) = here.sources.get_mut(&SourceKey { publisher: id, form: Form::FULL }) {
+            source.stamper = None;
+        }
         here.control.unpublish(now, id);
         self.touch(node);
     }

@@ -1,4 +1,5 @@
-//! Runs scenarios of every driver in turn until the time is over: what `cargo xtask long` starts.
+//! Runs scenarios of every driver, and the simulator's storms, in turn until the time is over: what
+//! `cargo xtask long` starts.
 //!
 //! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
 //! list to which seeds that fail are added.
@@ -12,7 +13,7 @@ use std::io::Write as _;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
@@ -21,6 +22,12 @@ use paceline_fuzz::sched::{DRIVERS, Driver};
 
 /// Scenarios that a thread runs before it looks at the clock and writes down how far it got.
 const BLOCK: u64 = 2_000;
+/// The same of storms, each of which is a network over a minute and more.
+const STORMS: u64 = 50;
+/// The simulator's storms, in turn with the disciplines' drivers.
+const STORM: Driver = Driver { name: "storm", run: storm };
+/// Samples that storms sent over links, in this run.
+static SAMPLES: AtomicU64 = AtomicU64::new(0);
 /// How often the progress is shown and written.
 const SHOW: Duration = Duration::from_secs(10);
 
@@ -45,6 +52,12 @@ fn main() -> ExitCode {
     }
 }
 
+fn storm(seed: u64) -> Result<(), String> {
+    let outcome = paceline_sim::storm::run(seed);
+    SAMPLES.fetch_add(outcome.samples, Ordering::Relaxed);
+    Ok(())
+}
+
 /// What the threads share.
 struct Run {
     turn: AtomicUsize,
@@ -56,7 +69,7 @@ struct Run {
 }
 
 fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> {
-    let names: Vec<&'static str> = DRIVERS.iter().map(|driver| driver.name).collect();
+    let names: Vec<&'static str> = DRIVERS.iter().chain([&STORM]).map(|it| it.name).collect();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -86,6 +99,7 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
     })?;
     run.progress().write()?;
     print!("{}", run.progress().table());
+    println!("{} samples over links in storms", SAMPLES.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }
 
@@ -97,9 +111,9 @@ impl Run {
     /// Blocks of scenarios of one driver after the other, until the time is over.
     fn work(&self) {
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % DRIVERS.len();
-            let Some(driver) = DRIVERS.get(turn) else { return };
-            let Done { from, to } = self.progress().take(driver.name, BLOCK);
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % (DRIVERS.len() + 1);
+            let (driver, block) = DRIVERS.get(turn).map_or((&STORM, STORMS), |it| (it, BLOCK));
+            let Done { from, to } = self.progress().take(driver.name, block);
             for seed in from..to {
                 if let Err(what) = run_one(driver, seed) {
                     self.keep(driver.name, seed, &what);

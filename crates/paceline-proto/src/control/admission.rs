@@ -8,7 +8,7 @@
 //! other try again. So a refusal is kept for a while that differs by node and pair before room alone
 //! releases it; a change of what was asked for or of the link releases it at once.
 
-use super::contract::{load, tolerance};
+use super::contract::{load, pace, tolerance};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::{Change, PairKey, REFUSALS_MAX};
 use super::routes::Pair;
@@ -212,12 +212,19 @@ impl<'a> Round<'a> {
         }
         let Some(charge) = self.charge_of(pair) else { return Judged::Free };
         let Some(ledger) = self.ledgers.get(charge.link) else { return Judged::Free };
-        let available = ledger.limit.saturating_sub(ledger.used);
-        if charge.load <= available {
+        let mut available = ledger.limit.saturating_sub(ledger.used);
+        let mut needed = charge.load;
+        // Idle as it may be, a link that is too slow for one sample keeps no promise: all of them would
+        // be late, also for those who share the stream.
+        let pace = pair.ask().and_then(|ask| pace(pair.spec, pair.leaving(), &ask));
+        if let Some(pace) = pace.filter(|pace| *pace > ledger.limit) {
+            (needed, available) = (pace, ledger.limit);
+        }
+        if needed <= available {
             return Judged::Fits(charge);
         }
         charge.link.clone_into(&mut refusal.link);
-        refusal.needed_bytes_per_s = charge.load;
+        refusal.needed_bytes_per_s = needed;
         refusal.available_bytes_per_s = available;
         Judged::TooMuch(refusal)
     }

@@ -102,6 +102,17 @@ pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Opt
     Some(u64::try_from(per_second.saturating_mul(kept).div_ceil(window)).unwrap_or(u64::MAX))
 }
 
+/// How fast a link must be, in bytes per second with headers, to carry one sample of a stream in `form`
+/// within this hop's part of the delay bound that `ask` has, if nothing else is on it; `None` if it
+/// has none, or if the publisher's spec does not tell.
+pub(crate) fn pace(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<u64> {
+    ask.within?;
+    let (_, deadline) = share(ask, PERIOD_UNKNOWN);
+    let wire = wire_bytes(spec.bytes_max?, spec, form).saturating_mul(1_000_000_000);
+    let pace = wire.div_ceil(u128::from(deadline.max(SHORTEST).as_nanos()));
+    Some(u64::try_from(pace).unwrap_or(u64::MAX))
+}
+
 /// What a stream in `form` asks of a link that takes one sample of it each `period`.
 pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> Demand {
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
@@ -144,6 +155,17 @@ mod tests {
             size: Some(Size { width: 640, height: 480 }),
             bytes_max: Some(10_900),
         }
+    }
+
+    #[test]
+    fn the_pace_is_that_of_one_sample_alone() {
+        // 10 segments of 1,090 bytes and 110 more each: 12,000 bytes in 50 - 1.5 ms.
+        let form = Form::FULL;
+        assert_eq!(pace(&camera(), form, &within(100, 1, 2)), Some(12_000_000 * 10 / 485 + 1));
+        assert_eq!(pace(&camera(), form, &Ask { within: None, ..within(1, 1, 1) }), None);
+        let unknown = PublisherSpec { bytes_max: None, ..camera() };
+        assert_eq!(pace(&unknown, form, &within(100, 1, 2)), None);
+        assert!(pace(&camera(), form, &within(0, 1, 1)).is_some());
     }
 
     fn within(millis: u64, hop: u64, hops: u64) -> Ask {

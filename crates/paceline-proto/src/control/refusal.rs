@@ -14,7 +14,8 @@ pub struct Refusal {
     pub publisher: PublisherId,
     /// The link that can't carry it; empty where no link is the reason.
     pub link: String,
-    /// What the stream needs on the link besides what is there already.
+    /// What the stream needs on the link besides what is there already; more than the whole link if one
+    /// sample alone takes longer than its part of the delay bound.
     pub needed_bytes_per_s: u64,
     /// What the streams admitted before leave of the link.
     pub available_bytes_per_s: u64,
@@ -55,7 +56,7 @@ impl fmt::Display for Refusal {
             RefusalReason::Capacity => write!(
                 f,
                 "link '{}' can't carry it: it needs {} and {} are left; ask for a lower rate, a \
-                 smaller size or a higher loss tolerance",
+                 smaller size, a longer delay bound or a higher loss tolerance",
                 self.link,
                 BitRate(self.needed_bytes_per_s),
                 BitRate(self.available_bytes_per_s),
@@ -86,7 +87,7 @@ mod tests {
         assert_eq!(
             refusal.to_string(),
             "link 'radio0' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; ask for a \
-             lower rate, a smaller size or a higher loss tolerance"
+             lower rate, a smaller size, a longer delay bound or a higher loss tolerance"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

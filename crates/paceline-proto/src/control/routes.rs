@@ -63,7 +63,7 @@ impl Pair<'_> {
     }
 
     /// What it asks of the link here; nothing for what is background, which no link promises.
-    fn ask(&self) -> Option<Ask> {
+    pub(super) fn ask(&self) -> Option<Ask> {
         if self.is_background() {
             return None;
         }

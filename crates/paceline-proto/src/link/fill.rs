@@ -115,6 +115,7 @@ impl Link {
                 return Some((node, index));
             }
             self.discipline.suspend(index);
+            self.suspended.push(index);
             if let Some(stream) = self.stream_mut(index) {
                 stream.suspended = true;
             }

@@ -114,16 +114,24 @@ impl Link {
         up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
     }
 
-    /// Streams that waited for this hop's credit compete again.
+    /// Streams that waited for this hop's credit compete again, in the order of their indexes.
     fn resume(&mut self, node: NodeId) {
-        for (place, stream) in self.streams.iter_mut().enumerate() {
-            if let Some(stream) = stream
-                && stream.suspended
-                && stream.spec.hop == node
-            {
-                stream.suspended = false;
-                self.discipline.resume(index_of(place));
-            }
+        if self.suspended.is_empty() {
+            return;
         }
+        let mut waiting = core::mem::take(&mut self.suspended);
+        waiting.sort_unstable();
+        waiting.dedup();
+        waiting.retain(|&index| {
+            let stream = self.stream_mut(index).filter(|stream| stream.suspended);
+            let Some(stream) = stream else { return false };
+            if stream.spec.hop != node {
+                return true;
+            }
+            stream.suspended = false;
+            self.discipline.resume(index);
+            false
+        });
+        self.suspended = waiting;
     }
 }

@@ -310,6 +310,10 @@ impl Stream {
 
     fn pop_head(&mut self) -> Option<Kind> {
         let sample = self.queue.pop_front()?;
+        if self.queue.is_empty() {
+            // Begin at the front again: one that keeps up touches the same memory each time.
+            self.queue.clear();
+        }
         self.queue_bytes -= sample.payload.len();
         self.number += u64::from(self.head_begun);
         self.head_sent = 0;

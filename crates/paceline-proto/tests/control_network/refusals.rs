@@ -60,6 +60,25 @@ fn two(net: &mut Net) -> ([PublisherId; 2], [SubscriptionId; 2]) {
 }
 
 #[test]
+fn a_delay_bound_below_what_one_sample_takes_is_refused() {
+    let mut net = thin(400_000);
+    let left = net.publish(0, camera("left"));
+    // Two hops have half of it each, less 1.5 ms: 12,000 bytes take 31.6 ms of what may be promised.
+    let asks = |within| {
+        let within = Some(Duration::from_millis(within));
+        SubscriptionSpec { within, ..promised("left") }
+    };
+    let [tight, roomy] = [60, 70].map(|within| net.subscribe(2, asks(within)));
+    net.settle();
+    assert!(net.heard(tight).is_empty());
+    assert_eq!(net.heard(roomy), [left]);
+    let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
+    assert_eq!((refusal.subscription, refusal.available_bytes_per_s), (tight, 380_000));
+    assert!(refusal.needed_bytes_per_s > 400_000, "{}", refusal.needed_bytes_per_s);
+    net.assert_converged();
+}
+
+#[test]
 fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     let mut net = thin(400_000);
     let ([left, right], [first, second]) = two(&mut net);
@@ -72,7 +91,7 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     assert_eq!(
         refusal.to_string(),
         "link 'radio' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for a \
-         lower rate, a smaller size or a higher loss tolerance"
+         lower rate, a smaller size, a longer delay bound or a higher loss tolerance"
     );
     // Nobody on the way carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());

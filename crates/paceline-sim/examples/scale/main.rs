@@ -1,8 +1,10 @@
 //! What a large network costs to simulate: `cargo run -p paceline-sim --example scale -- [NAME=VALUE]…`
 //!
 //! Names: `nodes`, `site` (nodes of a site), `streams`, `hertz`, `bytes`, `seconds`, `phases`, `mbit`
-//! (the capacity of each link; 0 for none). Without any: 100,000 streams of 10 samples a second over 1,000
+//! (the capacity of each link; 0 for none). `--table FOLDER` writes scale.md and scale.svg there. Without any: 100,000 streams of 10 samples a second over 1,000
 //! nodes for ten seconds. See [`paceline_sim::scale`] for the topology.
+
+mod table;
 
 use paceline_sched::Capacity;
 use paceline_sim::scale::{Network, Plan};
@@ -22,6 +24,17 @@ const DEFAULT: Plan = Plan {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, folder] = &args[..]
+        && flag == "--table"
+    {
+        return match table::write(std::path::Path::new(folder)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{folder}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     match plan(&args) {
         Ok(plan) => {
             report(plan);
@@ -88,6 +101,7 @@ fn report(plan: Plan) {
         built.as_secs_f64(),
         took.as_secs_f64()
     );
+    println!("processor        {:.1} s in all", cpu_seconds());
     println!("each hop         {} ns", took.as_nanos() / u128::from(hops.max(1)));
     println!("peak memory      {} MiB", peak_mib());
 }
@@ -95,6 +109,13 @@ fn report(plan: Plan) {
 #[allow(clippy::disallowed_methods, reason = "an example tells what a run costs in wall time")]
 fn now() -> Instant {
     Instant::now()
+}
+
+/// The processor time that this process has had; 0 where nothing says so.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanos = stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok());
+    std::time::Duration::from_nanos(nanos.unwrap_or_default()).as_secs_f64()
 }
 
 /// The most memory that this process had; 0 where nothing says so.

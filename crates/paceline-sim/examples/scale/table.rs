@@ -1,0 +1,156 @@
+//! docs/scale.md and its picture. Everything in them is virtual time: the same on every machine.
+
+use paceline_sched::Capacity;
+use paceline_sim::scale::{Network, Plan, registry};
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+/// Numbers of nodes that are looked at.
+const NODES: [usize; 6] = [3, 10, 30, 100, 300, 1_000];
+/// Connected networks: nodes, and tags of each.
+const NETWORKS: [(usize, usize); 8] =
+    [(3, 1), (10, 1), (30, 1), (100, 1), (10, 10), (10, 100), (30, 30), (100, 10)];
+
+pub(crate) fn write(folder: &Path) -> io::Result<()> {
+    let rates: Vec<(usize, u64)> = NODES.iter().map(|&nodes| (nodes, capacity(nodes))).collect();
+    let mut text = HEAD.to_owned();
+    for (nodes, rate) in &rates {
+        let _ = writeln!(text, "| {nodes} | {} | {rate} | {} |", ends(*nodes), rate / ends(*nodes));
+    }
+    text.push_str(REGISTRY);
+    for (nodes, tags) in NETWORKS {
+        let streams = tags * (nodes - 1);
+        let plan = Plan { nodes, site: nodes, streams, ..plan() };
+        let cost = registry(1, plan);
+        let _ = writeln!(
+            text,
+            "| {nodes} | {streams} | {} | {} | {} |",
+            cost.rest, cost.change, cost.known_after
+        );
+    }
+    text.push_str(TAIL);
+    std::fs::create_dir_all(folder)?;
+    put(&folder.join("scale.md"), &text)?;
+    put(&folder.join("scale.svg"), &picture(&rates))
+}
+
+#[allow(clippy::disallowed_methods, reason = "an example that writes a page")]
+fn put(file: &Path, text: &str) -> io::Result<()> {
+    std::fs::write(file, text)
+}
+
+/// One stream an end, twice what its links carry.
+fn plan() -> Plan {
+    Plan {
+        nodes: 0,
+        site: 10,
+        streams: 0,
+        hertz: 250,
+        bytes: 1_000,
+        capacity: Capacity::from_bits_per_s(1_000_000).ok(),
+        seconds: 5,
+        phases: 10,
+    }
+}
+
+/// How many of so many nodes are no hubs.
+fn ends(nodes: usize) -> u64 {
+    (nodes - nodes.div_ceil(plan().site)) as u64
+}
+
+/// Samples delivered a second where every link carries all that it may.
+fn capacity(nodes: usize) -> u64 {
+    let streams = usize::try_from(ends(nodes)).unwrap_or(usize::MAX);
+    let plan = Plan { nodes, streams, ..plan() };
+    let outcome = Network::new(1, plan).run();
+    // What waits at the end keeps the links full for the second that the run goes on.
+    outcome.delivered / (plan.seconds + 1)
+}
+
+/// The rates over the numbers of nodes, both axes by powers of ten.
+fn picture(rates: &[(usize, u64)]) -> String {
+    let place = |value: u64| {
+        let log = f64::from(u32::try_from(value.max(1)).unwrap_or(u32::MAX)).log10();
+        log * 80.0
+    };
+    let x = |nodes: usize| 60.0 + place(nodes as u64) * 1.6;
+    let y = |rate: u64| 460.0 - place(rate);
+    let mut svg = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 520 500\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"520\" height=\"500\" fill=\"white\"/>\n",
+    );
+    for power in 0..=3 {
+        let (at, label) = (x(10_usize.pow(power)), 10_u64.pow(power));
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{at:.0} 60V460\" stroke=\"#ddd\"/><text x=\"{at:.0}\" y=\"478\" \
+             text-anchor=\"middle\">{label}</text>"
+        );
+    }
+    for power in 0..=5 {
+        let (at, label) = (y(10_u64.pow(power)), 10_u64.pow(power));
+        let _ = writeln!(
+            svg,
+            "<path d=\"M60 {at:.0}H460\" stroke=\"#ddd\"/><text x=\"54\" y=\"{:.0}\" \
+             text-anchor=\"end\">{label}</text>",
+            at + 4.0
+        );
+    }
+    let points: Vec<String> =
+        rates.iter().map(|(nodes, rate)| format!("{:.1},{:.1}", x(*nodes), y(*rate))).collect();
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"#0a58ca\" stroke-width=\"2\"/>",
+        points.join(" ")
+    );
+    for point in &points {
+        if let Some((cx, cy)) = point.split_once(',') {
+            let _ = writeln!(svg, "<circle cx=\"{cx}\" cy=\"{cy}\" r=\"3\" fill=\"#0a58ca\"/>");
+        }
+    }
+    svg.push_str(
+        "<text x=\"260\" y=\"496\" text-anchor=\"middle\">nodes</text>\n\
+         <text x=\"60\" y=\"44\">samples delivered a second, links full</text>\n</svg>\n",
+    );
+    svg
+}
+
+const HEAD: &str = "# Scale
+
+What grows with a network, in virtual time: every figure is the same on every machine. This page is written by
+`cargo run -p paceline-sim --example scale -- --table docs`. What a large network costs to simulate depends on the
+machine; `cargo run -p paceline-sim --example scale` prints it for ten million samples over a thousand nodes.
+
+## Capacity
+
+Sites of ten nodes: nine ends around a hub, each joined to it by links of 1 Mbit/s. Each end publishes twice what its
+link carries, samples of 1,000 bytes, and the end before it subscribes: two hops, all links full. The more nodes, the
+more links, and nothing is shared between sites.
+
+![Samples delivered a second over the number of nodes](scale.svg)
+
+| nodes | ends | samples delivered a second | of each end |
+| --- | --- | --- | --- |
+";
+
+const REGISTRY: &str = "
+## The registry
+
+In one connected network every node knows every node, publisher and subscription. Here one hub joins all others by
+links of 1 Mbit/s. At rest each hop is probed twice a second and versions are compared every five seconds; at a
+change one delta crosses each link. Bytes are those of both directions of a link, with headers of the layers below.
+
+| nodes | tags | bytes a second on each link, at rest | bytes on each link for one change | everybody knows after |
+| --- | --- | --- | --- | --- |
+";
+
+const TAIL: &str = "
+At rest the digests grow with the nodes, eight bytes and a version each, and not with the tags. A change costs the
+same on each link however many nodes there are, but the hub sends it on each of its links.
+
+What does not show here is what each node holds and computes: by estimate 200 bytes for each publisher of the network, and
+at every change the shortest paths from every node that publishes, so the work of a node grows with the square of
+the nodes. It is why the example with a thousand nodes and a hundred thousand publishers divides them into sites that
+are not joined: a network of a thousand nodes that all know a hundred thousand publishers would hold 20 GB in all.
+";

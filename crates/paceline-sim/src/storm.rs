@@ -1,0 +1,233 @@
+//! Random networks in which everything goes wrong, and what must hold all the same.
+//!
+//! A seed decides the nodes, what joins them, who publishes and subscribes, and the faults: cuts, losses,
+//! stalls, crashes, clocks. After each second of the world all oracles are asked: the world's own sums
+//! ([`World::run_for`]), and that every subscription gets each publisher's samples at most once, in order,
+//! of tags that it asked for, and never late where late ones are to be dropped. In the end all is mended;
+//! then everybody must know everything, and every subscription get all that it hears.
+
+mod oracle;
+
+use crate::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
+use crate::net::{LinkPlan, NodeIx, Pub, Sub};
+use crate::random::Random;
+use crate::world::World;
+use crate::{ClockSpec, Payload};
+use oracle::Oracle;
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_sched::{Capacity, Duration, Late, LossTolerance};
+
+/// Seeds that once found something: they are run before all others.
+pub const REGRESSIONS: &[u64] = &[345];
+
+/// For how many seconds things go wrong.
+const STORM_SECONDS: u64 = 10;
+/// How long it takes at most until all is well: links come up, registries are compared, queues empty.
+const CALM: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+/// Ten years in nanoseconds.
+const TEN_YEARS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
+/// What a storm came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Outcome {
+    /// Samples that links sent, each hop counted.
+    pub samples: u64,
+    /// Samples that subscriptions got.
+    pub delivered: u64,
+    /// Things that went wrong.
+    pub faults: u64,
+}
+
+struct Storm {
+    world: World,
+    chance: Random,
+    nodes: Vec<NodeIx>,
+    pairs: Vec<(NodeIx, NodeIx)>,
+    publishers: Vec<(Pub, PublisherSpec)>,
+    subscriptions: Vec<(Sub, SubscriptionSpec)>,
+    oracle: Oracle,
+    faults: u64,
+}
+
+/// Runs the storm of `seed`; the same seed gives the same storm.
+///
+/// # Panics
+/// If anything does not hold; the message names the seed.
+#[must_use]
+pub fn run(seed: u64) -> Outcome {
+    let mut storm = Storm::new(seed);
+    storm.world.run_for(Duration::from_secs(3));
+    storm.publish(STORM_SECONDS);
+    for _ in 0..STORM_SECONDS {
+        for _ in 0..1 + storm.chance.below(2) {
+            storm.fault();
+        }
+        storm.world.run_for(SECOND);
+        storm.ask_oracle();
+    }
+    storm.mend();
+    storm.world.run_for(CALM);
+    storm.ask_oracle();
+    storm.oracle.check_known(&storm.world, &storm.nodes, storm.publishers.len());
+    let before = storm.oracle.mark(&storm.world);
+    storm.publish(2);
+    storm.world.run_for(Duration::from_secs(4));
+    storm.ask_oracle();
+    storm.oracle.check_calm(&storm.world, &storm.publishers, &before);
+    Outcome {
+        samples: storm.world.hops(),
+        delivered: storm.oracle.delivered(&storm.world),
+        faults: storm.faults,
+    }
+}
+
+fn period_of(spec: &PublisherSpec) -> Duration {
+    spec.period.unwrap_or(SECOND)
+}
+
+impl Storm {
+    fn new(seed: u64) -> Self {
+        let (world, chance) = (World::new(seed), Random::new(!seed));
+        let mut storm = Self {
+            world,
+            chance,
+            nodes: Vec::new(),
+            pairs: Vec::new(),
+            publishers: Vec::new(),
+            subscriptions: Vec::new(),
+            oracle: Oracle::new(seed),
+            faults: 0,
+        };
+        storm.lay();
+        for _ in 0..2 + storm.chance.below(5) {
+            storm.add_publisher();
+        }
+        for _ in 0..2 + storm.chance.below(7) {
+            storm.add_subscription();
+        }
+        storm
+    }
+
+    /// Two to eight nodes, joined to a tree with up to two shorter ways.
+    fn lay(&mut self) {
+        for k in 0..2 + self.chance.below(7) {
+            let node = self.world.add_node(&format!("n{k}"));
+            if let Some(other) = self.chance.one_of(&self.nodes) {
+                self.pairs.push((other, node));
+            }
+            self.nodes.push(node);
+        }
+        for _ in 0..self.chance.below(3) {
+            let two = (self.chance.one_of(&self.nodes), self.chance.one_of(&self.nodes));
+            if let (Some(a), Some(b)) = two
+                && a < b
+                && !self.pairs.contains(&(a, b))
+            {
+                self.pairs.push((a, b));
+            }
+        }
+        for place in 0..self.pairs.len() {
+            let bits = self.chance.one_of(&[0, 0, 3_000_000, 20_000_000, 100_000_000]);
+            let capacity = Capacity::from_bits_per_s(bits.unwrap_or_default()).ok();
+            if let Some(&(a, b)) = self.pairs.get(place) {
+                self.world.connect(a, b, LinkPlan { capacity });
+            }
+        }
+    }
+
+    fn add_publisher(&mut self) {
+        let Some(node) = self.chance.one_of(&self.nodes) else { return };
+        let number = self.publishers.len();
+        let bytes = 20 + self.chance.below(1_000);
+        let mut spec = match self.chance.below(3) {
+            0 => pictures(&format!("camera/{number}"), 5 + self.chance.below(15), bytes * 8),
+            _ => PublisherSpec { bytes_max: Some(bytes), ..data(&format!("data/{number}")) }
+                .hertz(10 + self.chance.below(90)),
+        };
+        spec.late = if self.chance.chance(500) { Late::Drop } else { Late::Send };
+        let publisher = self.world.publish(node, spec.clone());
+        self.publishers.push((publisher, spec));
+    }
+
+    fn add_subscription(&mut self) {
+        let number = self.chance.below(self.publishers.len() as u64);
+        let one = [format!("data/{number}"), format!("camera/{number}")];
+        let [data, camera] = [one[0].as_str(), one[1].as_str()];
+        let pattern = self.chance.one_of(&["**", "data/*", "camera/*", data, camera]);
+        let (Some(node), Some(pattern)) = (self.chance.one_of(&self.nodes), pattern) else {
+            return;
+        };
+        let mut spec = all(pattern);
+        match self.chance.below(7) {
+            0 => spec = spec.max_hertz(10),
+            1 => spec = spec.one_in(2).scaled_here(),
+            2 => spec = spec.within_ms(20 + self.chance.below(400)),
+            3 => spec = spec.within_ms(500 + self.chance.below(400)),
+            4 => {
+                spec = spec.within_ms(50 + self.chance.below(100));
+                if let Ok(loss) = LossTolerance::new(1, 4) {
+                    spec = spec.losing(loss);
+                }
+            }
+            _ => {}
+        }
+        let subscription = self.world.subscribe(node, spec.clone());
+        self.oracle.add(subscription);
+        self.subscriptions.push((subscription, spec));
+    }
+
+    /// Everybody publishes for so many seconds.
+    fn publish(&mut self, seconds: u64) {
+        for (publisher, spec) in &self.publishers {
+            let period = period_of(spec);
+            let count = Duration::from_secs(seconds).as_nanos() / period.as_nanos().max(1);
+            let len = usize::try_from(spec.bytes_max.unwrap_or(8)).unwrap_or(8);
+            let payload: Payload = payloads(len);
+            self.world.every(*publisher, period, count, payload);
+        }
+    }
+
+    fn fault(&mut self) {
+        let pair = self.chance.one_of(&self.pairs);
+        let (Some((a, b)), Some(node)) = (pair, self.chance.one_of(&self.nodes)) else { return };
+        self.faults += 1;
+        match self.chance.below(12) {
+            0 => self.world.cut(a, b),
+            1 | 2 => self.world.restore(a, b),
+            3 => self.world.crash(node),
+            4 | 5 => self.world.restart(node),
+            6 => self.world.stall(node),
+            7 => self.world.resume(node),
+            8 => {
+                let per_mille = self.chance.one_of(&[0, 1, 20, 200]).unwrap_or_default();
+                self.world.set_loss(a, b, per_mille);
+            }
+            9 => {
+                let drift = i32::try_from(self.chance.below(401)).unwrap_or_default() - 200;
+                self.world.set_clock(node, ClockSpec { drift_ppm: drift });
+            }
+            10 => {
+                let by = self.chance.below(2 * TEN_YEARS).cast_signed();
+                self.world.step_clock(node, by - TEN_YEARS.cast_signed());
+            }
+            _ if self.subscriptions.len() < 12 => self.add_subscription(),
+            _ => {}
+        }
+    }
+
+    fn mend(&mut self) {
+        for &(a, b) in &self.pairs {
+            self.world.restore(a, b);
+            self.world.set_loss(a, b, 0);
+        }
+        for &node in &self.nodes {
+            self.world.restart(node);
+            self.world.resume(node);
+        }
+    }
+
+    fn ask_oracle(&mut self) {
+        self.oracle.check(&self.world, &self.publishers, &self.subscriptions);
+    }
+}

@@ -1,0 +1,49 @@
+//! A small one of the large networks.
+
+use paceline_sched::{Capacity, Duration};
+use paceline_sim::scale::{Network, Plan, registry};
+
+const SMALL: Plan = Plan {
+    nodes: 23,
+    site: 5,
+    streams: 300,
+    hertz: 10,
+    bytes: 100,
+    capacity: None,
+    seconds: 3,
+    phases: 1,
+};
+
+#[test]
+fn every_sample_takes_two_hops_and_is_delivered_once() {
+    let capacity = Capacity::from_bits_per_s(10_000_000).ok();
+    for plan in [SMALL, Plan { phases: 40, ..SMALL }, Plan { capacity, phases: 7, ..SMALL }] {
+        let outcome = Network::new(1, plan).run();
+        assert_eq!((outcome.published, outcome.delivered), (9_000, 9_000));
+        assert_eq!(outcome.hops, 18_000);
+        assert!(outcome.ages.max() <= Duration::from_millis(40), "{}", outcome.ages.max());
+        assert_eq!(Network::new(1, plan).run(), outcome, "the same again");
+    }
+}
+
+#[test]
+fn what_happens_together_costs_turns_and_not_what_is_there() {
+    let turns = |plan| Network::new(1, plan).run().turns;
+    let (few, many) = (turns(SMALL), turns(Plan { streams: 3_000, ..SMALL }));
+    assert!(many <= few * 2, "ten times the samples at the same instants: {few} and {many}");
+}
+
+#[test]
+fn a_change_costs_a_link_the_same_in_a_larger_network() {
+    let capacity = Capacity::from_bits_per_s(1_000_000).ok();
+    let network =
+        |nodes| registry(1, Plan { nodes, site: nodes, streams: nodes, capacity, ..SMALL });
+    let (small, large) = (network(5), network(20));
+    println!("{small:?} {large:?}");
+    assert_eq!((small.links, large.links), (4, 19));
+    assert!(small.change > 0 && large.change <= small.change * 2, "{small:?} {large:?}");
+    assert!(large.rest > small.rest && large.rest < 2_000, "{small:?} {large:?}");
+    for cost in [small, large] {
+        assert!(cost.known_after <= Duration::from_millis(50), "{cost:?}");
+    }
+}

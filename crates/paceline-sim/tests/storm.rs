@@ -1,0 +1,23 @@
+//! A thousand storms.
+
+use paceline_sim::storm::{self, REGRESSIONS};
+
+const SEEDS: u64 = 1_000;
+
+#[test]
+fn what_must_hold_holds_in_a_thousand_storms() {
+    let (mut samples, mut delivered, mut faults) = (0, 0, 0);
+    for seed in REGRESSIONS.iter().copied().chain(0..SEEDS) {
+        let outcome = storm::run(seed);
+        samples += outcome.samples;
+        delivered += outcome.delivered;
+        faults += outcome.faults;
+    }
+    println!("{samples} samples over hops, {delivered} delivered, {faults} faults");
+    assert!(delivered > 1_000_000 && faults > 10_000, "they are no storms any more");
+}
+
+#[test]
+fn a_storm_is_the_same_each_time() {
+    assert_eq!(storm::run(17), storm::run(17));
+}
