@@ -158,7 +158,7 @@ impl World {
     /// Bytes that were put on all wires, with what the layers below add.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.wires.iter().map(|wire| wire.counters.bytes).sum()
+        self.wires.iter().map(|wire| wire.counters().bytes).sum()
     }
 
     /// How many wires there are: two between every two links that are joined, one each way.
