@@ -160,6 +160,7 @@ fn expected_robot() -> serde_json::Value {
                 "violations": 0,
                 "dropped": { "superseded": 3 },
             }],
+            "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [{
                 "name": "video",
                 "parent": null,
