@@ -90,8 +90,8 @@ struct Picker {
     rate: Rate,
     period: Option<u64>,
     series: Option<Series>,
-    /// Sequence number and time of the sample before.
-    last: Option<(u64, u64)>,
+    /// Sequence number and capture time of the sample before, and its time without steps of the clock.
+    last: Option<(u64, u64, u64)>,
     /// The smoothed time between two samples.
     interval: u64,
 }
@@ -109,7 +109,7 @@ impl Picker {
                 let step = 1_000_000_000_000 / i128::from(millihertz.get());
                 let (at, interval) = match self.period {
                     Some(period) => (i128::from(seq) * i128::from(period), period),
-                    None => (i128::from(captured), self.estimate(seq, captured)),
+                    None => self.estimate(seq, captured),
                 };
                 self.point(at, step, i128::from(interval / 16 * 7))
             }
@@ -133,14 +133,26 @@ impl Picker {
         true
     }
 
-    /// Each new gap counts an eighth.
-    fn estimate(&mut self, seq: u64, captured: u64) -> u64 {
-        if let Some((before, at)) = self.last.filter(|(before, _)| *before < seq) {
-            let gap = captured.saturating_sub(at) / (seq - before);
-            let first = self.interval == 0;
-            self.interval = if first { gap } else { self.interval / 8 * 7 + gap / 8 };
+    /// The time of a sample and the interval. Each new gap counts an eighth, but a pause; the first counts
+    /// whole, and so does the first behind a pause. A clock that goes back has passed its intervals.
+    fn estimate(&mut self, seq: u64, captured: u64) -> (i128, u64) {
+        let mut at = captured;
+        if let Some((before, then, time)) = self.last.filter(|(before, ..)| *before < seq) {
+            let samples = seq - before;
+            if captured < then {
+                at = time.saturating_add(self.interval.saturating_mul(samples));
+            } else {
+                at = time.saturating_add(captured - then);
+                let gap = (captured - then) / samples;
+                let (sixteen, old) = (u128::from(gap) * 16, u128::from(self.interval));
+                if old == 0 || sixteen < old {
+                    self.interval = gap;
+                } else if u128::from(gap) < old * 16 {
+                    self.interval = self.interval / 8 * 7 + gap / 8;
+                }
+            }
         }
-        self.last = Some((seq, captured));
-        self.interval
+        self.last = Some((seq, captured, at));
+        (i128::from(at), self.interval)
     }
 }

@@ -85,6 +85,14 @@ impl Lab {
             if !waits && !self.hops.iter().any(says) && !flies {
                 return;
             }
+            // What waited for hops that are gone is freed turn by turn, each due at once.
+            for _ in 0..ROUNDS_MAX {
+                if self.link.poll_timeout() > self.now {
+                    break;
+                }
+                self.tick();
+                self.send();
+            }
             let wake = self.link.poll_timeout();
             assert!(wake > self.now || !self.setup.ordered(), "asks for {wake} again");
             self.now = wake.max(self.now + Duration::from_nanos(1));
