@@ -1,7 +1,7 @@
 //! `paceline bench FILE.toml`: a scenario on real nodes, beside the same in virtual time.
 //!
 //! Each node is a process of its own in a network namespace of its own, each link a shaped pair of
-//! interfaces. What they note becomes a [`Record`] as the simulator makes one, and the same code sums up
+//! interfaces. What they note becomes a record as the simulator makes one, and the same code sums up
 //! both.
 
 mod agree;
