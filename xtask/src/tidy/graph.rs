@@ -12,6 +12,7 @@ struct Layer {
 
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &[] },
+    Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
     Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
     Layer {
         folder: "crates/paceline-sim",
@@ -85,6 +86,7 @@ const TESTS: &[&str] = &[
     "paceline-fuzz",
     "paceline-sim",
     "proptest",
+    "response-time-analysis",
     "serde_json",
     "signal-hook",
 ];

@@ -1,0 +1,81 @@
+//! What one admission costs with 10,000 streams held: `cargo run --release -p paceline-admit --example
+//! admissions`.
+
+use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Trunk, Verdict};
+use paceline_sched::{Capacity, Contract, Duration};
+use std::hint::black_box;
+
+const STREAMS: u64 = 10_000;
+const ROUNDS: u64 = 2_000;
+
+const fn holder(number: u64) -> Holder {
+    Holder { origin: 1, number }
+}
+
+/// Samples of 100 to 1,600 bytes, 1 to 20 a second, as one of `kinds` kinds.
+fn demand(number: u64, kinds: u64, jitter: bool) -> Option<Demand> {
+    let kind = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % kinds;
+    let period = Duration::from_micros(50_000 + kind * 950_000 / kinds);
+    let deadline = Duration::from_nanos(20_000_000 + kind * 180_000_000 / kinds);
+    let contract = Contract::every(period).ok()?.with_deadline(deadline).ok()?;
+    let jitter = if jitter { period.mul_div(1, 2) } else { Duration::ZERO };
+    Demand::of_contract(&contract.with_jitter(jitter), 100 + kind % 1_500, 1_200).ok()
+}
+
+#[expect(clippy::disallowed_methods, reason = "an example that measures")]
+fn clock() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
+fn measure(name: &str, rule: Rule, kinds: u64, jitter: bool) -> Option<()> {
+    let capacity = Capacity::from_bits_per_s(20_000_000_000).ok()?;
+    let mut link = Admission::new(LinkSpec::new(capacity, rule, 1_200));
+    for number in 0..STREAMS {
+        let trunk = Trunk(number.into());
+        if matches!(
+            link.hold(trunk, holder(number), &demand(number, kinds, jitter)?),
+            Verdict::Granted(_)
+        ) {
+            link.commit(trunk, holder(number), None);
+        }
+    }
+    let held = link.ledger().held.streams;
+    let mut nanos: Vec<u128> = Vec::new();
+    for number in STREAMS..STREAMS + ROUNDS {
+        let (trunk, demand) = (Trunk(number.into()), demand(number, kinds, jitter)?);
+        let begun = clock();
+        black_box(link.hold(trunk, holder(number), &demand));
+        link.commit(trunk, holder(number), None);
+        nanos.push(begun.elapsed().as_nanos());
+        link.release(trunk, holder(number));
+    }
+    nanos.sort_unstable();
+    let micros = |permille: usize| {
+        let at = nanos.get(nanos.len() * permille / 1_000).copied().unwrap_or_default();
+        format!("{}.{}", at / 1_000, at % 1_000 / 100)
+    };
+    println!("| {name} | {held} | {kinds} | {} | {} |", micros(500), micros(990));
+    Some(())
+}
+
+fn main() {
+    println!(
+        "| test | streams held | different | p50 µs | p99 µs |\n| --- | --- | --- | --- | --- |"
+    );
+    for kinds in [32, 10_000] {
+        let rules = [
+            ("Σσ, Σρ", Rule::SigmaRho { burst: 1 << 40, rate: 20_000_000_000 }, false),
+            ("FIFO", Rule::Fifo, false),
+            ("static priority", Rule::StaticPriority, false),
+            ("EDF", Rule::Edf, false),
+            ("EDF, with jitter", Rule::Edf, true),
+            ("VDS", Rule::Vds { coincide: false }, true),
+            ("HFSC", Rule::Hfsc, false),
+        ];
+        for (name, rule, jitter) in rules {
+            if measure(name, rule, kinds, jitter).is_none() {
+                println!("{name}: a demand of this example is none");
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! RFC 2212, guaranteed service: what a path adds up for a receiver, and what follows from it.
+
+use super::LatencyRate;
+use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
+use paceline_sched::police::Dual;
+use paceline_sched::{Capacity, Duration};
+
+/// The error terms of one hop, or their sums over a path: a stream served at the rate R leaves at most
+/// C/R + D after what a wire of that rate would give it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Terms {
+    /// C in bytes: what shrinks as the reserved rate grows.
+    pub bytes: u64,
+    /// D: what does not.
+    pub time: Duration,
+}
+
+impl Terms {
+    /// Of a hop that serves by weighted fair queueing: C is the stream's packet, D the longest of the
+    /// link.
+    #[must_use]
+    pub const fn fair(packet: u64, longest: u64, capacity: Capacity) -> Self {
+        Self { bytes: packet, time: capacity.time_for(longest) }
+    }
+
+    /// Of a server that is known by its latency alone: all of it is D.
+    #[must_use]
+    pub const fn latency(server: LatencyRate) -> Self {
+        Self { bytes: 0, time: server.latency }
+    }
+
+    /// With those of the next hop.
+    #[must_use]
+    pub const fn then(self, next: Self) -> Self {
+        let bytes = self.bytes.saturating_add(next.bytes);
+        Self { bytes, time: self.time.saturating_add(next.time) }
+    }
+
+    /// The longest from the source to the end of the path at the reserved rate `rate`; `None` below the
+    /// stream's own.
+    #[must_use]
+    pub fn delay(self, traffic: &Traffic, rate: u64) -> Option<Duration> {
+        let Dual { peak_burst, peak_rate, .. } = traffic.dual();
+        if rate < traffic.rate() || rate == 0 {
+            return None;
+        }
+        let fixed = nanobits(peak_burst) + nanobits(self.bytes);
+        let (bend, apart) = traffic.bend();
+        let reserved = u128::from(rate);
+        let nanos = if peak_rate > rate && apart > 0 {
+            let above = u128::from(peak_rate - rate);
+            (bend * above).saturating_add(fixed.saturating_mul(apart)).div_ceil(apart * reserved)
+        } else {
+            fixed.div_ceil(reserved)
+        };
+        Some(self.time.saturating_add(Duration::from_nanos(narrow(nanos))))
+    }
+
+    /// The buffer in bytes that the hop needs at which these are the sums since the stream was last
+    /// reshaped; `None` below the stream's own rate.
+    #[must_use]
+    pub fn buffer(self, traffic: &Traffic, rate: u64) -> Option<u64> {
+        let Dual { peak_burst, peak_rate, rate: sustained, .. } = traffic.dual();
+        if rate < sustained || rate == 0 {
+            return None;
+        }
+        let (bend, apart) = traffic.bend();
+        // C/R + D in nanoseconds, as a fraction over R.
+        let reserved = u128::from(rate);
+        let errors = nanobits(self.bytes) + u128::from(self.time.as_nanos()) * reserved;
+        // (b − M)/(p − r) < C/R + D, without a division.
+        let soon = bend.saturating_mul(reserved) < errors.saturating_mul(apart);
+        let served = match (soon, peak_rate > rate) {
+            (true, _) => u128::from(sustained),
+            (false, true) => reserved,
+            (false, false) => u128::from(peak_rate),
+        };
+        let above = u128::from(peak_rate).saturating_sub(served);
+        let risen = if apart == 0 { 0 } else { (bend * above).div_ceil(apart) };
+        let grown = errors.saturating_mul(served).div_ceil(reserved);
+        Some(narrow((nanobits(peak_burst) + risen).saturating_add(grown).div_ceil(NANOBITS)))
+    }
+
+    /// The least rate at which the path keeps `within`, by halving; `None` if no rate up to `most` does.
+    #[must_use]
+    pub fn rate_for(self, traffic: &Traffic, within: Duration, most: u64) -> Option<u64> {
+        let keeps = |rate| self.delay(traffic, rate).is_some_and(|delay| delay <= within);
+        if !keeps(most) {
+            return None;
+        }
+        let (mut low, mut high) = (traffic.rate().max(1), most);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if keeps(middle) { high = middle } else { low = middle + 1 }
+        }
+        Some(high)
+    }
+
+    /// A hop reserves `out` where it was asked for `asked`, and takes what that costs from the slack of
+    /// the receiver: the slack that is left, or `None` if there is not enough. These are the sums from
+    /// the source up to and with the hop.
+    #[must_use]
+    pub fn take_slack(
+        self,
+        traffic: &Traffic,
+        asked: u64,
+        out: u64,
+        slack: Duration,
+    ) -> Option<Duration> {
+        let cost = |rate: u64| {
+            let bytes = nanobits(traffic.burst()) + nanobits(self.bytes);
+            (rate > 0).then(|| bytes.div_ceil(u128::from(rate)))
+        };
+        let more = cost(out)?.saturating_sub(cost(asked)?);
+        let left = u128::from(slack.as_nanos()).checked_sub(more)?;
+        Some(Duration::from_nanos(narrow(left)))
+    }
+}

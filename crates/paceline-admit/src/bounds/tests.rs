@@ -1,0 +1,161 @@
+//! The worked numbers, and that each bound is on the safe side of what it is computed from.
+
+use super::edf::{Due, feasible, least_deadline};
+use super::rfc2212::Terms;
+use super::*;
+
+fn mbit(rate: u64) -> Capacity {
+    Capacity::from_bits_per_s(rate * 1_000_000).unwrap()
+}
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+/// Flow 1: 30 kbit, 20 Mbit/s. Flow 2: 60 kbit, 30 Mbit/s. Packets of 12,000 bit.
+fn flows() -> [Traffic; 2] {
+    let flow = |bits: u64, mbit: u64| Traffic::leaky(bits / 8, mbit * 1_000_000, 1_500).unwrap();
+    [flow(30_000, 20), flow(60_000, 30)]
+}
+
+#[test]
+fn a_burst_is_paid_for_once_along_a_path() {
+    let traffic = Traffic::leaky(22_500, 10_000_000, 4_500).unwrap();
+    let node = LatencyRate::link(mbit(30), Duration::from_millis(1));
+    let path = node.then(node).then(node);
+    assert_eq!(path, LatencyRate { rate: 30_000_000, latency: Duration::from_millis(3) });
+    assert_eq!(path.delay(&traffic), Some(micros(9_000)));
+    // Node by node: 7 + 7.333 + 7.667 ms, as bursts grow by what each holds back.
+    let mut alone = traffic;
+    let mut each = Vec::new();
+    for _ in 0..3 {
+        each.push(node.delay(&alone).unwrap().as_nanos());
+        alone = node.output(&alone).unwrap();
+    }
+    assert_eq!(each, [7_000_000, 7_333_334, 7_666_667]);
+    assert_eq!(each.iter().sum::<u64>(), 22_000_001, "22 ms, rounded up at two nodes");
+    // Q = σ + ρ T, and that is what leaves, too.
+    assert_eq!(node.backlog(&traffic), Some(22_500 + 1_250));
+    assert_eq!(node.output(&traffic).unwrap().burst(), 23_750);
+}
+
+#[test]
+fn fifo_static_priority_and_edf_have_the_worked_bounds() {
+    let [first, second] = flows();
+    let link = LatencyRate::link(mbit(100), Duration::ZERO);
+    let none = Sum::default();
+    let sp = |before, level, lower| static_priority(link, before, level, lower);
+    let (one, two) = (Sum::of(&[first]), Sum::of(&[second]));
+    assert_eq!(sp(none, one, 1_500), Some(micros(420)));
+    assert_eq!(sp(one, two, 1_500), Some(micros(1_275)));
+    assert_eq!(sp(one, two, 0), Some(micros(1_125)));
+    let all = Sum::of(&[first, second]);
+    assert_eq!(fifo(link, all, 0), Some(micros(900)));
+    assert_eq!(fifo(link, all, 1_500), Some(micros(1_020)));
+    let most = Duration::from_millis(100);
+    let held = |deadline| [Due { traffic: first, deadline }];
+    let least = |other| least_deadline(mbit(100), &held(micros(500)), second, other, most);
+    assert_eq!(least(0), Some(micros(1_000)));
+    assert_eq!(least(1_500), Some(micros(1_150)));
+    let behind = [Due { traffic: second, deadline: micros(2_000) }];
+    assert_eq!(least_deadline(mbit(100), &behind, first, 0, most), Some(micros(420)));
+    let both = [
+        Due { traffic: first, deadline: micros(500) },
+        Due { traffic: second, deadline: micros(999) },
+    ];
+    assert_eq!(feasible(mbit(100), &both, 0), Err(micros(999)));
+    assert!(feasible(mbit(49), &both, 0).is_err());
+}
+
+#[test]
+fn what_is_left_by_others_is_a_server() {
+    let [first, second] = flows();
+    let link = LatencyRate::link(mbit(100), micros(100));
+    // (60 kbit + 100 Mbit/s × 0.1 ms) ÷ 70 Mbit/s.
+    let left = left_by(link, Sum::of(&[second])).unwrap();
+    assert_eq!(left, LatencyRate { rate: 70_000_000, latency: Duration::from_nanos(1_000_000) });
+    assert_eq!(left.delay(&first), Some(Duration::from_nanos(1_428_572)));
+    assert_eq!(left_by(LatencyRate { rate: 30_000_000, ..link }, Sum::of(&[second])), None);
+    assert_eq!(
+        static_priority(link, Sum { burst: 0, rate: 80_000_001 }, Sum::of(&[first]), 0),
+        None
+    );
+}
+
+#[test]
+fn rfc_2212_has_the_worked_delay_and_buffer() {
+    // 1.25 MB/s, 12.5 MB/s, reserved 2.5 MB/s.
+    let dual = Dual { peak_burst: 1_500, peak_rate: 100_000_000, burst: 22_500, rate: 10_000_000 };
+    let traffic = Traffic::new(dual, 1_500, 1_000).unwrap();
+    let terms = Terms { bytes: 4_500, time: micros(360) };
+    assert_eq!(terms.delay(&traffic, 20_000_000), Some(Duration::from_nanos(10_226_667)));
+    assert_eq!(terms.buffer(&traffic, 20_000_000), Some(25_200));
+    assert_eq!(terms.delay(&traffic, 9_999_999), None);
+    let hop = Terms::fair(1_500, 1_500, mbit(100));
+    assert_eq!(hop, Terms { bytes: 1_500, time: micros(120) });
+    assert_eq!(hop.then(hop).then(hop), terms);
+    let within = Duration::from_nanos(10_226_667);
+    assert_eq!(terms.rate_for(&traffic, within, 100_000_000), Some(20_000_000));
+    assert_eq!(terms.rate_for(&traffic, micros(360), u64::MAX >> 20), None);
+    // A slack of (22,500 + 4,500) bytes from 20 to 18 Mbit/s: 12 − 10.8 ms.
+    let left = terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(2_000));
+    assert_eq!(left, Some(micros(800)));
+    assert_eq!(terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(1_199)), None);
+    // Above the peak a wire of that rate: M/R.
+    assert_eq!(Terms::default().delay(&traffic, 200_000_000), Some(micros(60)));
+    // X = p where the reserved rate is above it and the pieces cross late.
+    let near = Terms { bytes: 0, time: micros(10) };
+    assert_eq!(near.buffer(&traffic, 200_000_000), Some(1_500 + 125));
+}
+
+/// Numbers without order.
+fn scatter(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn horizontal_and_vertical_deviation_are_those_of_every_instant() {
+    let mut state = 7;
+    for _ in 0..400 {
+        let mut within = |low: u64, high: u64| low + scatter(&mut state) % (high - low + 1);
+        let rate = within(1, 900) * 8_000_000;
+        let dual = Dual {
+            peak_burst: within(1, 30),
+            peak_rate: rate + within(0, 90) * 80_000_000,
+            burst: 30 + within(0, 300),
+            rate,
+        };
+        let traffic = Traffic::new(dual, 1, u64::from(u32::MAX)).unwrap();
+        let server = LatencyRate {
+            rate: rate + within(0, 900) * 8_000_000,
+            latency: Duration::from_nanos(within(0, 400)),
+        };
+        let beta = |t: u128| {
+            u128::from(server.rate) * t.saturating_sub(u128::from(server.latency.as_nanos()))
+        };
+        let (mut delay, mut backlog) = (0, 0);
+        // The pieces of the curve cross before.
+        for t in 0..34_000u128 {
+            let sent = traffic.nanobits_in(t);
+            let done =
+                sent.div_ceil(u128::from(server.rate)) + u128::from(server.latency.as_nanos());
+            delay = delay.max(done.saturating_sub(t));
+            backlog = backlog.max(sent.saturating_sub(beta(t)).div_ceil(NANOBITS));
+        }
+        let told = u128::from(server.delay(&traffic).unwrap().as_nanos());
+        assert!(told >= delay && told <= delay + 2, "{traffic} {server:?}: {told} for {delay}");
+        let told = u128::from(server.backlog(&traffic).unwrap());
+        assert!(
+            told >= backlog && told <= backlog + 2,
+            "{traffic} {server:?}: {told} for {backlog}"
+        );
+        // What leaves in any interval is below the output curve: α(t + u) − β(u) for every u.
+        let output = server.output(&traffic).unwrap();
+        for t in [0, 1, 50, 300, 1_500] {
+            let most =
+                (0..2_000u128).map(|u| traffic.nanobits_in(t + u).saturating_sub(beta(u))).max();
+            assert!(output.nanobits_in(t) >= most.unwrap_or(0), "{traffic} {server:?} at {t}");
+        }
+    }
+}

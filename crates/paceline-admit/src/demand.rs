@@ -1,0 +1,116 @@
+//! What a stream asks of one link.
+
+use crate::error::DemandError;
+use crate::traffic::Traffic;
+use paceline_sched::{Contract, Duration, LossTolerance};
+
+/// What a stream sends, and what it wants in return.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Demand {
+    traffic: Traffic,
+    deadline: Duration,
+    loss: LossTolerance,
+    level: Option<u32>,
+}
+
+impl Demand {
+    /// The longest deadline: a day. Above it sums of many streams could leave 128 bits.
+    pub const DEADLINE_MAX: Duration = Duration::from_secs(86_400);
+
+    /// `traffic`, each packet of it sent within `deadline` of its arrival.
+    ///
+    /// # Errors
+    /// [`DemandError`] if the deadline is 0 or above [`Self::DEADLINE_MAX`].
+    pub fn new(traffic: Traffic, deadline: Duration) -> Result<Self, DemandError> {
+        if deadline.is_zero() {
+            return Err(DemandError::ZeroDeadline);
+        }
+        if deadline > Self::DEADLINE_MAX {
+            return Err(DemandError::DeadlineTooLong { deadline, max: Self::DEADLINE_MAX });
+        }
+        Ok(Self { traffic, deadline, loss: LossTolerance::NONE, level: None })
+    }
+
+    /// What a contract lets a stream of samples of at most `bytes` ask, cut into packets of `packet`.
+    ///
+    /// # Errors
+    /// As [`Traffic::periodic`] and [`Demand::new`].
+    pub fn of_contract(contract: &Contract, bytes: u64, packet: u64) -> Result<Self, DemandError> {
+        let traffic = Traffic::periodic(bytes, contract.period, contract.jitter, packet)?;
+        Ok(Self::new(traffic, contract.deadline)?.with_loss(contract.loss))
+    }
+
+    /// The same with a loss tolerance. Only links whose windows coincide count it ([`crate::Rule`]).
+    #[must_use]
+    pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// The same with a level of static priority, the lowest first; without one the deadline in
+    /// microseconds is it, as in [`paceline_sched::Policy::StaticPriority`].
+    #[must_use]
+    pub const fn with_level(mut self, level: u32) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// The same with other traffic.
+    #[must_use]
+    pub const fn with_traffic(mut self, traffic: Traffic) -> Self {
+        self.traffic = traffic;
+        self
+    }
+
+    /// The same with another deadline.
+    ///
+    /// # Errors
+    /// As [`Demand::new`].
+    pub fn with_deadline(self, deadline: Duration) -> Result<Self, DemandError> {
+        let checked = Self::new(self.traffic, deadline)?;
+        Ok(Self { deadline: checked.deadline, ..self })
+    }
+
+    /// What it sends.
+    #[must_use]
+    pub const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// From arrival at the link to the end of service there.
+    #[must_use]
+    pub const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// How many samples of a window may miss.
+    #[must_use]
+    pub const fn loss(&self) -> LossTolerance {
+        self.loss
+    }
+
+    /// The level asked for; `None` if the deadline decides.
+    #[must_use]
+    pub const fn asked_level(&self) -> Option<u32> {
+        self.level
+    }
+
+    /// The level of static priority that counts.
+    #[must_use]
+    pub fn level(&self) -> u32 {
+        let by_deadline = || u32::try_from(self.deadline.as_micros()).unwrap_or(u32::MAX);
+        self.level.unwrap_or_else(by_deadline)
+    }
+
+    /// What keeps both promises for one stream: of two levels of static priority the one before.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let level = Some(self.level().min(other.level()));
+        Self {
+            traffic: self.traffic.join(&other.traffic),
+            deadline: self.deadline.min(other.deadline),
+            loss: self.loss.strictest(other.loss),
+            level,
+        }
+    }
+}

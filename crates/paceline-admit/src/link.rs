@@ -1,0 +1,346 @@
+//! The admission test of each discipline, and what a link holds.
+//!
+//! | rule | test | promise |
+//! |---|---|---|
+//! | Σσ, Σρ | σ + Σσ < burst and ρ + Σρ < rate, strictly (seed 003 §4.1.2), and that of FIFO | the deadline |
+//! | FIFO | (Σσ + one packet)/C ≤ every deadline | the deadline |
+//! | static priority | (Σσ of it and before + one packet below)/(C − Σρ before) ≤ every deadline of the level | the deadline |
+//! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | the deadline |
+//! | VDS, DWCS | the same with every sample counted, for then none is missed; or, where all windows are alike and coincide, the services they owe | the window in it |
+//! | HFSC | Σ S(t) ≤ C t at every corner, S the curve that serves the burst within the deadline | the deadline |
+//!
+//! A promise holds for any later set, because no later stream is admitted that would break it.
+
+use crate::corners::{Corners, Piece};
+use crate::cpu::CpuBudget;
+use crate::demand::Demand;
+use crate::ledger::{Amounts, Ledger};
+use crate::levels::Levels;
+use crate::verdict::{Refusal, Verdict};
+use paceline_sched::{Capacity, Duration, Policy};
+use std::collections::BTreeMap;
+use windows::Windows;
+
+mod check;
+mod holds;
+mod offer;
+#[cfg(test)]
+mod tests;
+mod windows;
+
+use holds::Held;
+
+/// Which test a link makes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rule {
+    /// Sums of bursts and rates below limits of their own, in order of arrival.
+    SigmaRho {
+        /// In bytes.
+        burst: u64,
+        /// In bits per second.
+        rate: u64,
+    },
+    /// Order of arrival.
+    Fifo,
+    /// Static priority.
+    StaticPriority,
+    /// Earliest deadline first.
+    Edf,
+    /// Virtual deadlines.
+    Vds {
+        /// The caller vouches that the periods of all streams begin together: then loss tolerances
+        /// count where all streams are alike.
+        coincide: bool,
+    },
+    /// DWCS, the later rules.
+    Dwcs {
+        /// As of [`Rule::Vds`].
+        coincide: bool,
+    },
+    /// Hierarchical fair service curves, each stream a class.
+    Hfsc,
+}
+
+impl Rule {
+    /// The test that belongs to a discipline; `None` for those that never look at contracts (DRR, WF²Q+)
+    /// and for DWCS's original rules, which keep no windows.
+    #[must_use]
+    pub fn of(policy: Policy) -> Option<Self> {
+        match policy {
+            Policy::Fifo => Some(Self::Fifo),
+            Policy::StaticPriority => Some(Self::StaticPriority),
+            Policy::Edf | Policy::DelayEdd => Some(Self::Edf),
+            Policy::Vds => Some(Self::Vds { coincide: false }),
+            Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
+            Policy::Hfsc => Some(Self::Hfsc),
+            Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
+        }
+    }
+
+    const fn coincides(self) -> bool {
+        matches!(self, Self::Vds { coincide: true } | Self::Dwcs { coincide: true })
+    }
+
+    /// A contract's clock gives every sample its period anew at each hop, so what bunched up on the way
+    /// is spread again, which costs no delay in the worst case; the next hop sees the contract.
+    const fn regulates(self) -> bool {
+        matches!(self, Self::Vds { .. } | Self::Dwcs { .. })
+    }
+}
+
+/// A link, as far as promises go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSpec {
+    /// What it carries.
+    pub capacity: Capacity,
+    /// Which test it makes.
+    pub rule: Rule,
+    /// The longest packet of traffic without a promise, in bytes; 0 if there is none. With HFSC the longest
+    /// of all: service curves are made with it.
+    pub other: u64,
+    /// What the host adds to every packet at worst: waking up, and what its driver holds.
+    pub latency: Duration,
+    /// Room in queues for all streams in bytes; `None` if it does not limit.
+    pub buffer: Option<u64>,
+    /// What of the processors it may use; `None` if it does not limit.
+    pub cpu: Option<CpuBudget>,
+}
+
+impl LinkSpec {
+    /// A link that nothing limits but its capacity, beside other traffic in packets of `other` bytes.
+    #[must_use]
+    pub const fn new(capacity: Capacity, rule: Rule, other: u64) -> Self {
+        Self { capacity, rule, other, latency: Duration::ZERO, buffer: None, cpu: None }
+    }
+}
+
+/// A stream on a link, by a name of the caller's: a publisher's samples in one form. Whoever shares it
+/// shares its reservation.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Trunk(pub u128);
+
+impl Trunk {
+    /// What a link needs for itself: contracts of its own, like any stream's.
+    pub const OWN: [Self; 4] = [Self::CONTROL, Self::CREDITS, Self::REPORTS, Self::RETRANSMISSIONS];
+    /// Control messages.
+    pub const CONTROL: Self = Self(u128::MAX);
+    /// Credits and acknowledgements.
+    pub const CREDITS: Self = Self(u128::MAX - 1);
+    /// Reports of what was delivered.
+    pub const REPORTS: Self = Self(u128::MAX - 2);
+    /// What is sent again.
+    pub const RETRANSMISSIONS: Self = Self(u128::MAX - 3);
+}
+
+/// Who holds a part of a trunk: one reservation.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Holder {
+    /// Who made it.
+    pub origin: u128,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// What one link has promised, and whether it can promise more.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    spec: LinkSpec,
+    trunks: BTreeMap<Trunk, Held>,
+    ledger: Ledger,
+    corners: Corners,
+    levels: Levels,
+    windows: Windows,
+}
+
+impl Admission {
+    /// The most streams of a link.
+    pub const TRUNKS_MAX: usize = 1 << 16;
+    /// The most holders of one stream.
+    pub const HOLDERS_MAX: usize = 1 << 12;
+
+    /// A link that holds nothing.
+    #[must_use]
+    pub fn new(spec: LinkSpec) -> Self {
+        let one = matches!(spec.rule, Rule::Fifo | Rule::SigmaRho { .. });
+        Self {
+            spec,
+            trunks: BTreeMap::new(),
+            ledger: Ledger::default(),
+            corners: Corners::default(),
+            levels: Levels::new(one),
+            windows: Windows::default(),
+        }
+    }
+
+    /// What the link is.
+    #[must_use]
+    pub const fn spec(&self) -> &LinkSpec {
+        &self.spec
+    }
+
+    /// The sums of what it holds.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Whether `demand` of `holder` on `trunk` would be promised now. Holds nothing.
+    #[must_use]
+    pub fn ask(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
+        match self.test(trunk, holder, demand) {
+            Ok(grant) => Verdict::Granted(grant),
+            Err(lack) => Verdict::Refused(Refusal {
+                resource: lack.resource,
+                needed: lack.needed,
+                available: lack.available,
+                offer: self.offer(trunk, holder, demand),
+            }),
+        }
+    }
+
+    /// Reserves `demand` tentatively, if it can be promised beside all that is held, tentative or not.
+    /// What the holder has installed stays until [`Admission::commit`]: the stream is charged what keeps
+    /// both promises. An earlier tentative demand of the holder is replaced.
+    pub fn hold(&mut self, trunk: Trunk, holder: Holder, demand: &Demand) -> Verdict {
+        let verdict = self.ask(trunk, holder, demand);
+        if matches!(verdict, Verdict::Granted(_)) {
+            self.change(trunk, |held| held.hold(holder, *demand));
+        }
+        verdict
+    }
+
+    /// Makes a tentative reservation a lasting one, and relaxes it to `relaxed` if that asks for less.
+    /// False if the holder has no tentative one.
+    ///
+    /// `relaxed` must not ask for more in anything than what was held: what of it does is ignored.
+    pub fn commit(&mut self, trunk: Trunk, holder: Holder, relaxed: Option<&Demand>) -> bool {
+        let mut known = false;
+        // Streams whose windows are counted stay alike.
+        let relaxed = relaxed.filter(|_| !self.spec.rule.coincides());
+        self.change(trunk, |held| known = held.commit(holder, relaxed));
+        known
+    }
+
+    /// Gives a tentative reservation back; what the holder has installed stays.
+    pub fn cancel(&mut self, trunk: Trunk, holder: Holder) {
+        self.change(trunk, |held| held.cancel(holder));
+    }
+
+    /// Gives everything of the holder back.
+    pub fn release(&mut self, trunk: Trunk, holder: Holder) {
+        self.change(trunk, |held| held.release(holder));
+    }
+
+    /// What the stream was last measured to send, in bits per second.
+    pub fn set_used(&mut self, trunk: Trunk, bits_per_s: u64) {
+        let Some(held) = self.trunks.get_mut(&trunk) else { return };
+        self.ledger.used = self.ledger.used - held.used + bits_per_s;
+        held.used = bits_per_s;
+    }
+
+    /// What a stream is charged for, with all its holders; `None` if nobody holds it.
+    #[must_use]
+    pub fn charged(&self, trunk: Trunk) -> Option<&Demand> {
+        self.trunks.get(&trunk)?.charge.as_ref()
+    }
+
+    /// What a stream is held to: what its holders have installed. Before the first of them has, it is
+    /// carried as best effort.
+    #[must_use]
+    pub fn installed(&self, trunk: Trunk) -> Option<&Demand> {
+        self.trunks.get(&trunk)?.firm.as_ref()
+    }
+
+    /// The streams with what they are charged for, in order.
+    pub fn trunks(&self) -> impl Iterator<Item = (Trunk, &Demand)> {
+        self.trunks.iter().filter_map(|(trunk, held)| Some((*trunk, held.charge.as_ref()?)))
+    }
+
+    /// True if nothing is held, in no sum.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.trunks.is_empty()
+            && self.ledger.is_zero()
+            && self.corners.is_zero()
+            && self.levels.is_zero()
+            && self.windows.is_zero()
+    }
+
+    /// Changes what a stream holds, and the sums with it.
+    fn change(&mut self, trunk: Trunk, change: impl FnOnce(&mut Held)) {
+        let held = self.trunks.entry(trunk).or_default();
+        let (charge, firm) = (held.charge, held.firm);
+        change(held);
+        let (after, firm_after) = (held.charge, held.firm);
+        if held.is_empty() {
+            self.ledger.used -= held.used;
+            self.trunks.remove(&trunk);
+        }
+        if let Some(firm) = firm {
+            self.ledger.installed.take(self.amounts(&firm));
+        }
+        if let Some(firm) = firm_after {
+            self.ledger.installed.add(self.amounts(&firm));
+        }
+        if charge == after {
+            return;
+        }
+        if let Some(charge) = charge {
+            self.take(&charge);
+        }
+        if let Some(after) = after {
+            self.add(&after);
+        }
+    }
+
+    fn add(&mut self, demand: &Demand) {
+        self.ledger.held.add(self.amounts(demand));
+        match self.spec.rule {
+            Rule::Fifo | Rule::SigmaRho { .. } | Rule::StaticPriority => self.levels.add(demand),
+            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+                if let Some(piece) = self.piece(demand) {
+                    self.corners.add(&piece);
+                }
+                self.windows.add(demand);
+            }
+        }
+    }
+
+    fn take(&mut self, demand: &Demand) {
+        self.ledger.held.take(self.amounts(demand));
+        match self.spec.rule {
+            Rule::Fifo | Rule::SigmaRho { .. } | Rule::StaticPriority => self.levels.take(demand),
+            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+                if let Some(piece) = self.piece(demand) {
+                    self.corners.take(&piece);
+                }
+                self.windows.take(demand);
+            }
+        }
+    }
+
+    fn amounts(&self, demand: &Demand) -> Amounts {
+        let cpu = self.spec.cpu.as_ref().map_or(0, |cpu| {
+            let cost = cpu.table.cost(demand.traffic().packet(), cpu.load_permille);
+            cost.saturating_mul(demand.traffic().packets_per_s()).min(CPU_MAX)
+        });
+        Amounts::of(demand, cpu)
+    }
+
+    /// The stream in the sum of curves; `None` if its deadline is shorter than what the host takes.
+    fn piece(&self, demand: &Demand) -> Option<Piece> {
+        let left = demand.deadline().as_nanos().checked_sub(self.spec.latency.as_nanos())?;
+        match self.spec.rule {
+            Rule::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
+            Rule::Edf
+            | Rule::Vds { .. }
+            | Rule::Dwcs { .. }
+            | Rule::Fifo
+            | Rule::StaticPriority
+            | Rule::SigmaRho { .. } => (left > 0).then(|| Piece::due(demand, left)),
+        }
+    }
+}
+
+/// A cost that no host has: a sum of [`Admission::TRUNKS_MAX`] of it is a number still.
+const CPU_MAX: u64 = 1 << 46;

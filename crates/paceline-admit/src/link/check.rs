@@ -1,0 +1,184 @@
+//! One test of a demand against all that a link holds.
+
+use super::{Admission, Holder, Rule, Trunk};
+use crate::bounds::LatencyRate;
+use crate::demand::Demand;
+use crate::levels::TooLong;
+use crate::verdict::{Grant, Resource};
+use paceline_sched::{Curve, Duration};
+
+/// What there was not enough of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Lack {
+    pub(super) resource: Resource,
+    pub(super) needed: u64,
+    pub(super) available: u64,
+}
+
+const fn lack(resource: Resource, needed: u64, available: u64) -> Lack {
+    Lack { resource, needed, available }
+}
+
+impl Admission {
+    /// Whether `demand` could be held, without the offer that a refusal carries.
+    pub(super) fn test(
+        &self,
+        trunk: Trunk,
+        holder: Holder,
+        demand: &Demand,
+    ) -> Result<Grant, Lack> {
+        let held = self.trunks.get(&trunk);
+        if held.is_some_and(|held| !held.has_room_for(holder)) {
+            let most = Self::HOLDERS_MAX as u64;
+            return Err(lack(Resource::Places, most + 1, most));
+        }
+        if held.is_none() && self.trunks.len() >= Self::TRUNKS_MAX {
+            let most = Self::TRUNKS_MAX as u64;
+            return Err(lack(Resource::Places, most + 1, most));
+        }
+        let before = held.and_then(|held| held.charge);
+        let after = held.map_or(*demand, |held| held.charge_with(holder, demand));
+        if before == Some(after) {
+            return Ok(self.grant(demand, None));
+        }
+        self.test_sums(before.as_ref(), &after)?;
+        let now = match self.spec.rule {
+            Rule::Fifo | Rule::StaticPriority => self.test_levels(before.as_ref(), &after)?,
+            Rule::SigmaRho { burst, rate } => {
+                self.test_limits(before.as_ref(), &after, burst, rate)?;
+                self.test_levels(before.as_ref(), &after)?
+            }
+            Rule::Edf | Rule::Hfsc | Rule::Vds { .. } | Rule::Dwcs { .. } => {
+                self.test_corners(before.as_ref(), &after, demand)?;
+                demand.deadline()
+            }
+        };
+        Ok(self.grant(demand, Some(now)))
+    }
+
+    fn grant(&self, demand: &Demand, now: Option<Duration>) -> Grant {
+        let bound = demand.deadline();
+        let traffic = demand.traffic();
+        let output = if self.spec.rule.regulates() { *traffic } else { traffic.delayed(bound) };
+        Grant { bound, now: now.unwrap_or(bound).min(bound), output }
+    }
+
+    /// Rate, buffer and processor.
+    fn test_sums(&self, before: Option<&Demand>, after: &Demand) -> Result<(), Lack> {
+        let mut held = self.ledger.held;
+        if let Some(before) = before {
+            held.take(self.amounts(before));
+        }
+        held.add(self.amounts(after));
+        let line = self.spec.capacity.bits_per_s();
+        if held.rate > line && !self.spec.rule.coincides() {
+            return Err(lack(Resource::Rate, held.rate, line));
+        }
+        if let Some(buffer) = self.spec.buffer.filter(|buffer| held.buffer > *buffer) {
+            return Err(lack(Resource::Buffer, held.buffer, buffer));
+        }
+        let cpu = self.spec.cpu.as_ref().map(|cpu| cpu.nanos_per_s);
+        if let Some(cpu) = cpu.filter(|cpu| held.cpu > *cpu) {
+            return Err(lack(Resource::Cpu, held.cpu, cpu));
+        }
+        Ok(())
+    }
+
+    /// Strictly below both limits.
+    fn test_limits(
+        &self,
+        before: Option<&Demand>,
+        after: &Demand,
+        burst: u64,
+        rate: u64,
+    ) -> Result<(), Lack> {
+        let gone = before.map_or((0, 0), |it| (it.traffic().burst(), it.traffic().rate()));
+        let bursts = self.ledger.held.burst - gone.0 + after.traffic().burst();
+        if bursts >= burst {
+            return Err(lack(Resource::Burst, bursts, burst.saturating_sub(1)));
+        }
+        let rates = self.ledger.held.rate - gone.1 + after.traffic().rate();
+        if rates >= rate {
+            return Err(lack(Resource::Rate, rates, rate.saturating_sub(1)));
+        }
+        Ok(())
+    }
+
+    fn test_levels(&self, before: Option<&Demand>, after: &Demand) -> Result<Duration, Lack> {
+        let link = LatencyRate::link(self.spec.capacity, self.spec.latency);
+        self.levels.check(link, self.spec.other, before, after).map_err(|long| match long {
+            TooLong::Delay { bound, deadline } => lack(Resource::Delay, bound, deadline),
+            TooLong::Rate => {
+                lack(Resource::Rate, self.ledger.held.rate, self.spec.capacity.bits_per_s())
+            }
+        })
+    }
+
+    fn test_corners(
+        &self,
+        before: Option<&Demand>,
+        after: &Demand,
+        demand: &Demand,
+    ) -> Result<(), Lack> {
+        let (line, other) = (self.spec.capacity.bits_per_s(), self.spec.other);
+        if self.spec.rule.coincides() {
+            let latency = self.spec.latency.as_nanos();
+            // What is committed or released later must leave the streams alike.
+            let steady = demand.traffic() == after.traffic()
+                && before.is_none_or(|before| before.traffic() == after.traffic());
+            let fit = steady.then(|| self.windows.fit(line, other, latency, before, after));
+            match fit.flatten() {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(owed)) => {
+                    return Err(lack(Resource::Windows, owed.needed, owed.available));
+                }
+                None => {}
+            }
+            let gone = before.map_or(0, |before| before.traffic().rate());
+            let rates = self.ledger.held.rate - gone + after.traffic().rate();
+            if rates > line {
+                return Err(lack(Resource::Rate, rates, line));
+            }
+        }
+        let packet = after.traffic().packet();
+        if self.spec.rule == Rule::Hfsc && packet > other {
+            return Err(lack(Resource::Packet, packet, other));
+        }
+        let Some(piece) = self.piece(after) else {
+            let least = self.least_delay(after);
+            return Err(lack(Resource::Delay, least, after.deadline().as_nanos()));
+        };
+        let minus = before.and_then(|before| self.piece(before));
+        // What blocks is in a service curve already.
+        let other = if self.spec.rule == Rule::Hfsc { 0 } else { other };
+        self.corners.check(line, other, minus.as_ref(), &piece).map_err(|excess| {
+            let within = Duration::from_nanos(excess.at);
+            lack(Resource::Due { within }, excess.needed, excess.available)
+        })
+    }
+
+    /// What a burst takes on the idle link.
+    fn least_delay(&self, demand: &Demand) -> u64 {
+        let alone = self.spec.capacity.time_for(demand.traffic().dual().peak_burst);
+        alone.saturating_add(self.spec.latency).saturating_add(self.blocked()).as_nanos()
+    }
+
+    /// How long another packet keeps the link.
+    fn blocked(&self) -> Duration {
+        self.spec.capacity.time_for(self.spec.other)
+    }
+
+    /// The service curve that keeps the deadline of `demand` on this link: the burst by then, less what
+    /// the host and the packet take that is being sent. What a link of classes has to give the stream;
+    /// `None` if there is none.
+    #[must_use]
+    pub fn curve(&self, demand: &Demand) -> Option<Curve> {
+        // Whoever blocks is no longer than `other`: the test saw to it.
+        let blocking = self.spec.other;
+        let taken = self.spec.capacity.time_for(blocking).saturating_add(self.spec.latency);
+        let left =
+            demand.deadline().as_nanos().checked_sub(taken.as_nanos()).filter(|left| *left > 0)?;
+        let traffic = demand.traffic();
+        Curve::burst(traffic.burst(), Duration::from_nanos(left), traffic.rate()).ok()
+    }
+}

@@ -1,0 +1,88 @@
+//! What would be admitted in place of what was asked for.
+
+use super::{Admission, Holder, Trunk};
+use crate::demand::Demand;
+use crate::verdict::Offer;
+use paceline_sched::{Duration, LossTolerance};
+
+/// How finely rate and size are searched.
+const PARTS: u64 = 1_024;
+/// The window of an offer of loss to somebody who tolerates none.
+const WINDOW: u32 = 100;
+
+impl Admission {
+    /// The best contract in each dimension that would be admitted now: halving, about forty tests.
+    #[must_use]
+    pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> Offer {
+        let fits = |demand: &Demand| self.test(trunk, holder, demand).is_ok();
+        Offer {
+            rate: most(PARTS, |part| {
+                fits(&demand.with_traffic(demand.traffic().slower(part, PARTS)))
+            })
+            .map(|part| demand.traffic().slower(part, PARTS).rate()),
+            burst: most(PARTS, |part| {
+                fits(&demand.with_traffic(demand.traffic().smaller(part, PARTS)))
+            })
+            .map(|part| demand.traffic().smaller(part, PARTS).burst()),
+            deadline: longer(demand, fits),
+            loss: self.looser(demand, fits),
+        }
+    }
+
+    fn looser(&self, demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<LossTolerance> {
+        if !self.spec.rule.coincides() {
+            return None;
+        }
+        let (x, y) = match (demand.loss().x(), demand.loss().y()) {
+            (_, 0 | 1) => (0, WINDOW),
+            kept => kept,
+        };
+        let loss = |more: u32| LossTolerance::new(x + more, y).ok();
+        let keeps = |more| loss(more).is_some_and(|loss| fits(&demand.with_loss(loss)));
+        let (mut low, mut high) = (0, y - x);
+        if high == 0 || !keeps(high) {
+            return None;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if keeps(middle) { high = middle } else { low = middle }
+        }
+        loss(high)
+    }
+}
+
+/// The largest part from 1 to `parts` − 1 that fits, if 1 does and what fits does so up to a limit.
+fn most(parts: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+    if parts < 2 || !fits(1) {
+        return None;
+    }
+    let (mut low, mut high) = (1, parts);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
+}
+
+/// The shortest longer deadline that fits, to a 1024th of it.
+fn longer(demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<Duration> {
+    let with = |nanos: u64| demand.with_deadline(Duration::from_nanos(nanos)).ok();
+    let keeps = |nanos: u64| with(nanos).is_some_and(|demand| fits(&demand));
+    let most = Demand::DEADLINE_MAX.as_nanos();
+    let (mut low, mut high) = (demand.deadline().as_nanos(), demand.deadline().as_nanos());
+    loop {
+        high = high.saturating_mul(2).min(most);
+        if keeps(high) {
+            break;
+        }
+        if high == most {
+            return None;
+        }
+        low = high;
+    }
+    while high - low > high / PARTS + 1 {
+        let middle = low + (high - low) / 2;
+        if keeps(middle) { high = middle } else { low = middle }
+    }
+    Some(Duration::from_nanos(high))
+}

@@ -1,0 +1,501 @@
+//! The worked numbers of each discipline at the one interface, and the naive twins of the tests.
+
+use super::*;
+use crate::bounds::edf::{Due, met};
+use crate::cpu::{CpuPoint, CpuTable};
+use crate::traffic::Traffic;
+use crate::verdict::{Grant, Offer, Resource};
+use paceline_sched::curve::fits;
+use paceline_sched::police::Dual;
+use paceline_sched::{Contract, Curve, LossTolerance};
+
+fn mbit(rate: u64) -> Capacity {
+    Capacity::from_bits_per_s(rate * 1_000_000).unwrap()
+}
+
+fn micros(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+fn link(rate: u64, rule: Rule, other: u64) -> Admission {
+    Admission::new(LinkSpec::new(mbit(rate), rule, other))
+}
+
+const fn holder(number: u64) -> Holder {
+    Holder { origin: 1, number }
+}
+
+fn leaky(bits: u64, mbit: u64, deadline: Duration) -> Demand {
+    let burst = bits / 8;
+    let traffic = Traffic::leaky(burst, mbit * 1_000_000, burst.min(1_500)).unwrap();
+    Demand::new(traffic, deadline).unwrap()
+}
+
+/// Admits a stream of its own for good; the bound of now.
+fn admit(link: &mut Admission, number: u64, demand: &Demand) -> Result<Grant, Refusal> {
+    let trunk = Trunk(number.into());
+    match link.hold(trunk, holder(number), demand) {
+        Verdict::Granted(grant) => {
+            assert!(link.commit(trunk, holder(number), None));
+            Ok(grant)
+        }
+        Verdict::Refused(refusal) => Err(refusal),
+    }
+}
+
+#[test]
+fn sums_below_limits_are_those_of_seed_003() {
+    // 32 packets of 4,500 bytes, 30 Mbit/s, both strictly.
+    let rule = Rule::SigmaRho { burst: 144_000, rate: 30_000_000 };
+    let mut fddi = link(100, rule, 4_500);
+    let asks = |burst: u64, mbit: u64| leaky(burst * 8, mbit, Duration::from_secs(1));
+    admit(&mut fddi, 1, &asks(22_500, 10)).unwrap();
+    admit(&mut fddi, 2, &asks(22_500, 10)).unwrap();
+    let refused = admit(&mut fddi, 3, &asks(22_500, 10)).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Rate, 30_000_000, 29_999_999)
+    );
+    let refused = admit(&mut fddi, 3, &asks(99_000, 1)).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Burst, 144_000, 143_999)
+    );
+    let grant = admit(&mut fddi, 3, &asks(98_999, 9)).unwrap();
+    // (143,999 + 4,500) bytes at 100 Mbit/s.
+    assert_eq!(grant.now, Duration::from_nanos(11_879_920));
+}
+
+#[test]
+fn fifo_and_static_priority_promise_the_worked_bounds() {
+    let mut fifo = link(100, Rule::Fifo, 0);
+    admit(&mut fifo, 1, &leaky(30_000, 20, micros(900))).unwrap();
+    let second = admit(&mut fifo, 2, &leaky(60_000, 30, micros(900))).unwrap();
+    assert_eq!((second.now, second.bound), (micros(900), micros(900)));
+    // Its own deadline is far, but that of those who were there before is not.
+    let refused = admit(&mut fifo, 3, &leaky(12_000, 1, micros(9_000))).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Delay, 1_020_000, 900_000)
+    );
+    let mut priority = link(100, Rule::StaticPriority, 1_500);
+    let one = leaky(30_000, 20, micros(420)).with_level(1);
+    assert_eq!(admit(&mut priority, 1, &one).unwrap().now, micros(420));
+    let two = leaky(60_000, 30, micros(1_275)).with_level(2);
+    assert_eq!(admit(&mut priority, 2, &two).unwrap().now, micros(1_275));
+    let refused = admit(&mut priority, 3, &leaky(8, 1, micros(500)).with_level(2));
+    assert!(refused.is_err(), "a byte more in its level");
+    let mut alone = link(100, Rule::StaticPriority, 0);
+    admit(&mut alone, 2, &leaky(60_000, 30, micros(1_125)).with_level(2)).unwrap();
+    let one = leaky(30_000, 20, micros(420)).with_level(1);
+    assert_eq!(admit(&mut alone, 1, &one).unwrap().now, micros(420), "behind a packet of level 2");
+    let third = leaky(12_000, 1, micros(9_000)).with_level(3);
+    assert!(admit(&mut alone, 3, &third).is_err(), "its packet would block level 2: 1.275 ms");
+}
+
+#[test]
+fn edf_promises_the_worked_deadlines_and_not_a_nanosecond_less() {
+    for (other, least) in [(0, 1_000), (1_500, 1_150)] {
+        let mut edf = link(100, Rule::Edf, other);
+        admit(&mut edf, 1, &leaky(30_000, 20, micros(500))).unwrap();
+        let short = leaky(60_000, 30, Duration::from_nanos(least * 1_000 - 1));
+        let refused = admit(&mut edf, 2, &short).unwrap_err();
+        assert_eq!(refused.resource, Resource::Due { within: short.deadline() });
+        assert_eq!(refused.offer.deadline.map(|d| d >= micros(least)), Some(true));
+        assert_eq!(
+            admit(&mut edf, 2, &leaky(60_000, 30, micros(least))).unwrap().bound,
+            micros(least)
+        );
+    }
+    let mut edf = link(100, Rule::Edf, 0);
+    admit(&mut edf, 2, &leaky(60_000, 30, micros(2_000))).unwrap();
+    assert!(admit(&mut edf, 1, &leaky(30_000, 20, Duration::from_nanos(419_999))).is_err());
+    admit(&mut edf, 1, &leaky(30_000, 20, micros(420))).unwrap();
+}
+
+#[test]
+fn deadlines_that_coincide_are_refused_although_the_load_is_small() {
+    // 10 streams of a sample of 2,500 bytes a second, 20 ms each: 2 % of the link, 200 ms at once.
+    let contract = Contract::every(Duration::from_secs(1)).unwrap();
+    let contract = contract.with_deadline(Duration::from_millis(80)).unwrap();
+    let asks = Demand::of_contract(&contract, 2_500, 1_200).unwrap();
+    for rule in [Rule::Edf, Rule::Vds { coincide: false }, Rule::Dwcs { coincide: false }] {
+        let mut thin = link(1, rule, 1_200);
+        let admitted = (0..10).filter(|number| admit(&mut thin, *number, &asks).is_ok()).count();
+        assert_eq!(admitted, 3, "20 ms each and 9.6 ms of another's packet within 80 ms");
+        let refused = admit(&mut thin, 10, &asks).unwrap_err();
+        let within = Duration::from_millis(80);
+        assert_eq!(refused.resource, Resource::Due { within });
+        assert_eq!((refused.needed, refused.available), (11_200, 10_000));
+        let Offer { rate, burst, deadline, loss } = refused.offer;
+        assert_eq!((rate, loss), (None, None), "neither fewer samples nor losses help at once");
+        let (burst, deadline) = (burst.unwrap(), deadline.unwrap());
+        assert!(burst <= 1_300 && burst > 1_290, "{burst}: 1,300 bytes are left");
+        assert!(deadline >= micros(90_176) && deadline < micros(90_270), "{deadline}");
+        assert!(refused.to_string().contains("11200 needed, 10000 available; ask for samples of"));
+    }
+}
+
+#[test]
+fn service_curves_are_summed_as_the_schedulers_test_does() {
+    let mut state = 5;
+    let (mut fitting, mut not) = (0, 0);
+    for _ in 0..3_000 {
+        let mut sums = Corners::default();
+        let mut kept: Vec<Curve> = Vec::new();
+        let capacity = Capacity::from_bytes_per_s(1_000 + scatter(&mut state) % 2_000).unwrap();
+        for _ in 0..8 {
+            let mut rate = || 1 + scatter(&mut state) % 6_000;
+            let (m1, m2, ms) = (rate(), rate(), rate() % 40);
+            let Ok(curve) = Curve::two_piece(m1, Duration::from_millis(ms), m2) else { continue };
+            let piece = Piece::service(&curve);
+            kept.push(curve);
+            let rates: u64 = kept.iter().map(Curve::m2).sum();
+            let here = sums.check(capacity.bits_per_s(), 0, None, &piece).is_ok();
+            let here = here && rates <= capacity.bits_per_s();
+            assert_eq!(here, fits(&kept, capacity).is_ok(), "{kept:?} on {capacity:?}");
+            if here {
+                sums.add(&piece);
+                fitting += 1;
+            } else {
+                kept.pop();
+                not += 1;
+            }
+        }
+        for curve in &kept {
+            sums.take(&Piece::service(curve));
+        }
+        assert!(sums.is_zero());
+    }
+    assert!(fitting > 500 && not > 500, "{fitting} {not}");
+    // 6 Mbit/s for 10 ms, then 2; with 2 then 7 it fits into 10, with 5 then 7 it does not.
+    let two_piece = |m1: u64, m2: u64| {
+        Piece::service(
+            &Curve::two_piece(m1 * 1_000_000, Duration::from_millis(10), m2 * 1_000_000).unwrap(),
+        )
+    };
+    let mut sums = Corners::default();
+    sums.add(&two_piece(6, 2));
+    assert_eq!(sums.check(10_000_000, 0, None, &two_piece(2, 7)), Ok(()));
+    let excess = sums.check(10_000_000, 0, None, &two_piece(5, 7)).unwrap_err();
+    assert_eq!((excess.at, excess.needed, excess.available), (10_000_000, 13_750, 12_500));
+}
+
+#[test]
+fn hfsc_keeps_bursts_within_deadlines_beside_long_packets() {
+    let mut hfsc = link(10, Rule::Hfsc, 1_250);
+    // 12,500 bytes take 10 ms, a packet 1 ms.
+    let traffic = Traffic::leaky(12_500, 2_000_000, 1_250).unwrap();
+    let asks = |millis| Demand::new(traffic, Duration::from_millis(millis)).unwrap();
+    assert!(admit(&mut hfsc, 1, &asks(10)).is_err());
+    // 12,500 bytes within 20 ms are 5 Mbit/s; twice that is the link.
+    assert_eq!(admit(&mut hfsc, 1, &asks(21)).unwrap().bound, Duration::from_millis(21));
+    let refused = admit(&mut hfsc, 2, &asks(20)).unwrap_err();
+    assert_eq!(refused.resource, Resource::Due { within: Duration::from_millis(19) });
+    admit(&mut hfsc, 2, &asks(21)).unwrap();
+    hfsc.release(Trunk(1), holder(1));
+    hfsc.release(Trunk(2), holder(2));
+    admit(&mut hfsc, 1, &asks(11)).unwrap();
+    let long = Demand::new(Traffic::leaky(1_500, 8_000, 1_500).unwrap(), Duration::from_secs(9));
+    let refused = admit(&mut hfsc, 3, &long.unwrap()).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Packet, 1_500, 1_250)
+    );
+}
+
+#[test]
+fn windows_count_only_where_all_streams_are_alike_and_coincide() {
+    // Samples of 1,250 bytes each 3 ms: 1 ms of the link, so three services a period, one of which is
+    // kept for another's packet.
+    let asks = |x, y| {
+        let period = Duration::from_millis(3);
+        let contract = Contract::every(period).unwrap();
+        Demand::of_contract(&contract, 1_250, 1_250)
+            .unwrap()
+            .with_loss(LossTolerance::new(x, y).unwrap())
+    };
+    for rule in [Rule::Vds { coincide: true }, Rule::Dwcs { coincide: true }] {
+        let mut slots = link(10, rule, 1_250);
+        for (number, loss) in [(1, (1, 2)), (2, (1, 2)), (3, (1, 4)), (4, (3, 4))] {
+            admit(&mut slots, number, &asks(loss.0, loss.1)).unwrap();
+        }
+        let refused = admit(&mut slots, 5, &asks(7, 8)).unwrap_err();
+        let (resource, needed) = (refused.resource, refused.needed);
+        assert_eq!((resource, needed, refused.available), (Resource::Windows, 2_125, 2_000));
+        assert_eq!(
+            refused.offer.loss,
+            LossTolerance::new(8, 8).ok(),
+            "only one that is owed nothing"
+        );
+        // Another period: now every sample counts, and five of them do not fit.
+        let other = Demand::of_contract(&Contract::every(micros(4_000)).unwrap(), 1_250, 1_250);
+        assert_ne!(admit(&mut slots, 6, &other.unwrap()).unwrap_err().resource, Resource::Windows);
+    }
+    let mut apart = link(10, Rule::Dwcs { coincide: false }, 1_250);
+    admit(&mut apart, 1, &asks(1, 2)).unwrap();
+    admit(&mut apart, 2, &asks(1, 2)).unwrap();
+    assert!(admit(&mut apart, 3, &asks(1, 2)).is_err(), "each sample counts as one");
+}
+
+#[test]
+fn buffer_and_processor_are_resources_like_others() {
+    let table = CpuTable::new(vec![
+        CpuPoint { packet: 64, load_permille: 0, nanos: 2_000 },
+        CpuPoint { packet: 1_500, load_permille: 0, nanos: 3_000 },
+    ]);
+    let cpu = CpuBudget { table: table.unwrap(), load_permille: 0, nanos_per_s: 100_000_000 };
+    let spec =
+        LinkSpec { buffer: Some(50_000), cpu: Some(cpu), ..LinkSpec::new(mbit(100), Rule::Edf, 0) };
+    let mut small = Admission::new(spec);
+    // 10 Mbit/s: 833.3 packets/s of 1,500 bytes are 2.5 ms of a processor, 19,531.25 of 64 bytes 39 ms.
+    let asks = |packet: u64, burst: u64| {
+        Demand::new(Traffic::leaky(burst, 10_000_000, packet).unwrap(), Duration::from_millis(8))
+            .unwrap()
+    };
+    admit(&mut small, 1, &asks(1_500, 2_500)).unwrap();
+    assert_eq!(small.ledger().held.cpu, 834 * 3_000);
+    assert_eq!(small.ledger().held.buffer, 12_500, "2,500 and what comes in 8 ms");
+    admit(&mut small, 2, &asks(64, 2_500)).unwrap();
+    admit(&mut small, 3, &asks(64, 2_500)).unwrap();
+    let refused = admit(&mut small, 4, &asks(64, 2_500)).unwrap_err();
+    assert_eq!((refused.resource, refused.available), (Resource::Cpu, 100_000_000));
+    let refused = admit(&mut small, 4, &asks(1_500, 2_501)).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Buffer, 50_001, 50_000)
+    );
+    admit(&mut small, 4, &asks(1_500, 2_500)).unwrap();
+}
+
+#[test]
+fn a_stream_is_reserved_once_whoever_shares_it_and_changes_break_nothing() {
+    let mut edf = link(100, Rule::Edf, 1_500);
+    let (trunk, strict, mild) =
+        (Trunk(7), leaky(30_000, 20, micros(900)), leaky(30_000, 20, micros(5_000)));
+    assert!(matches!(edf.hold(trunk, holder(1), &mild), Verdict::Granted(_)));
+    assert_eq!((edf.installed(trunk), edf.ledger().tentative().streams), (None, 1));
+    assert!(edf.commit(trunk, holder(1), None) && !edf.commit(trunk, holder(1), None));
+    let alone = *edf.ledger();
+    assert!(matches!(edf.hold(trunk, holder(2), &strict), Verdict::Granted(_)));
+    assert_eq!(edf.ledger().held.rate, 20_000_000);
+    let deadline = |demand: Option<&Demand>| demand.map(Demand::deadline);
+    assert_eq!(deadline(edf.charged(trunk)), Some(micros(900)));
+    assert_eq!(deadline(edf.installed(trunk)), Some(micros(5_000)));
+    edf.commit(trunk, holder(2), None);
+    assert_eq!(deadline(edf.installed(trunk)), Some(micros(900)));
+    // A change: what is installed stays while the new one is tentative, and what is denied restores it.
+    let more = leaky(60_000, 30, micros(5_000));
+    assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
+    assert_eq!((edf.ledger().held.rate, edf.ledger().installed.rate), (30_000_000, 20_000_000));
+    edf.cancel(trunk, holder(1));
+    assert_eq!(edf.ledger().held.rate, 20_000_000);
+    // Relaxed on the way back: never to more than was held.
+    assert!(matches!(edf.hold(trunk, holder(1), &more), Verdict::Granted(_)));
+    edf.commit(trunk, holder(1), Some(&leaky(40_000, 90, micros(9_000))));
+    edf.release(trunk, holder(2));
+    assert_eq!(edf.installed(trunk), Some(&leaky(40_000, 30, micros(9_000))));
+    edf.hold(trunk, holder(1), &mild);
+    edf.commit(trunk, holder(1), None);
+    assert_eq!(*edf.ledger(), alone);
+    edf.set_used(trunk, 12_345);
+    assert_eq!(edf.ledger().used, 12_345);
+    edf.release(trunk, holder(1));
+    edf.release(trunk, holder(9));
+    assert!(edf.is_empty());
+}
+
+#[test]
+fn a_killer_takes_nothing_from_those_who_are_there() {
+    let mut edf = link(100, Rule::Edf, 1_500);
+    admit(&mut edf, 1, &leaky(30_000, 20, micros(900))).unwrap();
+    let before = *edf.ledger();
+    let whole = leaky(30_000, 100, micros(5_000));
+    for number in 2..12 {
+        let refused = admit(&mut edf, number, &whole).unwrap_err();
+        assert_eq!((refused.resource, refused.needed), (Resource::Rate, 120_000_000));
+        let offered = refused.offer.rate.unwrap();
+        assert!(offered <= 80_000_000 && offered > 79_000_000, "{offered}");
+    }
+    assert_eq!(*edf.ledger(), before);
+}
+
+/// Numbers without order.
+fn scatter(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+/// Byte a nanosecond: small numbers, so that every instant can be looked at.
+const FAST: u64 = 8_000_000_000;
+
+fn small(state: &mut u64) -> Demand {
+    let mut within = |low: u64, high: u64| low + scatter(state) % (high - low + 1);
+    let rate = within(1, 30) * FAST / 100;
+    let peak_burst = within(1, 60);
+    let (peak_rate, burst) = match within(0, 2) {
+        0 => (rate, peak_burst),
+        _ => (rate + within(0, 150) * FAST / 100, peak_burst + within(0, 80)),
+    };
+    let traffic =
+        Traffic::new(Dual { peak_burst, peak_rate, burst, rate }, within(1, peak_burst), 1 << 40);
+    Demand::new(traffic.unwrap(), Duration::from_nanos(within(1, 400))).unwrap()
+}
+
+#[test]
+fn the_test_of_edf_is_that_of_every_instant() {
+    let (mut state, mut admitted, mut refused) = (3, 0, 0);
+    for round in 0..300 {
+        let capacity = Capacity::from_bits_per_s(FAST).unwrap();
+        let other = if round & 1 == 0 { 0 } else { scatter(&mut state) % 40 };
+        let mut edf = Admission::new(LinkSpec::new(capacity, Rule::Edf, other));
+        let mut held: Vec<(u64, Demand)> = Vec::new();
+        for number in 0..24 {
+            if scatter(&mut state) & 3 == 0 && !held.is_empty() {
+                let place = usize::try_from(scatter(&mut state)).unwrap() % held.len();
+                let (gone, _) = held.remove(place);
+                edf.release(Trunk(gone.into()), holder(gone));
+                continue;
+            }
+            // Sometimes one that is held asks for something else.
+            let number = match held.last() {
+                Some((last, _)) if scatter(&mut state) & 3 == 0 => *last,
+                _ => number,
+            };
+            let demand = small(&mut state);
+            let kept = held.iter().find(|(at, _)| *at == number).map(|(_, demand)| *demand);
+            let charged = kept.map_or(demand, |kept| kept.join(&demand));
+            let mut all: Vec<Due> = held
+                .iter()
+                .filter(|(at, _)| *at != number)
+                .map(|(_, demand)| Due { traffic: *demand.traffic(), deadline: demand.deadline() })
+                .collect();
+            all.push(Due { traffic: *charged.traffic(), deadline: charged.deadline() });
+            let rates: u64 = all.iter().map(|due| due.traffic.rate()).sum();
+            let twin = rates <= FAST && (0..40_000 / 8).all(|at| met(capacity, &all, other, at));
+            let verdict = edf.hold(Trunk(number.into()), holder(number), &demand);
+            assert_eq!(matches!(verdict, Verdict::Granted(_)), twin, "{round}: {all:?} {other}");
+            if twin {
+                edf.commit(Trunk(number.into()), holder(number), None);
+                held.retain(|(at, _)| *at != number);
+                held.push((number, demand));
+                admitted += 1;
+            } else {
+                refused += 1;
+            }
+        }
+        for (number, _) in held {
+            edf.release(Trunk(number.into()), holder(number));
+        }
+        assert!(edf.is_empty());
+    }
+    assert!(admitted > 300 && refused > 300, "{admitted} {refused}");
+}
+
+#[test]
+fn random_histories_of_every_rule_return_to_exactly_zero() {
+    let rules = [
+        Rule::SigmaRho { burst: 5_000, rate: FAST },
+        Rule::Fifo,
+        Rule::StaticPriority,
+        Rule::Edf,
+        Rule::Vds { coincide: true },
+        Rule::Dwcs { coincide: false },
+        Rule::Hfsc,
+    ];
+    let mut state = 9;
+    for rule in rules {
+        let mut granted = 0;
+        for _ in 0..40 {
+            let spec = LinkSpec::new(Capacity::from_bits_per_s(FAST).unwrap(), rule, 60);
+            let line = spec.capacity.bits_per_s();
+            let mut link = Admission::new(spec);
+            for _ in 0..120 {
+                let trunk = Trunk(u128::from(scatter(&mut state) % 6));
+                let holder = holder(scatter(&mut state) % 3);
+                let demand = small(&mut state);
+                let demand = demand
+                    .with_deadline(Duration::from_nanos(demand.deadline().as_nanos() * 20))
+                    .unwrap();
+                match scatter(&mut state) % 6 {
+                    0..=2 => {
+                        let before = *link.ledger();
+                        match link.hold(trunk, holder, &demand) {
+                            Verdict::Granted(_) => granted += 1,
+                            Verdict::Refused(_) => assert_eq!(*link.ledger(), before),
+                        }
+                    }
+                    3 => _ = link.commit(trunk, holder, Some(&demand)),
+                    4 => link.cancel(trunk, holder),
+                    _ => link.release(trunk, holder),
+                }
+                assert!(
+                    link.ledger().held.rate <= line
+                        && link.ledger().installed.rate <= link.ledger().held.rate
+                );
+            }
+            for trunk in 0..6 {
+                for number in 0..3 {
+                    link.release(Trunk(trunk), holder(number));
+                }
+            }
+            assert!(link.is_empty(), "{rule:?}");
+        }
+        assert!(granted > 100, "{rule:?}: {granted}");
+    }
+}
+
+#[test]
+fn the_test_of_static_priority_is_that_of_every_level_anew() {
+    use crate::bounds::{LatencyRate, Sum, static_priority};
+    let (mut state, mut admitted, mut refused) = (21, 0, 0);
+    for round in 0..400 {
+        let capacity = Capacity::from_bits_per_s(FAST).unwrap();
+        let other = if round & 1 == 0 { 0 } else { scatter(&mut state) % 40 };
+        let latency = Duration::from_nanos(scatter(&mut state) % 3 * 10);
+        let spec = LinkSpec { latency, ..LinkSpec::new(capacity, Rule::StaticPriority, other) };
+        let (mut link, mut held) = (Admission::new(spec), BTreeMap::new());
+        for _ in 0..30 {
+            let number = scatter(&mut state) % 12;
+            if scatter(&mut state).is_multiple_of(5) {
+                link.release(Trunk(number.into()), holder(number));
+                held.remove(&number);
+                continue;
+            }
+            let demand = small(&mut state);
+            let longer = Duration::from_nanos(demand.deadline().as_nanos() * 4);
+            let level = u32::try_from(scatter(&mut state) % 5).unwrap();
+            let demand = demand.with_deadline(longer).unwrap().with_level(level);
+            let mut all: BTreeMap<u64, Demand> = held.clone();
+            let charged = all.get(&number).map_or(demand, |kept: &Demand| kept.join(&demand));
+            all.insert(number, charged);
+            // It does not fall behind the level that it was in.
+            let demand = demand.with_level(charged.level());
+            let of = |keep: &dyn Fn(u32) -> bool| {
+                all.values()
+                    .filter(|it| keep(it.level()))
+                    .map(|it| *it.traffic())
+                    .collect::<Vec<_>>()
+            };
+            let twin = all.values().all(|it| {
+                let lower = of(&|level| level > it.level()).iter().map(Traffic::packet).max();
+                let (before, own) =
+                    (of(&|level| level < it.level()), of(&|level| level == it.level()));
+                let lower = lower.unwrap_or(0).max(other);
+                let server = LatencyRate::link(capacity, latency);
+                let bound = static_priority(server, Sum::of(&before), Sum::of(&own), lower);
+                bound.is_some_and(|bound| bound <= it.deadline())
+            });
+            let verdict = link.hold(Trunk(number.into()), holder(number), &demand);
+            assert_eq!(matches!(verdict, Verdict::Granted(_)), twin, "{round}: {all:?}");
+            if twin {
+                link.commit(Trunk(number.into()), holder(number), None);
+                held.insert(number, demand);
+                admitted += 1;
+            } else {
+                refused += 1;
+            }
+        }
+    }
+    assert!(admitted > 500 && refused > 500, "{admitted} {refused}");
+}

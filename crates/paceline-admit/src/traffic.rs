@@ -1,0 +1,321 @@
+//! What a stream sends at most: the arrival curve of two straight pieces that every bound starts from.
+
+use crate::error::DemandError;
+use core::fmt;
+use paceline_sched::Duration;
+use paceline_sched::curve::RATE_MAX;
+use paceline_sched::police::{Constraint, ConstraintError, Dual, Unit};
+
+/// Nanobits in a byte: a product of bits per second and nanoseconds is a whole number of them.
+pub(crate) const NANOBITS: u128 = 8_000_000_000;
+pub(crate) const NANOS_PER_S: u128 = 1_000_000_000;
+
+/// Bytes in nanobits.
+pub(crate) const fn nanobits(bytes: u64) -> u128 {
+    bytes as u128 * NANOBITS
+}
+
+/// The number if it fits, [`u64::MAX`] if not.
+pub(crate) fn narrow(wide: u128) -> u64 {
+    u64::try_from(wide).unwrap_or(u64::MAX)
+}
+
+/// min(M + p t, b + r t) in any closed interval of length t, in packets of a greatest length: RFC 2212's
+/// TSpec, held by a dual bucket at the source.
+///
+/// Rates are whole bits per second, rounded up where they are computed: a stream is charged at most
+/// 1 bit/s more than it sends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Traffic {
+    dual: Dual,
+    packet: u64,
+    packets_per_s: u64,
+}
+
+impl Traffic {
+    /// The largest burst: 1 TB. Above it sums of many streams could leave 128 bits.
+    pub const BURST_MAX: u64 = 1 << 40;
+    /// The most packets per second that are told apart.
+    pub const PACKETS_MAX: u64 = 1 << 40;
+
+    /// `dual` in bytes and bits per second, in packets of at most `packet` bytes, at most
+    /// `packets_per_s` of them in the long run.
+    ///
+    /// # Errors
+    /// [`DemandError`] if a parameter is 0 or out of range, the peak below the rate, a packet above the
+    /// burst at the peak, or the packets too few for the rate.
+    pub fn new(dual: Dual, packet: u64, packets_per_s: u64) -> Result<Self, DemandError> {
+        Constraint::dual(Unit::Bytes, dual).map_err(DemandError::Constraint)?;
+        for (what, value) in [("peak rate", dual.peak_rate), ("rate", dual.rate)] {
+            if value > RATE_MAX {
+                return Err(DemandError::TooMuch { what, value, max: RATE_MAX, unit: "bit/s" });
+            }
+        }
+        let (what, max, unit) = ("burst", Self::BURST_MAX, "bytes");
+        if dual.burst > max {
+            return Err(DemandError::TooMuch { what, value: dual.burst, max, unit });
+        }
+        let (what, max, unit) = ("number of packets", Self::PACKETS_MAX, "packets/s");
+        if packets_per_s > max {
+            return Err(DemandError::TooMuch { what, value: packets_per_s, max, unit });
+        }
+        if packet == 0 || packet > dual.peak_burst {
+            return Err(DemandError::Packet { packet, burst: dual.peak_burst });
+        }
+        // Whole packets of a byte less may need one more than the quotient, so it is rounded down.
+        let least = dual.rate / packet.saturating_mul(8);
+        if packets_per_s < least {
+            return Err(DemandError::TooFewPackets { packets_per_s, least });
+        }
+        Ok(Self { dual, packet, packets_per_s })
+    }
+
+    /// A leaky bucket σ + ρ t, sent in packets of `packet` bytes at most, none of them shorter on average.
+    ///
+    /// # Errors
+    /// As [`Traffic::new`].
+    pub fn leaky(burst: u64, rate: u64, packet: u64) -> Result<Self, DemandError> {
+        let dual = Dual { peak_burst: burst, peak_rate: rate, burst, rate };
+        let packets = rate.div_ceil(packet.max(1).saturating_mul(8));
+        Self::new(dual, packet, packets)
+    }
+
+    /// A sample of at most `bytes` in each `period`, at most `jitter` before its turn, cut into packets of
+    /// at most `packet` bytes: what a contract of [`paceline_sched::Contract`] lets a stream send.
+    ///
+    /// The least curve of two pieces above the true staircase ⌊(t + jitter)/period⌋ + 1.
+    ///
+    /// # Errors
+    /// As [`Traffic::new`], and [`DemandError::ZeroPeriod`].
+    pub fn periodic(
+        bytes: u64,
+        period: Duration,
+        jitter: Duration,
+        packet: u64,
+    ) -> Result<Self, DemandError> {
+        let (every, early) = (u128::from(period.as_nanos()), u128::from(jitter.as_nanos()));
+        if every == 0 {
+            return Err(DemandError::ZeroPeriod);
+        }
+        if bytes == 0 {
+            return Err(DemandError::Constraint(ConstraintError::ZeroBurst {
+                what: "sample",
+                unit: Unit::Bytes,
+            }));
+        }
+        let rate = narrow(nanobits(bytes).div_ceil(every));
+        let more = narrow((u128::from(bytes) * early).div_ceil(every));
+        let burst = bytes.saturating_add(more);
+        let dual = match every.checked_sub(early) {
+            // The second sample may come that soon after the first, the others a period apart.
+            Some(gap) if gap > 0 && early > 0 => {
+                let peak_rate = narrow(nanobits(bytes).div_ceil(gap)).min(RATE_MAX.max(rate));
+                if nanobits(bytes).div_ceil(gap) > u128::from(peak_rate) {
+                    Dual { peak_burst: burst, peak_rate: rate, burst, rate }
+                } else {
+                    Dual { peak_burst: bytes, peak_rate, burst, rate }
+                }
+            }
+            Some(_) | None => Dual { peak_burst: burst, peak_rate: rate, burst, rate },
+        };
+        let packet = packet.min(bytes);
+        let pieces = u128::from(bytes.div_ceil(packet.max(1)));
+        let packets = narrow((pieces * NANOS_PER_S).div_ceil(every));
+        Self::new(dual, packet, packets)
+    }
+
+    /// p, M, r, b in bytes and bits per second: what a policer holds the stream to.
+    #[must_use]
+    pub const fn dual(&self) -> Dual {
+        self.dual
+    }
+
+    /// The longest packet in bytes.
+    #[must_use]
+    pub const fn packet(&self) -> u64 {
+        self.packet
+    }
+
+    /// b: the burst above the sustained rate, in bytes.
+    #[must_use]
+    pub const fn burst(&self) -> u64 {
+        self.dual.burst
+    }
+
+    /// r: the sustained rate in bits per second.
+    #[must_use]
+    pub const fn rate(&self) -> u64 {
+        self.dual.rate
+    }
+
+    /// Packets per second in the long run.
+    #[must_use]
+    pub const fn packets_per_s(&self) -> u64 {
+        self.packets_per_s
+    }
+
+    /// A*(t) in bytes, rounded down: whole bytes cannot be more.
+    #[must_use]
+    pub fn bound(&self, time: Duration) -> u64 {
+        narrow(self.nanobits_in(u128::from(time.as_nanos())) / NANOBITS)
+    }
+
+    /// A*(t) in nanobits, exact.
+    pub(crate) fn nanobits_in(&self, nanos: u128) -> u128 {
+        let peak = nanobits(self.dual.peak_burst)
+            .saturating_add(u128::from(self.dual.peak_rate).saturating_mul(nanos));
+        let sustained = nanobits(self.dual.burst)
+            .saturating_add(u128::from(self.dual.rate).saturating_mul(nanos));
+        peak.min(sustained)
+    }
+
+    /// (b − M, p − r) in nanobits and bits per second: their quotient is when the pieces cross.
+    pub(crate) fn bend(&self) -> (u128, u128) {
+        let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
+        (nanobits(burst - peak_burst), u128::from(peak_rate - rate))
+    }
+
+    /// What leaves a server that delays nothing for longer than `delay`: A*(t + delay).
+    #[must_use]
+    pub fn delayed(&self, delay: Duration) -> Self {
+        let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
+        let nanos = u128::from(delay.as_nanos());
+        let grown = |from: u64, rate: u64| {
+            narrow((nanobits(from) + u128::from(rate) * nanos).div_ceil(NANOBITS))
+        };
+        let burst = grown(burst, rate).min(Self::BURST_MAX);
+        let peaked = grown(peak_burst, peak_rate);
+        let dual = if peaked >= burst {
+            Dual { peak_burst: burst, peak_rate: rate, burst, rate }
+        } else {
+            Dual { peak_burst: peaked, peak_rate, burst, rate }
+        };
+        Self { dual, ..*self }
+    }
+
+    /// The same curve with another dual bucket, which its caller has kept within the ranges.
+    pub(crate) const fn with_dual(mut self, dual: Dual) -> Self {
+        self.dual = dual;
+        self
+    }
+
+    /// What is above both.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let (a, b) = (self.dual, other.dual);
+        let dual = Dual {
+            peak_burst: a.peak_burst.max(b.peak_burst),
+            peak_rate: a.peak_rate.max(b.peak_rate),
+            burst: a.burst.max(b.burst),
+            rate: a.rate.max(b.rate),
+        };
+        Self {
+            dual,
+            packet: self.packet.max(other.packet),
+            packets_per_s: self.packets_per_s.max(other.packets_per_s),
+        }
+    }
+
+    /// `part` of `whole` of the rates; bursts stay. At least 1 bit/s.
+    pub(crate) fn slower(&self, part: u64, whole: u64) -> Self {
+        let scale = |rate: u64| scaled(rate, part, whole);
+        let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
+        let dual = Dual { peak_burst, peak_rate: scale(peak_rate), burst, rate: scale(rate) };
+        Self { dual, packet: self.packet, packets_per_s: scale(self.packets_per_s) }
+    }
+
+    /// `part` of `whole` of the bytes: rates, bursts and packets that are longer than that.
+    pub(crate) fn smaller(&self, part: u64, whole: u64) -> Self {
+        let scale = |value: u64| scaled(value, part, whole);
+        let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
+        let dual = Dual {
+            peak_burst: scale(peak_burst),
+            peak_rate: scale(peak_rate),
+            burst: scale(burst),
+            rate: scale(rate),
+        };
+        // A sample of one packet still is one packet: their number does not fall with the bytes.
+        Self { dual, packet: self.packet.min(dual.peak_burst), packets_per_s: self.packets_per_s }
+    }
+}
+
+/// `part` of `whole` of a value, rounded up and at least 1.
+fn scaled(value: u64, part: u64, whole: u64) -> u64 {
+    let product = u128::from(value) * u128::from(part);
+    narrow(product.div_ceil(u128::from(whole.max(1)))).max(1)
+}
+
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
+        write!(
+            f,
+            "{peak_burst} bytes at {peak_rate} bit/s, {burst} bytes at {rate} bit/s, packets of {} \
+             bytes",
+            self.packet
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_periodic_stream_is_below_its_curve_and_touches_it() {
+        for (bytes, period, jitter) in [
+            (1_000, 7_000_003, 0),
+            (1_000, 7_000_003, 3_500_000),
+            (9, 1_000, 999),
+            (9, 1_000, 7_777),
+        ] {
+            let (every, early) = (Duration::from_nanos(period), Duration::from_nanos(jitter));
+            let traffic = Traffic::periodic(bytes, every, early, 500).unwrap();
+            let mut touched = 0;
+            for step in 0..40u64 {
+                // Just when one more may have come, and a nanosecond before.
+                for t in [
+                    (step * period).saturating_sub(jitter),
+                    step * period + period - jitter % period - 1,
+                ] {
+                    let came = ((t + jitter) / period + 1) * bytes;
+                    let bound = traffic.bound(Duration::from_nanos(t));
+                    assert!(bound >= came, "{bytes} {period} {jitter} at {t}: {bound} < {came}");
+                    touched += u64::from(bound - came <= 1);
+                }
+            }
+            assert!(touched > 20, "{bytes} {period} {jitter}: {touched}");
+        }
+    }
+
+    #[test]
+    fn what_a_delay_lets_bunch_up_is_what_the_curve_allows_that_much_later() {
+        let dual =
+            Dual { peak_burst: 1_500, peak_rate: 100_000_000, burst: 22_500, rate: 10_000_000 };
+        let traffic = Traffic::new(dual, 1_500, 1_000).unwrap();
+        for delay in [0, 1, 1_000_000, 1_866_666, 1_866_667, 5_000_000].map(Duration::from_nanos) {
+            let later = traffic.delayed(delay);
+            for t in [0, 1, 400_000, 1_866_666, 1_866_668, 9_000_000].map(Duration::from_nanos) {
+                let (widened, shifted) = (later.bound(t), traffic.bound(t.saturating_add(delay)));
+                assert!(widened >= shifted && widened <= shifted + 1_600, "{delay} {t}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_traffic_is_refused_by_name() {
+        let text = |traffic: Result<Traffic, DemandError>| traffic.unwrap_err().to_string();
+        assert!(text(Traffic::leaky(0, 1, 1)).contains("burst"));
+        assert!(text(Traffic::leaky(1, 0, 1)).contains("rate"));
+        assert!(text(Traffic::leaky(10, 8, 11)).contains("packet of 11 bytes"));
+        assert!(text(Traffic::leaky(1 << 41, 8, 1)).contains("burst of 2199023255552 bytes"));
+        assert!(text(Traffic::leaky(10, RATE_MAX + 1, 1)).contains("bit/s"));
+        let none = Duration::ZERO;
+        assert!(text(Traffic::periodic(1, none, none, 1)).contains("period is 0"));
+        assert!(text(Traffic::periodic(0, Duration::from_secs(1), none, 1)).contains("sample"));
+        let dual = Dual { peak_burst: 100, peak_rate: 8_000, burst: 100, rate: 8_000 };
+        assert!(text(Traffic::new(dual, 100, 9)).contains("at least 10"));
+        let peak = Dual { peak_rate: 7_999, ..dual };
+        assert!(Traffic::new(peak, 100, 10).is_err());
+    }
+}

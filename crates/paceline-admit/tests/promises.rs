@@ -1,0 +1,268 @@
+//! Sets that were admitted, on a link in virtual time: sources send as badly as they may, all beginning
+//! together, and nothing stays longer than it was promised.
+
+use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Traffic, Trunk, Verdict};
+use paceline_sched::discipline::{Class, Terms};
+use paceline_sched::hfsc::Curves;
+use paceline_sched::police::{Constraint, Dual, Policer, Unit, Verdict as Policed};
+use paceline_sched::timeline::{Ahead, Arrivals, Link, Outcome, Setup, Spec, Step, Timeline};
+use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
+
+struct Random(u64);
+
+impl Random {
+    fn within(&mut self, low: u64, high: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        low + (self.0 >> 33) % (high - low + 1)
+    }
+}
+
+/// 8 Mbit/s: a byte takes a microsecond, so nothing is rounded on the link.
+const MBIT: u64 = 8;
+const LONGEST: u32 = 1_200;
+const END: Instant = Instant::from_millis(400);
+
+fn capacity() -> Capacity {
+    Capacity::from_bits_per_s(MBIT * 1_000_000).expect("not zero")
+}
+
+const fn holder(number: u64) -> Holder {
+    Holder { origin: 0, number }
+}
+
+fn random_demand(random: &mut Random) -> Demand {
+    let packet = random.within(40, LONGEST.into());
+    let rate = random.within(10, 1_500) * 1_000;
+    let peak_burst = packet + random.within(0, 2) * random.within(0, 2_000);
+    let (peak_rate, burst) = match random.within(0, 1) {
+        0 => (rate, peak_burst),
+        _ => (rate + random.within(1, 12_000) * 1_000, peak_burst + random.within(0, 8_000)),
+    };
+    let dual = Dual { peak_burst, peak_rate, burst, rate };
+    let traffic = Traffic::new(dual, packet, 1 << 30).expect("within its ranges");
+    Demand::new(traffic, Duration::from_micros(random.within(1_000, 60_000))).expect("a deadline")
+}
+
+/// As many of random demands as the link promises, nearly full.
+fn admitted(random: &mut Random, rule: Rule) -> (Admission, Vec<Demand>) {
+    let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
+    let mut demands = Vec::new();
+    for number in 0..40 {
+        let mut demand = random_demand(random).with_level(u32::try_from(number % 4).unwrap_or(0));
+        if number > 20 {
+            // Fill what is left with small ones.
+            demand =
+                Demand::new(Traffic::leaky(200, 40_000, 200).expect("traffic"), demand.deadline())
+                    .expect("a deadline")
+                    .with_level(3);
+        }
+        let trunk = Trunk(number.into());
+        if matches!(link.hold(trunk, holder(number), &demand), Verdict::Granted(_)) {
+            link.commit(trunk, holder(number), None);
+            demands.push(demand);
+        }
+    }
+    (link, demands)
+}
+
+/// Packets as early as the dual bucket lets them go, from a nanosecond after 0 on.
+fn greedy(random: &mut Random, traffic: &Traffic) -> (Vec<u32>, Vec<Instant>) {
+    let constraint = Constraint::dual(Unit::Bytes, traffic.dual()).expect("checked");
+    let mut policer = Policer::new(constraint);
+    let (mut sizes, mut instants) = (Vec::new(), Vec::new());
+    let mut now = Instant::from_nanos(1);
+    while now < END && sizes.len() < 2_000 {
+        let bytes = match random.within(0, 3) {
+            0 => random.within(1, traffic.packet()),
+            _ => traffic.packet(),
+        };
+        match policer.police(now, bytes) {
+            Policed::Conforms => {
+                sizes.push(u32::try_from(bytes).expect("a packet"));
+                instants.push(now);
+            }
+            Policed::At(at) => now = at,
+            Policed::Never => panic!("a packet of {bytes} bytes never conforms"),
+        }
+    }
+    (sizes, instants)
+}
+
+const fn contract(deadline: Duration) -> Contract {
+    Contract {
+        period: Duration::from_nanos(1),
+        deadline,
+        loss: LossTolerance::NONE,
+        late: Late::Send,
+        jitter: Duration::ZERO,
+    }
+}
+
+fn terms(policy: Policy, link: &Admission, demand: &Demand) -> Terms {
+    let terms = Terms::new(Class::Contracted(contract(demand.deadline())));
+    match policy {
+        Policy::StaticPriority => terms.with_priority(demand.level()),
+        Policy::Hfsc => {
+            let real_time = link.curve(demand);
+            assert!(real_time.is_some(), "an admitted stream has a curve");
+            terms.with_curves(Curves { real_time, ..Curves::default() })
+        }
+        Policy::Fifo
+        | Policy::Edf
+        | Policy::DelayEdd
+        | Policy::Dwcs { .. }
+        | Policy::Vds
+        | Policy::Drr
+        | Policy::Wf2qPlus => terms,
+    }
+}
+
+fn spec(terms: Terms, sizes: Vec<u32>, arrivals: Arrivals) -> Spec {
+    Spec { terms, sizes, arrivals, police: None, class: None }
+}
+
+/// Runs them beside long packets of others; the worst part of a promise used, in thousandths, and how
+/// many packets there were.
+fn run(random: &mut Random, policy: Policy, rule: Rule) -> (u64, u64) {
+    let (link, demands) = admitted(random, rule);
+    let mut streams: Vec<Spec> = demands
+        .iter()
+        .map(|demand| {
+            let (sizes, instants) = greedy(random, demand.traffic());
+            spec(terms(policy, &link, demand), sizes, Arrivals::At(instants))
+        })
+        .collect();
+    // In order of arrival only one of the others can be before them.
+    let others = if policy == Policy::Fifo {
+        Arrivals::At(vec![Instant::ZERO])
+    } else {
+        Arrivals::Backlogged
+    };
+    streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], others));
+    let setup = Setup {
+        policy,
+        ahead: Ahead::Competes,
+        link: Link::Capacity(capacity()),
+        segment: LONGEST,
+        end: END,
+    };
+    let (mut worst, mut packets) = (0, 0);
+    for step in Timeline::new(setup, streams) {
+        let Step::Decided(decision) = step else { continue };
+        let Some(demand) = demands.get(decision.stream.0 as usize) else { continue };
+        let delay = decision.delay.expect("everything is sent");
+        assert!(delay <= demand.deadline(), "{policy}: {delay} of {demand:?}: {decision:?}");
+        worst = worst.max(delay.as_nanos() * 1_000 / demand.deadline().as_nanos());
+        packets += 1;
+    }
+    (worst, packets)
+}
+
+#[test]
+fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
+    for (policy, rule, least) in [
+        (Policy::Fifo, Rule::Fifo, 500),
+        (Policy::StaticPriority, Rule::StaticPriority, 500),
+        (Policy::Edf, Rule::Edf, 900),
+        (Policy::Hfsc, Rule::Hfsc, 900),
+    ] {
+        let (mut worst, mut packets) = (0, 0);
+        for seed in 0..60 {
+            let (part, sent) = run(&mut Random(seed * 7 + 1), policy, rule);
+            worst = worst.max(part);
+            packets += sent;
+        }
+        // A promise that nobody comes near would be an idle one.
+        assert!(worst >= least && packets > 20_000, "{policy}: {worst}/1000, {packets} packets");
+    }
+}
+
+/// Contracts with jitter and windows, each sample as early as it may come.
+fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
+    (0..30)
+        .map(|_| {
+            let period = Duration::from_micros(random.within(5, 80) * 1_000);
+            let loss = LossTolerance::new(u32::try_from(random.within(0, 2)).unwrap_or(0), 4);
+            let contract = Contract {
+                period,
+                deadline: Duration::from_micros(random.within(4_000, 90_000)),
+                loss: loss.unwrap_or(LossTolerance::NONE),
+                late: Late::Drop,
+                jitter: period.mul_div(random.within(0, 1), 2),
+            };
+            (contract, random.within(100, 9_000))
+        })
+        .collect()
+}
+
+#[test]
+fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
+    for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd] {
+        let (mut samples, mut missed, mut worst) = (0, 0, 0);
+        for seed in 0..80 {
+            let mut random = Random(seed * 3 + 2);
+            let rule = Rule::of(policy).expect("a test of its own");
+            let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
+            let mut kept = Vec::new();
+            for (number, (contract, bytes)) in (0..).zip(contracts(&mut random)) {
+                let demand =
+                    Demand::of_contract(&contract, bytes, LONGEST.into()).expect("a demand");
+                if let Verdict::Granted(_) = link.hold(Trunk(number), holder(0), &demand) {
+                    kept.push((contract, bytes));
+                }
+            }
+            let early = |contract: &Contract| {
+                let (period, jitter) = (contract.period, contract.jitter);
+                let at = |n| {
+                    Instant::from_nanos(1)
+                        + period.mul_div(n, 1).saturating_sub(jitter.min(period.mul_div(n, 1)))
+                };
+                Arrivals::At((0..).map(at).take_while(|at| *at < END).collect())
+            };
+            let mut streams: Vec<Spec> = kept
+                .iter()
+                .map(|(contract, bytes)| {
+                    let size = u32::try_from(*bytes).expect("small");
+                    spec(Terms::new(Class::Contracted(*contract)), vec![size], early(contract))
+                })
+                .collect();
+            streams.push(spec(Terms::new(Class::BestEffort), vec![LONGEST], Arrivals::Backlogged));
+            let setup = Setup {
+                policy,
+                ahead: Ahead::Shares,
+                link: Link::Capacity(capacity()),
+                segment: LONGEST,
+                end: END,
+            };
+            let mut windows = vec![(0, 0); kept.len()];
+            for step in Timeline::new(setup, streams) {
+                let Step::Decided(decision) = step else { continue };
+                let place = decision.stream.0 as usize;
+                let (Some((contract, _)), Some(window)) = (kept.get(place), windows.get_mut(place))
+                else {
+                    continue;
+                };
+                if decision.outcome == Outcome::OnTime {
+                    let delay = decision.delay.expect("sent");
+                    assert!(delay <= contract.deadline, "{policy} {seed}: {delay} of {contract:?}");
+                    worst = worst.max(delay.as_nanos() * 1_000 / contract.deadline.as_nanos());
+                } else {
+                    window.1 += 1;
+                    missed += 1;
+                }
+                assert!(window.1 <= contract.loss.x(), "{policy} {seed}: {contract:?}");
+                *window = if window.0 + 1 == contract.loss.y() {
+                    (0, 0)
+                } else {
+                    (window.0 + 1, window.1)
+                };
+                samples += 1;
+            }
+        }
+        assert!(
+            samples > 3_000 && worst > 800,
+            "{policy}: {samples} samples, {missed} missed, {worst}/1000"
+        );
+    }
+}
