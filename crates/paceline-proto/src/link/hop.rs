@@ -13,6 +13,9 @@ pub(super) const GREET_EVERY: Duration = Duration::from_millis(100);
 pub(super) const SILENCE_MAX: Duration = Duration::from_millis(1_800);
 /// A hop that is not up and was silent for this long is forgotten.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+/// Of so many frames in a row one asks for an answer, however short they are: the window is a number of
+/// frames too, and small samples would fill it before anybody asked.
+const ASK_EVERY_FRAMES: usize = super::WINDOW_FRAMES / 3;
 /// How long sent frames may wait for an acknowledgement before one is asked for again, where each
 /// frame asks at once and the next may wait for the answer, and where few ask.
 const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
@@ -54,6 +57,7 @@ pub struct Hop {
     flight_bytes: u64,
     background_bytes: u64,
     unasked_bytes: u64,
+    unasked_frames: usize,
     last_ask: Instant,
     last_heard: Instant,
     last_sent: Instant,
@@ -83,6 +87,7 @@ impl Hop {
             flight_bytes: 0,
             background_bytes: 0,
             unasked_bytes: 0,
+            unasked_frames: 0,
             last_ask: Instant::ZERO,
             last_heard: now,
             last_sent: Instant::ZERO,
@@ -318,10 +323,12 @@ impl Hop {
     }
 
     /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because
-    /// `ask_every` bytes went out since it last asked.
+    /// `ask_every` bytes went out since it last asked, or [`ASK_EVERY_FRAMES`].
     pub fn handle_sent(&mut self, now: Instant, bytes: u64, ask_every: u64) -> bool {
         self.unasked_bytes += bytes;
-        let asks = self.unasked_bytes >= ask_every || now >= self.last_ask + PROBE_EVERY;
+        self.unasked_frames += 1;
+        let many = self.unasked_bytes >= ask_every || self.unasked_frames >= ASK_EVERY_FRAMES;
+        let asks = many || now >= self.last_ask + PROBE_EVERY;
         self.note_sent(now, bytes, asks);
         self.pay();
         asks
@@ -344,6 +351,7 @@ impl Hop {
         if asked {
             self.last_ask = now;
             self.unasked_bytes = 0;
+            self.unasked_frames = 0;
         }
     }
 

@@ -245,6 +245,27 @@ fn the_window_without_a_capacity_is_twelve_frames() {
 }
 
 #[test]
+fn small_samples_ask_for_answers_before_they_fill_the_window() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for seq in 0..200 {
+        a.link.handle_sample(now, STREAM, sample(now, seq, 64));
+        a.poll(now);
+        for frame in std::mem::take(&mut a.sent) {
+            b.hear(now, frame);
+        }
+        b.poll(now);
+        for frame in std::mem::take(&mut b.sent) {
+            a.hear(now, frame);
+        }
+        assert_eq!(b.got.len() as u64, seq + 1, "each leaves at once");
+        now += Duration::from_millis(5);
+    }
+}
+
+#[test]
 fn lost_credits_are_asked_for_again() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
