@@ -32,7 +32,7 @@ pub(crate) struct Config {
     pub(crate) isolated: bool,
     /// What is logged.
     pub(crate) log: Option<String>,
-    /// The node's links, at most two.
+    /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.
     pub(crate) buffers: Vec<BufferSpec>,

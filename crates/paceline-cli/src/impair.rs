@@ -11,7 +11,7 @@ mod self_test;
 mod side;
 
 pub(crate) use args::PathArgs;
-pub(crate) use link::Link;
+pub(crate) use link::{DIRECTIONS, End, Link};
 
 use crate::netns::{self, Namespace};
 use crate::scratch::Scratch;
@@ -58,7 +58,10 @@ pub(crate) fn run(args: &ImpairArgs) -> Result<ExitCode> {
     netns::remove_leftovers();
     let (near, far) = (Namespace::new("pln")?, Namespace::new("plf")?);
     let impairments = args.network.at(Duration::ZERO);
-    let link = Link::new([(&near, NEAR), (&far, FAR)], impairments, args.network.path.seed)?;
+    let ends = [(&near, NEAR), (&far, FAR)];
+    let ends =
+        ends.map(|(namespace, address)| End { namespace, device: namespace.name(), address });
+    let link = Link::new(ends, impairments, args.network.path.seed)?;
     if args.self_test {
         return self_test::run(&near, &far, &link);
     }

@@ -10,9 +10,9 @@ use std::process::Command;
 /// What names of ours begin with; the process that made the namespace follows.
 const PREFIXES: [&str; 5] = ["plr", "plo", "pln", "plf", SCENE];
 /// What the names of a scenario's namespaces begin with; behind the process comes `x` and a number.
-pub(crate) const SCENE: &str = "plx";
+const SCENE: &str = "plx";
 
-/// A network namespace, for as long as this lives. Its name is also that of its interface.
+/// A network namespace, for as long as this lives. Where it has one interface, that has its name.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
@@ -31,7 +31,15 @@ impl Namespace {
     /// Makes one with only its loopback up. A process has at most one of each of [`PREFIXES`].
     pub(crate) fn new(prefix: &str) -> Result<Self> {
         debug_assert!(PREFIXES.contains(&prefix), "else nobody removes what a killed run left");
-        let name = format!("{prefix}{}", std::process::id());
+        Self::named(format!("{prefix}{}", std::process::id()))
+    }
+
+    /// Makes that of a scenario's node, by its number.
+    pub(crate) fn of_scene(number: usize) -> Result<Self> {
+        Self::named(format!("{SCENE}{}x{number}", std::process::id()))
+    }
+
+    fn named(name: String) -> Result<Self> {
         ip(&format!("netns add {name}"))?;
         let namespace = Self { name };
         namespace.ip("link set lo up")?;
@@ -71,17 +79,33 @@ impl Namespace {
         done.with_context(|| format!("network namespace {}", place.display()))
     }
 
-    /// What left through the interface so far.
-    pub(crate) fn sent(&self) -> Result<Sent> {
+    /// What left through an interface so far.
+    pub(crate) fn sent(&self, device: &str) -> Result<Sent> {
         let name = &self.name;
-        let text = output("ip", &format!("-n {name} -s -j link show dev {name}"))?;
+        let text = output("ip", &format!("-n {name} -s -j link show dev {device}"))?;
         let links: serde_json::Value = serde_json::from_str(&text).context("ip -j")?;
         let number = |field: &str| {
             let found = links.pointer(&format!("/0/stats64/tx/{field}"));
             let found = found.and_then(serde_json::Value::as_u64);
-            found.with_context(|| format!("ip tells no {field} of {name}"))
+            found.with_context(|| format!("ip tells no {field} of {device} in {name}"))
         };
         Ok(Sent { bytes: number("bytes")?, dropped: number("dropped")? })
+    }
+
+    /// Shapes what leaves over an interface, over a plain queue.
+    pub(crate) fn shape(&self, device: &str, bits_per_s: u64, queue_bytes: u64) -> Result<()> {
+        let tc = |rest: &str| tc(&format!("-n {} {rest}", self.name));
+        tc(&format!("qdisc add dev {device} root handle 1: htb default 10"))?;
+        tc(&format!(
+            "class add dev {device} parent 1: classid 1:10 htb rate {bits_per_s}bit burst 1600 \
+             cburst 1600"
+        ))?;
+        tc(&format!("qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
+    }
+
+    /// Lets what leaves over an interface that is shaped pass as it comes.
+    pub(crate) fn unshape(&self, device: &str) -> Result<()> {
+        tc(&format!("-n {} qdisc del dev {device} root", self.name))
     }
 }
 
@@ -120,7 +144,7 @@ pub(crate) fn is_gone(process: u32) -> bool {
 }
 
 /// Removes one that is not needed any more.
-pub(crate) fn remove(namespace: &str) {
+fn remove(namespace: &str) {
     // The interfaces go with their namespace. There is nobody to tell if it does not exist.
     let _ = output("ip", &format!("netns delete {namespace}"));
 }
@@ -131,27 +155,12 @@ pub(crate) fn ip(arguments: &str) -> Result<()> {
 }
 
 /// Runs `tc`.
-pub(crate) fn tc(arguments: &str) -> Result<()> {
+fn tc(arguments: &str) -> Result<()> {
     output("tc", arguments).map(drop)
 }
 
-/// Shapes what leaves `namespace` over `device`, over a plain queue.
-pub(crate) fn shape(
-    namespace: &str,
-    device: &str,
-    bits_per_s: u64,
-    queue_bytes: u64,
-) -> Result<()> {
-    tc(&format!("-n {namespace} qdisc add dev {device} root handle 1: htb default 10"))?;
-    tc(&format!(
-        "-n {namespace} class add dev {device} parent 1: classid 1:10 htb rate {bits_per_s}bit \
-         burst 1600 cburst 1600"
-    ))?;
-    tc(&format!("-n {namespace} qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
-}
-
 /// What a program prints, or what it says is wrong.
-pub(crate) fn output(program: &str, arguments: &str) -> Result<String> {
+fn output(program: &str, arguments: &str) -> Result<String> {
     let run = Command::new(program).args(arguments.split_whitespace()).output();
     let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;
     if !run.status.success() {

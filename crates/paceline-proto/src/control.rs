@@ -22,6 +22,7 @@ mod refusal;
 mod registry;
 mod routes;
 mod spec;
+mod ways;
 
 pub use ask::Topic;
 pub use graph::HOPS_MAX;
@@ -33,6 +34,7 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use spec::{Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+pub use ways::{WayChange, Ways};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::link::StreamNames;

@@ -23,6 +23,26 @@ impl World {
         }
     }
 
+    /// Nothing passes over one of the wires between two nodes any more, by what [`Self::join`] returned;
+    /// what was on its way is lost.
+    pub fn cut_wire(&mut self, (there, back): (usize, usize)) {
+        self.faulty = true;
+        for place in [there, back] {
+            let wire = self.wires.get_mut(place);
+            wire.into_iter().for_each(|wire| {
+                wire.cut = true;
+                wire.clear();
+            });
+        }
+    }
+
+    /// One wire that was cut is whole again.
+    pub fn restore_wire(&mut self, (there, back): (usize, usize)) {
+        for place in [there, back] {
+            self.wires.get_mut(place).into_iter().for_each(|wire| wire.cut = false);
+        }
+    }
+
     /// What was cut is whole again.
     pub fn restore(&mut self, a: NodeIx, b: NodeIx) {
         self.wires_between(a, b).for_each(|wire| wire.cut = false);

@@ -101,7 +101,7 @@ impl Node {
             Target::Local => Way::Local(LocalPort::new(source.publisher, plan)),
             Target::Hop(hop) => {
                 let spec = self.stream_spec(source, publisher, plan)?;
-                let link = self.links.iter().position(|end| end.hops.contains_key(&hop))?;
+                let link = self.ways.link(hop)?;
                 let end = self.links.get_mut(link)?;
                 let index = end.rings.free_index();
                 if !end.link.open_stream(index, spec) {

@@ -142,6 +142,12 @@ impl World {
         wire.map(Wire::counters).unwrap_or_default()
     }
 
+    /// What passed on one direction of a wire, by what [`Self::join`] returned.
+    #[must_use]
+    pub fn wire_at(&self, place: usize) -> WireCounters {
+        self.wires.get(place).map(Wire::counters).unwrap_or_default()
+    }
+
     /// What happens to frames from one node to another now; nothing if they are not joined.
     #[must_use]
     pub fn impairment(&self, from: NodeIx, to: NodeIx) -> Impairment {

@@ -8,7 +8,9 @@ use crate::sink::Sink;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
-use paceline_proto::control::{Control, HopInfo, Output, PublisherSpec, SourceKey};
+use paceline_proto::control::{
+    Control, HopInfo, Output, PublisherSpec, SourceKey, WayChange, Ways,
+};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
@@ -70,6 +72,8 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) control: Control,
     pub(super) links: Vec<LinkEnd>,
+    /// Which of them leads to each neighbour.
+    pub(super) ways: Ways,
     pub(super) sources: Lookup<SourceKey, Source>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
@@ -108,6 +112,7 @@ impl Node {
             name: name.to_owned(),
             control: Control::new(id, name),
             links: Vec::new(),
+            ways: Ways::default(),
             sources: Lookup::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
@@ -359,16 +364,22 @@ impl Node {
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
-        while let Some(event) = end.link.poll_event() {
+        let capacity = end.spec.capacity;
+        let events: Vec<_> = std::iter::from_fn(|| end.link.poll_event()).collect();
+        for event in events {
             moved = true;
             match event {
                 LinkEvent::HopUp(node) => {
-                    let (link_name, capacity) = (end.name.clone(), end.spec.capacity);
-                    self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
+                    let change = self.ways.up(node, link, capacity);
+                    self.change_way(now, node, change);
                 }
-                LinkEvent::HopDown(node) => self.control.handle_hop_down(now, node),
+                LinkEvent::HopDown(node) => {
+                    let change = self.ways.down(node, link);
+                    self.change_way(now, node, change);
+                }
             }
         }
+        let Some(end) = self.links.get_mut(link) else { return moved };
         end.hops.retain(|node, _| end.link.epoch(*node) > 0);
         while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
             moved = true;
@@ -383,13 +394,28 @@ impl Node {
         moved
     }
 
+    /// Tells control; what was queued on a link that is not used any more is closed before anything is
+    /// opened on the other.
+    fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
+        if matches!(change, WayChange::Moved(_) | WayChange::Down) {
+            self.control.handle_hop_down(now, node);
+            self.take_outputs(now);
+        }
+        if let WayChange::Up(link) | WayChange::Moved(link) = change
+            && let Some(end) = self.links.get(link)
+        {
+            let hop = HopInfo { link_name: end.name.clone(), capacity: end.spec.capacity };
+            self.control.handle_hop_up(now, node, hop);
+        }
+    }
+
     fn take_outputs(&mut self, now: Instant) -> bool {
         let mut moved = false;
         while let Some(output) = self.control.poll_output() {
             moved = true;
             match output {
                 Output::Send { hop, message } => {
-                    let way = self.links.iter_mut().find(|end| end.hops.contains_key(&hop));
+                    let way = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
                     if let Some(end) = way {
                         end.link.handle_control(hop, message);
                         end.touched = true;

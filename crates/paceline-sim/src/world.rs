@@ -111,7 +111,7 @@ impl World {
     }
 
     /// Lays a wire between two links: `there` from `a` to `b`, and `back`. Returns its two
-    /// directions for [`Self::wire`].
+    /// directions for [`Self::wire_at`] and [`Self::cut_wire`].
     pub fn join(
         &mut self,
         a: LinkIx,

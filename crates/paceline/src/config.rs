@@ -100,7 +100,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Adds a link; a node takes two beside the host's own.
+    /// Adds a link; a node takes [`LINKS_MAX`](crate::LINKS_MAX) beside the host's own.
     #[must_use]
     pub fn link(mut self, link: LinkConfig) -> Self {
         self.links.push(link);

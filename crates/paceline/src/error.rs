@@ -36,7 +36,7 @@ pub enum OpenError {
         what: String,
     },
     /// More links than a node takes.
-    #[error("{0} links: a node takes at most 2 beside the host's own")]
+    #[error("{0} links: a node takes at most {max} beside the host's own", max = crate::LINKS_MAX)]
     TooManyLinks(usize),
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]

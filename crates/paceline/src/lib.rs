@@ -33,7 +33,7 @@ mod subscriber;
 pub use buffer::{Buffer, BufferBuilder, History};
 pub use config::{LinkConfig, NodeBuilder};
 pub use error::{CapacityError, ClassesError, OpenError, PublishError, RecvError, SubscribeError};
-pub use node::Node;
+pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{Refusal, RefusalReason};
 pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,

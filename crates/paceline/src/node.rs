@@ -18,7 +18,7 @@ use crate::status::NodeStatus;
 use crate::subscriber::SubscriberBuilder;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
-use paceline_proto::control::Control;
+use paceline_proto::control::{Control, Ways};
 use paceline_proto::link::{ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
 use paceline_proto::{NodeId, Pattern, Tag};
 use paceline_sched::{Capacity, Instant};
@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Links that a node takes beside the host's own.
-const LINKS_MAX: usize = 2;
+/// Links that a node takes beside the host's own; each has a thread and a transport session of its own.
+pub const LINKS_MAX: usize = 16;
 /// The name of the link that joins the processes of a host.
 const HOST_LINK: &str = "host";
 
@@ -103,7 +103,7 @@ impl Node {
             host,
             sources,
             pool: Arc::new(ScalePool::default()),
-            hops: BTreeMap::new(),
+            ways: Ways::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             outgoing: BTreeMap::new(),

@@ -3,7 +3,8 @@
 use super::{BufferSpec, LinkSpec};
 use crate::config::{self, Config};
 use crate::{exit, log};
-use paceline::{Node, NodeBuilder, OpenError};
+use paceline::{LINKS_MAX, Node, NodeBuilder, OpenError};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// How a command opens its node.
@@ -13,7 +14,7 @@ pub(crate) struct NodeArgs {
     /// What people call this node; host name and process number if not said
     #[arg(long, value_name = "NAME", value_parser = super::name)]
     pub(crate) name: Option<String>,
-    /// A link, at most two: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
+    /// A link, at most 16: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
     /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
     #[arg(long, value_name = "SPEC")]
     pub(crate) link: Vec<LinkSpec>,
@@ -110,19 +111,20 @@ impl NodeArgs {
 }
 
 fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
-    if links.len() > 2 {
+    if links.len() > LINKS_MAX {
         return Err(exit::usage(format!(
-            "--link: {} links given, a node takes at most 2; endpoints may share one link",
+            "--link: {} links given, a node takes at most {LINKS_MAX}; endpoints may share one link",
             links.len()
         )));
     }
-    if let [first, second] = links
-        && first.name(1) == second.name(2)
-    {
-        let name = first.name(1);
-        return Err(exit::usage(format!(
-            "--link: two links are named '{name}'; give each a name of its own"
-        )));
+    let mut names = BTreeSet::new();
+    for (at, link) in links.iter().enumerate() {
+        let name = link.name(at + 1);
+        if !names.insert(name.clone()) {
+            return Err(exit::usage(format!(
+                "--link: two links are named '{name}'; give each a name of its own"
+            )));
+        }
     }
     Ok(())
 }

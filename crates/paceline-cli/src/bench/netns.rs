@@ -5,7 +5,7 @@
 //! shaped in both directions by htb over a plain queue of 64 KB. Or it is a network that delays, loses
 //! and reorders packets too, carried by this process (docs/impair.md).
 
-use crate::impair::{Link, PathArgs};
+use crate::impair::{End, Link, PathArgs};
 use crate::netns::{self, Namespace};
 use anyhow::{Context as _, Result};
 use paceline_sched::Capacity;
@@ -78,6 +78,8 @@ impl Rig {
         let bits_per_s = impairment.rate.map_or(u64::MAX, Capacity::bits_per_s);
         let mut rig = Self::namespaces(bits_per_s)?;
         let ends = [(&rig.robot, ROBOT_ADDRESS), (&rig.operator, OPERATOR_ADDRESS)];
+        let ends =
+            ends.map(|(namespace, address)| End { namespace, device: namespace.name(), address });
         rig.link = Some(Link::new(ends, [impairment; 2], seed)?);
         Ok(rig)
     }
@@ -102,7 +104,7 @@ impl Rig {
         namespace.ip(&format!("link set {name} gso_max_segs 1"))?;
         namespace.ip(&format!("addr add {address}/30 dev {name}"))?;
         namespace.ip(&format!("link set {name} up"))?;
-        netns::shape(name, name, self.bits_per_s, QUEUE_BYTES)
+        namespace.shape(name, self.bits_per_s, QUEUE_BYTES)
     }
 
     /// The capacity of the link, each way.
@@ -120,8 +122,8 @@ impl Rig {
 
     pub(super) fn wire_bytes(&self) -> Result<WireBytes> {
         Ok(WireBytes {
-            to_operator: self.robot.sent()?.bytes,
-            to_robot: self.operator.sent()?.bytes,
+            to_operator: self.robot.sent(self.robot.name())?.bytes,
+            to_robot: self.operator.sent(self.operator.name())?.bytes,
         })
     }
 }

@@ -7,6 +7,7 @@
 mod agree;
 mod live;
 mod net;
+mod road;
 
 pub(super) use net::NetLink;
 

@@ -6,7 +6,7 @@ use super::section::{Problems, Section};
 use super::units;
 use crate::args::{self, BufferSpec, LinkSpec};
 use crate::log;
-use paceline::{History, Pattern};
+use paceline::{History, LINKS_MAX, Pattern};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -16,8 +16,6 @@ pub(super) const LINK_KEYS: [&str; 7] =
     ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
-/// Links that a node takes beside the host's own.
-const LINKS_MAX: usize = 2;
 /// Buffers that a node keeps, and endpoints of a link in each direction.
 const BUFFERS_MAX: usize = 64;
 const ENDPOINTS_MAX: usize = 64;
@@ -109,10 +107,10 @@ pub(super) fn whole(value: &DeValue<'_>, max: u64, rule: &str) -> Result<u64, St
 
 fn links(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<LinkSpec> {
     let tables = section.tables("link", &LINK_KEYS, problems);
-    if let Some(third) = tables.get(LINKS_MAX) {
+    if let Some(first) = tables.get(LINKS_MAX) {
         let given = tables.len();
         problems.add(
-            &third.span,
+            &first.span,
             format!(
                 "{given} links, a node takes at most {LINKS_MAX}; endpoints may share one link"
             ),

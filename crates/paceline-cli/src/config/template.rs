@@ -26,7 +26,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: "warn".
 #log = "warn"
 
-# A link to other hosts: at most two, each under a [[link]] of its own.
+# A link to other hosts: at most 16, each under a [[link]] of its own.
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.
 #name = "radio"

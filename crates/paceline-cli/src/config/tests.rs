@@ -115,12 +115,6 @@ const CASES: &[Case] = &[
         4,
         &["two links are named 'link2'"],
     ),
-    (
-        "[[link]]\nlisten = [\"tcp/[::1]:1\"]\n[[link]]\nlisten = [\"tcp/[::1]:2\"]\n\
-         [[link]]\nlisten = [\"tcp/[::1]:3\"]\n",
-        5,
-        &["3 links, a node takes at most 2; endpoints may share one link"],
-    ),
     // Classes.
     (CLASS_WITHOUT_NAME, 3, &["link 1: class 1: no name: it must be text of 1 to 64 bytes"]),
     (
@@ -249,6 +243,9 @@ fn values_that_are_too_long_are_cut_in_the_message() {
     let buffers: String = (0..65).map(|n| format!("[[buffer]]\npattern = \"a/{n}\"\n")).collect();
     let error = wrong(&buffers);
     assert!(error.starts_with("p.toml:129: 65 buffers, a node keeps at most 64"), "{error}");
+    let link = |n| format!("[[link]]\nlisten = [\"tcp/[::1]:{n}\"]\n");
+    let error = wrong(&(1..=17).map(link).collect::<String>());
+    assert!(error.starts_with("p.toml:33: 17 links, a node takes at most 16"), "{error}");
 }
 
 #[test]

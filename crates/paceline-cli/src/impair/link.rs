@@ -19,6 +19,14 @@ pub(super) const THREAD: &str = "paceline-impair";
 /// Which way packets go: from the first namespace to the second, and back.
 pub(crate) const DIRECTIONS: usize = 2;
 
+/// Where packets enter and leave: the address of a TUN device in a namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End<'n> {
+    pub(crate) namespace: &'n Namespace,
+    pub(crate) device: &'n str,
+    pub(crate) address: &'n str,
+}
+
 /// What impairs packets between two namespaces, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -27,15 +35,15 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Joins two namespaces, each with its address in a network of four. Packets of the first one are
-    /// impaired by the first impairment; `seed` decides which of them are lost.
+    /// Joins two ends, whose addresses are in a network of four. Packets of the first one are impaired by
+    /// the first impairment; `seed` decides which of them are lost.
     pub(crate) fn new(
-        ends: [(&Namespace, &str); DIRECTIONS],
+        ends: [End<'_>; DIRECTIONS],
         impairments: [Impairment; DIRECTIONS],
         seed: u64,
     ) -> Result<Self> {
         let [a, b] = ends;
-        let tuns = [open(a.0, a.1)?, open(b.0, b.1)?];
+        let tuns = [open(a)?, open(b)?];
         let control = Arc::new(Control::new()?);
         let pump = Pump::new(tuns, impairments, seed, Arc::clone(&control));
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
@@ -78,8 +86,8 @@ fn join(thread: JoinHandle<Result<()>>) -> Result<()> {
 }
 
 /// A TUN device inside a namespace, up, with an address and nothing that talks by itself.
-fn open(namespace: &Namespace, address: &str) -> Result<SyncDevice> {
-    let name = namespace.name();
+fn open(end: End<'_>) -> Result<SyncDevice> {
+    let End { namespace, device: name, address } = end;
     let device = namespace.inside(|| {
         let device = DeviceBuilder::new().name(name).mtu(PACKET_BYTES_MAX);
         device.tx_queue_len(KERNEL_PACKETS).enable(false).build_sync()

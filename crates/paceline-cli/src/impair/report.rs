@@ -56,7 +56,8 @@ impl Report {
         let [there, back] = traffic;
         let [near, far] = ends;
         let way = |traffic: Traffic, end: &Namespace| {
-            let before = if last { end.sent().ok().map(|sent| sent.dropped) } else { None };
+            let before =
+                if last { end.sent(end.name()).ok().map(|sent| sent.dropped) } else { None };
             Way::new(&traffic, before.map(|before| before + traffic.refused))
         };
         let elapsed_s = (elapsed.as_secs_f64() * 1e3).round() / 1e3;

@@ -53,7 +53,10 @@ pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<Exit
         );
     }
     let [there, back] = link.traffic();
-    let lost = there.refused + back.refused + near.sent()?.dropped + far.sent()?.dropped;
+    let lost = there.refused
+        + back.refused
+        + near.sent(near.name())?.dropped
+        + far.sent(far.name())?.dropped;
     println!("{lost} packets were dropped by the kernel before or behind the emulator");
     Ok(ExitCode::SUCCESS)
 }

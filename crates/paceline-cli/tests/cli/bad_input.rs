@@ -49,19 +49,6 @@ const CASES: &[Case] = &[
     (&["node", "--link", "listen=tcp/[::1]:1,capacity=2"], 2, &["capacity '2'", "2mbit is one"]),
     (&["node", "--link", "listen=here"], 2, &["listen 'here'", "tcp/127.0.0.1:7600"]),
     (
-        &[
-            "node",
-            "--link",
-            "connect=tcp/[::1]:1",
-            "--link",
-            "connect=tcp/[::1]:2",
-            "--link",
-            "connect=tcp/[::1]:3",
-        ],
-        2,
-        &["3 links given, a node takes at most 2"],
-    ),
-    (
         &["node", "--link", "name=a,connect=tcp/[::1]:1", "--link", "name=a,connect=tcp/[::1]:2"],
         2,
         &["two links are named 'a'"],

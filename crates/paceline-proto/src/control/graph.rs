@@ -2,13 +2,14 @@
 
 use super::registry::Registry;
 use crate::ids::NodeId;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// The most hops of a path.
 pub const HOPS_MAX: usize = 16;
 
-/// The shortest paths from one node, found breadth first with neighbours in the order of their ids:
-/// from the same registry every node gets the same tree.
+/// The shortest paths from one node; of equally short ones those whose narrowest link carries the most
+/// (RFC 2676 calls it widest-shortest), of equally wide ones those over smaller ids. From the same
+/// registry every node gets the same tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     root: NodeId,
@@ -19,14 +20,24 @@ pub(crate) struct Tree {
 impl Tree {
     pub(crate) fn new(registry: &Registry, root: NodeId) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
-        let mut queue = VecDeque::from([root]);
-        while let Some(node) = queue.pop_front() {
-            for &next in registry.record(node).iter().flat_map(|record| record.neighbours.keys()) {
-                if !before.contains_key(&next) && registry.linked(node, next) {
-                    before.insert(next, node);
-                    queue.push_back(next);
+        // The nodes so many hops away, and what the narrowest link on the way to each carries.
+        let mut reached = BTreeMap::from([(root, u64::MAX)]);
+        while !reached.is_empty() {
+            let mut further: BTreeMap<NodeId, (u64, NodeId)> = BTreeMap::new();
+            for (&node, &width) in &reached {
+                for (&next, hop) in registry.record(node).iter().flat_map(|node| &node.neighbours) {
+                    if before.contains_key(&next) || !registry.linked(node, next) {
+                        continue;
+                    }
+                    let width = hop.capacity.map_or(width, |c| width.min(c.bits_per_s()));
+                    let best = further.entry(next).or_insert((width, node));
+                    if width > best.0 {
+                        *best = (width, node);
+                    }
                 }
             }
+            before.extend(further.iter().map(|(&next, &(_, node))| (next, node)));
+            reached = further.into_iter().map(|(next, (width, _))| (next, width)).collect();
         }
         Self { root, before }
     }
@@ -62,7 +73,7 @@ mod tests {
     use super::*;
     use crate::control::registry::Record;
     use crate::control::spec::HopInfo;
-    use paceline_sched::Instant;
+    use paceline_sched::{Capacity, Instant};
 
     /// A registry in which each node lists the neighbours given.
     fn registry(lists: &[(u64, &[u64])]) -> Registry {
@@ -88,6 +99,29 @@ mod tests {
         assert!(!tree.reaches(NodeId(2)));
         assert!(!tree.reaches(NodeId(3)));
         assert_eq!(path(&tree, 2), None);
+    }
+
+    #[test]
+    fn of_equally_short_paths_the_one_whose_narrowest_link_is_widest_is_taken() {
+        let wide = |bits| Some(Capacity::from_bits_per_s(bits).unwrap());
+        let mut registry = Registry::new(NodeId(0), String::new());
+        // 0 - 1 - 3 carries 10 kbit/s at its narrowest, 0 - 2 - 3 twenty; 3 - 4 is as narrow for both.
+        let lists: [(u64, &[(u64, Option<Capacity>)]); 5] = [
+            (0, &[(1, None), (2, wide(20_000))]),
+            (1, &[(0, None), (3, wide(10_000))]),
+            (2, &[(0, wide(20_000)), (3, wide(30_000))]),
+            (3, &[(1, wide(10_000)), (2, wide(30_000)), (4, wide(5_000))]),
+            (4, &[(3, wide(5_000))]),
+        ];
+        for (node, neighbours) in lists {
+            let hop = |capacity| HopInfo { link_name: String::new(), capacity };
+            let neighbours = neighbours.iter().map(|&(to, c)| (NodeId(to), hop(c))).collect();
+            let record = Record { version: 2, neighbours, ..Record::default() };
+            registry.replace(Instant::ZERO, NodeId(node), record).unwrap();
+        }
+        let tree = Tree::new(&registry, NodeId(0));
+        assert_eq!(path(&tree, 4), Some(vec![0, 2, 3, 4]));
+        assert_eq!(path(&tree, 1), Some(vec![0, 1]));
     }
 
     #[test]

@@ -75,6 +75,7 @@ files! {
     relay_chain: "relay-chain",
     stalled_subscriber: "stalled-subscriber",
     thin_link: "thin-link",
+    two_paths: "two-paths",
 }
 
 #[test]

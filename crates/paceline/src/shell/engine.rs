@@ -24,7 +24,7 @@ use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
-    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic,
+    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
@@ -134,7 +134,8 @@ pub(crate) struct Engine {
     pub(crate) host_open: bool,
     pub(crate) sources: Arc<RxSources>,
     pub(crate) pool: Arc<ScalePool>,
-    pub(crate) hops: BTreeMap<NodeId, usize>,
+    /// Which links lead to each neighbour.
+    pub(crate) ways: Ways,
     pub(crate) publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     pub(crate) sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
     pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
@@ -257,23 +258,27 @@ impl Engine {
         }
     }
 
-    /// A node may be reached over two links for a moment (a takeover): the newer one counts.
     fn handle_hop(&mut self, now: Instant, link: usize, node: NodeId, up: bool) {
-        let current = self.hops.get(&node).copied();
-        if up {
-            if current.is_some() {
-                self.control.handle_hop_down(now, node);
-                self.drain(now);
-            }
-            self.hops.insert(node, link);
-            let config = self.links.get(link).map(|link| &link.config);
-            let link_name = config.map(|config| config.name.clone()).unwrap_or_default();
-            let capacity = config.and_then(|config| config.capacity);
-            self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
-        } else if current == Some(link) {
+        let capacity = self.links.get(link).and_then(|link| link.config.capacity);
+        let change = match up {
+            true => self.ways.up(node, link, capacity),
+            false => self.ways.down(node, link),
+        };
+        self.change_way(now, node, change);
+    }
+
+    /// Tells control; what was queued on a link that is not used any more is closed before anything is
+    /// opened on the other.
+    fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
+        if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
             self.drain(now);
-            self.hops.remove(&node);
+        }
+        if let WayChange::Up(link) | WayChange::Moved(link) = change
+            && let Some(link) = self.links.get(link)
+        {
+            let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
+            self.control.handle_hop_up(now, node, HopInfo { link_name, capacity });
         }
     }
 
@@ -282,7 +287,7 @@ impl Engine {
         while let Some(output) = self.control.poll_output() {
             match output {
                 Output::Send { hop, message } => {
-                    let link = self.hops.get(&hop).and_then(|link| self.links.get(*link));
+                    let link = self.ways.link(hop).and_then(|link| self.links.get(link));
                     if let Some(link) = link {
                         link.handle.send(LinkCommand::Control(hop, message));
                     }

@@ -2,7 +2,7 @@
 
 use crate::support::{SOON, free_endpoint, pair, wait_until};
 use paceline::{
-    Capacity, CapacityError, LinkConfig, Node, OpenError, PublishError, RefusalReason,
+    Capacity, CapacityError, LINKS_MAX, LinkConfig, Node, OpenError, PublishError, RefusalReason,
     SubscribeError, SubscriberEvent,
 };
 use std::time::Duration;
@@ -133,6 +133,6 @@ fn links_that_cannot_be_opened_name_the_mend() {
     assert!(matches!(taken, OpenError::Transport { .. }) && taken.to_string().contains(&endpoint));
     println!("{taken}");
     let link = || LinkConfig::new("l").connect(&endpoint);
-    let many = Node::builder().isolated().link(link()).link(link()).link(link()).open();
-    assert!(matches!(many, Err(OpenError::TooManyLinks(3))));
+    let many = (0..=LINKS_MAX).fold(Node::builder().isolated(), |node, _| node.link(link()));
+    assert!(matches!(many.open(), Err(OpenError::TooManyLinks(17))));
 }

@@ -1,6 +1,7 @@
 //! A scenario on real nodes: what they note becomes a record.
 
 use super::net::Net;
+use super::road::Passed;
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Ticks};
 use crate::bench::role::{Message, Report, Role, Scene, Who};
@@ -51,8 +52,8 @@ struct Stage<'s> {
     /// By node, of every life of it: its id and what it noted.
     reports: Vec<Vec<Report>>,
     start: u64,
-    before: Option<(Ticks, Vec<[u64; 2]>)>,
-    carried: Vec<[u64; 2]>,
+    before: Option<(Ticks, Vec<[Passed; 2]>)>,
+    carried: Vec<[Passed; 2]>,
     load: Option<Load>,
 }
 
@@ -122,18 +123,17 @@ impl<'s> Stage<'s> {
             crashes: plan.faults.iter().any(crash),
         });
         let dir = self.dirs.get(node).cloned().unwrap_or_else(|| self.scratch.host());
-        Child::start(&name, &role, Some(&self.net.namespace(node)), &dir)
+        Child::start(&name, &role, Some(self.net.namespace(node)?), &dir)
     }
 
     fn handle(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Begin => self.before = Some((Ticks::read()?, self.net.wire_bytes()?)),
+            Event::Begin => self.before = Some((Ticks::read()?, self.net.carried()?)),
             Event::End => {
-                let now = self.net.wire_bytes()?;
+                let now = self.net.carried()?;
                 if let Some((ticks, before)) = &self.before {
-                    let since = |(now, before): (&[u64; 2], &[u64; 2])| {
-                        [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
-                    };
+                    let since =
+                        |([a, b], [c, d]): (&[Passed; 2], &[Passed; 2])| [a.since(*c), b.since(*d)];
                     self.carried = now.iter().zip(before).map(since).collect();
                     self.load = Some(Ticks::read()?.since(*ticks));
                 }
@@ -149,7 +149,7 @@ impl<'s> Stage<'s> {
         let Some(fault) = script.plan.faults.get(place) else { return Ok(()) };
         match &fault.what {
             FaultKind::Cut(between) => self.net.cut(*between, begins),
-            FaultKind::Impair(between, wire) => self.net.reshape(*between, begins.then_some(wire)),
+            FaultKind::Impair(between, wire) => self.net.impair(*between, begins.then_some(wire)),
             FaultKind::Stall(node) => match self.children.get(*node) {
                 Some(Some(child)) => child.stall(begins),
                 Some(None) | None => Ok(()),
@@ -265,8 +265,8 @@ impl<'s> Stage<'s> {
     }
 }
 
-const fn carried(bytes: u64) -> Carried {
-    Carried { bytes, lost: None }
+const fn carried(passed: Passed) -> Carried {
+    Carried { bytes: passed.bytes, lost: passed.lost }
 }
 
 const fn id((node, index): Who) -> PublisherId {

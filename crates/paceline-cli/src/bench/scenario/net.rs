@@ -1,13 +1,14 @@
-//! One namespace a node, one shaped pair of interfaces a link.
+//! One namespace a node, one road a link.
 
-use crate::netns::{SCENE, ip, output, remove, remove_leftovers, shape, tc};
+use super::road::{Passed, Road, is_plain};
+use crate::netns::{Namespace, remove_leftovers};
 use anyhow::{Context as _, Result};
-use paceline_sim::impair::{Impairment, Loss};
+use paceline::LINKS_MAX;
+use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{FaultKind, Plan};
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
-/// Links that a live node takes.
-const LINKS_MAX: usize = 2;
 /// Links of a network: each has a net of its own below 10.254.
 const NETS_MAX: usize = 250;
 
@@ -39,26 +40,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     if plan.links.len() > NETS_MAX {
         return Err(format!("{} links, at most {NETS_MAX} live", plan.links.len()));
     }
-    for link in &plan.links {
-        let [a, b] = link.between.map(|node| plan.node(node));
-        if !is_plain(&link.wire) {
-            return Err(only_simulated(&format!("what link {a} - {b} does to packets")));
-        }
-    }
     for publisher in &plan.publishers {
         if matches!(publisher.content, paceline_sim::scenario::Content::Video(_)) {
             return Err(only_simulated(&format!("video on {}", publisher.tag.as_str())));
-        }
-    }
-    for fault in &plan.faults {
-        match &fault.what {
-            FaultKind::Impair(_, wire) if !is_plain(wire) => {
-                return Err(only_simulated(&format!("'{}'", plan.told(fault))));
-            }
-            FaultKind::Cut(_)
-            | FaultKind::Crash(_)
-            | FaultKind::Stall(_)
-            | FaultKind::Impair(..) => {}
         }
     }
     Ok(())
@@ -68,56 +52,54 @@ fn only_simulated(what: &str) -> String {
     format!("{what} is simulated only: leave it out, or use paceline simulate")
 }
 
-/// True if packets do nothing but wait for the rate.
-fn is_plain(wire: &Impairment) -> bool {
-    wire.delay.is_zero()
-        && wire.jitter.is_zero()
-        && wire.loss == Loss::None
-        && wire.reorder_ppm == 0
-        && wire.duplicate_ppm == 0
+/// True if a link ever does more to packets than to let them wait for the rate.
+fn is_impaired(plan: &Plan, link: usize) -> bool {
+    let Some(link) = plan.links.get(link) else { return false };
+    let same = |[a, b]: [usize; 2]| link.between == [a, b] || link.between == [b, a];
+    let fault = |what: &FaultKind| match what {
+        FaultKind::Impair(between, wire) => same(*between) && !is_plain(wire),
+        FaultKind::Cut(_) | FaultKind::Crash(_) | FaultKind::Stall(_) => false,
+    };
+    !is_plain(&link.wire) || plan.faults.iter().any(|one| fault(&one.what))
 }
 
 /// The network of a scenario, for as long as this lives.
 pub(super) struct Net<'p> {
     plan: &'p Plan,
-    id: u32,
+    /// By link; they end before their namespaces.
+    roads: Vec<Road>,
+    /// By node.
+    nodes: Vec<Rc<Namespace>>,
 }
 
 impl<'p> Net<'p> {
     pub(super) fn new(plan: &'p Plan) -> Result<Self> {
         remove_leftovers();
-        let net = Self { plan, id: std::process::id() };
-        net.build().context("cannot build the network of the scenario")?;
+        Self::build(plan).context("cannot build the network of the scenario")
+    }
+
+    fn build(plan: &'p Plan) -> Result<Self> {
+        let nodes = 0..plan.nodes.len();
+        let nodes = nodes.map(|node| Namespace::of_scene(node).map(Rc::new));
+        let mut net = Self { plan, roads: Vec::new(), nodes: nodes.collect::<Result<_>>()? };
+        let mut seeds = paceline_sim::Random::new(plan.seed);
+        for (place, link) in plan.links.iter().enumerate() {
+            let [a, b] = link.between;
+            let ends = [net.node(a)?, net.node(b)?].map(Rc::clone);
+            let seed = seeds.below(u64::MAX);
+            let impaired = is_impaired(plan, place).then_some(seed);
+            net.roads.push(Road::new(ends, place, link.wire, impaired)?);
+        }
         Ok(net)
     }
 
+    fn node(&self, node: usize) -> Result<&Rc<Namespace>> {
+        self.nodes.get(node).with_context(|| format!("no node {node}"))
+    }
+
     /// The namespace of a node.
-    pub(super) fn namespace(&self, node: usize) -> String {
-        format!("{SCENE}{}x{node}", self.id)
-    }
-
-    fn build(&self) -> Result<()> {
-        for node in 0..self.plan.nodes.len() {
-            let name = self.namespace(node);
-            ip(&format!("netns add {name}"))?;
-            ip(&format!("-n {name} link set lo up"))?;
-        }
-        for (place, link) in self.plan.links.iter().enumerate() {
-            let [a, b] = link.between.map(|node| self.namespace(node));
-            ip(&format!("link add l{place} netns {a} type veth peer name l{place} netns {b}"))?;
-            for (side, name) in [(1, &a), (2, &b)] {
-                ip(&format!("-n {name} link set l{place} gso_max_segs 1"))?;
-                ip(&format!("-n {name} addr add 10.254.{place}.{side}/30 dev l{place}"))?;
-                ip(&format!("-n {name} link set l{place} up"))?;
-                self.shape(name, place, &link.wire)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn shape(&self, namespace: &str, link: usize, wire: &Impairment) -> Result<()> {
-        let Some(rate) = wire.rate else { return Ok(()) };
-        shape(namespace, &format!("l{link}"), rate.bits_per_s(), wire.queue_bytes)
+    pub(super) fn namespace(&self, node: usize) -> Result<&str> {
+        Ok(self.node(node)?.name())
     }
 
     /// What a node's links are told.
@@ -141,56 +123,24 @@ impl<'p> Net<'p> {
         links
     }
 
-    /// Bytes that left over every link so far, each way, by the kernel's count: whole Ethernet frames.
-    pub(super) fn wire_bytes(&self) -> Result<Vec<[u64; 2]>> {
-        let mut all = Vec::new();
-        for (place, link) in self.plan.links.iter().enumerate() {
-            let [a, b] = link.between;
-            all.push([self.sent_by(a, place)?, self.sent_by(b, place)?]);
-        }
-        Ok(all)
+    /// What passed over every link so far, each way.
+    pub(super) fn carried(&self) -> Result<Vec<[Passed; 2]>> {
+        self.roads.iter().map(Road::carried).collect()
     }
 
-    fn sent_by(&self, node: usize, link: usize) -> Result<u64> {
-        let name = self.namespace(node);
-        let text = output("ip", &format!("-n {name} -s -j link show dev l{link}"))?;
-        let links: serde_json::Value = serde_json::from_str(&text).context("ip -j")?;
-        let sent = links.pointer("/0/stats64/tx/bytes").and_then(serde_json::Value::as_u64);
-        sent.with_context(|| format!("ip tells no byte counter of l{link} in {name}"))
+    fn roads(&self, [a, b]: [usize; 2]) -> impl Iterator<Item = &Road> {
+        let joins = move |between: [usize; 2]| between == [a, b] || between == [b, a];
+        let roads = self.plan.links.iter().zip(&self.roads);
+        roads.filter(move |(link, _)| joins(link.between)).map(|(_, road)| road)
     }
 
     /// Lets nothing pass between two nodes, or everything again.
-    pub(super) fn cut(&self, [a, b]: [usize; 2], cut: bool) -> Result<()> {
-        let state = if cut { "down" } else { "up" };
-        for (place, link) in self.plan.links.iter().enumerate() {
-            if link.between == [a, b] || link.between == [b, a] {
-                ip(&format!("-n {} link set l{place} {state}", self.namespace(b)))?;
-            }
-        }
-        Ok(())
+    pub(super) fn cut(&self, between: [usize; 2], cut: bool) -> Result<()> {
+        self.roads(between).try_for_each(|road| road.cut(cut))
     }
-}
 
-impl Net<'_> {
-    /// Gives the wire between two nodes another rate, or its own again.
-    pub(super) fn reshape(&self, [a, b]: [usize; 2], wire: Option<&Impairment>) -> Result<()> {
-        for (place, link) in self.plan.links.iter().enumerate() {
-            if link.between != [a, b] && link.between != [b, a] {
-                continue;
-            }
-            for name in link.between.map(|node| self.namespace(node)) {
-                if link.wire.rate.is_some() {
-                    tc(&format!("-n {name} qdisc del dev l{place} root"))?;
-                }
-                self.shape(&name, place, wire.unwrap_or(&link.wire))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Net<'_> {
-    fn drop(&mut self) {
-        (0..self.plan.nodes.len()).for_each(|node| remove(&self.namespace(node)));
+    /// Does something else to what passes between two nodes, or what it did in the beginning.
+    pub(super) fn impair(&self, between: [usize; 2], wire: Option<&Impairment>) -> Result<()> {
+        self.roads(between).try_for_each(|road| road.impair(wire))
     }
 }

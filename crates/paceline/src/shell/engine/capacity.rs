@@ -5,7 +5,7 @@ use super::EngineLink;
 use super::LinkCommand;
 use crate::error::{CapacityError, ClassesError};
 use crate::node::classes;
-use paceline_proto::control::HopInfo;
+use paceline_proto::control::WayChange;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Instant};
 
@@ -32,11 +32,13 @@ impl Engine {
         }
         link.config.capacity = Some(capacity);
         link.handle.send(LinkCommand::Capacity(capacity));
-        let hops: Vec<_> =
-            self.hops.iter().filter(|(_, link)| **link == at).map(|(node, _)| *node).collect();
-        for node in hops {
-            let hop = HopInfo { link_name: name.to_owned(), capacity: Some(capacity) };
-            self.control.handle_hop_up(now, node, hop);
+        for node in self.ways.behind(at) {
+            // It may be used no longer, or now; if it stays, it carries something else.
+            let change = match self.ways.up(node, at, Some(capacity)) {
+                WayChange::Same if self.ways.link(node) == Some(at) => WayChange::Up(at),
+                change => change,
+            };
+            self.change_way(now, node, change);
         }
         Ok(())
     }

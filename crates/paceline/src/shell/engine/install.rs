@@ -199,7 +199,7 @@ impl Engine {
     }
 
     fn open_stream(&mut self, hop: NodeId, spec: StreamSpec) -> Option<(Port, OpenStream)> {
-        let at = *self.hops.get(&hop)?;
+        let at = self.ways.link(hop)?;
         let link = self.links.get_mut(at)?;
         let Some(index) = link.slots.take() else {
             tracing::error!("link '{}': all {STREAMS_MAX} streams are in use", link.config.name);

@@ -32,7 +32,7 @@ impl Engine {
         let own = self.host.as_ref().map(|(_, link)| *link);
         for (index, link) in self.links.iter().enumerate() {
             let connects = !link.config.connect.is_empty() && own != Some(index);
-            if connects && !self.hops.values().any(|hop| *hop == index) {
+            if connects && self.ways.behind(index).is_empty() {
                 let (name, endpoints) = (&link.config.name, link.config.connect.join(", "));
                 tracing::warn!("link '{name}': no node answers at {endpoints}; still trying");
             }
