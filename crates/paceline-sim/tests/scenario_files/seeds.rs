@@ -5,9 +5,9 @@ use paceline_sim::scenario::{Plan, oracles, run};
 use std::path::{Path, PathBuf};
 
 /// Seeds of each scenario.
-const SEEDS: u64 = 300;
-/// What each scenario is squeezed to, so that all of them together take less than a minute.
-const SECONDS: u64 = 5;
+const SEEDS: u64 = 1_000;
+/// What each scenario is squeezed to, so that all of them together take a minute or two.
+const SECONDS: u64 = 3;
 /// Seeds at which an oracle did not hold once, by the name of the file; each is run in full.
 const ONCE_FAILED: &[(&str, u64)] = &[];
 
