@@ -1,0 +1,96 @@
+//! The sums of a record that was made by hand, beside sums that were made by hand.
+
+use paceline_proto::ids::{NodeId, PublisherId};
+use paceline_proto::reason::{DropReason, Drops, StreamCounters};
+use paceline_sched::{Duration, Instant};
+use paceline_sim::scenario::{
+    Arrival, Carried, Delays, Plan, Published, Received, Record, Streamed, Summary, Windows,
+};
+
+const FILE: &str = r#"
+name = "by hand"
+duration_s = 1
+warm_up_s = 2
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+[[link]]
+between = ["a", "b"]
+rate = "1Mbit/s"
+[[publisher]]
+node = "a"
+tag = "t"
+hz = 10
+bytes = 100
+[[subscriber]]
+node = "b"
+tag = "t"
+within_ms = 50
+loss = "1/5"
+[[fault]]
+at_s = 0.35
+cut = ["a", "b"]
+for_s = 0.1
+"#;
+
+/// After so many milliseconds each sample came; the third and the eighth did not.
+const CAME_AFTER_MS: [Option<u64>; 10] =
+    [Some(10), Some(20), None, Some(60), Some(30), Some(40), Some(10), None, Some(20), Some(30)];
+
+const ID: PublisherId = PublisherId { node: NodeId(7), index: 0 };
+
+fn record() -> Record {
+    let start = Instant::from_nanos(5_000_000_000);
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    // Two samples of the warm-up; the second of them comes when counting has begun.
+    let warm_up = [at(0) - Duration::from_millis(200), at(0) - Duration::from_millis(100)];
+    let published: Vec<_> = warm_up.into_iter().chain((0..10).map(|k| at(100 * k))).collect();
+    let arrival = |seq: u64, at| Arrival { from: ID, seq, at, bytes: 100 };
+    let mut arrivals = vec![arrival(1, at(5))];
+    for (k, after) in (0..).zip(CAME_AFTER_MS) {
+        arrivals.extend(after.map(|after| arrival(k + 2, at(100 * k + after))));
+    }
+    // One that came twice counts once.
+    arrivals.push(arrival(2, at(999)));
+    let mut drops = Drops::default();
+    drops.add(DropReason::DeadlineMissed, 2);
+    let counters =
+        StreamCounters { offered: 12, sent: 10, bytes: 1_000, drops, ..Default::default() };
+    Record {
+        start,
+        published: vec![Published { publisher: 0, id: ID, at: published }],
+        received: vec![Received { arrivals, drops, refusals: Vec::new() }],
+        links: vec![[Carried { bytes: 25_000, lost: Some(3) }, Carried { bytes: 500, lost: None }]],
+        streams: vec![Streamed { link: 0, way: 0, publisher: 0, counters }],
+    }
+}
+
+#[test]
+fn sums_are_those_made_by_hand() {
+    let plan = Plan::read(FILE, "by-hand.toml").unwrap_or_else(|why| panic!("{why}"));
+    let sums = Summary::of(&plan, &record(), 1);
+    let [flow] = &sums.flows[..] else { panic!("{:?}", sums.flows) };
+    assert_eq!((flow.sent, flow.delivered, flow.bytes), (10, 8, 800));
+    assert_eq!(flow.rate_millihertz, 8_000);
+    assert_eq!(flow.late, 1, "60 ms are more than 50");
+    // In order: 10, 10, 20, 20, 30, 30, 40, 60 ms; the fourth, the eighth and the eighth of eight.
+    let ms = 1_000_000;
+    let delays = Delays { p50: 20 * ms, p99: 60 * ms, p999: 60 * ms, max: 60 * ms };
+    assert_eq!(flow.delay_ns, Some(delays));
+    // The first five miss two, the other five one.
+    assert_eq!(flow.windows, Some(Windows { all: 2, violated: 1 }));
+    // From 120 to 360 ms: the one that arrived twice fills no gap here.
+    assert_eq!(flow.gap_ns, 240 * ms);
+    assert_eq!(flow.dropped.get("deadline_missed"), Some(&2));
+    assert_eq!(flow.refused, None);
+    let [there, back] = &sums.links[..] else { panic!("{:?}", sums.links) };
+    // A second of 1 Mbit/s is 125,000 bytes.
+    assert_eq!((there.wire_bytes, there.used_ppm, there.lost), (25_000, Some(200_000), Some(3)));
+    assert_eq!((back.from.as_str(), back.used_ppm, back.lost), ("b", Some(4_000), None));
+    let [stream] = &sums.streams[..] else { panic!("{:?}", sums.streams) };
+    assert_eq!((stream.offered, stream.sent, stream.dropped.len()), (12, 10, 1));
+    // Mended at 450 ms; the next one published is that of 500, which comes at 540.
+    let [fault] = &sums.faults[..] else { panic!("{:?}", sums.faults) };
+    assert_eq!((fault.ran, fault.again, fault.again_after_ns), (1, 1, Some(90 * ms)));
+}
