@@ -1,7 +1,7 @@
 //! What waited through an outage is judged by its age: nobody gets yesterday's commands.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_sched::{Capacity, Duration, Late, LossTolerance};
+use paceline_sched::{Capacity, Duration, Late};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
 use paceline_sim::impair::Impairment;
 use paceline_sim::{LinkPlan, NodeIx, Sub, World};
@@ -25,8 +25,7 @@ fn chain(seed: u64, late: Late) -> (World, [NodeIx; 3], Sub) {
     world.connect(nodes[0], nodes[1], plan);
     world.connect(nodes[1], nodes[2], plan);
     let commands = world.publish(nodes[0], PublisherSpec { late, ..data("steering").hertz(50) });
-    let loss = LossTolerance::new(1, 10).unwrap();
-    let end = world.subscribe(nodes[2], all("steering").within_ms(BOUND_MS).losing(loss));
+    let end = world.subscribe(nodes[2], all("steering").within_ms(BOUND_MS));
     world.run_for(Duration::from_secs(2));
     world.every(commands, Duration::from_millis(20), 3_000, payloads(500));
     world.run_for(Duration::from_secs(3));

@@ -106,16 +106,16 @@ mod tests {
         let wide = |bits| Some(Capacity::from_bits_per_s(bits).unwrap());
         let mut registry = Registry::new(NodeId(0), String::new());
         // 0 - 1 - 3 carries 10 kbit/s at its narrowest, 0 - 2 - 3 twenty; 3 - 4 is as narrow for both.
-        let lists: [(u64, &[(u64, Option<Capacity>)]); 5] = [
-            (0, &[(1, None), (2, wide(20_000))]),
-            (1, &[(0, None), (3, wide(10_000))]),
-            (2, &[(0, wide(20_000)), (3, wide(30_000))]),
-            (3, &[(1, wide(10_000)), (2, wide(30_000)), (4, wide(5_000))]),
-            (4, &[(3, wide(5_000))]),
+        let lists = [
+            (0, vec![(1, None), (2, wide(20_000))]),
+            (1, vec![(0, None), (3, wide(10_000))]),
+            (2, vec![(0, wide(20_000)), (3, wide(30_000))]),
+            (3, vec![(1, wide(10_000)), (2, wide(30_000)), (4, wide(5_000))]),
+            (4, vec![(3, wide(5_000))]),
         ];
         for (node, neighbours) in lists {
             let hop = |capacity| HopInfo { link_name: String::new(), capacity };
-            let neighbours = neighbours.iter().map(|&(to, c)| (NodeId(to), hop(c))).collect();
+            let neighbours = neighbours.into_iter().map(|(to, c)| (NodeId(to), hop(c))).collect();
             let record = Record { version: 2, neighbours, ..Record::default() };
             registry.replace(Instant::ZERO, NodeId(node), record).unwrap();
         }

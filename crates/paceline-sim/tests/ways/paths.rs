@@ -2,7 +2,7 @@
 
 use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration};
-use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
+use paceline_sim::ask::{Declare as _, all, data, payloads};
 use paceline_sim::{LinkPlan, NodeIx, World};
 
 /// A robot and an operator, joined over a satellite and over a mobile network.

@@ -118,8 +118,9 @@ impl Road {
         match &self.carrier {
             Carrier::Kernel => {
                 let [a, b] = &self.ends;
-                let bytes = |end: &Namespace| Ok(Passed::of(end.sent(&self.device)?.bytes));
-                Ok([bytes(a)?, bytes(b)?])
+                let passed =
+                    |end: &Namespace| end.sent(&self.device).map(|sent| Passed::of(sent.bytes));
+                Ok([passed(a)?, passed(b)?])
             }
             Carrier::Emulator(link) => Ok(link.traffic().map(|way| {
                 let counters = way.counters;

@@ -34,10 +34,10 @@ impl Engine {
         link.handle.send(LinkCommand::Capacity(capacity));
         for node in self.ways.behind(at) {
             // It may be used no longer, or now; if it stays, it carries something else.
-            let change = match self.ways.up(node, at, Some(capacity)) {
-                WayChange::Same if self.ways.link(node) == Some(at) => WayChange::Up(at),
-                change => change,
-            };
+            let mut change = self.ways.up(node, at, Some(capacity));
+            if change == WayChange::Same && self.ways.link(node) == Some(at) {
+                change = WayChange::Up(at);
+            }
             self.change_way(now, node, change);
         }
         Ok(())
