@@ -3,7 +3,8 @@
 //! A seed stands for a short life of a link: streams that join, leave and change their contracts,
 //! samples, segments, suspensions, skipped and removed samples, stalls, a clock that is set back. The
 //! discipline and its twin (`twin.rs`) live through it side by side, and after every event everything
-//! that can be seen of them must be equal.
+//! that can be seen of them must be equal. Fair queueing (`fair.rs`) and trees of classes (`hfsc.rs`) have
+//! lives of their own.
 //!
 //! [`DRIVERS`] lists what is run: by `tests/twins.rs` a fixed number of seeds each, by
 //! `cargo xtask long` as many as fit into the time. A seed that fails is kept in `seeds/` and run by
@@ -12,6 +13,8 @@
 mod body;
 mod coverage;
 mod event;
+mod fair;
+mod hfsc;
 mod pair;
 mod random;
 mod rules;
@@ -31,6 +34,8 @@ pub struct Driver {
     pub name: &'static str,
     /// Runs the scenario of a seed; what differed, for a reader, if it failed.
     pub run: fn(u64) -> Result<(), String>,
+    /// Its policy, if [`scenario_seen`] knows what its scenarios come across.
+    pub watched: Option<Policy>,
 }
 
 /// A driver of a discipline against its twin.
@@ -39,6 +44,7 @@ macro_rules! twin {
         Driver {
             name: $name,
             run: |seed| scenario($policy, seed).map_err(|error| error.to_string()),
+            watched: Some($policy),
         }
     };
 }
@@ -58,6 +64,9 @@ pub const DRIVERS: &[Driver] = &[
     twin!("dwcs-original-order", dwcs(RuleSet::Original, RuleSet::Later)),
     twin!("dwcs-original-adjustment", dwcs(RuleSet::Later, RuleSet::Original)),
     twin!("vds", Policy::Vds),
+    Driver { name: "drr", run: fair::drr, watched: None },
+    Driver { name: "wf2q+", run: fair::wf2q, watched: None },
+    Driver { name: "hfsc", run: hfsc::scenario, watched: None },
 ];
 
 /// A discipline did something else than its twin.

@@ -27,7 +27,7 @@ fn say(line: &str) {
 
 fn run(name: &str) {
     let (driver, began) = (driver(name), Instant::now());
-    let Ok(policy) = name.parse::<Policy>() else {
+    let Some(policy) = driver.watched else {
         (0..SCENARIOS)
             .for_each(|seed| (driver.run)(seed).unwrap_or_else(|error| panic!("{error}")));
         return say(&format!("twins: {name}: {SCENARIOS} scenarios, {:.1?}", began.elapsed()));
@@ -99,6 +99,9 @@ drivers! {
     dwcs_original_order: "dwcs-original-order",
     dwcs_original_adjustment: "dwcs-original-adjustment",
     vds: "vds",
+    drr: "drr",
+    wf2q_plus: "wf2q+",
+    hfsc: "hfsc",
 }
 
 #[test]

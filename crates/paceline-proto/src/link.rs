@@ -395,13 +395,19 @@ impl Link {
 
     /// Tells the discipline of the stream's head, if it has one.
     fn announce_head(&mut self, now: Instant, index: StreamIndex) {
-        if !self.passes(now, index) {
-            return;
+        if let Some(head) = self.next_head(now, index) {
+            self.discipline.handle_head(index, head);
         }
-        let Some(stream) = self.stream(index) else { return };
-        let Some(arrived) = stream.head_arrived(now) else { return };
-        let left = self.left(stream.head_left());
-        self.discipline.handle_head(index, Head { arrived, left });
+    }
+
+    /// The stream's head, if it has one that its class lets pass.
+    fn next_head(&mut self, now: Instant, index: StreamIndex) -> Option<Head> {
+        if !self.passes(now, index) {
+            return None;
+        }
+        let stream = self.stream(index)?;
+        let arrived = stream.head_arrived(now)?;
+        Some(Head { arrived, left: self.left(stream.head_left()) })
     }
 }
 

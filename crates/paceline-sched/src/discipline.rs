@@ -107,6 +107,21 @@ pub trait Scheduler {
     /// classes 2 and 3 the stream's turn is over.
     fn handle_segment(&mut self, stream: StreamIndex, bytes: u32, left: Left);
 
+    /// [`Self::handle_served`], and [`Self::handle_head`] of the head that follows if one waits already: the
+    /// same in one step, which is what a backlogged stream needs at every sample.
+    fn handle_served_and_next(
+        &mut self,
+        stream: StreamIndex,
+        (bytes, finish): (u32, Instant),
+        next: Option<Head>,
+    ) -> Service {
+        let service = self.handle_served(stream, bytes, finish);
+        if let Some(head) = next {
+            self.handle_head(stream, head);
+        }
+        service
+    }
+
     /// The head of `stream` needs another time of the link than was said, because the link's capacity has
     /// changed. Its place and its turn stay.
     fn handle_left(&mut self, stream: StreamIndex, left: Left);
@@ -304,6 +319,16 @@ impl Scheduler for Discipline {
     #[inline]
     fn handle_served(&mut self, stream: StreamIndex, bytes: u32, finish: Instant) -> Service {
         each!(self, scheduler => scheduler.handle_served(stream, bytes, finish))
+    }
+
+    #[inline(always)]
+    fn handle_served_and_next(
+        &mut self,
+        stream: StreamIndex,
+        (bytes, finish): (u32, Instant),
+        next: Option<Head>,
+    ) -> Service {
+        each!(self, scheduler => scheduler.handle_served_and_next(stream, (bytes, finish), next))
     }
 
     fn handle_left(&mut self, stream: StreamIndex, left: Left) {

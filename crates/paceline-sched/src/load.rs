@@ -68,58 +68,41 @@ impl Load {
     /// follows. This, and nothing else, is a decision.
     #[inline]
     pub fn decide(&mut self) {
-        loop {
-            let (stream, packet) = match self.next_miss() {
-                Some(Miss { dropped: false, .. }) => continue,
-                Some(Miss { stream, .. }) => (stream, false),
-                None => match self.serve() {
-                    Some(stream) => (stream, true),
-                    None => return,
-                },
-            };
-            self.announce(stream);
-            if packet {
-                return;
-            }
-        }
+        while self.handle_miss() {}
+        let Some(stream) = self.discipline.pick(self.now) else { return };
+        self.now += SLOT;
+        let (served, next) = ((BYTES, self.now), Some(self.head()));
+        let service = self.discipline.handle_served_and_next(stream, served, next);
+        self.served += 1;
+        self.violated += u64::from(service.violated);
     }
 
     /// Handles one miss; false if none is known now.
+    #[inline]
     pub fn handle_miss(&mut self) -> bool {
-        let Some(miss) = self.next_miss() else { return false };
-        if miss.dropped {
-            self.announce(miss.stream);
-        }
+        let Some(miss) = self.discipline.poll_missed(self.now) else { return false };
+        self.note_miss(miss);
         true
     }
 
-    #[inline]
-    fn next_miss(&mut self) -> Option<Miss> {
-        let miss = self.discipline.poll_missed(self.now)?;
+    #[inline(never)]
+    fn note_miss(&mut self, miss: Miss) {
         self.missed += 1;
         self.violated += u64::from(miss.violated);
-        Some(miss)
+        if miss.dropped {
+            self.discipline.handle_head(miss.stream, self.head());
+        }
     }
 
+    /// It has waited; what came before its period counts as of then.
     #[inline]
-    fn serve(&mut self) -> Option<StreamIndex> {
-        let stream = self.discipline.pick(self.now)?;
-        self.now += SLOT;
-        let service = self.discipline.handle_served(stream, BYTES, self.now);
-        self.served += 1;
-        self.violated += u64::from(service.violated);
-        Some(stream)
+    const fn head(&self) -> Head {
+        Head::whole(self.now, SLOT, BYTES)
     }
 
     /// The link stands still for so long.
     pub fn stall(&mut self, time: Duration) {
         self.now += time;
-    }
-
-    #[inline]
-    fn announce(&mut self, stream: StreamIndex) {
-        // It has waited; what came before its period counts as of then.
-        self.discipline.handle_head(stream, Head::whole(self.now, SLOT, BYTES));
     }
 
     /// Samples served so far.

@@ -25,7 +25,7 @@ const BLOCK: u64 = 2_000;
 /// The same of storms, each of which is a network over a minute and more.
 const STORMS: u64 = 50;
 /// The simulator's storms, in turn with the disciplines' drivers.
-const STORM: Driver = Driver { name: "storm", run: storm };
+const STORM: Driver = Driver { name: "storm", run: storm, watched: None };
 /// Samples that storms sent over links, in this run.
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
 /// How often the progress is shown and written.

@@ -135,9 +135,15 @@ impl Pair<'_> {
         if self.heads[stream as usize].is_some() {
             return;
         }
+        let Some(&head) = self.waiting[stream as usize].front() else { return };
+        self.fast.handle_head(StreamIndex(stream), head);
+        self.announced(stream);
+    }
+
+    /// The first that waits is the head now, and the discipline knows.
+    fn announced(&mut self, stream: u32) {
         let Some(head) = self.waiting[stream as usize].pop_front() else { return };
         self.heads[stream as usize] = Some(head);
-        self.fast.handle_head(StreamIndex(stream), head);
         self.slow.handle_head(StreamIndex(stream), head);
         let never = self.slow.deadline(StreamIndex(stream)) == Some(Instant::FAR);
         self.coverage.saw_if(never, Situation::Never);
@@ -173,8 +179,17 @@ impl Pair<'_> {
         }
         self.heads[stream.0 as usize] = None;
         self.pass(segment.saturating_add(slip));
-        let fast = self.fast.handle_served(stream, 1, self.now);
+        // Both ways to say what follows, one as often as the other.
+        let waiting = &self.waiting[stream.0 as usize];
+        let next = waiting
+            .front()
+            .copied()
+            .filter(|head| (head.left.service.as_nanos() ^ self.now.as_nanos()).is_multiple_of(2));
+        let fast = self.fast.handle_served_and_next(stream, (1, self.now), next);
         same("served", self.now, &fast, &self.slow.handle_served(stream, self.now))?;
+        if next.is_some() {
+            self.announced(stream.0);
+        }
         self.coverage.saw_if(!fast.on_time, Situation::ServedLate);
         self.coverage.saw_if(fast.violated, Situation::Violation);
         self.announce(stream.0);

@@ -28,6 +28,11 @@ impl SplitMix {
         u32::try_from(self.below(u64::from(bound))).unwrap_or_default()
     }
 
+    /// From `low` to `high`, both included.
+    pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
     /// True once in `of` times.
     pub(crate) fn once_in(&mut self, of: u64) -> bool {
         self.below(of) == 0

@@ -379,19 +379,21 @@ impl Link {
             let most = off_wire(capacity.bytes_in(due.since(now)));
             *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
         }
-        let service = self.discipline.handle_served(index, self.segment(len), ends);
         let node = self.stream(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
         if let Some(stream) = self.stream_mut(index) {
             stream.finish_head();
             stream.last_frame = frame;
+        }
+        let (served, next) = ((self.segment(len), ends), self.next_head(now, index));
+        let service = self.discipline.handle_served_and_next(index, served, next);
+        if let Some(stream) = self.stream_mut(index) {
             stream.counters.late += u64::from(!service.on_time);
             if !service.on_time {
                 stream.note_miss();
             }
             stream.count_violation(service.violated);
         }
-        self.announce_head(now, index);
     }
 
     /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.

@@ -66,9 +66,9 @@ impl<R: Rules> Core<R> {
     fn look_ahead(&mut self) {
         if let Some(coming) = self.lists.ranks.coming() {
             self.look_at(coming);
-            if let Some(coming) = self.lists.events.coming() {
-                self.look_at(coming);
-            }
+        }
+        if let Some(coming) = self.lists.events.coming() {
+            self.look_at(coming);
         }
     }
 
@@ -154,20 +154,30 @@ impl<R: Rules> Core<R> {
         first.then_some(Miss { stream: index, dropped: false, violated })
     }
 
+    /// A stream is served that has nothing to be served.
+    #[cold]
+    #[inline(never)]
+    fn start(&mut self, index: StreamIndex, next: Option<Head>) -> Service {
+        if let Some(head) = next {
+            self.handle_head(index, head);
+        }
+        Service { on_time: true, violated: false }
+    }
+
     /// A stream is served though another left its place since the last pick, which is rare.
     #[cold]
     #[inline(never)]
-    fn settle_and_serve(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
+    fn settle_and_serve(
+        &mut self,
+        index: StreamIndex,
+        served: (u32, Instant),
+        next: Option<Head>,
+    ) -> Service {
         self.settle();
-        self.handle_served(index, bytes, finish)
-    }
-
-    /// A head was picked in time and ended late. Apart from the service in time, which then has
-    /// nothing to save on the stack.
-    #[cold]
-    #[inline(never)]
-    fn end_late(&mut self, index: StreamIndex) -> Service {
-        Service { on_time: false, violated: self.charge(index, 1) }
+        let (bytes, finish) = served;
+        let service = self.handle_served(index, bytes, finish);
+        self.start(index, next);
+        service
     }
 
     /// Rule (B) for each of the `deadlines` that passed, but one judgement per sample; true if that
@@ -175,13 +185,7 @@ impl<R: Rules> Core<R> {
     #[inline]
     fn charge(&mut self, index: StreamIndex, deadlines: u64) -> bool {
         let Some(stream) = find(&mut self.streams, index) else { return false };
-        let loss = stream.loss();
-        self.rules.missed(&mut stream.own, loss, deadlines);
-        if stream.charged {
-            return false;
-        }
-        stream.charged = true;
-        stream.account.record_missed(loss)
+        charge(&mut self.rules, stream, deadlines)
     }
 
     fn find(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
@@ -232,14 +236,9 @@ impl<R: Rules> Scheduler for Core<R> {
         if follows {
             self.vacated = NOBODY;
         }
-        stream.set_left(head.left);
-        let early = stream.contracted && stream.begin(head.arrived);
-        let waits = early && self.eligibility == Eligibility::OncePerPeriod;
-        stream.place = if waits { Place::Early } else { Place::Ranked };
-        let (arrived, serial) = (head.arrived, self.announced);
-        self.rules.announced(stream, Arrival { index, follows, arrived, serial });
-        self.announced += 1;
-        self.lists.list(&mut self.rules, stream, index);
+        let Self { rules, lists, announced, eligibility, .. } = self;
+        let how = (announced, *eligibility, follows);
+        begin(rules, lists, stream, (index, head), how);
     }
 
     fn suspend(&mut self, index: StreamIndex) {
@@ -314,31 +313,31 @@ impl<R: Rules> Scheduler for Core<R> {
 
     #[inline]
     fn handle_served(&mut self, index: StreamIndex, bytes: u32, finish: Instant) -> Service {
-        let nothing_promised = Service { on_time: true, violated: false };
+        self.handle_served_and_next(index, (bytes, finish), None)
+    }
+
+    #[inline]
+    fn handle_served_and_next(
+        &mut self,
+        index: StreamIndex,
+        (bytes, finish): (u32, Instant),
+        next: Option<Head>,
+    ) -> Service {
         let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
-            return nothing_promised;
+            return self.start(index, next);
         };
         if self.vacated != NOBODY {
-            return self.settle_and_serve(index, bytes, finish);
+            return self.settle_and_serve(index, (bytes, finish), next);
         }
-        self.vacated = index;
-        if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
-            let _ = self.rules.sent(stream, bytes);
-        }
-        if !stream.contracted {
-            return nothing_promised;
-        }
-        if finish > stream.deadline {
-            return self.end_late(index);
-        }
-        if stream.charged {
-            // Judged at its first deadline and adjusted by (B) then: (A) is for service in time.
-            return Service { on_time: false, violated: false };
-        }
-        let loss = stream.loss();
-        self.rules.met(&mut stream.own, loss);
-        stream.account.record_met(loss);
-        nothing_promised
+        let service = end(&mut self.rules, stream, bytes, finish);
+        let Some(head) = next else {
+            self.vacated = index;
+            return service;
+        };
+        let Self { rules, lists, announced, eligibility, .. } = self;
+        let how = (announced, *eligibility, true);
+        begin(rules, lists, stream, (index, head), how);
+        service
     }
 
     fn handle_left(&mut self, index: StreamIndex, left: Left) {
@@ -404,4 +403,78 @@ impl<R: Rules> Scheduler for Core<R> {
 #[inline]
 fn find<O>(streams: &mut [Option<Stream<O>>], index: StreamIndex) -> Option<&mut Stream<O>> {
     streams.get_mut(index.0 as usize)?.as_mut()
+}
+
+/// `head` is the head of the stream from now on, which had none: how many heads there were on the link, how
+/// often the stream may use its rank, and whether the head follows one that left just now.
+#[inline(always)]
+fn begin<R: Rules>(
+    rules: &mut R,
+    lists: &mut Lists,
+    stream: &mut Stream<R::Own>,
+    (index, head): (StreamIndex, Head),
+    (announced, eligibility, follows): (&mut u64, Eligibility, bool),
+) {
+    stream.set_left(head.left);
+    let early = stream.contracted && stream.begin(head.arrived);
+    let waits = early && eligibility == Eligibility::OncePerPeriod;
+    let (arrived, serial) = (head.arrived, *announced);
+    *announced += 1;
+    rules.announced(stream, Arrival { index, follows, arrived, serial });
+    if waits || stream.is_apart() {
+        stream.place = if waits { Place::Early } else { Place::Ranked };
+        return lists.list(rules, stream, index);
+    }
+    stream.place = Place::Ranked;
+    match rules.rank(stream) {
+        Some(rank) => lists.put(index, rank, stream.missed_at()),
+        None => lists.list(rules, stream, index),
+    }
+}
+
+/// The last segment of a head leaves and ends at `finish`: the judgement.
+#[inline(always)]
+fn end<R: Rules>(
+    rules: &mut R,
+    stream: &mut Stream<R::Own>,
+    bytes: u32,
+    finish: Instant,
+) -> Service {
+    let nothing_promised = Service { on_time: true, violated: false };
+    if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
+        let _ = rules.sent(stream, bytes);
+    }
+    if !stream.contracted {
+        return nothing_promised;
+    }
+    if finish > stream.deadline {
+        return end_late(rules, stream);
+    }
+    if stream.charged {
+        // Judged at its first deadline and adjusted by (B) then: (A) is for service in time.
+        return Service { on_time: false, violated: false };
+    }
+    let loss = stream.loss();
+    rules.met(&mut stream.own, loss);
+    stream.account.record_met(loss);
+    nothing_promised
+}
+
+/// A head was picked in time and ended late. Apart from the service in time, which then has nothing to
+/// save on the stack.
+#[cold]
+#[inline(never)]
+fn end_late<R: Rules>(rules: &mut R, stream: &mut Stream<R::Own>) -> Service {
+    Service { on_time: false, violated: charge(rules, stream, 1) }
+}
+
+#[inline]
+fn charge<R: Rules>(rules: &mut R, stream: &mut Stream<R::Own>, deadlines: u64) -> bool {
+    let loss = stream.loss();
+    rules.missed(&mut stream.own, loss, deadlines);
+    if stream.charged {
+        return false;
+    }
+    stream.charged = true;
+    stream.account.record_missed(loss)
 }

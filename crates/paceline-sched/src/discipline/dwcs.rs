@@ -15,15 +15,12 @@
 //! §2.2.4. A backlogged stream that is served whenever it has a head (work-conserving) can starve
 //! others under O: its window constraint stays the lowest. Ask for once per period.
 
-use super::division::divide;
+use super::division::fraction;
 use super::rules::{Rules as CoreRules, owed};
 use super::stream::Stream;
 use super::{RuleSet, Terms, WindowState};
 use crate::contract::LossTolerance;
 use crate::time::Instant;
-
-/// Bits of x'/y' behind the point: enough to tell any two constraints apart.
-const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
 
 /// The rules in force on one link.
 #[derive(Clone, Debug)]
@@ -39,10 +36,13 @@ impl CoreRules for Rules {
         Window::open(terms.contract().map_or(LossTolerance::EDF, |contract| contract.loss))
     }
 
-    #[inline]
+    #[inline(always)]
     fn rank(&mut self, stream: &mut Stream<Window>) -> Option<u128> {
         let Window { x, y, .. } = stream.own;
-        stream.contracted.then(|| match self.ordering {
+        if !stream.contracted {
+            return None;
+        }
+        Some(match self.ordering {
             RuleSet::Later => owed(later_order(stream.deadline, x, y)),
             RuleSet::Original => owed(original_order(stream.deadline, x, y)),
         })
@@ -67,11 +67,11 @@ impl CoreRules for Rules {
     }
 }
 
-/// x'/y' as a fraction of 2^40, for x' > 0. Then y' is below 2^20, since only a stream that may miss
+/// x'/y' as a fraction of 2^40, which is enough to tell any two apart, for x' > 0. Then y' is below 2^20, since only a stream that may miss
 /// nothing more counts y' up, so two different ratios differ by more than 1.
 #[inline]
 fn ratio(x: u32, y: u32) -> u64 {
-    divide(u64::from(x) << FRACTION, y).0
+    fraction(u64::from(x), y)
 }
 
 /// N1: the earliest deadline. N2: the lowest x'/y'. N3: of zeros the highest y', so 0/0 is the last of

@@ -3,6 +3,7 @@
 use super::StreamIndex;
 use super::rules::{CLASS, Rules};
 use super::stream::{Place, Stream};
+use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
 /// The class that the round robin of best effort and early heads forms.
@@ -21,7 +22,7 @@ pub(super) struct Lists {
 
 impl Lists {
     /// Lists the head of `stream`, which is `index`, where it belongs.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn list<R: Rules>(
         &mut self,
         rules: &mut R,
@@ -52,6 +53,13 @@ impl Lists {
         }
         self.ranks.set(index.0, rank);
         self.events.set(index.0, event);
+    }
+
+    /// A head competes with `rank`, and time alone changes something of it at `event`.
+    #[inline(always)]
+    pub(super) fn put(&mut self, index: StreamIndex, rank: u128, event: Instant) {
+        self.ranks.set(index.0, rank);
+        self.events.set(index.0, event.as_nanos());
     }
 }
 

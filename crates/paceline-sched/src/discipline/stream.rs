@@ -101,6 +101,12 @@ impl<O> Stream<O> {
         self.place != Place::Nowhere
     }
 
+    /// It is in the background or suspended: its heads are not simply ranked.
+    #[inline]
+    pub(super) const fn is_apart(&self) -> bool {
+        self.background | self.suspended
+    }
+
     /// The loss tolerance of the contract.
     pub(super) const fn loss(&self) -> LossTolerance {
         self.loss

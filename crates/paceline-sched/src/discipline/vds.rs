@@ -9,7 +9,7 @@
 //! k'; the formula then puts Vd before d, which is what a violated stream needs.
 
 use super::Terms;
-use super::division::divide;
+use super::division::{divide, fraction};
 use super::rules::{Rules as CoreRules, owed, spare};
 use super::stream::Stream;
 use crate::contract::LossTolerance;
@@ -30,13 +30,13 @@ impl CoreRules for Rules {
 
     fn open(&mut self, _: &Terms) {}
 
-    #[inline]
+    #[inline(always)]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
-        stream.contracted.then(|| rank(stream))
+        if stream.contracted { Some(rank(stream)) } else { None }
     }
 }
 
-#[inline]
+#[inline(always)]
 fn rank(stream: &Stream<()>) -> u128 {
     let (loss, deadline) = (stream.loss(), u128::from(stream.deadline.as_nanos()));
     let (left, owes) = (stream.account.left(loss), stream.account.owed(loss));
@@ -46,18 +46,21 @@ fn rank(stream: &Stream<()>) -> u128 {
     }
     let period = stream.period().as_nanos();
     let begins = ORIGIN + deadline - u128::from(period);
-    let (whole, rest) = match period.checked_mul(u64::from(left)) {
+    match period.checked_mul(u64::from(left)) {
         Some(spread) => {
             let (whole, rest) = divide(spread, owes);
-            (begins + u128::from(whole), rest)
+            let parts = fraction(rest, owes); // rest < m' < 2^20
+            // What is added last is what is known last.
+            (begins << FRACTION) + (u128::from(whole) << FRACTION | u128::from(parts))
         }
-        None => {
-            let spread = u128::from(period) * u128::from(left);
-            let rest = u64::try_from(spread % u128::from(owes)).unwrap_or_default();
-            ((begins + spread / u128::from(owes)).min(LAST), rest)
-        }
-    };
-    // rest < m' < 2^20, so the shift loses nothing.
-    let (fraction, _) = divide(rest << FRACTION, owes);
-    owed(whole << FRACTION | u128::from(fraction))
+        None => far(begins, u128::from(period) * u128::from(left), owes),
+    }
+}
+
+/// As [`rank`], of a window that is longer than an instant can say.
+#[cold]
+fn far(begins: u128, spread: u128, owes: u32) -> u128 {
+    let rest = u64::try_from(spread % u128::from(owes)).unwrap_or_default();
+    let whole = (begins + spread / u128::from(owes)).min(LAST);
+    owed(whole << FRACTION | u128::from(fraction(rest, owes)))
 }

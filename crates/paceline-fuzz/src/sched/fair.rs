@@ -1,20 +1,16 @@
 //! DRR and WF²Q+ against naive schedulers written straight from their papers' rules: Shreedhar &
 //! Varghese SIGCOMM 1995, Bennett & Zhang ToN 1997.
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
-use fair::{Drr, Twin, Wf2q};
+mod twin;
+
+use super::random::SplitMix;
 use paceline_sched::contract::Contract;
 use paceline_sched::discipline::{
     Class, Discipline, Eligibility, Head, Left, Policy, Scheduler, StreamIndex, Terms,
 };
 use paceline_sched::time::{Duration, Instant};
-use random::{Random, run};
 use std::collections::VecDeque;
-
-#[path = "support/fair.rs"]
-mod fair;
-#[path = "support/random.rs"]
-mod random;
+use twin::{Drr, Twin, Wf2q};
 
 /// The last one never sends in a strict life: it only fills Σr up.
 const STREAMS: usize = 6;
@@ -32,7 +28,7 @@ enum Rates {
 
 /// A link, its twin, and the samples that wait, each of them its segments.
 struct Pair<T> {
-    random: Random,
+    random: SplitMix,
     fast: Discipline,
     slow: T,
     rates: Rates,
@@ -48,7 +44,7 @@ fn index(stream: usize) -> StreamIndex {
 impl<T: Twin> Pair<T> {
     fn new(seed: u64, policy: Policy, slow: T, rates: Rates) -> Self {
         Self {
-            random: Random(seed),
+            random: SplitMix::new(seed),
             fast: Discipline::new(policy, Eligibility::OncePerPeriod),
             slow,
             rates,
@@ -222,23 +218,15 @@ fn left(sample: &[u32]) -> Left {
     Left { service, segment: sample[0] }
 }
 
-fn drr(seed: u64) -> Result<(), String> {
+/// The life of a seed under DRR.
+pub(super) fn drr(seed: u64) -> Result<(), String> {
     Pair::new(seed, Policy::Drr, Drr::new(STREAMS), Rates::Rounds).live()
 }
 
-fn wf2q(seed: u64) -> Result<(), String> {
+/// The life of a seed under WF²Q+.
+pub(super) fn wf2q(seed: u64) -> Result<(), String> {
     let strict = seed.is_multiple_of(2);
     let scale = [1, 3, 100, 250][usize::try_from(seed / 2 % 4).unwrap()];
     let rates = if strict { Rates::Strict } else { Rates::Exact(scale) };
     Pair::new(seed, Policy::Wf2qPlus, Wf2q::new(STREAMS, strict), rates).live()
-}
-
-#[test]
-fn drr_does_what_its_rules_say() {
-    run("DRR", 100_000, drr);
-}
-
-#[test]
-fn wf2q_plus_does_what_its_rules_say() {
-    run("WF²Q+", 100_000, wf2q);
 }
