@@ -7,6 +7,9 @@ use paceline_sched::{Contract, Duration, LossTolerance};
 /// What a stream sends, and what it wants in return.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Demand {
+    source: Traffic,
+    bunched: Duration,
+    /// What arrives: A*(t + bunched) of the source.
     traffic: Traffic,
     deadline: Duration,
     loss: LossTolerance,
@@ -28,7 +31,9 @@ impl Demand {
         if deadline > Self::DEADLINE_MAX {
             return Err(DemandError::DeadlineTooLong { deadline, max: Self::DEADLINE_MAX });
         }
-        Ok(Self { traffic, deadline, loss: LossTolerance::NONE, level: None })
+        let (source, bunched) = (traffic, Duration::ZERO);
+        let loss = LossTolerance::NONE;
+        Ok(Self { source, bunched, traffic, deadline, loss, level: None })
     }
 
     /// What a contract lets a stream of samples of at most `bytes` ask, cut into packets of `packet`.
@@ -55,10 +60,18 @@ impl Demand {
         self
     }
 
-    /// The same with other traffic.
+    /// The same with another source.
     #[must_use]
-    pub const fn with_traffic(mut self, traffic: Traffic) -> Self {
-        self.traffic = traffic;
+    pub fn with_source(mut self, source: Traffic) -> Self {
+        (self.source, self.traffic) = (source, source.delayed(self.bunched));
+        self
+    }
+
+    /// The same with what the source sends arriving up to `bunched` later on the way, and so bunched up by
+    /// as much.
+    #[must_use]
+    pub fn with_bunched(mut self, bunched: Duration) -> Self {
+        (self.bunched, self.traffic) = (bunched, self.source.delayed(bunched));
         self
     }
 
@@ -67,11 +80,23 @@ impl Demand {
     /// # Errors
     /// As [`Demand::new`].
     pub fn with_deadline(self, deadline: Duration) -> Result<Self, DemandError> {
-        let checked = Self::new(self.traffic, deadline)?;
+        let checked = Self::new(self.source, deadline)?;
         Ok(Self { deadline: checked.deadline, ..self })
     }
 
-    /// What it sends.
+    /// What its source sends.
+    #[must_use]
+    pub const fn source(&self) -> &Traffic {
+        &self.source
+    }
+
+    /// How much of a delay there may have been on the way, so that what was sent apart comes together.
+    #[must_use]
+    pub const fn bunched(&self) -> Duration {
+        self.bunched
+    }
+
+    /// What arrives.
     #[must_use]
     pub const fn traffic(&self) -> &Traffic {
         &self.traffic
@@ -107,10 +132,12 @@ impl Demand {
     pub fn join(&self, other: &Self) -> Self {
         let level = Some(self.level().min(other.level()));
         Self {
-            traffic: self.traffic.join(&other.traffic),
+            source: self.source.join(&other.source),
             deadline: self.deadline.min(other.deadline),
             loss: self.loss.strictest(other.loss),
             level,
+            ..*self
         }
+        .with_bunched(self.bunched.max(other.bunched))
     }
 }

@@ -12,6 +12,7 @@
 //! * [`verdict`]: the answer: granted with a bound, or refused with the number and an offer.
 //! * [`cpu`]: what packets cost the host.
 //! * [`ledger`]: the sums.
+//! * [`reserve`]: how the nodes of a path promise together.
 
 pub mod bounds;
 mod corners;
@@ -21,11 +22,13 @@ pub mod error;
 pub mod ledger;
 mod levels;
 pub mod link;
+pub mod reserve;
 pub mod traffic;
 pub mod verdict;
 
 pub use demand::Demand;
 pub use error::DemandError;
 pub use link::{Admission, Holder, LinkSpec, Rule, Trunk};
+pub use reserve::Reservations;
 pub use traffic::Traffic;
 pub use verdict::{Grant, Offer, Refusal, Resource, Verdict};

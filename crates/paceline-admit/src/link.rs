@@ -251,6 +251,29 @@ impl Admission {
         self.trunks.get(&trunk)?.firm.as_ref()
     }
 
+    /// What one holder of a stream has installed.
+    #[must_use]
+    pub fn held_by(&self, trunk: Trunk, holder: Holder) -> Option<Demand> {
+        self.trunks.get(&trunk)?.installed_by(holder)
+    }
+
+    /// By how much a stream that is granted `demand` may have bunched up where it leaves: the next hop has
+    /// to expect it.
+    #[must_use]
+    pub fn bunches(&self, demand: &Demand) -> Duration {
+        if self.spec.rule.regulates() {
+            return Duration::ZERO;
+        }
+        demand.bunched().saturating_add(demand.deadline())
+    }
+
+    /// What arrives at this link of a stream that may have bunched up by `bunched`, as far as it counts
+    /// here: a contract's clock gives every sample its period anew.
+    #[must_use]
+    pub fn arriving(&self, bunched: Duration) -> Duration {
+        if self.spec.rule.regulates() { Duration::ZERO } else { bunched }
+    }
+
     /// The streams with what they are charged for, in order.
     pub fn trunks(&self) -> impl Iterator<Item = (Trunk, &Demand)> {
         self.trunks.iter().filter_map(|(trunk, held)| Some((*trunk, held.charge.as_ref()?)))

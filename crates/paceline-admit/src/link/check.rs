@@ -58,8 +58,7 @@ impl Admission {
 
     fn grant(&self, demand: &Demand, now: Option<Duration>) -> Grant {
         let bound = demand.deadline();
-        let traffic = demand.traffic();
-        let output = if self.spec.rule.regulates() { *traffic } else { traffic.delayed(bound) };
+        let output = demand.source().delayed(self.bunches(demand));
         Grant { bound, now: now.unwrap_or(bound).min(bound), output }
     }
 

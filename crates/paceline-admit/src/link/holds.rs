@@ -28,6 +28,10 @@ impl Held {
         self.holds.is_empty()
     }
 
+    pub(super) fn installed_by(&self, holder: Holder) -> Option<Demand> {
+        self.holds.get(&holder)?.installed
+    }
+
     pub(super) fn has_room_for(&self, holder: Holder) -> bool {
         self.holds.len() < Admission::HOLDERS_MAX || self.holds.contains_key(&holder)
     }
@@ -88,18 +92,19 @@ impl Held {
 
 /// What `relaxed` gives back of `held`: never more traffic, never a shorter deadline.
 fn relax(held: &Demand, relaxed: &Demand) -> Demand {
-    let (a, b) = (held.traffic().dual(), relaxed.traffic().dual());
+    let (a, b) = (held.source().dual(), relaxed.source().dual());
     let dual = Dual {
         peak_burst: a.peak_burst.min(b.peak_burst),
         peak_rate: a.peak_rate.min(b.peak_rate),
         burst: a.burst.min(b.burst),
         rate: a.rate.min(b.rate),
     };
-    let packet = held.traffic().packet().min(relaxed.traffic().packet());
-    let packets = held.traffic().packets_per_s().min(relaxed.traffic().packets_per_s());
+    let packet = held.source().packet().min(relaxed.source().packet());
+    let packets = held.source().packets_per_s().min(relaxed.source().packets_per_s());
     // What is no traffic gives nothing back.
-    let traffic = Traffic::new(dual, packet, packets).unwrap_or(*held.traffic());
+    let traffic = Traffic::new(dual, packet, packets).unwrap_or(*held.source());
     let deadline = held.deadline().max(relaxed.deadline());
-    let less = held.with_traffic(traffic);
+    let bunched = held.bunched().min(relaxed.bunched());
+    let less = held.with_source(traffic).with_bunched(bunched);
     less.with_deadline(deadline).unwrap_or(less)
 }

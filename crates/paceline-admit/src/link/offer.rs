@@ -17,13 +17,13 @@ impl Admission {
         let fits = |demand: &Demand| self.test(trunk, holder, demand).is_ok();
         Offer {
             rate: most(PARTS, |part| {
-                fits(&demand.with_traffic(demand.traffic().slower(part, PARTS)))
+                fits(&demand.with_source(demand.source().slower(part, PARTS)))
             })
-            .map(|part| demand.traffic().slower(part, PARTS).rate()),
+            .map(|part| demand.source().slower(part, PARTS).rate()),
             burst: most(PARTS, |part| {
-                fits(&demand.with_traffic(demand.traffic().smaller(part, PARTS)))
+                fits(&demand.with_source(demand.source().smaller(part, PARTS)))
             })
-            .map(|part| demand.traffic().smaller(part, PARTS).burst()),
+            .map(|part| demand.source().smaller(part, PARTS).burst()),
             deadline: longer(demand, fits),
             loss: self.looser(demand, fits),
         }

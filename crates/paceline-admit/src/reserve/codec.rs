@@ -1,0 +1,410 @@
+//! The bytes of messages: LEB128 for numbers, a length before every list, and a bound on each.
+
+use super::message::{
+    Accept, Admit, Deny, HopShare, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, PERIODS, Reason,
+    Refresh, Report, Share, Stamp, Standing, Wanted,
+};
+use crate::link::Trunk;
+use crate::traffic::Traffic;
+use crate::verdict::{Offer, Refusal, Resource};
+use core::fmt;
+use paceline_sched::police::Dual;
+use paceline_sched::{Duration, LossTolerance};
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// They end inside a field.
+    Truncated(&'static str),
+    /// A field has a value that it may not have.
+    Invalid(&'static str),
+    /// So many bytes are left over.
+    Trailing(usize),
+}
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated(field) => write!(f, "truncated inside {field}"),
+            Self::Invalid(field) => write!(f, "invalid {field}"),
+            Self::Trailing(bytes) => write!(f, "{bytes} bytes left over"),
+        }
+    }
+}
+
+impl core::error::Error for CodecError {}
+
+type Result<T> = core::result::Result<T, CodecError>;
+
+/// Writes a message at the end of `out`.
+pub fn encode(message: &Message, out: &mut Vec<u8>) {
+    let mut to = Writer(out);
+    match message {
+        Message::Admit(admit) => {
+            to.byte(0).name(admit.name).list(&admit.path, |to, node| to.number(node.0));
+            to.number(admit.period.as_nanos()).number(admit.spent.as_nanos());
+            to.optional(admit.forward.as_ref(), Writer::wanted);
+            to.optional(admit.backward.as_ref(), Writer::wanted);
+        }
+        Message::Accept(accept) => {
+            to.byte(1).name(accept.name).number(accept.slack.as_nanos());
+            to.optional(accept.backward.as_ref(), |to, bunched| to.number(bunched.as_nanos()));
+            to.list(&accept.hops, |to, hop| {
+                to.number(hop.node.0).optional(hop.forward.as_ref(), Writer::share);
+                to.optional(hop.backward.as_ref(), Writer::share)
+            });
+        }
+        Message::Deny(deny) => {
+            to.byte(2).name(deny.name).number(deny.node.0).number(deny.retry.as_nanos());
+            to.reason(&deny.reason);
+        }
+        Message::Close(name) => _ = to.byte(3).name(*name),
+        Message::Closed(name) => _ = to.byte(4).name(*name),
+        Message::Refresh(refresh) => {
+            to.byte(5).byte(refresh.back.into()).number(refresh.period.as_nanos());
+            to.list(&refresh.names, |to, name| to.name(*name));
+        }
+        Message::Status { page } => _ = to.byte(6).number(u64::from(*page)),
+        Message::Report(report) => {
+            to.byte(7).number(report.page.into()).number(report.pages.into());
+            to.number(report.held).number(report.installed);
+            to.list(&report.standings, |to, standing| {
+                to.name(standing.name).byte(standing.installed.into());
+                to.number(standing.left.as_nanos())
+            });
+        }
+    }
+}
+
+struct Writer<'a>(&'a mut Vec<u8>);
+
+impl Writer<'_> {
+    fn byte(&mut self, byte: u8) -> &mut Self {
+        self.0.push(byte);
+        self
+    }
+
+    fn number(&mut self, value: u64) -> &mut Self {
+        self.wide(u128::from(value))
+    }
+
+    fn wide(&mut self, mut value: u128) -> &mut Self {
+        while value >= 0x80 {
+            self.0.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push((value & 0x7f) as u8);
+        self
+    }
+
+    fn list<T>(
+        &mut self,
+        items: &[T],
+        mut item: impl for<'a> FnMut(&'a mut Self, &T) -> &'a mut Self,
+    ) -> &mut Self {
+        self.number(items.len() as u64);
+        for one in items {
+            item(self, one);
+        }
+        self
+    }
+
+    fn optional<T>(
+        &mut self,
+        value: Option<&T>,
+        write: impl for<'a> FnOnce(&'a mut Self, &T) -> &'a mut Self,
+    ) -> &mut Self {
+        match value {
+            Some(value) => write(self.byte(1), value),
+            None => self.byte(0),
+        }
+    }
+
+    fn name(&mut self, name: Name) -> &mut Self {
+        let Name { key, stamp } = name;
+        self.number(key.origin.0).number(key.number).number(stamp.epoch).number(stamp.seq)
+    }
+
+    fn traffic(&mut self, traffic: &Traffic) -> &mut Self {
+        let Dual { peak_burst, peak_rate, burst, rate } = traffic.dual();
+        self.number(peak_burst).number(peak_rate).number(burst).number(rate);
+        self.number(traffic.packet()).number(traffic.packets_per_s())
+    }
+
+    fn loss(&mut self, loss: LossTolerance) -> &mut Self {
+        self.number(loss.x().into()).number(loss.y().into())
+    }
+
+    fn wanted(&mut self, wanted: &Wanted) -> &mut Self {
+        self.wide(wanted.trunk.0).traffic(&wanted.traffic).number(wanted.bunched.as_nanos());
+        self.number(wanted.within.as_nanos());
+        self.loss(wanted.loss)
+            .optional(wanted.level.as_ref(), |to, level| to.number((*level).into()))
+    }
+
+    fn share(&mut self, share: &Share) -> &mut Self {
+        self.number(share.rate).number(share.burst).number(share.bound.as_nanos())
+    }
+
+    fn reason(&mut self, reason: &Reason) -> &mut Self {
+        match reason {
+            Reason::Refused { forward, refusal } => {
+                self.byte(if *forward { 0 } else { 1 });
+                let code = match refusal.resource {
+                    Resource::Rate => 0,
+                    Resource::Burst => 1,
+                    Resource::Packet => 2,
+                    Resource::Buffer => 3,
+                    Resource::Cpu => 4,
+                    Resource::Delay => 5,
+                    Resource::Due { .. } => 6,
+                    Resource::Windows => 7,
+                    Resource::Places => 8,
+                };
+                self.byte(code);
+                if let Resource::Due { within } = refusal.resource {
+                    self.number(within.as_nanos());
+                }
+                self.number(refusal.needed).number(refusal.available);
+                let Offer { rate, burst, deadline, loss } = refusal.offer;
+                self.optional(rate.as_ref(), |to, rate| to.number(*rate));
+                self.optional(burst.as_ref(), |to, burst| to.number(*burst));
+                self.optional(deadline.as_ref(), |to, at| to.number(at.as_nanos()));
+                self.optional(loss.as_ref(), |to, loss| to.loss(*loss))
+            }
+            Reason::Timeout => self.byte(2),
+            Reason::PeerLost => self.byte(3),
+            Reason::Unknown => self.byte(4),
+            Reason::Declined => self.byte(5),
+            Reason::NoRoute => self.byte(6),
+            Reason::Full => self.byte(7),
+            Reason::Impossible => self.byte(8),
+            Reason::Contradiction => self.byte(9),
+        }
+    }
+}
+
+/// Reads one message; all of `bytes` must be it.
+///
+/// # Errors
+/// [`CodecError`] with the field: every shorter prefix of a message is one, too.
+pub fn decode(bytes: &[u8]) -> Result<Message> {
+    let mut from = Reader(bytes);
+    let message = match from.byte("kind")? {
+        0 => Message::Admit(Admit {
+            name: from.name()?,
+            path: from.list(PATH_MAX, "path", |from| from.number("path").map(Node))?,
+            period: from.period()?,
+            spent: from.duration("spent")?,
+            forward: from.optional("forward", Reader::wanted)?,
+            backward: from.optional("backward", Reader::wanted)?,
+        }),
+        1 => Message::Accept(Accept {
+            name: from.name()?,
+            slack: from.duration("slack")?,
+            backward: from.optional("backward", |from| from.duration("backward"))?,
+            hops: from.list(PATH_MAX, "hops", |from| {
+                Ok(HopShare {
+                    node: Node(from.number("hops")?),
+                    forward: from.optional("forward", Reader::share)?,
+                    backward: from.optional("backward", Reader::share)?,
+                })
+            })?,
+        }),
+        2 => Message::Deny(Deny {
+            name: from.name()?,
+            node: Node(from.number("node")?),
+            retry: from.duration("retry")?,
+            reason: from.reason()?,
+        }),
+        3 => Message::Close(from.name()?),
+        4 => Message::Closed(from.name()?),
+        5 => Message::Refresh(Refresh {
+            back: from.flag("back")?,
+            period: from.period()?,
+            names: from.list(NAMES_MAX, "names", Reader::name)?,
+        }),
+        6 => Message::Status { page: from.number32("page")? },
+        7 => Message::Report(Report {
+            page: from.number32("page")?,
+            pages: from.number32("pages")?,
+            held: from.number("held")?,
+            installed: from.number("installed")?,
+            standings: from.list(NAMES_MAX, "standings", |from| {
+                Ok(Standing {
+                    name: from.name()?,
+                    installed: from.flag("installed")?,
+                    left: from.duration("left")?,
+                })
+            })?,
+        }),
+        _ => return Err(CodecError::Invalid("kind")),
+    };
+    if from.0.is_empty() { Ok(message) } else { Err(CodecError::Trailing(from.0.len())) }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self, field: &'static str) -> Result<u8> {
+        let (first, rest) = self.0.split_first().ok_or(CodecError::Truncated(field))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    fn wide(&mut self, field: &'static str) -> Result<u128> {
+        let mut value: u128 = 0;
+        for shift in (0..128).step_by(7) {
+            let byte = self.byte(field)?;
+            let bits = u128::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits || (byte == 0 && shift > 0) {
+                return Err(CodecError::Invalid(field));
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(CodecError::Invalid(field))
+    }
+
+    fn number(&mut self, field: &'static str) -> Result<u64> {
+        u64::try_from(self.wide(field)?).map_err(|_| CodecError::Invalid(field))
+    }
+
+    fn number32(&mut self, field: &'static str) -> Result<u32> {
+        u32::try_from(self.wide(field)?).map_err(|_| CodecError::Invalid(field))
+    }
+
+    fn flag(&mut self, field: &'static str) -> Result<bool> {
+        match self.byte(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(CodecError::Invalid(field)),
+        }
+    }
+
+    fn duration(&mut self, field: &'static str) -> Result<Duration> {
+        self.number(field).map(Duration::from_nanos)
+    }
+
+    /// R: one that is missing or out of range must not become a life of 0, or one without end.
+    fn period(&mut self) -> Result<Duration> {
+        let period = self.duration("period")?;
+        let (shortest, longest) = PERIODS;
+        if period < shortest || period > longest {
+            return Err(CodecError::Invalid("period"));
+        }
+        Ok(period)
+    }
+
+    fn list<T>(
+        &mut self,
+        max: usize,
+        field: &'static str,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let length = usize::try_from(self.number(field)?).unwrap_or(usize::MAX);
+        if length > max {
+            return Err(CodecError::Invalid(field));
+        }
+        let mut items = Vec::with_capacity(length);
+        for _ in 0..length {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn optional<T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if self.flag(field)? { read(self).map(Some) } else { Ok(None) }
+    }
+
+    fn name(&mut self) -> Result<Name> {
+        let key = Key { origin: Node(self.number("origin")?), number: self.number("number")? };
+        Ok(Name { key, stamp: Stamp { epoch: self.number("epoch")?, seq: self.number("seq")? } })
+    }
+
+    fn traffic(&mut self) -> Result<Traffic> {
+        let dual = Dual {
+            peak_burst: self.number("traffic")?,
+            peak_rate: self.number("traffic")?,
+            burst: self.number("traffic")?,
+            rate: self.number("traffic")?,
+        };
+        let (packet, packets) = (self.number("traffic")?, self.number("traffic")?);
+        Traffic::new(dual, packet, packets).map_err(|_| CodecError::Invalid("traffic"))
+    }
+
+    fn loss(&mut self) -> Result<LossTolerance> {
+        match (self.number32("loss")?, self.number32("loss")?) {
+            (0, 0) => Ok(LossTolerance::EDF),
+            (x, y) => LossTolerance::new(x, y).map_err(|_| CodecError::Invalid("loss")),
+        }
+    }
+
+    fn wanted(&mut self) -> Result<Wanted> {
+        Ok(Wanted {
+            trunk: Trunk(self.wide("trunk")?),
+            traffic: self.traffic()?,
+            bunched: self.duration("bunched")?,
+            within: self.duration("within")?,
+            loss: self.loss()?,
+            level: self.optional("level", |from| from.number32("level"))?,
+        })
+    }
+
+    fn share(&mut self) -> Result<Share> {
+        let (rate, burst) = (self.number("rate")?, self.number("burst")?);
+        Ok(Share { rate, burst, bound: self.duration("bound")? })
+    }
+
+    fn reason(&mut self) -> Result<Reason> {
+        Ok(match self.byte("reason")? {
+            0 => Reason::Refused { forward: true, refusal: self.refusal()? },
+            1 => Reason::Refused { forward: false, refusal: self.refusal()? },
+            2 => Reason::Timeout,
+            3 => Reason::PeerLost,
+            4 => Reason::Unknown,
+            5 => Reason::Declined,
+            6 => Reason::NoRoute,
+            7 => Reason::Full,
+            8 => Reason::Impossible,
+            9 => Reason::Contradiction,
+            _ => return Err(CodecError::Invalid("reason")),
+        })
+    }
+
+    fn refusal(&mut self) -> Result<Refusal> {
+        let resource = match self.byte("resource")? {
+            0 => Resource::Rate,
+            1 => Resource::Burst,
+            2 => Resource::Packet,
+            3 => Resource::Buffer,
+            4 => Resource::Cpu,
+            5 => Resource::Delay,
+            6 => Resource::Due { within: self.duration("within")? },
+            7 => Resource::Windows,
+            8 => Resource::Places,
+            _ => return Err(CodecError::Invalid("resource")),
+        };
+        Ok(Refusal {
+            resource,
+            needed: self.number("needed")?,
+            available: self.number("available")?,
+            offer: Offer {
+                rate: self.optional("offer", |from| from.number("offer"))?,
+                burst: self.optional("offer", |from| from.number("offer"))?,
+                deadline: self.optional("offer", |from| from.duration("offer"))?,
+                loss: self.optional("offer", Self::loss)?,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Bytes of messages, both ways, and everything that is none.
+
+use super::*;
+
+fn name(number: u64) -> Name {
+    let key = Key { origin: Node(0x0123_4567_89ab_cdef), number };
+    Name { key, stamp: Stamp { epoch: 3, seq: 300 } }
+}
+
+fn wanted(trunk: u128) -> Wanted {
+    let dual = Dual { peak_burst: 1_500, peak_rate: 100_000_000, burst: 22_500, rate: 10_000_000 };
+    Wanted {
+        trunk: Trunk(trunk),
+        traffic: Traffic::new(dual, 1_500, 1_000).unwrap(),
+        bunched: Duration::from_micros(7),
+        within: Duration::from_millis(60),
+        loss: LossTolerance::new(1, 10).unwrap(),
+        level: Some(7),
+    }
+}
+
+fn messages() -> Vec<Message> {
+    let share = Share { rate: 1, burst: 2, bound: Duration::from_nanos(3) };
+    let mut all = vec![
+        Message::Admit(Admit {
+            name: name(1),
+            path: vec![Node(1), Node(2), Node(u64::MAX)],
+            period: Duration::from_secs(1),
+            forward: Some(wanted(u128::MAX)),
+            backward: Some(Wanted { level: None, loss: LossTolerance::EDF, ..wanted(5) }),
+            spent: Duration::from_millis(20),
+        }),
+        Message::Accept(Accept {
+            name: name(2),
+            slack: Duration::from_nanos(9),
+            backward: Some(Duration::from_millis(4)),
+            hops: vec![
+                HopShare { node: Node(4), forward: Some(share), backward: None },
+                HopShare { node: Node(5), forward: None, backward: Some(share) },
+            ],
+        }),
+        Message::Close(name(3)),
+        Message::Closed(name(4)),
+        Message::Refresh(Refresh {
+            back: true,
+            period: Duration::from_millis(10),
+            names: vec![name(1), name(2)],
+        }),
+        Message::Status { page: 3 },
+        Message::Report(Report {
+            page: 0,
+            pages: 1,
+            held: 8,
+            installed: 4,
+            standings: vec![Standing {
+                name: name(1),
+                installed: true,
+                left: Duration::from_secs(5),
+            }],
+        }),
+    ];
+    all.extend(denials());
+    all
+}
+
+/// A DENY for each reason, and for each resource.
+fn denials() -> Vec<Message> {
+    let mut all = Vec::new();
+    let offer = Offer {
+        rate: Some(1),
+        burst: Some(2),
+        deadline: Some(Duration::from_nanos(3)),
+        loss: LossTolerance::new(1, 2).ok(),
+    };
+    let refused = |resource| Reason::Refused {
+        forward: true,
+        refusal: Refusal { resource, needed: 2, available: 1, offer },
+    };
+    let due = Resource::Due { within: Duration::from_millis(5) };
+    let reasons = [
+        Resource::Rate,
+        Resource::Burst,
+        Resource::Packet,
+        Resource::Buffer,
+        Resource::Cpu,
+        Resource::Delay,
+        due,
+        Resource::Windows,
+        Resource::Places,
+    ]
+    .map(refused);
+    let others = [
+        Reason::Timeout,
+        Reason::PeerLost,
+        Reason::Unknown,
+        Reason::Declined,
+        Reason::NoRoute,
+        Reason::Full,
+        Reason::Impossible,
+        Reason::Contradiction,
+    ];
+    for reason in reasons.into_iter().chain(others) {
+        let deny = Deny { name: name(6), node: Node(9), reason, retry: Duration::from_millis(500) };
+        all.push(Message::Deny(deny));
+    }
+    all
+}
+
+fn bytes(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, &mut bytes);
+    bytes
+}
+
+#[test]
+fn every_message_is_read_as_it_was_written_and_no_prefix_is_one() {
+    for message in messages() {
+        let bytes = bytes(&message);
+        assert_eq!(decode(&bytes), Ok(message.clone()));
+        for end in 0..bytes.len() {
+            assert!(decode(&bytes[..end]).is_err(), "{message:?} cut at {end}");
+        }
+        let more = [&bytes[..], &[0]].concat();
+        assert_eq!(decode(&more), Err(CodecError::Trailing(1)));
+    }
+}
+
+#[test]
+fn any_bytes_are_a_message_or_an_error_and_what_is_read_is_written_the_same() {
+    let (mut state, mut read) = (1u64, 0);
+    for message in messages() {
+        let original = bytes(&message);
+        for _ in 0..2_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let mut changed = original.clone();
+            let place = usize::try_from(state >> 40).unwrap() % changed.len();
+            changed[place] ^= u8::try_from(state >> 20 & 0xff).unwrap() | 1;
+            if let Ok(other) = decode(&changed) {
+                assert_eq!(bytes(&other), changed, "one way to write it");
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 1_000, "{read}");
+}
+
+#[test]
+fn what_is_out_of_range_is_named() {
+    let Message::Refresh(refresh) = &messages()[4] else { panic!("a refresh") };
+    for period in [0, 9_999_999, 3_600_000_000_001] {
+        let period = Duration::from_nanos(period);
+        let wrong = bytes(&Message::Refresh(Refresh { period, ..refresh.clone() }));
+        assert_eq!(decode(&wrong), Err(CodecError::Invalid("period")), "never a life of 0");
+    }
+    let names = vec![name(1); NAMES_MAX + 1];
+    let many = bytes(&Message::Refresh(Refresh { names, ..refresh.clone() }));
+    assert_eq!(decode(&many), Err(CodecError::Invalid("names")));
+    assert_eq!(decode(&[9]).unwrap_err().to_string(), "invalid kind");
+    assert_eq!(decode(&[6, 0xff, 0xff, 0xff, 0xff, 0x7f]), Err(CodecError::Invalid("page")));
+    assert_eq!(decode(&[6, 0x80, 0x00]), Err(CodecError::Invalid("page")), "a number has one form");
+}

@@ -1,0 +1,131 @@
+//! What time ends, and lost neighbours.
+
+use super::message::{Deny, Key, Message, Node, Reason};
+use super::state::{Entry, Version};
+use super::{Output, Reservations};
+use paceline_sched::{Duration, Instant};
+
+impl Reservations {
+    /// Everything that is due by now.
+    pub(super) fn expire(&mut self) {
+        let mut refreshes = Vec::new();
+        while let Some(&(at, key)) = self.wakes.first() {
+            if at > self.now {
+                break;
+            }
+            self.wakes.pop_first();
+            self.armed.remove(&key);
+            self.time_out(key);
+            self.tend(key, &mut refreshes);
+            self.fade(key);
+            self.rearm(key);
+        }
+        self.send_refreshes(refreshes);
+    }
+
+    fn time_out(&mut self, key: Key) {
+        let now = self.now;
+        let waited = |entry: &Entry| entry.tentative.as_ref().is_some_and(|it| it.until <= now);
+        if self.entries.get(&key).is_some_and(waited) {
+            self.give_up(key, Reason::Timeout, None);
+        }
+        let Some(entry) = self.entries.get(&key).filter(|entry| entry.installed.is_some()) else {
+            return;
+        };
+        if entry.up_until <= now || entry.down_until <= now {
+            self.end(key, Reason::PeerLost, None);
+        }
+    }
+
+    /// A tentative version gets no answer any more.
+    fn give_up(&mut self, key: Key, reason: Reason, lost: Option<Node>) {
+        let Some(version) = self.cancel_tentative(key) else { return };
+        let name = version.ask.name;
+        let deny = Deny { name, node: self.me, reason, retry: Duration::ZERO };
+        let (previous, next) = (version.previous(), version.next());
+        // A change leaves what is installed behind this node, too; only what never was is closed there.
+        if let (false, Some(next)) = (self.entries.contains_key(&key), next)
+            && lost != Some(next)
+        {
+            self.close_to(next, name);
+        }
+        if previous.is_none() || previous != lost {
+            self.denied(key, previous, deny);
+        }
+    }
+
+    /// An installed reservation is over because a side of it is; both sides are told, but not the one
+    /// that said so or is gone.
+    pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>) {
+        let newest = self.entries.get(&key).and_then(Entry::newest);
+        let Some((previous, next)) = newest.map(|it| (it.previous(), it.next())) else { return };
+        let installed =
+            self.entries.get(&key).and_then(|it| it.installed.as_ref()).map(|it| it.ask.name);
+        let Some(name) = self.free(key) else { return };
+        if let (Some(previous), Some(installed)) =
+            (previous.filter(|it| Some(*it) != said), installed)
+        {
+            let deny = Deny {
+                name: installed,
+                node: self.me,
+                reason: Reason::PeerLost,
+                retry: Duration::ZERO,
+            };
+            self.send(previous, Message::Deny(deny));
+        }
+        if let Some(next) = next.filter(|it| Some(*it) != said) {
+            self.close_to(next, name);
+        }
+        if previous.is_none() || next.is_none() {
+            self.outputs.push_back(Output::Ended { key, reason: Some(reason) });
+        }
+        self.rearm(key);
+    }
+
+    /// Repeats a CLOSE without answer, and forgets what was remembered long enough.
+    fn fade(&mut self, key: Key) {
+        let (now, retries) = (self.now, self.timing.retries);
+        let Some(past) = self.past.get_mut(&key) else { return };
+        let mut again = None;
+        if let Some(closing) = past.closing.as_mut().filter(|closing| closing.at <= now) {
+            closing.tries += 1;
+            closing.at = now + self.timing.retry_after(closing.tries);
+            again = Some((closing.to, closing.name));
+            if closing.tries >= retries {
+                past.closing = None;
+            }
+        }
+        if past.closing.is_none() && past.until.max(past.blocked_until) <= now {
+            self.past.remove(&key);
+        }
+        if let Some((to, name)) = again {
+            self.send(to, Message::Close(name));
+        }
+    }
+
+    /// A neighbour is gone, and with it what it held.
+    pub(super) fn lose(&mut self, node: Node) {
+        let touches =
+            |version: &Option<Version>| version.as_ref().is_some_and(|it| it.touches(node));
+        let touched: Vec<(Key, bool)> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| touches(&entry.installed) || touches(&entry.tentative))
+            .map(|(key, entry)| (*key, touches(&entry.installed)))
+            .collect();
+        for (key, installed) in touched {
+            if installed {
+                self.end(key, Reason::PeerLost, Some(node));
+            } else {
+                self.give_up(key, Reason::PeerLost, Some(node));
+            }
+            self.rearm(key);
+        }
+    }
+
+    /// True if nothing is held, waited for or remembered. What time ends is gone after enough of it.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.entries.is_empty() && self.past.is_empty() && self.next_wake() == Instant::FAR
+    }
+}

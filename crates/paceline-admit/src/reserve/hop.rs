@@ -1,0 +1,440 @@
+//! What a node does with messages about reservations of others, and with answers to its own.
+
+use super::message::{
+    Accept, Admit, Deny, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, Reason, Refresh,
+};
+use super::state::{Closing, Entry, Past, Version};
+use super::{Decision, Output, Reservations};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// This node's place in a path: once, and behind whom the message came from.
+fn place(path: &[Node], me: Node, from: Option<Node>) -> Option<usize> {
+    if path.len() < 2 || path.len() > PATH_MAX {
+        return None;
+    }
+    let twice = path
+        .iter()
+        .enumerate()
+        .any(|(at, node)| path.iter().skip(at + 1).any(|other| other == node));
+    let at = path.iter().position(|node| *node == me)?;
+    let before = at.checked_sub(1).and_then(|before| path.get(before)).copied();
+    (!twice && before == from).then_some(at)
+}
+
+impl Reservations {
+    pub(super) fn handle_admit(&mut self, from: Node, ask: Admit) {
+        let Name { key, stamp } = ask.name;
+        let at = place(&ask.path, self.me, Some(from));
+        let (Some(at), true) = (at, ask.path.first() == Some(&key.origin)) else {
+            self.ignored += 1;
+            return;
+        };
+        if self.repeat_past(from, ask.name) {
+            return;
+        }
+        self.forget_older(key.origin, stamp.epoch, from);
+        let newest = self.entries.get(&key).and_then(Entry::newest_name);
+        match newest.map(|newest| newest.stamp) {
+            Some(newest) if stamp < newest => {
+                self.ignored += 1;
+                return;
+            }
+            Some(newest) if stamp == newest => return self.repeat(key, from),
+            Some(newest) if newest.epoch < stamp.epoch => self.drop_entry(key),
+            Some(_) => _ = self.cancel_tentative(key),
+            None if self.entries.len() >= Self::MAX => {
+                return self.refuse(from, ask.name, Reason::Full);
+            }
+            None => {}
+        }
+        let same = match (&ask.forward, &ask.backward) {
+            (None, None) => true,
+            (Some(forward), Some(backward)) => forward.trunk == backward.trunk,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if same {
+            return self.refuse(from, ask.name, Reason::Impossible);
+        }
+        let name = ask.name;
+        match self.reserve(ask, at) {
+            Ok(version) => self.pass_on(key, version),
+            Err(reason) => self.refuse(from, name, reason),
+        }
+        self.rearm(key);
+    }
+
+    /// Says again what was said to a version that is past; true if that was all.
+    fn repeat_past(&mut self, from: Node, name: Name) -> bool {
+        let Some(past) = self.past.get_mut(&name.key) else { return false };
+        let blocked = past.blocked_until > self.now && past.stamp.epoch == name.stamp.epoch;
+        let over = name.stamp <= past.stamp;
+        if !over && !blocked {
+            return false;
+        }
+        let said = past.denied.filter(|_| name.stamp >= past.stamp);
+        past.stamp = past.stamp.max(name.stamp);
+        let Some(deny) = said else {
+            self.ignored += 1;
+            return true;
+        };
+        let retry = past.blocked_until.since(self.now);
+        let deny = Deny { name, retry, ..deny };
+        past.denied = Some(deny);
+        self.send(from, Message::Deny(deny));
+        true
+    }
+
+    /// What is tentative goes to the next node, or at the other end to whoever decides.
+    fn pass_on(&mut self, key: Key, version: Version) {
+        match version.next() {
+            Some(next) => self.send(next, Message::Admit(version.onward.clone())),
+            None => self.outputs.push_back(Output::Asked {
+                name: version.ask.name,
+                forward: version.ask.forward,
+                backward: version.ask.backward,
+            }),
+        }
+        let entry = self.entries.entry(key).or_insert_with(|| Entry::new(None));
+        entry.tentative = Some(version);
+    }
+
+    /// The same version was asked for again: an answer was lost, or an asking further on.
+    fn repeat(&mut self, key: Key, from: Node) {
+        let Some(version) = self.entries.get(&key).and_then(Entry::newest) else { return };
+        if version.previous() != Some(from) {
+            self.ignored += 1;
+            return;
+        }
+        let again = match (&version.answer, version.next()) {
+            (Some(answer), _) => Some((from, Message::Accept(answer.clone()))),
+            (None, Some(next)) => Some((next, Message::Admit(version.onward.clone()))),
+            (None, None) => None,
+        };
+        if let Some((to, message)) = again {
+            self.send(to, message);
+        }
+    }
+
+    /// Says no, and remembers it: nothing is held for it.
+    fn refuse(&mut self, to: Node, name: Name, reason: Reason) {
+        let refusals = self.past.get(&name.key).map_or(0, |past| past.refusals);
+        let backoff = match reason {
+            Reason::Refused { .. } => self.timing.backoff_after(refusals),
+            Reason::Timeout
+            | Reason::PeerLost
+            | Reason::Unknown
+            | Reason::Declined
+            | Reason::NoRoute
+            | Reason::Full
+            | Reason::Impossible
+            | Reason::Contradiction => Duration::ZERO,
+        };
+        let deny = Deny { name, node: self.me, reason, retry: backoff };
+        self.send(to, Message::Deny(deny));
+        // A change that is refused leaves what is installed, which may be asked to change again at once.
+        if !self.entries.contains_key(&name.key) {
+            let past = self.remember(name);
+            past.denied = Some(deny);
+            past.refusals = refusals.saturating_add(1);
+            let blocked = self.now + backoff;
+            if let Some(past) = self.past.get_mut(&name.key) {
+                past.blocked_until = blocked;
+            }
+        }
+        self.rearm(name.key);
+    }
+
+    /// An entry of the table of what ended; over its bound the least key goes.
+    pub(super) fn remember(&mut self, name: Name) -> &mut Past {
+        if self.past.len() >= Self::MAX
+            && !self.past.contains_key(&name.key)
+            && let Some((least, _)) = self.past.pop_first()
+        {
+            self.rearm(least);
+        }
+        let until = self.now + self.timing.memory;
+        let past = self.past.entry(name.key).or_insert_with(|| Past {
+            stamp: name.stamp,
+            until,
+            denied: None,
+            blocked_until: Instant::ZERO,
+            refusals: 0,
+            closing: None,
+        });
+        if name.stamp >= past.stamp {
+            past.stamp = name.stamp;
+            past.denied = None;
+        }
+        past.until = until;
+        past
+    }
+
+    /// A newer incarnation of `origin` speaks: what the older ones left by the same way is over.
+    fn forget_older(&mut self, origin: Node, epoch: u64, from: Node) {
+        let known = self.epochs.get(&(origin, from)).copied();
+        if known.is_some_and(|known| known >= epoch) {
+            return;
+        }
+        if self.epochs.len() >= Self::MAX {
+            // Whoever is forgotten is only looked for once more.
+            self.epochs.pop_first();
+        }
+        self.epochs.insert((origin, from), epoch);
+        let keys = Key { origin, number: 0 }..=Key { origin, number: u64::MAX };
+        let older = |entry: &Entry| {
+            let version = entry.newest();
+            version.is_some_and(|it| it.stamp().epoch < epoch && it.previous() == Some(from))
+        };
+        let gone: Vec<Key> = self
+            .entries
+            .range(keys)
+            .filter(|(_, entry)| older(entry))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in gone {
+            self.drop_entry(key);
+        }
+    }
+
+    /// Gives everything of a reservation back; the nodes behind are told.
+    fn drop_entry(&mut self, key: Key) {
+        let next = self.entries.get(&key).and_then(Entry::newest).and_then(Version::next);
+        if let Some(name) = self.free(key)
+            && let Some(next) = next
+        {
+            self.close_to(next, name);
+        }
+        self.rearm(key);
+    }
+
+    /// Releases all that an entry holds and forgets it; its newest version.
+    pub(super) fn free(&mut self, key: Key) -> Option<Name> {
+        let entry = self.entries.remove(&key)?;
+        let name = entry.newest_name()?;
+        if let Some(tentative) = &entry.tentative {
+            self.cancel(tentative);
+        }
+        if let Some(installed) = &entry.installed {
+            self.release(installed, None);
+        }
+        self.remember(name);
+        Some(name)
+    }
+
+    /// Sends CLOSE until it is answered, or often enough.
+    pub(super) fn close_to(&mut self, to: Node, name: Name) {
+        let at = self.now + self.timing.retry_after(0);
+        self.remember(name).closing = Some(Closing { to, name, at, tries: 0 });
+        self.send(to, Message::Close(name));
+        self.rearm(name.key);
+    }
+
+    pub(super) fn cancel_tentative(&mut self, key: Key) -> Option<Version> {
+        let entry = self.entries.get_mut(&key)?;
+        let tentative = entry.tentative.take()?;
+        let empty = entry.installed.is_none();
+        self.cancel(&tentative);
+        if empty {
+            self.entries.remove(&key);
+        }
+        Some(tentative)
+    }
+
+    /// What was asked here of the other end is decided.
+    ///
+    /// False if it waits no more: it timed out, was closed, or was asked for anew.
+    pub fn answer(&mut self, now: Instant, name: Name, decision: Decision) -> bool {
+        self.advance(now);
+        let tentative = self.entries.get(&name.key).and_then(|entry| entry.tentative.as_ref());
+        let Some(version) = tentative.filter(|it| it.ask.name == name && it.next().is_none())
+        else {
+            return false;
+        };
+        let Some(previous) = version.previous() else { return false };
+        match decision {
+            Decision::Accept { slack } => {
+                let backward = version.ask.backward.map(|wanted| wanted.bunched);
+                let unused = version.ask.forward.map_or(Duration::ZERO, |wanted| {
+                    wanted.within.saturating_sub(version.ask.spent)
+                });
+                let slack = slack.saturating_add(unused);
+                self.commit(name.key, &Accept { name, slack, backward, hops: Vec::new() });
+            }
+            Decision::Decline => {
+                self.cancel_tentative(name.key);
+                self.refuse(previous, name, Reason::Declined);
+            }
+        }
+        self.rearm(name.key);
+        true
+    }
+
+    pub(super) fn handle_accept(&mut self, from: Node, accept: Accept) {
+        let Name { key, stamp } = accept.name;
+        let Some(entry) = self.entries.get(&key) else {
+            // Here it is over: whoever holds it shall know.
+            self.ignored += 1;
+            return self.send(from, Message::Close(accept.name));
+        };
+        let waits = entry.tentative.as_ref().filter(|it| it.stamp() == stamp);
+        if waits.is_none_or(|version| version.next() != Some(from)) {
+            self.ignored += 1;
+            return;
+        }
+        self.commit(key, &accept);
+        self.rearm(key);
+    }
+
+    /// Makes the tentative version the installed one, and passes the answer on.
+    fn commit(&mut self, key: Key, accept: &Accept) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(mut version) = entry.tentative.take() else { return };
+        let before = entry.installed.take();
+        let told = self.install(&mut version, accept);
+        if let Some(before) = &before {
+            self.release(before, Some(&version));
+        }
+        let (previous, life) = (version.previous(), self.timing.life(version.ask.period));
+        let last = version.next().is_none();
+        let end = self.now + life;
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.up_until = if previous.is_some() { end } else { Instant::FAR };
+            entry.down_until = if last { Instant::FAR } else { end };
+            entry.installed = Some(version);
+        }
+        match previous {
+            Some(previous) => self.send(previous, Message::Accept(told)),
+            None => self.granted(key, told),
+        }
+    }
+
+    pub(super) fn handle_deny(&mut self, from: Node, deny: Deny) {
+        let Name { key, stamp } = deny.name;
+        let Some(entry) = self.entries.get(&key) else {
+            self.ignored += 1;
+            return;
+        };
+        let of = |version: &Option<Version>| {
+            version.as_ref().is_some_and(|it| it.stamp() == stamp && it.next() == Some(from))
+        };
+        let (pending, held) = (of(&entry.tentative), of(&entry.installed));
+        let own = entry.origin.is_some();
+        let previous = entry.newest().and_then(Version::previous);
+        if pending {
+            self.cancel_tentative(key);
+            self.denied(key, previous, deny);
+        } else if held && deny.reason == Reason::PeerLost {
+            self.end(key, Reason::PeerLost, Some(from));
+        } else if held && deny.reason == Reason::Unknown {
+            match previous {
+                _ if own => self.ask_again(key),
+                Some(previous) => self.send(previous, Message::Deny(deny)),
+                None => {}
+            }
+        } else {
+            self.ignored += 1;
+        }
+        self.rearm(key);
+    }
+
+    /// A tentative version is over: whoever asked for it is told.
+    pub(super) fn denied(&mut self, key: Key, previous: Option<Node>, deny: Deny) {
+        match previous {
+            None => self.answer_denied(key, deny),
+            Some(previous) => self.send(previous, Message::Deny(deny)),
+        }
+        if !self.entries.contains_key(&key) {
+            self.remember(deny.name).denied = Some(deny);
+        }
+    }
+
+    pub(super) fn handle_close(&mut self, from: Node, name: Name) {
+        let key = name.key;
+        let newest = self.entries.get(&key).and_then(Entry::newest);
+        let sides = newest.map(|it| (it.previous(), it.next(), it.stamp()));
+        if let Some((previous, next, stamp)) = sides {
+            let part = previous == Some(from) || next == Some(from);
+            if !part || stamp > name.stamp {
+                // Not theirs to close, or about what is over already.
+                self.ignored += 1;
+                return if part {
+                    self.send(from, Message::Closed(name))
+                };
+            }
+            let other = if previous == Some(from) { next } else { previous };
+            self.free(key);
+            match other {
+                Some(other) => self.close_to(other, name),
+                None => self.outputs.push_back(Output::Ended { key, reason: None }),
+            }
+        }
+        // Also of what is not known: a CLOSE may overtake what it closes.
+        self.remember(name);
+        self.send(from, Message::Closed(name));
+        self.rearm(key);
+    }
+
+    pub(super) fn handle_closed(&mut self, from: Node, name: Name) {
+        let past = self.past.get_mut(&name.key);
+        let of = |closing: Closing| closing.to == from && closing.name == name;
+        match past.filter(|it| it.closing.is_some_and(of)) {
+            Some(past) => past.closing = None,
+            None => self.ignored += 1,
+        }
+        self.rearm(name.key);
+    }
+
+    pub(super) fn handle_refresh(&mut self, from: Node, refresh: &Refresh) {
+        let mut onward: BTreeMap<Node, Vec<Name>> = BTreeMap::new();
+        let mut echo = Vec::new();
+        for &name in &refresh.names {
+            let life = self.now + self.timing.life(refresh.period);
+            let entry = self.entries.get_mut(&name.key);
+            let known = entry.as_ref().and_then(|entry| {
+                let version = entry.installed.as_ref().filter(|it| it.ask.name == name)?;
+                let sides = (version.previous(), version.next());
+                let side = if refresh.back { sides.1 } else { sides.0 };
+                (side == Some(from)).then_some(sides)
+            });
+            let (Some(entry), Some((previous, next))) = (entry, known) else {
+                self.ignored += 1;
+                if !refresh.back {
+                    self.unknown(from, name);
+                }
+                continue;
+            };
+            if refresh.back {
+                entry.down_until = life;
+            } else {
+                entry.up_until = life;
+            }
+            match (refresh.back, previous, next) {
+                (true, Some(to), _) | (false, _, Some(to)) => {
+                    onward.entry(to).or_default().push(name)
+                }
+                (false, _, None) => echo.push(name),
+                (true, None, _) => {}
+            }
+            self.rearm(name.key);
+        }
+        let period = refresh.period;
+        if !echo.is_empty() {
+            self.send(from, Message::Refresh(Refresh { back: true, period, names: echo }));
+        }
+        for (to, names) in onward {
+            self.send(to, Message::Refresh(Refresh { back: refresh.back, period, names }));
+        }
+        debug_assert!(refresh.names.len() <= NAMES_MAX, "the codec bounds them");
+    }
+
+    /// A refresh of what is not installed here: the origin has to ask anew, unless it is pending here.
+    fn unknown(&mut self, to: Node, name: Name) {
+        let newer = self.entries.get(&name.key).and_then(Entry::newest_name);
+        if newer.is_some_and(|newer| newer.stamp.epoch > name.stamp.epoch) {
+            return;
+        }
+        let deny = Deny { name, node: self.me, reason: Reason::Unknown, retry: Duration::ZERO };
+        self.send(to, Message::Deny(deny));
+    }
+}

@@ -1,0 +1,157 @@
+//! What a version holds on the links of this node.
+
+use super::message::{Accept, Admit, HopShare, Name, Node, Reason, Share, Wanted};
+use super::state::{Leg, Version};
+use super::{Output, Reservations};
+use crate::demand::Demand;
+use crate::link::{Holder, Trunk};
+use crate::verdict::Verdict;
+use paceline_sched::{Duration, Instant};
+
+fn holder(name: Name) -> Holder {
+    Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
+}
+
+fn share_of(leg: &Leg) -> Share {
+    let traffic = leg.demand.traffic();
+    Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.demand.deadline() }
+}
+
+impl Reservations {
+    /// Holds both directions of `ask` tentatively, or neither.
+    pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
+        let hops = ask.path.len().saturating_sub(1);
+        let mut onward = ask.clone();
+        let mut version = Version {
+            onward: ask.clone(),
+            ask,
+            at,
+            forward: None,
+            backward: None,
+            until: self.now + self.timing.tentative,
+            answer: None,
+        };
+        let left = (hops - at.min(hops)) as u64;
+        if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
+            let rest = wanted.within.saturating_sub(version.ask.spent);
+            let leg = self.leg(version.ask.name, next, &wanted, rest.mul_div(1, left), true)?;
+            version.forward = Some(leg);
+            onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
+            onward.spent = version.ask.spent.saturating_add(leg.demand.deadline());
+        }
+        if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
+            // What comes from behind was not reserved there yet: at worst it bunches up as much as
+            // their parts of the delay allow. It is relaxed on the way back.
+            let behind = wanted.within.mul_div(left, hops as u64);
+            let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
+            let mine = wanted.within.mul_div(1, hops as u64);
+            match self.leg(version.ask.name, previous, &worst, mine, false) {
+                Ok(leg) => version.backward = Some(leg),
+                Err(reason) => {
+                    self.cancel(&version);
+                    return Err(reason);
+                }
+            }
+        }
+        version.onward = onward;
+        Ok(version)
+    }
+
+    fn leg(
+        &mut self,
+        name: Name,
+        to: Node,
+        wanted: &Wanted,
+        bound: Duration,
+        forward: bool,
+    ) -> Result<Leg, Reason> {
+        let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
+        let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
+        let demand = demand.with_loss(wanted.loss).with_bunched(admission.arriving(wanted.bunched));
+        let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
+        match admission.hold(wanted.trunk, holder(name), &demand) {
+            Verdict::Granted(_) => Ok(Leg { link, trunk: wanted.trunk, demand }),
+            Verdict::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
+        }
+    }
+
+    /// By how much what leaves a leg may have bunched up.
+    fn bunched_behind(&self, leg: &Leg) -> Duration {
+        let admission = self.links.get(&leg.link);
+        admission.map_or(leg.demand.deadline(), |admission| admission.bunches(&leg.demand))
+    }
+
+    /// Gives a tentative version back; what is installed stays.
+    pub(super) fn cancel(&mut self, version: &Version) {
+        let holder = holder(version.ask.name);
+        for Leg { link, trunk, .. } in version.legs() {
+            if let Some(admission) = self.links.get_mut(&link) {
+                admission.cancel(trunk, holder);
+            }
+        }
+    }
+
+    /// Gives an installed version back, but for what `kept` has on the same links.
+    pub(super) fn release(&mut self, version: &Version, kept: Option<&Version>) {
+        let holder = holder(version.ask.name);
+        for Leg { link, trunk, .. } in version.legs() {
+            let stays = |leg: Leg| leg.link == link && leg.trunk == trunk;
+            if kept.is_some_and(|kept| kept.legs().any(stays)) {
+                continue;
+            }
+            if let Some(admission) = self.links.get_mut(&link) {
+                admission.release(trunk, holder);
+            }
+            self.tell_police(link, trunk);
+        }
+    }
+
+    /// Makes a version lasting, relaxed by what the answer tells, and says what its links hold.
+    pub(super) fn install(&mut self, version: &mut Version, accept: &Accept) -> Accept {
+        let holder = holder(version.ask.name);
+        let mut told = accept.clone();
+        if let Some(leg) = &mut version.forward {
+            let sharing = version.at as u64 + 1;
+            let more = told.slack.mul_div(1, sharing);
+            let relaxed = leg.demand.with_deadline(leg.demand.deadline().saturating_add(more));
+            if let Ok(relaxed) = relaxed {
+                told.slack = told.slack.saturating_sub(more);
+                leg.demand = relaxed;
+            }
+        }
+        if let (Some(leg), Some(bunched)) = (&mut version.backward, accept.backward) {
+            let bunched = self.links.get(&leg.link).map_or(bunched, |link| link.arriving(bunched));
+            leg.demand = leg.demand.with_bunched(bunched);
+        }
+        for leg in [&mut version.forward, &mut version.backward].into_iter().flatten() {
+            if let Some(admission) = self.links.get_mut(&leg.link) {
+                admission.commit(leg.trunk, holder, Some(&leg.demand));
+                leg.demand = admission.held_by(leg.trunk, holder).unwrap_or(leg.demand);
+            }
+            let (link, trunk) = (leg.link, leg.trunk);
+            self.tell_police(link, trunk);
+        }
+        if let Some(leg) = &version.backward {
+            told.backward = Some(self.bunched_behind(leg));
+        }
+        told.hops.push(HopShare {
+            node: self.me,
+            forward: version.forward.as_ref().map(share_of),
+            backward: version.backward.as_ref().map(share_of),
+        });
+        version.until = Instant::FAR;
+        version.answer = Some(told.clone());
+        told
+    }
+
+    /// What a stream is held to on a link now.
+    fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
+        let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
+        let output = match installed {
+            Some(demand) => Output::Install { link, trunk, demand: *demand },
+            None => Output::Release { link, trunk },
+        };
+        self.outputs.push_back(output);
+    }
+}

@@ -1,0 +1,338 @@
+//! What the node does that asks: requests, changes, answers, refreshes, the end.
+
+use super::message::{
+    Accept, Admit, Deny, HopShare, Key, Message, Name, Node, PATH_MAX, Reason, Refresh, Stamp,
+    Wanted,
+};
+use super::state::{Entry, Origin, Version};
+use super::{Answer, Granted, Output, Reservations};
+use core::fmt;
+use paceline_sched::{Duration, Instant};
+
+/// What is asked for. Whoever publishes asks forward, whoever subscribes backward, a conversation both.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// From this node to the other end, both included.
+    pub path: Vec<Node>,
+    /// What leaves here.
+    pub forward: Option<Wanted>,
+    /// What comes here.
+    pub backward: Option<Wanted>,
+    /// Without [`Reservations::handle_used`] for so long it is closed; `None`: never.
+    pub idle: Option<Duration>,
+}
+
+/// Why a request was not even sent. Nothing is held for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The path does not begin here, names a node twice, or is too short or too long.
+    Path {
+        /// How many nodes it has.
+        nodes: usize,
+    },
+    /// Neither direction is asked for.
+    Nothing,
+    /// Both directions have the same trunk.
+    OneTrunk,
+    /// A delay bound is shorter than a nanosecond a hop.
+    NoTime,
+    /// There is no such reservation of this node.
+    UnknownKey,
+    /// It is being asked for already.
+    Pending,
+    /// This node itself says no.
+    Denied(Reason),
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path { nodes } => write!(
+                f,
+                "path of {nodes} nodes: must be from 2 to {PATH_MAX} different ones, this one first"
+            ),
+            Self::Nothing => f.write_str("no traffic in either direction: ask for one at least"),
+            Self::OneTrunk => f.write_str("one trunk in both directions: give each its own"),
+            Self::NoTime => {
+                f.write_str("delay bound of less than 1 ns a hop: ask for a longer one")
+            }
+            Self::UnknownKey => f.write_str("no such reservation of this node"),
+            Self::Pending => f.write_str("it is being asked for: wait for the answer"),
+            Self::Denied(reason) => reason.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for RequestError {}
+
+impl Request {
+    fn check(&self, me: Node) -> Result<(), RequestError> {
+        let nodes = self.path.len();
+        let twice = (1..nodes)
+            .any(|at| self.path.iter().take(at).any(|node| self.path.get(at) == Some(node)));
+        if !(2..=PATH_MAX).contains(&nodes) || self.path.first() != Some(&me) || twice {
+            return Err(RequestError::Path { nodes });
+        }
+        let wanted = [self.forward, self.backward];
+        if wanted.iter().flatten().any(|it| it.within.as_nanos() < nodes as u64 - 1) {
+            return Err(RequestError::NoTime);
+        }
+        match (self.forward, self.backward) {
+            (None, None) => Err(RequestError::Nothing),
+            (Some(a), Some(b)) if a.trunk == b.trunk => Err(RequestError::OneTrunk),
+            (Some(_), _) | (None, Some(_)) => Ok(()),
+        }
+    }
+}
+
+impl Reservations {
+    /// Asks a path for a promise. The answer is an [`Output::Answer`].
+    ///
+    /// # Errors
+    /// [`RequestError`] if it contradicts itself, or if a link of this node says no.
+    pub fn request(&mut self, now: Instant, request: &Request) -> Result<Key, RequestError> {
+        self.advance(now);
+        request.check(self.me)?;
+        if self.entries.len() >= Self::MAX {
+            return Err(RequestError::Denied(Reason::Full));
+        }
+        let key = Key { origin: self.me, number: self.next_number };
+        let origin = Origin {
+            seq: 0,
+            told: self.timing.refresh,
+            refresh_at: Instant::FAR,
+            retry_at: Instant::FAR,
+            tries: 0,
+            repairs: false,
+            idle: request.idle,
+            used_at: self.now,
+        };
+        let version = self.ask(key, 1, origin.told, request).map_err(RequestError::Denied)?;
+        self.next_number += 1;
+        self.entries.insert(key, Entry::new(Some(origin)));
+        self.sent(key, version, false);
+        Ok(key)
+    }
+
+    /// Asks for something else under the same key, perhaps by another path. What is granted stays until
+    /// the answer, and if that is no, beyond it.
+    ///
+    /// # Errors
+    /// As [`Reservations::request`], and if there is no such reservation or it is being asked for.
+    pub fn change(
+        &mut self,
+        now: Instant,
+        key: Key,
+        request: &Request,
+    ) -> Result<(), RequestError> {
+        self.advance(now);
+        request.check(self.me)?;
+        let entry = self.entries.get(&key).filter(|entry| entry.origin.is_some());
+        let entry = entry.ok_or(RequestError::UnknownKey)?;
+        let Some(origin) = entry.origin.filter(|_| entry.tentative.is_none()) else {
+            return Err(RequestError::Pending);
+        };
+        let asked = self.ask(key, origin.seq + 1, origin.told, request);
+        let version = asked.map_err(RequestError::Denied)?;
+        self.sent(key, version, false);
+        Ok(())
+    }
+
+    /// Reserves at this node.
+    fn ask(
+        &mut self,
+        key: Key,
+        seq: u64,
+        period: Duration,
+        request: &Request,
+    ) -> Result<Version, Reason> {
+        let ask = Admit {
+            name: Name { key, stamp: Stamp { epoch: self.epoch, seq } },
+            path: request.path.clone(),
+            period,
+            forward: request.forward,
+            backward: request.backward,
+            spent: Duration::ZERO,
+        };
+        self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
+        self.reserve(ask, 0)
+    }
+
+    /// A version of an own reservation is on its way.
+    fn sent(&mut self, key: Key, version: Version, repairs: bool) {
+        let (next, message) = (version.next(), Message::Admit(version.onward.clone()));
+        let retry_at = self.now + self.timing.retry_after(0);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            if let Some(origin) = &mut entry.origin {
+                origin.seq = version.stamp().seq;
+                (origin.retry_at, origin.tries, origin.repairs) = (retry_at, 0, repairs);
+            }
+            entry.tentative = Some(version);
+        }
+        if let Some(next) = next {
+            self.send(next, message);
+        }
+        self.rearm(key);
+    }
+
+    /// A node of the path does not know what is installed here: it is asked for anew.
+    pub(super) fn ask_again(&mut self, key: Key) {
+        let Some(entry) = self.entries.get(&key) else { return };
+        let (Some(installed), Some(origin), None) =
+            (&entry.installed, entry.origin, &entry.tentative)
+        else {
+            return;
+        };
+        let request = Request {
+            path: installed.ask.path.clone(),
+            forward: installed.ask.forward,
+            backward: installed.ask.backward,
+            idle: origin.idle,
+        };
+        match self.ask(key, origin.seq + 1, origin.told, &request) {
+            Ok(version) => self.sent(key, version, true),
+            Err(reason) => self.end(key, reason, None),
+        }
+    }
+
+    /// The whole path has said yes.
+    pub(super) fn granted(&mut self, key: Key, accept: Accept) {
+        let wait = self.jitter.around(self.timing.refresh);
+        let refresh_at = self.now + wait;
+        let now = self.now;
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(ask) = entry.installed.as_ref().map(|version| version.ask.clone()) else { return };
+        let repaired = entry.origin.is_some_and(|origin| origin.repairs);
+        if let Some(origin) = &mut entry.origin {
+            (origin.refresh_at, origin.repairs, origin.used_at) = (refresh_at, false, now);
+        }
+        let Some(granted) = judge(&ask, accept) else {
+            // Somebody on the path says what cannot be: it is not relied on.
+            self.end(key, Reason::Contradiction, None);
+            return;
+        };
+        if !repaired {
+            self.outputs.push_back(Output::Answer { key, answer: Answer::Granted(granted) });
+        }
+    }
+
+    pub(super) fn answer_denied(&mut self, key: Key, deny: Deny) {
+        let repairs = self
+            .entries
+            .get(&key)
+            .is_some_and(|entry| entry.origin.is_some_and(|origin| origin.repairs));
+        if repairs {
+            // What was installed has lost a node and is refused there now.
+            return self.end(key, deny.reason, None);
+        }
+        let answer = Answer::Denied { node: deny.node, reason: deny.reason };
+        self.outputs.push_back(Output::Answer { key, answer });
+    }
+
+    /// Gives a reservation back that begins or ends here. False if there is none such.
+    pub fn close(&mut self, now: Instant, key: Key) -> bool {
+        self.advance(now);
+        let Some(entry) = self.entries.get(&key) else { return false };
+        let Some(version) = entry.newest() else { return false };
+        let other = match (version.previous(), version.next()) {
+            (None, Some(next)) => next,
+            (Some(previous), None) => previous,
+            (Some(_), Some(_)) | (None, None) => return false,
+        };
+        if let Some(name) = self.free(key) {
+            self.close_to(other, name);
+        }
+        self.rearm(key);
+        true
+    }
+
+    /// Data of a reservation passed here: it is not idle.
+    pub fn handle_used(&mut self, now: Instant, key: Key) {
+        self.advance(now);
+        let origin = self.entries.get_mut(&key).and_then(|entry| entry.origin.as_mut());
+        if let Some(origin) = origin {
+            origin.used_at = self.now;
+            self.rearm(key);
+        }
+    }
+
+    /// Repeats what is not answered, refreshes what is due, closes what is idle.
+    pub(super) fn tend(&mut self, key: Key, refreshes: &mut Vec<(Node, Duration, Name)>) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let Some(origin) = &mut entry.origin else { return };
+        let mut again = None;
+        if let Some(version) = entry.tentative.as_ref().filter(|_| origin.retry_at <= self.now) {
+            if origin.tries < self.timing.retries {
+                origin.tries += 1;
+                origin.retry_at = self.now + self.timing.retry_after(origin.tries);
+                again = version.next().map(|next| (next, version.onward.clone()));
+            } else {
+                origin.retry_at = Instant::FAR;
+            }
+        }
+        let idles = origin.idle.is_some_and(|idle| origin.used_at + idle <= self.now);
+        let idle = entry.installed.is_some() && idles;
+        if let Some(version) = entry.installed.as_ref().filter(|_| origin.refresh_at <= self.now) {
+            origin.told = self.timing.next_period(origin.told);
+            origin.refresh_at = self.now + self.jitter.around(origin.told);
+            if let Some(next) = version.next() {
+                refreshes.push((next, origin.told, version.ask.name));
+            }
+        }
+        if let Some((next, onward)) = again {
+            self.send(next, Message::Admit(onward));
+        }
+        if idle {
+            self.close(self.now, key);
+            self.outputs.push_back(Output::Ended { key, reason: Some(Reason::Timeout) });
+        }
+    }
+
+    /// One message for all that is due towards a neighbour with the same R.
+    pub(super) fn send_refreshes(&mut self, mut due: Vec<(Node, Duration, Name)>) {
+        due.sort_unstable();
+        for group in due.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            for names in group.chunks(super::NAMES_MAX) {
+                let Some(&(to, period, _)) = names.first() else { continue };
+                let names = names.iter().map(|(_, _, name)| *name).collect();
+                self.send(to, Message::Refresh(Refresh { back: false, period, names }));
+            }
+        }
+    }
+}
+
+/// What the answer of a path promises, if it is one to what was asked: every node once, each with at
+/// least the rate, together within the delay.
+fn judge(ask: &Admit, accept: Accept) -> Option<Granted> {
+    let mut hops = accept.hops;
+    hops.reverse();
+    if !hops.iter().map(|hop| hop.node).eq(ask.path.iter().copied()) {
+        return None;
+    }
+    let last = hops.len() - 1;
+    let sum = |wanted: Option<Wanted>,
+               of: fn(&HopShare) -> Option<super::message::Share>,
+               without: usize| {
+        let Some(wanted) = wanted else { return Some(None) };
+        let mut bound = Duration::ZERO;
+        for (_, hop) in hops.iter().enumerate().filter(|(at, _)| *at != without) {
+            let share = of(hop).filter(|share| share.rate >= wanted.traffic.rate())?;
+            bound = bound.saturating_add(share.bound);
+        }
+        Some(Some((bound, wanted.within)))
+    };
+    let forward = sum(ask.forward, |hop| hop.forward, last)?;
+    let backward = sum(ask.backward, |hop| hop.backward, 0)?;
+    // Forward the other end may have given slack; backward it has none to give.
+    if backward.is_some_and(|(bound, within)| bound > within) {
+        return None;
+    }
+    let bound = |sum: Option<(Duration, Duration)>| sum.map(|(bound, _)| bound);
+    Some(Granted {
+        path: ask.path.clone(),
+        forward: bound(forward),
+        backward: bound(backward),
+        hops,
+    })
+}

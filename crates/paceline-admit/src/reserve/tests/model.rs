@@ -1,0 +1,281 @@
+//! Every order of events of small worlds, and random ones of larger.
+
+use super::world::Flight;
+use super::*;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What may still happen in a world.
+#[derive(Clone, Debug, Hash)]
+struct Budget {
+    drops: u32,
+    doubles: u32,
+    ticks: u32,
+    restarts: Vec<usize>,
+    requests: Vec<(usize, Vec<u64>, u64, bool)>,
+    closes: u32,
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Deliver(usize),
+    Drop(usize),
+    Double(usize),
+    Tick,
+    Restart(usize),
+    Request(usize),
+    Close(usize, Key),
+}
+
+/// Also against the path, where it says so.
+fn request((_, path, mbit, both): &(usize, Vec<u64>, u64, bool)) -> Request {
+    let there = forward(path, *mbit);
+    let back = there.forward.map(|it| Wanted { trunk: Trunk(it.trunk.0 + 1), ..it });
+    if *both { Request { backward: back, ..there } } else { there }
+}
+
+fn keys(world: &World) -> Vec<(usize, Key)> {
+    let mut keys = Vec::new();
+    for (at, node) in world.nodes.iter().enumerate() {
+        let own = node.entries.keys().filter(|key| key.origin.0 == at as u64);
+        keys.extend(own.map(|key| (at, *key)));
+    }
+    keys
+}
+
+fn events(world: &World, left: &Budget) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut seen: Vec<&Flight> = Vec::new();
+    for (place, flight) in world.flight.iter().enumerate() {
+        if seen.contains(&flight) {
+            continue;
+        }
+        seen.push(flight);
+        events.push(Event::Deliver(place));
+        if left.drops > 0 {
+            events.push(Event::Drop(place));
+        }
+        if left.doubles > 0 {
+            events.push(Event::Double(place));
+        }
+    }
+    if left.ticks > 0 && world.next_wake() < Instant::FAR {
+        events.push(Event::Tick);
+    }
+    events.extend(left.restarts.iter().map(|node| Event::Restart(*node)));
+    if !left.requests.is_empty() {
+        events.push(Event::Request(0));
+    }
+    if left.closes > 0 {
+        events.extend(keys(world).into_iter().map(|(at, key)| Event::Close(at, key)));
+    }
+    events
+}
+
+fn apply(world: &mut World, left: &mut Budget, event: &Event) {
+    match event {
+        Event::Deliver(place) => world.deliver(*place),
+        Event::Drop(place) => {
+            left.drops -= 1;
+            world.flight.remove(*place);
+        }
+        Event::Double(place) => {
+            left.doubles -= 1;
+            let again = world.flight[*place].clone();
+            world.flight.push(again);
+        }
+        Event::Tick => {
+            left.ticks -= 1;
+            world.tick(Instant::FAR);
+        }
+        Event::Restart(node) => {
+            left.restarts.retain(|other| other != node);
+            world.restart(*node, false);
+        }
+        Event::Request(place) => {
+            let wanted = left.requests.remove(*place);
+            _ = world.request(wanted.0, &request(&wanted));
+        }
+        Event::Close(at, key) => {
+            left.closes -= 1;
+            world.close(*at, *key);
+        }
+    }
+}
+
+fn life() -> Duration {
+    Timing::default().life(Timing::default().refresh)
+}
+
+/// I2: whatever has happened, once nobody hears anybody everything is free within L and a wait.
+fn check_cut(world: &World) {
+    let mut cut = world.clone();
+    let end = cut.now + life().saturating_add(Timing::default().tentative);
+    while cut.now < end {
+        cut.flight.clear();
+        cut.tick(end);
+    }
+    assert!(cut.holds_nothing(), "I2: held without refreshes: {:?}", cut.nodes);
+    cut.flight.clear();
+    let later = cut.now + millis(20_000);
+    while cut.now < later {
+        cut.tick(later);
+        cut.flight.clear();
+    }
+    assert!(cut.nodes.iter().all(Reservations::is_idle));
+}
+
+/// I4, I7, I8: once the network is whole again, every reservation is installed in the same version on all
+/// of its path or nowhere, and closing all leaves nothing.
+fn check_settled(world: &World) {
+    let mut whole = world.clone();
+    // A life for what nobody refreshes, and another for those who hear of it only by that.
+    whole.run(life().saturating_add(life()).saturating_add(Timing::default().tentative));
+    for (at, node) in whole.nodes.iter().enumerate() {
+        for (key, entry) in &node.entries {
+            assert!(entry.tentative.is_none(), "nothing waits for ever: {key:?} at {at}");
+            let version = entry.installed.as_ref().unwrap();
+            for other in &version.ask.path {
+                let there = &whole.nodes[usize::try_from(other.0).unwrap()];
+                assert_eq!(
+                    there.installed(*key),
+                    Some(version.stamp()),
+                    "{key:?} at {at} and {other}"
+                );
+            }
+        }
+    }
+    for (at, key) in keys(&whole) {
+        assert!(whole.close(at, key));
+    }
+    whole.check_empty_after(millis(20_000));
+}
+
+fn hash(world: &World, left: &Budget) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    // The messages on their way have no order.
+    let mut flight: Vec<String> = world.flight.iter().map(|flight| format!("{flight:?}")).collect();
+    flight.sort_unstable();
+    (flight, left, world.now.as_nanos()).hash(&mut hasher);
+    format!("{:?}", world.nodes).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// All that can follow, to the end of the budget or `depth` events; how many states were seen.
+fn explore(nodes: usize, budget: Budget, depth: usize) -> usize {
+    let mut seen = HashSet::new();
+    let mut world = World::row(nodes);
+    world.keeps = false;
+    let mut open = vec![(world, budget, 0)];
+    while let Some((world, left, deep)) = open.pop() {
+        if !seen.insert((hash(&world, &left), deep)) {
+            continue;
+        }
+        check_cut(&world);
+        check_settled(&world);
+        if deep == depth {
+            continue;
+        }
+        for event in events(&world, &left) {
+            let (mut next, mut after) = (world.clone(), left.clone());
+            apply(&mut next, &mut after, &event);
+            open.push((next, after, deep + 1));
+        }
+    }
+    seen.len()
+}
+
+fn budget() -> Budget {
+    Budget { drops: 1, doubles: 1, ticks: 2, restarts: Vec::new(), requests: Vec::new(), closes: 1 }
+}
+
+#[test]
+fn every_order_of_events_of_one_reservation_over_one_hop() {
+    let requests = vec![(0, vec![0, 1], 4, true)];
+    let states = explore(2, Budget { restarts: vec![0, 1], requests, ..budget() }, 7);
+    println!("{states} states");
+    assert!(states > 1_000, "{states}");
+}
+
+#[test]
+fn every_order_of_events_of_one_reservation_over_two_hops() {
+    let requests = vec![(0, vec![0, 1, 2], 4, false)];
+    let states = explore(3, Budget { restarts: vec![1], requests, ..budget() }, 7);
+    println!("{states} states");
+    assert!(states > 1_000, "{states}");
+}
+
+#[test]
+fn every_order_of_events_of_two_that_want_the_same_link() {
+    let requests = vec![(0, vec![0, 1], 6, false), (1, vec![1, 0], 6, true)];
+    let states = explore(2, Budget { requests, doubles: 0, ..budget() }, 8);
+    println!("{states} states");
+    assert!(states > 1_000, "{states}");
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit.max(1)
+    }
+}
+
+/// One random history among four nodes with five reservations.
+fn history(seed: u64) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut world = World::row(4);
+    world.keeps = false;
+    let ways = [vec![0, 1, 2, 3], vec![3, 2, 1], vec![1, 2], vec![2, 1, 0], vec![1, 0]];
+    for _ in 0..45 {
+        let event = random.below(20);
+        let place = random.below(world.flight.len());
+        match event {
+            0..=2 => {
+                let path = ways[random.below(ways.len())].clone();
+                let at = usize::try_from(path[0]).unwrap();
+                let asked = request(&(at, path, 1 + random.below(6) as u64, random.below(2) == 0));
+                let own: Vec<Key> = keys(&world)
+                    .into_iter()
+                    .filter(|(node, _)| *node == at)
+                    .map(|(_, key)| key)
+                    .collect();
+                match own.first().filter(|_| random.below(3) == 0) {
+                    Some(key) => _ = world.change(at, *key, &asked),
+                    None => _ = world.request(at, &asked),
+                }
+            }
+            3 => {
+                let all = keys(&world);
+                if let Some((at, key)) = all.get(random.below(all.len())) {
+                    world.close(*at, *key);
+                }
+            }
+            4 if random.below(4) == 0 => world.restart(random.below(4), random.below(2) == 0),
+            5 | 6 => world.tick(Instant::FAR),
+            7 if !world.flight.is_empty() => _ = world.flight.remove(place),
+            8 if !world.flight.is_empty() => {
+                let again = world.flight[place].clone();
+                world.flight.push(again);
+            }
+            _ if !world.flight.is_empty() => world.deliver(place),
+            _ => {}
+        }
+    }
+    check_cut(&world);
+    check_settled(&world);
+}
+
+/// Histories of 45 events: 10,000, or as many as the environment variable `PACELINE_HISTORIES` says.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+fn random_histories_leak_nothing_and_double_nothing() {
+    let asked = std::env::var("PACELINE_HISTORIES").ok();
+    let count = asked.and_then(|count| count.parse().ok()).unwrap_or(10_000);
+    for seed in 0..count {
+        let run = std::panic::catch_unwind(|| history(seed));
+        assert!(run.is_ok(), "seed {seed}");
+    }
+}

@@ -1,0 +1,287 @@
+//! Nodes in a row with links of 10 Mbit/s, and messages between them that a test may keep, drop and double.
+
+use super::*;
+use std::collections::BTreeMap;
+
+pub(super) type Flight = (Node, Node, Message);
+
+/// Links to the left and to the right.
+const LEFT: LinkId = LinkId(0);
+const RIGHT: LinkId = LinkId(1);
+const CAPACITY: u64 = 10_000_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) nodes: Vec<Reservations>,
+    pub(super) flight: Vec<Flight>,
+    pub(super) now: Instant,
+    /// What the other ends say; they wait if nothing.
+    pub(super) deciding: Option<Decision>,
+    pub(super) asked: Vec<Name>,
+    /// Everything that was ever sent, in order, if it is kept.
+    pub(super) sent: Vec<Flight>,
+    pub(super) keeps: bool,
+    epochs: Vec<u64>,
+    dead: Vec<bool>,
+    answers: BTreeMap<(usize, Key), Answer>,
+    ended: BTreeMap<(usize, Key), Option<Reason>>,
+    /// What the links were told to hold streams to.
+    police: BTreeMap<(usize, LinkId, Trunk), Demand>,
+}
+
+pub(super) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A stream of so many Mbit/s in packets of 1,000 bytes, within 300 ms.
+pub(super) fn wanted(trunk: u128, mbit: u64) -> Wanted {
+    Wanted {
+        trunk: Trunk(trunk),
+        traffic: Traffic::leaky(1_000, mbit * 1_000_000, 1_000).unwrap(),
+        bunched: Duration::ZERO,
+        within: millis(300),
+        loss: LossTolerance::NONE,
+        level: None,
+    }
+}
+
+/// Forward along `path`, as a trunk of its own for each pair of ends and rate.
+pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
+    let trunk = path.iter().fold(0, |sum, node| sum * 64 + u128::from(*node) + 1) << 32;
+    Request {
+        path: path.iter().copied().map(Node).collect(),
+        forward: Some(wanted(trunk, mbit)),
+        backward: None,
+        idle: None,
+    }
+}
+
+fn index(node: Node) -> usize {
+    usize::try_from(node.0).unwrap()
+}
+
+impl World {
+    pub(super) fn row(nodes: usize) -> Self {
+        let mut world = Self {
+            nodes: Vec::new(),
+            flight: Vec::new(),
+            now: Instant::ZERO,
+            deciding: Some(Decision::Accept { slack: Duration::ZERO }),
+            asked: Vec::new(),
+            sent: Vec::new(),
+            keeps: true,
+            epochs: vec![1; nodes],
+            dead: vec![false; nodes],
+            answers: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            police: BTreeMap::new(),
+        };
+        world.nodes = (0..nodes).map(|at| world.fresh(at, nodes, Timing::default())).collect();
+        world
+    }
+
+    fn fresh(&self, at: usize, nodes: usize, timing: Timing) -> Reservations {
+        let me = Node(at as u64);
+        let mut node = Reservations::new(me, self.epochs[at], timing, at as u64 + 1);
+        let capacity = Capacity::from_bits_per_s(CAPACITY).unwrap();
+        for link in [LEFT, RIGHT] {
+            node.add_link(link, Admission::new(LinkSpec::new(capacity, Rule::Edf, 0)));
+        }
+        if at > 0 {
+            node.set_neighbour(self.now, Node(me.0 - 1), LEFT, self.epochs[at - 1]);
+        }
+        if at + 1 < nodes {
+            node.set_neighbour(self.now, Node(me.0 + 1), RIGHT, self.epochs[at + 1]);
+        }
+        node
+    }
+
+    pub(super) fn set_timing(&mut self, at: usize, timing: Timing) {
+        self.nodes[at] = self.fresh(at, self.nodes.len(), timing);
+    }
+
+    /// The node loses everything and begins anew; its neighbours may notice.
+    pub(super) fn restart(&mut self, at: usize, told: bool) {
+        self.epochs[at] += 1;
+        self.nodes[at] = self.fresh(at, self.nodes.len(), Timing::default());
+        self.police.retain(|(node, _, _), _| *node != at);
+        if told {
+            for (other, link) in [(at.checked_sub(1), RIGHT), (Some(at + 1), LEFT)] {
+                let Some(other) = other.filter(|other| *other < self.nodes.len()) else { continue };
+                self.nodes[other].set_neighbour(self.now, Node(at as u64), link, self.epochs[at]);
+                self.collect(other);
+            }
+        }
+    }
+
+    /// The node is never heard again.
+    pub(super) fn die(&mut self, at: usize, told: bool) {
+        self.restart(at, false);
+        self.dead[at] = true;
+        if told {
+            self.nodes[at - 1].lose_neighbour(self.now, Node(at as u64));
+            self.collect(at - 1);
+        }
+    }
+
+    pub(super) fn request(&mut self, at: usize, request: &Request) -> Result<Key, RequestError> {
+        let key = self.nodes[at].request(self.now, request);
+        self.collect(at);
+        key
+    }
+
+    pub(super) fn change(
+        &mut self,
+        at: usize,
+        key: Key,
+        request: &Request,
+    ) -> Result<(), RequestError> {
+        let changed = self.nodes[at].change(self.now, key, request);
+        self.collect(at);
+        changed
+    }
+
+    pub(super) fn close(&mut self, at: usize, key: Key) -> bool {
+        let closed = self.nodes[at].close(self.now, key);
+        self.collect(at);
+        closed
+    }
+
+    pub(super) fn used(&mut self, at: usize, key: Key) {
+        self.nodes[at].handle_used(self.now, key);
+    }
+
+    pub(super) fn decide(&mut self, at: usize, name: Name, decision: Decision) -> bool {
+        let waited = self.nodes[at].answer(self.now, name, decision);
+        self.collect(at);
+        waited
+    }
+
+    pub(super) fn hear(&mut self, at: usize, from: u64, message: Message) {
+        if !self.dead[at] {
+            self.nodes[at].handle_message(self.now, Node(from), message);
+            self.collect(at);
+        }
+    }
+
+    /// Takes what a node puts out, and looks whether all is as it must be.
+    pub(super) fn collect(&mut self, at: usize) {
+        while let Some(output) = self.nodes[at].poll_output() {
+            match output {
+                Output::Send { to, message } => {
+                    let flight = (Node(at as u64), to, message);
+                    if self.keeps {
+                        self.sent.push(flight.clone());
+                    }
+                    self.flight.push(flight);
+                }
+                Output::Answer { key, answer } => _ = self.answers.insert((at, key), answer),
+                Output::Ended { key, reason } => _ = self.ended.insert((at, key), reason),
+                Output::Asked { name, .. } => match self.deciding {
+                    Some(decision) => _ = self.nodes[at].answer(self.now, name, decision),
+                    None => self.asked.push(name),
+                },
+                Output::Install { link, trunk, demand } => {
+                    self.police.insert((at, link, trunk), demand);
+                }
+                Output::Release { link, trunk } => _ = self.police.remove(&(at, link, trunk)),
+                Output::Status { .. } => {}
+            }
+        }
+        self.check(at);
+    }
+
+    /// I1, I3, I5, I9 at one node.
+    fn check(&self, at: usize) {
+        for link in [LEFT, RIGHT] {
+            let admission = self.nodes[at].link(link).unwrap();
+            let ledger = admission.ledger();
+            assert!(ledger.held.rate <= CAPACITY, "I1: more is held than there is");
+            assert!(ledger.installed.rate <= ledger.held.rate);
+            let (mut sum, mut streams) = (0, 0);
+            for (trunk, demand) in admission.trunks() {
+                sum += demand.traffic().rate();
+                streams += 1;
+                let told = self.police.get(&(at, link, trunk));
+                assert_eq!(told, admission.installed(trunk), "I5: policed from the commit on");
+            }
+            assert_eq!((ledger.held.rate, ledger.held.streams), (sum, streams), "I3, I9");
+            let told = self.police.keys().filter(|(node, of, _)| (*node, *of) == (at, link));
+            let installed =
+                admission.trunks().filter(|(trunk, _)| admission.installed(*trunk).is_some());
+            assert_eq!(told.count(), installed.count(), "I5: nothing is policed that is not held");
+        }
+    }
+
+    pub(super) fn deliver(&mut self, place: usize) {
+        let (from, to, message) = self.flight.remove(place);
+        if index(to) < self.nodes.len() {
+            self.hear(index(to), from.0, message);
+        }
+    }
+
+    pub(super) fn deliver_all(&mut self) {
+        while !self.flight.is_empty() {
+            self.deliver(0);
+        }
+    }
+
+    /// When the next node wakes.
+    pub(super) fn next_wake(&self) -> Instant {
+        let wakes = self.nodes.iter().zip(&self.dead).filter(|(_, dead)| !**dead);
+        wakes.map(|(node, _)| node.next_wake()).min().unwrap_or(Instant::FAR)
+    }
+
+    /// All that is due at the next instant, or at `end` nothing.
+    pub(super) fn tick(&mut self, end: Instant) {
+        let next = self.next_wake().max(self.now).min(end);
+        if next == Instant::FAR {
+            return;
+        }
+        self.now = next;
+        for at in 0..self.nodes.len() {
+            if !self.dead[at] {
+                self.nodes[at].tick(self.now);
+                self.collect(at);
+            }
+        }
+    }
+
+    /// Lets so much time pass; nothing is lost, everything arrives at once.
+    pub(super) fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        self.deliver_all();
+        while self.now < end {
+            self.tick(end);
+            self.deliver_all();
+        }
+    }
+
+    /// What each node holds on both links, in Mbit/s.
+    pub(super) fn held(&self) -> Vec<u64> {
+        let of = |node: &Reservations, link| node.link(link).map_or(0, |it| it.ledger().held.rate);
+        self.nodes.iter().map(|node| (of(node, LEFT) + of(node, RIGHT)) / 1_000_000).collect()
+    }
+
+    pub(super) fn answer_of(&mut self, at: usize, key: Key) -> Option<Answer> {
+        self.answers.remove(&(at, key))
+    }
+
+    pub(super) fn ended(&self, at: usize, key: Key) -> Option<Option<Reason>> {
+        self.ended.get(&(at, key)).copied()
+    }
+
+    /// Every ledger at exactly zero, at all that live.
+    pub(super) fn holds_nothing(&self) -> bool {
+        let links =
+            self.nodes.iter().flat_map(|node| [LEFT, RIGHT].map(|link| node.link(link).unwrap()));
+        links.into_iter().all(Admission::is_empty) && self.nodes.iter().all(Reservations::is_empty)
+    }
+
+    /// After that time nothing is held, remembered or waited for.
+    pub(super) fn check_empty_after(&mut self, time: Duration) {
+        self.run(time);
+        assert!(self.holds_nothing(), "{:?}", self.nodes);
+        assert!(self.nodes.iter().all(Reservations::is_idle), "something is remembered for ever");
+    }
+}
