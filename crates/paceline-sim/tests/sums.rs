@@ -62,6 +62,7 @@ fn record() -> Record {
         published: vec![Published { publisher: 0, id: ID, at: published }],
         received: vec![Received { arrivals, drops, refusals: Vec::new() }],
         links: vec![[Carried { bytes: 25_000, lost: Some(3) }, Carried { bytes: 500, lost: None }]],
+        dropped: vec![[drops, Drops::default()]],
         streams: vec![Streamed { link: 0, way: 0, publisher: 0, counters }],
     }
 }
@@ -88,6 +89,7 @@ fn sums_are_those_made_by_hand() {
     // A second of 1 Mbit/s is 125,000 bytes.
     assert_eq!((there.wire_bytes, there.used_ppm, there.lost), (25_000, Some(200_000), Some(3)));
     assert_eq!((back.from.as_str(), back.used_ppm, back.lost), ("b", Some(4_000), None));
+    assert_eq!((there.dropped.get("deadline_missed"), back.dropped.len()), (Some(&2), 0));
     let [stream] = &sums.streams[..] else { panic!("{:?}", sums.streams) };
     assert_eq!((stream.offered, stream.sent, stream.dropped.len()), (12, 10, 1));
     // Mended at 450 ms; the next one published is that of 500, which comes at 540.

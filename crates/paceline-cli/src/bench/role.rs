@@ -144,6 +144,8 @@ pub(super) struct Report {
     /// Subscriber, publisher, why.
     pub(super) refusals: Vec<(usize, Who, String)>,
     pub(super) streams: Vec<Stream>,
+    /// Of each link what its streams that are gone did not send: place of the reason, samples.
+    pub(super) closed: Vec<(String, Vec<(usize, u64)>)>,
 }
 
 /// What a publisher published, and when.

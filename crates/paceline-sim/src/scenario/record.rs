@@ -15,6 +15,8 @@ pub struct Record {
     pub received: Vec<Received>,
     /// By link: from the first of its two nodes to the second, and back.
     pub links: Vec<[Carried; 2]>,
+    /// By link and way: samples that it did not send, over the whole run.
+    pub dropped: Vec<[Drops; 2]>,
     /// What links made of the samples of publishers, those that have had any.
     pub streams: Vec<Streamed>,
 }

@@ -11,7 +11,7 @@ use crate::wire::{WireCounters, WireSpec};
 use crate::world::World;
 use bytes::Bytes;
 use paceline_proto::link::LinkSpec;
-use paceline_proto::reason::StreamCounters;
+use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -351,6 +351,13 @@ impl<'p> Run<'p> {
                 .collect();
         }
         self.record.streams = self.streams();
+        self.record.dropped = vec![<[Drops; 2]>::default(); self.plan.links.len()];
+        for stream in &self.record.streams {
+            let ways = self.record.dropped.get_mut(stream.link);
+            if let Some(dropped) = ways.and_then(|ways| ways.get_mut(stream.way)) {
+                dropped.merge(&stream.counters.drops);
+            }
+        }
         self.record
     }
 

@@ -68,6 +68,8 @@ pub struct LinkRow {
     pub used_ppm: Option<u64>,
     /// Frames that were lost; `None` where nobody counts them.
     pub lost: Option<u64>,
+    /// Samples that were not sent, by reason, over the whole run with its warm-up.
+    pub dropped: BTreeMap<&'static str, u64>,
 }
 
 /// What followed a fault.
@@ -144,12 +146,14 @@ fn links(plan: &Plan, record: &Record) -> Vec<LinkRow> {
             let millionths =
                 |most: u64| u128::from(carried.bytes) * 1_000_000 / u128::from(most.max(1));
             let used_ppm = most.map(|most| u64::try_from(millionths(most)).unwrap_or(u64::MAX));
+            let dropped = record.dropped.get(link).and_then(|ways| ways.get(way));
             rows.push(LinkRow {
                 from,
                 to,
                 wire_bytes: carried.bytes,
                 used_ppm,
                 lost: carried.lost,
+                dropped: dropped.map(by_reason).unwrap_or_default(),
             });
         }
     }

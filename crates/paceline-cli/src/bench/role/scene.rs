@@ -6,7 +6,8 @@ use crate::bench::clock;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use paceline::{
-    Capacity, Delivery, Kind, LinkConfig, Node, PublisherId, Rate, SubscriberEvent, Subscription,
+    Capacity, Delivery, Drops, Kind, LinkConfig, Node, PublisherId, Rate, SubscriberEvent,
+    Subscription,
 };
 use paceline_sim::scenario::{Content, Plan, PublisherPlan, Span, SubscriberPlan};
 use std::io::BufRead as _;
@@ -230,7 +231,11 @@ fn streams(node: &Node, notes: &Notes) {
     let mut report = notes.lock();
     report.node = node.id().0;
     let own = status.iter().filter(|status| status.id == node.id());
-    for stream in own.flat_map(|status| &status.links).flat_map(|link| &link.streams) {
+    let links = own.flat_map(|status| &status.links);
+    let by_place = |drops: &Drops| drops.iter().map(|(reason, n)| (reason.index(), n)).collect();
+    let closed = links.clone().map(|link| (link.name.clone(), by_place(&link.closed.drops)));
+    report.closed.extend(closed);
+    for stream in links.flat_map(|link| &link.streams) {
         let counters = &stream.counters;
         report.streams.push(Stream {
             hop: stream.hop.0,
@@ -240,7 +245,7 @@ fn streams(node: &Node, notes: &Notes) {
             bytes: counters.bytes,
             late: counters.late,
             violations: counters.violations,
-            drops: counters.drops.iter().map(|(reason, n)| (reason.index(), n)).collect(),
+            drops: by_place(&counters.drops),
         });
     }
 }

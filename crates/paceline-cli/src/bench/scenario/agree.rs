@@ -4,7 +4,7 @@ use super::Pair;
 use crate::bench::machine::Load;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::stats::float;
-use paceline_sim::scenario::{Delays, FaultKind, FaultRow, Flow, LinkRow, StreamRow};
+use paceline_sim::scenario::{Delays, FaultKind, FaultRow, Flow, LinkRow};
 use std::collections::BTreeSet;
 
 /// Rates, bytes and drops by reason differ by no more.
@@ -25,9 +25,6 @@ pub(super) fn section(pair: &Pair<'_>, load: Load) -> Section {
     let mut section = Section::new(title).headings(["live", "simulated"]);
     for (live, simulated) in pair.live.flows.iter().zip(&pair.simulated.flows) {
         flow(&mut section, live, simulated, millis(plan.segment().as_nanos()));
-    }
-    for (live, simulated) in both(&pair.live.streams, &pair.simulated.streams) {
-        stream(&mut section, live.as_ref(), simulated.as_ref());
     }
     for (live, simulated) in pair.live.links.iter().zip(&pair.simulated.links) {
         link(&mut section, live, simulated);
@@ -88,39 +85,17 @@ fn flow(section: &mut Section, live: &Flow, simulated: &Flow, segment_ms: f64) {
     }
 }
 
-/// The streams that either world has, side by side.
-fn both(
-    live: &[StreamRow],
-    simulated: &[StreamRow],
-) -> Vec<(Option<StreamRow>, Option<StreamRow>)> {
-    let key = |row: &StreamRow| (row.from.clone(), row.to.clone(), row.publisher.clone());
-    let mut keys: Vec<_> = simulated.iter().chain(live).map(key).collect();
-    let mut seen = BTreeSet::new();
-    keys.retain(|key| seen.insert(key.clone()));
-    let find =
-        |rows: &[StreamRow], wanted: &_| rows.iter().find(|row| key(row) == *wanted).cloned();
-    keys.iter().map(|wanted| (find(live, wanted), find(simulated, wanted))).collect()
-}
-
-fn stream(section: &mut Section, live: Option<&StreamRow>, simulated: Option<&StreamRow>) {
-    let Some(any) = simulated.or(live) else { return };
-    let name = format!("{} > {}: {}", any.from, any.to, any.publisher);
-    let reasons: BTreeSet<_> =
-        [live, simulated].into_iter().flatten().flat_map(|row| row.dropped.keys()).collect();
+fn link(section: &mut Section, live: &LinkRow, simulated: &LinkRow) {
+    let name = format!("{} > {}", live.from, live.to);
+    let reasons: BTreeSet<_> = live.dropped.keys().chain(simulated.dropped.keys()).collect();
     for reason in reasons {
-        let of = |row: Option<&StreamRow>| {
-            float(row.and_then(|row| row.dropped.get(reason).copied()).unwrap_or_default())
-        };
+        let of = |row: &LinkRow| float(row.dropped.get(reason).copied().unwrap_or_default());
         let (a, b) = (of(live), of(simulated));
         let off = (SHARE * b).max(DROPS_MIN);
         section.must(&format!("{name}: {reason}"), Unit::Count, a, b, near(b, off));
     }
-}
-
-fn link(section: &mut Section, live: &LinkRow, simulated: &LinkRow) {
-    let name = format!("{} > {}: wire bytes", live.from, live.to);
     let (a, b) = (float(live.wire_bytes), float(simulated.wire_bytes));
-    section.must(&name, Unit::Count, a, b, near(b, SHARE * b));
+    section.must(&format!("{name}: wire bytes"), Unit::Count, a, b, near(b, SHARE * b));
 }
 
 fn fault(section: &mut Section, live: &FaultRow, simulated: &FaultRow, cut: bool) {

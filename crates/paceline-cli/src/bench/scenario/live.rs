@@ -1,6 +1,6 @@
 //! A scenario on real nodes: what they note becomes a record.
 
-use super::net::Net;
+use super::net::{Net, link_name};
 use super::road::Passed;
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Ticks};
@@ -8,7 +8,7 @@ use crate::bench::role::{Message, Report, Role, Scene, Who};
 use crate::bench::{clock, interrupt};
 use crate::scratch::Scratch;
 use anyhow::Result;
-use paceline::{NodeId, PublisherId};
+use paceline::{Drops, NodeId, PublisherId};
 use paceline_sched::Instant;
 use paceline_sim::scenario::{
     Arrival, Carried, Fault, FaultKind, Plan, Published, Received, Record, Streamed,
@@ -213,7 +213,31 @@ impl<'s> Stage<'s> {
             received.arrivals.sort_by_key(|arrival| arrival.at);
         }
         record.streams = self.streams(&record);
+        record.dropped = self.dropped(&record);
         record
+    }
+
+    /// What links did not send: of streams that are there at the end, and of those that are gone.
+    fn dropped(&self, record: &Record) -> Vec<[Drops; 2]> {
+        let plan = &self.script.plan;
+        let mut all = vec![<[Drops; 2]>::default(); plan.links.len()];
+        for stream in &record.streams {
+            let ways = all.get_mut(stream.link);
+            if let Some(drops) = ways.and_then(|ways| ways.get_mut(stream.way)) {
+                drops.merge(&stream.counters.drops);
+            }
+        }
+        for (name, reasons) in self.reports.iter().flatten().flat_map(|report| &report.closed) {
+            for (ways, wiring) in all.iter_mut().zip(&plan.links) {
+                let [a, b] = wiring.between;
+                for (drops, (from, to)) in ways.iter_mut().zip([(a, b), (b, a)]) {
+                    if *name == link_name(plan, from, to) {
+                        add(drops, reasons);
+                    }
+                }
+            }
+        }
+        all
     }
 
     fn streams(&self, record: &Record) -> Vec<Streamed> {
@@ -245,10 +269,7 @@ impl<'s> Stage<'s> {
                         violations: stream.violations,
                         ..paceline::StreamCounters::default()
                     };
-                    for (reason, samples) in &stream.drops {
-                        let reason = paceline::DropReason::from_index(*reason);
-                        reason.into_iter().for_each(|reason| counters.drops.add(reason, *samples));
-                    }
+                    add(&mut counters.drops, &stream.drops);
                     let publisher = life.publisher;
                     let same = |one: &&mut Streamed| {
                         (one.link, one.way, one.publisher) == (link, way, publisher)
@@ -262,6 +283,13 @@ impl<'s> Stage<'s> {
         }
         streams.sort_by_key(|one| (one.link, one.way, one.publisher));
         streams
+    }
+}
+
+fn add(drops: &mut Drops, reasons: &[(usize, u64)]) {
+    for (reason, samples) in reasons {
+        let reason = paceline::DropReason::from_index(*reason);
+        reason.into_iter().for_each(|reason| drops.add(reason, *samples));
     }
 }
 

@@ -22,6 +22,11 @@ pub(in crate::bench) struct NetLink {
     pub(in crate::bench) policy: String,
 }
 
+/// What a node calls its link to another one.
+pub(super) fn link_name(plan: &Plan, node: usize, other: usize) -> String {
+    format!("{}-{}", plan.node(node), plan.node(other))
+}
+
 /// Says what live nodes cannot do of a scenario, with the mend.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (place, node) in plan.nodes.iter().enumerate() {
@@ -113,7 +118,7 @@ impl<'p> Net<'p> {
                 continue;
             }
             links.push(NetLink {
-                name: format!("{}-{}", self.plan.node(node), self.plan.node(other)),
+                name: link_name(self.plan, node, other),
                 listen: (a == node).then(|| endpoint.clone()),
                 connect: (b == node).then_some(endpoint),
                 capacity: link.capacity.map(paceline::Capacity::bits_per_s),
