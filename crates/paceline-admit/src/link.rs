@@ -198,6 +198,12 @@ impl Admission {
         }
     }
 
+    /// True if `demand` of `holder` on `trunk` would be promised now: [`Admission::ask`] without an offer.
+    #[must_use]
+    pub fn fits(&self, trunk: Trunk, holder: Holder, demand: &Demand) -> bool {
+        self.test(trunk, holder, demand).is_ok()
+    }
+
     /// Reserves `demand` tentatively, if it can be promised beside all that is held, tentative or not.
     /// What the holder has installed stays until [`Admission::commit`]: the stream is charged what keeps
     /// both promises. An earlier tentative demand of the holder is replaced.

@@ -17,6 +17,8 @@ mod contract;
 mod flood;
 mod graph;
 mod message;
+mod offer;
+mod promises;
 mod recompute;
 mod refusal;
 mod registry;
@@ -29,7 +31,7 @@ pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
-pub use refusal::{Refusal, RefusalReason};
+pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
@@ -43,7 +45,7 @@ use crate::wire::WireError;
 use admission::Admission;
 use bytes::Bytes;
 use graph::Tree;
-use paceline_sched::Instant;
+use paceline_sched::{Instant, Policy};
 use registry::{Change, PairKey, Registry};
 use routes::Installed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -202,6 +204,13 @@ impl Control {
     #[must_use]
     pub const fn rejected(&self) -> u64 {
         self.rejected
+    }
+
+    /// Which discipline schedules a link of this node: what may be promised on it is tested accordingly. VDS
+    /// if it was not said.
+    pub fn set_policy(&mut self, link: &str, policy: Policy) {
+        self.admission.set_policy(&cut(link), policy);
+        self.dirty = true;
     }
 
     /// The nodes that can be reached, this one included, in the order of their ids.

@@ -415,6 +415,11 @@ impl Link {
 const FRAME_HEADERS: u64 = 60;
 
 /// The bytes that a frame of `bytes` takes on the wire.
+/// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
+pub(crate) fn frame_on_wire(capacity: Capacity) -> u64 {
+    on_wire(capacity::frame_bytes(Some(capacity)))
+}
+
 const fn on_wire(bytes: u64) -> u64 {
     bytes + WIRE_OVERHEAD + bytes / PACKET_BYTES * PACKET_OVERHEAD
 }

@@ -1,6 +1,6 @@
 //! The main job in virtual time: pictures and steering commands over one thin link.
 
-use paceline_proto::control::PublisherSpec;
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_sched::{Capacity, Duration, Instant};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
@@ -126,10 +126,15 @@ fn long_commands_do_not_wait_behind_pictures() {
 }
 
 #[test]
-fn long_commands_with_a_bound_that_cannot_always_be_kept() {
-    let mut job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
-    let got = run(&mut job, 1_000, (thirtieth(), 30_000));
-    check_steering(&got);
+fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
+    let job = job(pictures("camera", 30, 30_000), None, 1_000, 10);
+    let [(_, refusal)] = job.world.refusals(job.commands) else { panic!("not refused") };
+    let offered = refusal.offer.within.unwrap();
+    assert!(offered <= Duration::from_millis(12), "{refusal}");
+    let mut world = job.world;
+    let commands = world.subscribe(job.home, SubscriptionSpec { within: Some(offered), ..all("steering") });
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.heard(commands).len(), 1, "what is offered is given");
 }
 
 #[test]

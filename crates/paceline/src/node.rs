@@ -93,8 +93,10 @@ impl Node {
             links.push(link);
             threads.push(thread);
         }
+        let mut control = Control::new(id, &name);
+        links.iter().for_each(|link| control.set_policy(&link.config.name, link.config.policy));
         let engine = Engine {
-            control: Control::new(id, &name),
+            control,
             name: name.clone(),
             inbox,
             commands: commands.clone(),

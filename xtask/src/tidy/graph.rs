@@ -13,7 +13,10 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer { folder: "crates/paceline-sched", uses: &[] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
-    Layer { folder: "crates/paceline-proto", uses: &["paceline-sched", "bytes", "thiserror"] },
+    Layer {
+        folder: "crates/paceline-proto",
+        uses: &["paceline-sched", "paceline-admit", "bytes", "thiserror"],
+    },
     Layer {
         folder: "crates/paceline-sim",
         uses: &["paceline-sched", "paceline-proto", "bytes", "serde", "toml"],

@@ -1,5 +1,8 @@
-//! Which pairs the links of this node have room for: a first, simple test of load against capacity.
+//! Which pairs the links of this node have room for, by the admission test that belongs to each link's
+//! discipline (docs/admission.md).
 //!
+//! Each hop of a path has its part of a delay bound, which every node computes alike; a hop that can't
+//! keep its part beside what it has promised already refuses, so what no hop refuses keeps its bound.
 //! Only the node that owns the outgoing hop decides, in one order: pairs that have their place keep
 //! it as long as nothing was changed about them, then the others by subscription and publisher. A
 //! pair refused here is ignored by every node until this one releases it.
@@ -8,15 +11,17 @@
 //! other try again. So a refusal is kept for a while that differs by node and pair before room alone
 //! releases it; a change of what was asked for or of the link releases it at once.
 
-use super::contract::{load, pace, tolerance};
-use super::refusal::{Refusal, RefusalReason};
+use super::contract::asked;
+use super::offer::explain;
+use super::promises::{Promises, Wanted};
+use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, REFUSALS_MAX};
 use super::routes::Pair;
-use super::spec::{HopInfo, PublisherSpec, SourceKey, SubscriptionSpec, Target};
-use crate::form::Form;
+use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec, Target};
+use crate::form::Size;
 use crate::ids::NodeId;
 use core::mem;
-use paceline_sched::{Duration, Instant, LossTolerance};
+use paceline_sched::{Duration, Instant, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -51,31 +56,16 @@ struct Hold {
     hop: Option<HopInfo>,
 }
 
-/// What of a link is promised.
-#[derive(Debug)]
-struct Ledger {
-    limit: u64,
-    used: u64,
-    /// The loss tolerance of each stream that has its place.
-    streams: BTreeMap<Stream, LossTolerance>,
-}
-
-type Stream = (SourceKey, Target, Form);
-
-/// One pair's place on a link, should it get it.
-struct Charge<'a> {
-    link: &'a str,
-    stream: Stream,
-    loss: LossTolerance,
-    load: u64,
-}
-
 /// What the numbers say of a pair.
 enum Judged<'a> {
     /// Nothing here limits it.
     Free,
-    Fits(Charge<'a>),
-    TooMuch(Refusal),
+    /// The link has room for it.
+    Fits(&'a str, Wanted),
+    /// The link has not.
+    TooMuch(&'a str, Wanted),
+    /// Pictures would have to be made larger.
+    TooLarge { asked: Size, source: Size },
 }
 
 /// What follows from one round.
@@ -91,6 +81,9 @@ pub(crate) struct Decision {
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     placed: BTreeMap<PairKey, Basis>,
+    promises: Promises,
+    /// Which discipline schedules each link, where one was told.
+    policies: BTreeMap<String, Policy>,
     holds: BTreeMap<PairKey, Hold>,
     /// When a refusal could be released that is only kept for its time.
     wake: Option<Instant>,
@@ -100,6 +93,11 @@ pub(crate) struct Admission {
 impl Admission {
     pub(crate) fn refuses(&self, key: PairKey) -> bool {
         self.holds.contains_key(&key)
+    }
+
+    /// Which discipline schedules a link: its test is made from the next round on.
+    pub(crate) fn set_policy(&mut self, link: &str, policy: Policy) {
+        self.policies.insert(link.to_owned(), policy);
     }
 
     pub(crate) fn wake_at(&self) -> Instant {
@@ -118,12 +116,18 @@ impl Admission {
     ) -> Decision {
         self.wake = None;
         self.rounds += 1;
+        let wanted = wanted(pairs, hops);
+        let on = |link: &str, key| {
+            let (over, wanted) = wanted.get(&key).filter(|_| !foreign.contains(&key))?;
+            (*over == link).then_some(*wanted)
+        };
+        self.promises.update(hops, &self.policies, on);
         let placed = mem::take(&mut self.placed);
         let mut round = Round {
             now,
             me,
             hops,
-            ledgers: ledgers(hops),
+            wanted,
             old: mem::take(&mut self.holds),
             releases: Vec::new(),
             refusals: Vec::new(),
@@ -139,18 +143,19 @@ impl Admission {
     }
 }
 
-/// The links with a capacity; hops that share a link share its ledger.
-fn ledgers(hops: &BTreeMap<NodeId, HopInfo>) -> BTreeMap<&str, Ledger> {
-    let mut ledgers: BTreeMap<&str, Ledger> = BTreeMap::new();
-    for hop in hops.values() {
-        let Some(capacity) = hop.capacity else { continue };
-        // 5 % stay for control.
-        let limit = capacity.bytes_per_s() - capacity.bytes_per_s().div_ceil(20);
-        let fresh = || Ledger { limit, used: 0, streams: BTreeMap::new() };
-        let ledger = ledgers.entry(&hop.link_name).or_insert_with(fresh);
-        ledger.limit = ledger.limit.min(limit);
-    }
-    ledgers
+/// What each pair asks of which link, if its hop has a capacity and the numbers are known.
+fn wanted<'a>(
+    pairs: &[Pair<'_>],
+    hops: &'a BTreeMap<NodeId, HopInfo>,
+) -> BTreeMap<PairKey, (&'a str, Wanted)> {
+    let of = |pair: &Pair<'_>| {
+        let Target::Hop(node) = pair.target() else { return None };
+        let hop = hops.get(&node).filter(|hop| hop.capacity.is_some())?;
+        let demand = asked(pair.spec, pair.leaving(), &pair.ask()?)?;
+        let stream = (pair.source(), pair.target(), pair.leaving());
+        Some((pair.key(), (hop.link_name.as_str(), Wanted { stream, demand })))
+    };
+    pairs.iter().filter_map(of).collect()
 }
 
 /// One round of decisions.
@@ -158,7 +163,7 @@ struct Round<'a> {
     now: Instant,
     me: NodeId,
     hops: &'a BTreeMap<NodeId, HopInfo>,
-    ledgers: BTreeMap<&'a str, Ledger>,
+    wanted: BTreeMap<PairKey, (&'a str, Wanted)>,
     /// Refusals that were not looked at yet.
     old: BTreeMap<PairKey, Hold>,
     releases: Vec<Change>,
@@ -178,19 +183,42 @@ impl<'a> Round<'a> {
     fn handle(&mut self, pair: &Pair<'_>, foreign: bool) {
         let held = self.old.remove(&pair.key());
         match (self.judge(pair), held) {
-            (Judged::TooMuch(refusal), None) if !foreign => self.refuse(pair, refusal),
-            (Judged::TooMuch(_), None) => {}
-            (Judged::TooMuch(refusal), Some(hold)) => self.keep(pair, refusal, hold),
             (Judged::Free, None) => {}
-            (Judged::Fits(charge), None) if !foreign => self.charge(pair, &charge),
-            (Judged::Fits(_), None) => {}
-            (judged @ (Judged::Free | Judged::Fits(_)), Some(hold)) => {
+            (Judged::Fits(link, wanted), None) if !foreign => self.promise(pair, link, wanted),
+            (Judged::Fits(..), None) => {}
+            (judged @ (Judged::TooMuch(..) | Judged::TooLarge { .. }), None) => {
+                if !foreign {
+                    let refusal = self.refusal(pair, &judged);
+                    self.refuse(pair, refusal);
+                }
+            }
+            (judged @ (Judged::TooMuch(..) | Judged::TooLarge { .. }), Some(hold)) => {
+                self.keep(pair, &judged, hold);
+            }
+            (judged @ (Judged::Free | Judged::Fits(..)), Some(hold)) => {
                 self.release(pair, judged, hold, foreign);
             }
         }
     }
 
     fn judge(&self, pair: &Pair<'_>) -> Judged<'a> {
+        let (_, publisher) = pair.key();
+        if let (true, Some(asked), Some(source)) =
+            (publisher.node == self.me, pair.asked.size, pair.spec.size)
+            && !asked.fits_in(source)
+        {
+            return Judged::TooLarge { asked, source };
+        }
+        let Some(&(link, wanted)) = self.wanted.get(&pair.key()) else { return Judged::Free };
+        let Some(promised) = self.memory.promises.get(link) else { return Judged::Free };
+        match promised.fits(pair.key(), &wanted) {
+            true => Judged::Fits(link, wanted),
+            false => Judged::TooMuch(link, wanted),
+        }
+    }
+
+    /// Why, and what would be possible.
+    fn refusal(&self, pair: &Pair<'_>, judged: &Judged<'_>) -> Refusal {
         let (subscription, publisher) = pair.key();
         let mut refusal = Refusal {
             subscription,
@@ -199,55 +227,26 @@ impl<'a> Round<'a> {
             needed_bytes_per_s: 0,
             available_bytes_per_s: 0,
             reason: RefusalReason::Capacity,
+            offer: Offer::default(),
         };
-        if let (true, Some(asked), Some(source)) =
-            (publisher.node == self.me, pair.asked.size, pair.spec.size)
-            && !asked.fits_in(source)
-        {
-            refusal.reason = RefusalReason::SizeAboveSource { asked, source };
-            return Judged::TooMuch(refusal);
+        match judged {
+            Judged::TooLarge { asked, source } => {
+                refusal.reason = RefusalReason::SizeAboveSource { asked: *asked, source: *source };
+            }
+            Judged::TooMuch(link, wanted) => {
+                (*link).clone_into(&mut refusal.link);
+                if let Some(promised) = self.memory.promises.get(link) {
+                    explain(&mut refusal, pair, promised, wanted);
+                }
+            }
+            Judged::Free | Judged::Fits(..) => {}
         }
-        if pair.is_background() {
-            return Judged::Free;
-        }
-        let Some(charge) = self.charge_of(pair) else { return Judged::Free };
-        let Some(ledger) = self.ledgers.get(charge.link) else { return Judged::Free };
-        let mut available = ledger.limit.saturating_sub(ledger.used);
-        let mut needed = charge.load;
-        // Idle as it may be, a link that is too slow for one sample keeps no promise: all of them would
-        // be late, also for those who share the stream.
-        let pace = pair.ask().and_then(|ask| pace(pair.spec, pair.leaving(), &ask));
-        if let Some(pace) = pace.filter(|pace| *pace > ledger.limit) {
-            (needed, available) = (pace, ledger.limit);
-        }
-        if needed <= available {
-            return Judged::Fits(charge);
-        }
-        charge.link.clone_into(&mut refusal.link);
-        refusal.needed_bytes_per_s = needed;
-        refusal.available_bytes_per_s = available;
-        Judged::TooMuch(refusal)
+        refusal
     }
 
-    /// What the pair would add to its link: nothing for best effort, only the difference for a
-    /// stream that is there already. `None` if no number is known.
-    fn charge_of(&self, pair: &Pair<'_>) -> Option<Charge<'a>> {
-        let hop = self.hop(pair).filter(|hop| hop.capacity.is_some())?;
-        let ledger = self.ledgers.get(hop.link_name.as_str())?;
-        let asked = tolerance(pair.request, pair.spec)?;
-        let stream = (pair.source(), pair.target(), pair.leaving());
-        let before = ledger.streams.get(&stream).copied();
-        let loss = before.map_or(asked, |before| before.strictest(asked));
-        let load_at = |loss| load(pair.spec, pair.leaving(), loss);
-        let present = before.map_or(Some(0), load_at)?;
-        let load = load_at(loss)?.saturating_sub(present);
-        Some(Charge { link: &hop.link_name, stream, loss, load })
-    }
-
-    fn charge(&mut self, pair: &Pair<'_>, charge: &Charge<'a>) {
-        if let Some(ledger) = self.ledgers.get_mut(charge.link) {
-            ledger.used = ledger.used.saturating_add(charge.load);
-            ledger.streams.insert(charge.stream, charge.loss);
+    fn promise(&mut self, pair: &Pair<'_>, link: &str, wanted: Wanted) {
+        if let Some(promised) = self.memory.promises.get_mut(link) {
+            promised.hold(pair.key(), wanted);
         }
         self.memory.placed.insert(pair.key(), Basis::of(pair));
     }
@@ -263,7 +262,9 @@ impl<'a> Round<'a> {
 
     fn hold(&mut self, pair: &Pair<'_>, refusal: Refusal) {
         let until = match refusal.reason {
-            RefusalReason::Capacity => self.now + self.hold_time(pair.key()),
+            RefusalReason::Capacity
+            | RefusalReason::Deadlines { .. }
+            | RefusalReason::Delay { .. } => self.now + self.hold_time(pair.key()),
             RefusalReason::SizeAboveSource { .. } => self.now,
         };
         let hop = self.hop(pair).cloned();
@@ -273,11 +274,12 @@ impl<'a> Round<'a> {
 
     /// A refused pair that still does not fit: the numbers are told anew only if what they were made
     /// of has changed.
-    fn keep(&mut self, pair: &Pair<'_>, refusal: Refusal, hold: Hold) {
+    fn keep(&mut self, pair: &Pair<'_>, judged: &Judged<'_>, hold: Hold) {
         if self.unchanged(pair, &hold) {
             self.memory.holds.insert(pair.key(), hold);
             return;
         }
+        let refusal = self.refusal(pair, judged);
         if refusal != hold.refusal {
             self.refusals.push(Change::Refuse(refusal.clone()));
         }
@@ -295,8 +297,8 @@ impl<'a> Round<'a> {
         let (subscription, publisher) = pair.key();
         self.releases.push(Change::Release(subscription, publisher));
         match judged {
-            Judged::Fits(charge) if !foreign => self.charge(pair, &charge),
-            Judged::Fits(_) | Judged::Free | Judged::TooMuch(_) => {}
+            Judged::Fits(link, wanted) if !foreign => self.promise(pair, link, wanted),
+            Judged::Fits(..) | Judged::Free | Judged::TooMuch(..) | Judged::TooLarge { .. } => {}
         }
     }
 

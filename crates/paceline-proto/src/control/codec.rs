@@ -2,7 +2,7 @@
 
 pub(super) mod record;
 
-use super::refusal::{Refusal, RefusalReason};
+use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::{Form, Proxy, Rate, Size};
@@ -248,10 +248,43 @@ fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             put_size(out, asked);
             put_size(out, source);
         }
+        RefusalReason::Deadlines { within, due, carried } => {
+            out.put_u8(2);
+            out.put_varint(within.as_nanos());
+            out.put_varint(due);
+            out.put_varint(carried);
+        }
+        RefusalReason::Delay { takes, within } => {
+            out.put_u8(3);
+            out.put_varint(takes.as_nanos());
+            out.put_varint(within.as_nanos());
+        }
     }
     out.put_text(&refusal.link);
     out.put_varint(refusal.needed_bytes_per_s);
     out.put_varint(refusal.available_bytes_per_s);
+    put_offer(out, &refusal.offer);
+}
+
+/// 0 stands for nothing: no offer has the value 0.
+fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
+    out.put_varint(offer.max_millihertz.unwrap_or(0));
+    out.put_varint(offer.bytes.unwrap_or(0));
+    out.put_varint(offer.within.map_or(0, Duration::as_nanos));
+    let (x, y) = offer.loss.map_or((0, 0), |loss| (loss.x(), loss.y()));
+    out.put_varint(x.into());
+    out.put_varint(y.into());
+}
+
+fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
+    let some = |value: u64| (value > 0).then_some(value);
+    let max_millihertz = some(reader.varint("offered rate")?);
+    let bytes = some(reader.varint("offered bytes")?);
+    let within = some(reader.varint("offered delay bound")?).map(Duration::from_nanos);
+    let (x, y) = (reader.varint32("offered loss")?, reader.varint32("offered loss")?);
+    let loss = (y > 0).then(|| LossTolerance::new(x, y)).transpose();
+    let loss = loss.map_err(|_| WireError::Invalid("offered loss"))?;
+    Ok(Offer { max_millihertz, bytes, within, loss })
 }
 
 fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
@@ -262,6 +295,15 @@ fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
             let asked = read_size(reader)?;
             RefusalReason::SizeAboveSource { asked, source: read_size(reader)? }
         }
+        2 => {
+            let within = Duration::from_nanos(reader.varint("time of deadlines")?);
+            let due = reader.varint("bytes due")?;
+            RefusalReason::Deadlines { within, due, carried: reader.varint("bytes carried")? }
+        }
+        3 => {
+            let takes = Duration::from_nanos(reader.varint("time taken")?);
+            RefusalReason::Delay { takes, within: Duration::from_nanos(reader.varint("time")?) }
+        }
         _ => return Err(WireError::Invalid("refusal reason")),
     };
     Ok(Refusal {
@@ -271,5 +313,6 @@ fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         needed_bytes_per_s: reader.varint("needed bytes")?,
         available_bytes_per_s: reader.varint("available bytes")?,
         reason,
+        offer: read_offer(reader)?,
     })
 }

@@ -1,7 +1,10 @@
 //! From what subscriptions ask for end to end to the contract of a stream on one link.
 
-use super::spec::{Demand, PublisherSpec, SubscriptionSpec};
+use super::spec::{self, PublisherSpec, SubscriptionSpec};
 use crate::form::Form;
+use core::slice;
+use paceline_admit::{Demand, Traffic};
+use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
 /// The shortest period and deadline of a contract: below it arithmetic on a link means nothing.
@@ -10,6 +13,9 @@ const SHORTEST: Duration = Duration::from_micros(1);
 const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
 /// What each hop keeps of its share for what its scheduler can't see: threads, the way to the wire.
 const MARGIN_MAX: Duration = Duration::from_micros(1_500);
+/// A source may be early by one part in so many of its period and count as regular. Admission charges
+/// for it; what is earlier still, or bunched up on the way, gets its deadline as if it were not.
+const JITTER_PART: u64 = 10;
 /// Payload bytes of a segment, and what its headers cost on the wire.
 const SEGMENT_BYTES: u64 = 1_090;
 const SEGMENT_OVERHEAD: u64 = 110;
@@ -35,6 +41,32 @@ impl Ask {
     ) -> Option<Self> {
         let loss = tolerance(spec, publisher)?;
         Some(Self { within: spec.within, loss, hop: hop as u64, hops: hops.max(1) as u64 })
+    }
+
+    /// The delay bound whose part for a hop is at least `deadline`, in whole milliseconds.
+    pub(crate) fn whole(&self, deadline: Duration) -> Duration {
+        let bound = deadline.saturating_add(MARGIN_MAX).mul_div(self.hops, 1);
+        Duration::from_millis(bound.as_nanos().div_ceil(1_000_000))
+    }
+
+    /// The loss tolerance asked for.
+    pub(crate) const fn loss(&self) -> LossTolerance {
+        self.loss
+    }
+
+    /// The delay bound asked for.
+    pub(crate) const fn within(&self) -> Option<Duration> {
+        self.within
+    }
+
+    /// The same with another delay bound.
+    pub(crate) const fn with_bound(self, within: Duration) -> Self {
+        Self { within: Some(within), ..self }
+    }
+
+    /// The same with another loss tolerance.
+    pub(crate) const fn with_loss(self, loss: LossTolerance) -> Self {
+        Self { loss, ..self }
     }
 }
 
@@ -71,7 +103,7 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
         deadline: deadline.max(SHORTEST),
         loss,
         late: spec.late,
-        jitter: period.mul_div(1, 2),
+        jitter: period.mul_div(1, JITTER_PART),
     };
     Some(Promise { contract, upstream })
 }
@@ -88,37 +120,35 @@ fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
     (within.mul_div(before, ask.hops), mine.saturating_sub(margin))
 }
 
-/// What a stream in `form` with tolerance `loss` puts on a link, in bytes per second with headers;
-/// `None` if the publisher's spec does not tell.
-pub(crate) fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<u64> {
+/// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
+/// `None` if its loss tolerance leaves nothing that is owed.
+///
+/// Of y samples y − x are owed, and count as if so many came in the same time: for streams that tolerate
+/// loss it is a test of their rate and of one sample at once, not of every window.
+pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
-    let wire = wire_bytes(spec.bytes_max?, spec, form);
-    // 0/0 asks for deadlines alone: nothing of it may be left out.
-    let (kept, window) = match loss.y() {
-        0 => (1, 1),
-        y => (u128::from(y - loss.x()), u128::from(y)),
+    let bytes = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
+    let (x, y) = (u64::from(ask.loss.x()), u64::from(ask.loss.y()));
+    let every = match y.saturating_sub(x) {
+        // 0/0 asks for deadlines alone: nothing of it may be left out.
+        0 if y == 0 => period,
+        0 => return Some(None),
+        owed => period.mul_div(y, owed),
     };
-    let per_second = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos()));
-    Some(u64::try_from(per_second.saturating_mul(kept).div_ceil(window)).unwrap_or(u64::MAX))
-}
-
-/// How fast a link must be, in bytes per second with headers, to carry one sample of a stream in `form`
-/// within this hop's part of the delay bound that `ask` has, if nothing else is on it; `None` if it
-/// has none, or if the publisher's spec does not tell.
-pub(crate) fn pace(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<u64> {
-    ask.within?;
-    let (_, deadline) = share(ask, PERIOD_UNKNOWN);
-    let wire = wire_bytes(spec.bytes_max?, spec, form).saturating_mul(1_000_000_000);
-    let pace = wire.div_ceil(u128::from(deadline.max(SHORTEST).as_nanos()));
-    Some(u64::try_from(pace).unwrap_or(u64::MAX))
+    let contract = promise(spec, form, slice::from_ref(ask))?.contract;
+    let packet = bytes.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
+    let traffic = Traffic::periodic(bytes, every, contract.jitter, packet);
+    let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
+    let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
+    Some(Some(Demand::new(traffic, deadline).ok()?))
 }
 
 /// What a stream in `form` asks of a link that takes one sample of it each `period`.
-pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> Demand {
+pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> spec::Demand {
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
     let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-    Demand { bytes: whole(wire), bytes_per_s: whole(rate) }
+    spec::Demand { bytes: whole(wire), bytes_per_s: whole(rate) }
 }
 
 /// What a sample of at most `bytes` in full takes on the wire in `form`.
@@ -157,17 +187,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_pace_is_that_of_one_sample_alone() {
-        // 10 segments of 1,090 bytes and 110 more each: 12,000 bytes in 50 - 1.5 ms.
-        let form = Form::FULL;
-        assert_eq!(pace(&camera(), form, &within(100, 1, 2)), Some(12_000_000 * 10 / 485 + 1));
-        assert_eq!(pace(&camera(), form, &Ask { within: None, ..within(1, 1, 1) }), None);
-        let unknown = PublisherSpec { bytes_max: None, ..camera() };
-        assert_eq!(pace(&unknown, form, &within(100, 1, 2)), None);
-        assert!(pace(&camera(), form, &within(0, 1, 1)).is_some());
-    }
-
     fn within(millis: u64, hop: u64, hops: u64) -> Ask {
         let within = Some(Duration::from_millis(millis));
         Ask { within, loss: LossTolerance::NONE, hop, hops }
@@ -183,7 +202,7 @@ mod tests {
         assert_eq!(got.upstream, Duration::from_millis(20));
         assert_eq!(got.contract.deadline, Duration::from_micros(18_500));
         assert_eq!(got.contract.period, Duration::from_millis(38));
-        assert_eq!(got.contract.jitter, Duration::from_millis(19));
+        assert_eq!(got.contract.jitter, Duration::from_micros(3_800));
         assert_eq!(got.contract.loss, LossTolerance::NONE);
         let short = promise(&camera(), Form::FULL, &[within(6, 1, 1)]).unwrap();
         assert_eq!(short.contract.deadline, Duration::from_micros(5_400));
@@ -240,26 +259,44 @@ mod tests {
         assert_eq!((got.period, got.deadline), (SHORTEST, SHORTEST));
     }
 
+    /// Bits per second and bytes at once.
+    fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<(u64, u64)> {
+        let demand = asked(spec, form, &Ask { loss, ..within(100, 1, 2) })?;
+        demand.map(|demand| (demand.traffic().rate(), demand.traffic().dual().peak_burst))
+    }
+
     #[test]
-    fn the_load_counts_headers_size_rate_and_tolerance() {
+    fn what_is_asked_counts_headers_size_rate_and_tolerance() {
         // 10 segments: 12,000 bytes on the wire, 25 times a second.
-        assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some(300_000));
-        assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some(300_000));
-        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some(270_000));
+        assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some((2_400_000, 12_000)));
+        assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
+        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_160_001, 12_000)));
+        assert_eq!(load(&camera(), Form::FULL, loss(3, 3)), None, "nothing is owed");
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),
             audio: None,
         };
         // 2,725 bytes in 3 segments: 3,055 bytes, 5 times a second.
-        assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some(15_275));
+        assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some((122_200, 3_055)));
         let unknown = PublisherSpec { bytes_max: None, ..camera() };
-        assert_eq!(load(&unknown, Form::FULL, LossTolerance::NONE), None);
+        assert_eq!(asked(&unknown, Form::FULL, &within(100, 1, 2)), None);
         let huge = PublisherSpec {
             bytes_max: Some(u64::MAX),
             period: Some(Duration::from_nanos(1)),
             ..camera()
         };
-        assert_eq!(load(&huge, Form::FULL, LossTolerance::NONE), Some(u64::MAX));
+        let (rate, _) = load(&huge, Form::FULL, LossTolerance::NONE).unwrap();
+        assert_eq!(rate, RATE_MAX, "more than any link carries");
+    }
+
+    #[test]
+    fn a_delay_bound_is_made_of_its_parts_again() {
+        // Half of 100 ms less 1.5.
+        let ask = within(100, 1, 2);
+        let deadline = asked(&camera(), Form::FULL, &ask).unwrap().unwrap().deadline();
+        assert_eq!(deadline, Duration::from_micros(48_500));
+        assert_eq!(ask.whole(deadline), Duration::from_millis(100));
+        assert_eq!(ask.whole(Duration::from_nanos(1)), Duration::from_millis(4));
     }
 }

@@ -3,7 +3,7 @@
 use crate::form::Size;
 use crate::ids::{PublisherId, SubscriptionId};
 use core::fmt;
-use paceline_sched::Capacity;
+use paceline_sched::{Capacity, Duration, LossTolerance};
 
 /// One publisher's stream that a subscription can't have.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -14,13 +14,28 @@ pub struct Refusal {
     pub publisher: PublisherId,
     /// The link that can't carry it; empty where no link is the reason.
     pub link: String,
-    /// What the stream needs on the link besides what is there already; more than the whole link if one
-    /// sample alone takes longer than its part of the delay bound.
+    /// What the stream needs on the link besides what is promised already; with
+    /// [`RefusalReason::Deadlines`] what all of them would need while the most is due.
     pub needed_bytes_per_s: u64,
-    /// What the streams admitted before leave of the link.
+    /// What the streams admitted before leave of the link, or what it carries.
     pub available_bytes_per_s: u64,
     /// Why.
     pub reason: RefusalReason,
+    /// What would be promised instead, when it was refused.
+    pub offer: Offer,
+}
+
+/// What would be promised in place of what was refused, each alone; `None` where no value of it would help.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Offer {
+    /// The same samples, so many a second at most, in thousandths.
+    pub max_millihertz: Option<u64>,
+    /// As many samples, each of at most so many bytes.
+    pub bytes: Option<u64>,
+    /// The same samples within this delay bound.
+    pub within: Option<Duration>,
+    /// The same samples, this part of which may miss it.
+    pub loss: Option<LossTolerance>,
 }
 
 /// Why a stream was refused.
@@ -29,6 +44,24 @@ pub struct Refusal {
 pub enum RefusalReason {
     /// The link has no room for it beside the streams that were there before.
     Capacity,
+    /// The link carries it, but not in time: its samples and those of the streams that were there before
+    /// may be due together.
+    Deadlines {
+        /// In this time after a beginning that all may have in common
+        within: Duration,
+        /// so many bytes would be due, with the one frame that may be on the link already, and
+        due: u64,
+        /// so many are carried.
+        carried: u64,
+    },
+    /// The link's discipline would let a sample wait for longer than a part of a delay bound: this one's,
+    /// or that of a stream that was there before.
+    Delay {
+        /// How long it would take.
+        takes: Duration,
+        /// How long it may.
+        within: Duration,
+    },
     /// Pictures can be made smaller, not larger.
     SizeAboveSource {
         /// The size asked for.
@@ -55,16 +88,46 @@ impl fmt::Display for Refusal {
         match self.reason {
             RefusalReason::Capacity => write!(
                 f,
-                "link '{}' can't carry it: it needs {} and {} are left; ask for a lower rate, a \
-                 smaller size, a longer delay bound or a higher loss tolerance",
+                "link '{}' can't carry it: it needs {} and {} are left; {}",
                 self.link,
                 BitRate(self.needed_bytes_per_s),
                 BitRate(self.available_bytes_per_s),
+                self.offer,
+            ),
+            RefusalReason::Deadlines { within, due, carried } => write!(
+                f,
+                "link '{}' can't carry it in time: up to {due} bytes would be due within {within}, and \
+                 it carries {carried}; {}",
+                self.link, self.offer,
+            ),
+            RefusalReason::Delay { takes, within } => write!(
+                f,
+                "link '{}' can't carry it in time: a sample could take {takes} there, and may take \
+                 {within}; {}",
+                self.link, self.offer,
             ),
             RefusalReason::SizeAboveSource { asked, source } => write!(
                 f,
                 "size {asked} is above the publisher's {source}: ask for {source} or a smaller size"
             ),
+        }
+    }
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hertz = self.max_millihertz.map(|rate| {
+            // Rounded down: what is offered was tested.
+            let (whole, tenths) = (rate / 1_000, rate % 1_000 / 100);
+            format!("at most {whole}.{tenths} Hz")
+        });
+        let bytes = self.bytes.map(|bytes| format!("samples of at most {bytes} bytes"));
+        let within = self.within.map(|within| format!("a delay bound of at least {within}"));
+        let loss = self.loss.map(|loss| format!("a loss tolerance of at least {loss}"));
+        let parts: Vec<String> = [hertz, bytes, within, loss].into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => f.write_str("nothing of it fits now: ask without a contract, or later"),
+            false => write!(f, "ask for {}", parts.join(", or ")),
         }
     }
 }
@@ -83,11 +146,29 @@ mod tests {
             needed_bytes_per_s: 400_000,
             available_bytes_per_s: 0,
             reason: RefusalReason::Capacity,
+            offer: Offer::default(),
         };
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; ask for a \
-             lower rate, a smaller size, a longer delay bound or a higher loss tolerance"
+            "link 'radio0' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; nothing of it \
+             fits now: ask without a contract, or later"
+        );
+        let within = Duration::from_millis(40);
+        refusal.reason = RefusalReason::Deadlines { within, due: 12_000, carried: 9_500 };
+        refusal.offer.max_millihertz = Some(12_590);
+        refusal.offer.within = Some(Duration::from_millis(210));
+        assert_eq!(
+            refusal.to_string(),
+            "link 'radio0' can't carry it in time: up to 12000 bytes would be due within 40 ms, and it \
+             carries 9500; ask for at most 12.5 Hz, or a delay bound of at least 210 ms"
+        );
+        let takes = Duration::from_millis(55);
+        refusal.reason = RefusalReason::Delay { takes, within };
+        refusal.offer = Offer { loss: LossTolerance::new(1, 5).ok(), ..Offer::default() };
+        assert_eq!(
+            refusal.to_string(),
+            "link 'radio0' can't carry it in time: a sample could take 55 ms there, and may take 40 \
+             ms; ask for a loss tolerance of at least 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

@@ -252,7 +252,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
 
 /// Everything of `pattern` within 90 ms.
 pub(crate) fn promised(pattern: &str) -> SubscriptionSpec {
-    SubscriptionSpec { within: Some(Duration::from_millis(90)), ..all(pattern) }
+    SubscriptionSpec { within: Some(Duration::from_millis(200)), ..all(pattern) }
 }
 
 pub(crate) fn one_in(n: u32) -> Form {

@@ -3,7 +3,7 @@
 use super::net::{Net, all, camera, link, one_in, promised};
 use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target};
 use paceline_proto::{Form, PublisherId, Size, SubscriptionId};
-use paceline_sched::{Duration, LossTolerance};
+use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
 
 impl Net {
@@ -63,18 +63,24 @@ fn two(net: &mut Net) -> ([PublisherId; 2], [SubscriptionId; 2]) {
 fn a_delay_bound_below_what_one_sample_takes_is_refused() {
     let mut net = thin(400_000);
     let left = net.publish(0, camera("left"));
-    // Two hops have half of it each, less 1.5 ms: 12,000 bytes take 31.6 ms of what may be promised.
+    // Two hops have half of it each, less 1.5 ms: 12,000 bytes behind a frame of 1,300 take 35 ms of what
+    // may be promised.
     let asks = |within| {
         let within = Some(Duration::from_millis(within));
         SubscriptionSpec { within, ..promised("left") }
     };
-    let [tight, roomy] = [60, 70].map(|within| net.subscribe(2, asks(within)));
+    let [tight, roomy] = [60, 80].map(|within| net.subscribe(2, asks(within)));
     net.settle();
     assert!(net.heard(tight).is_empty());
     assert_eq!(net.heard(roomy), [left]);
     let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
     assert_eq!((refusal.subscription, refusal.available_bytes_per_s), (tight, 380_000));
     assert!(refusal.needed_bytes_per_s > 400_000, "{}", refusal.needed_bytes_per_s);
+    let offered = refusal.offer.within.unwrap();
+    assert!((72_000..=76_000).contains(&offered.as_micros()), "{offered}");
+    let kept = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..promised("left") });
+    net.settle();
+    assert_eq!(net.heard(kept), [left], "what is offered is given");
     net.assert_converged();
 }
 
@@ -88,11 +94,15 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     assert_eq!((refusal.subscription, refusal.publisher), (second, left));
     assert_eq!(refusal.reason, RefusalReason::Capacity);
     assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
-    assert_eq!(
-        refusal.to_string(),
-        "link 'radio' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for a \
-         lower rate, a smaller size, a longer delay bound or a higher loss tolerance"
-    );
+    let text = refusal.to_string();
+    let told = "link 'radio' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for at most ";
+    assert!(text.starts_with(told), "{text}");
+    // 80,000 of 300,000 bytes a second.
+    let millihertz = refusal.offer.max_millihertz.unwrap();
+    assert!((6_400..=6_666).contains(&millihertz), "{text}");
+    assert_eq!(refusal.offer.within, None, "no delay bound makes room");
+    let x = refusal.offer.loss.unwrap().x();
+    assert!((73..=76).contains(&x), "{text}");
     // Nobody on the way carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
     assert_ne!(net.seen[0].matching.get(&left), Some(&true));
@@ -240,4 +250,60 @@ fn a_picture_is_not_made_larger() {
     net.settle();
     assert_eq!(net.heard(user), [publisher]);
     net.assert_delivered();
+}
+
+/// Cameras that the link carries easily, all of whose pictures may be due at once.
+#[test]
+fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
+    let mut net = thin(400_000);
+    let slow =
+        |tag: &str| PublisherSpec { period: Some(Duration::from_millis(200)), ..camera(tag) };
+    let publishers = ["a", "b", "c"].map(|tag| net.publish(0, slow(tag)));
+    // 78.5 ms of the second hop: 29,830 bytes of what may be promised. Each picture has 12,000.
+    let asks = |tag: &str, within| SubscriptionSpec {
+        within: Some(Duration::from_millis(within)),
+        ..promised(tag)
+    };
+    let mut users = Vec::new();
+    for tag in ["a", "b", "c"] {
+        users.push(net.subscribe(2, asks(tag, 160)));
+        net.settle();
+    }
+    let heard: Vec<usize> = users.iter().map(|user| net.heard(*user).len()).collect();
+    assert_eq!(heard, [1, 1, 0]);
+    let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
+    let RefusalReason::Deadlines { within, due, carried } = refusal.reason else {
+        panic!("{refusal}");
+    };
+    assert_eq!(within, Duration::from_micros(78_500));
+    assert_eq!((due, carried), (3 * 12_000 + 1_300, 29_830));
+    println!("{refusal}");
+    let offered = refusal.offer.within.unwrap();
+    let third = net.subscribe(2, SubscriptionSpec { within: Some(offered), ..asks("c", 160) });
+    net.settle();
+    assert_eq!(net.heard(third), [publishers[2]], "what is offered is given: {offered}");
+    let still: Vec<usize> = users.iter().map(|user| net.heard(*user).len()).collect();
+    assert_eq!(still[..2], [1, 1], "and takes nothing from the others");
+    // In order of arrival any of them may wait for all the others.
+    net.assert_converged();
+}
+
+#[test]
+fn the_test_is_that_of_the_discipline() {
+    for (policy, fit) in [(Policy::Vds, 2), (Policy::Edf, 2), (Policy::Fifo, 1), (Policy::Drr, 3)] {
+        let mut net = thin(400_000);
+        net.nodes[1].set_policy("radio", policy);
+        for (tag, within) in [("a", 80), ("b", 170), ("c", 170)] {
+            let period = Some(Duration::from_millis(200));
+            net.publish(0, PublisherSpec { period, ..camera(tag) });
+            let within = Some(Duration::from_millis(within));
+            net.subscribe(2, SubscriptionSpec { within, ..promised(tag) });
+            net.settle();
+        }
+        let refused = net.seen[2].refused.len();
+        assert_eq!(3 - refused, fit, "{policy}: {:?}", net.seen[2].refused);
+        if policy == Policy::Fifo {
+            assert!(matches!(net.seen[2].refused[0].reason, RefusalReason::Delay { .. }));
+        }
+    }
 }

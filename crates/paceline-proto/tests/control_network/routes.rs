@@ -65,10 +65,11 @@ fn subscriptions_share_one_stream_per_form_and_hop() {
 fn on_one_node_a_stream_needs_no_hop_and_no_contract() {
     let mut net = Net::new(1);
     let publisher = net.publish(0, camera("camera"));
-    net.subscribe(0, SubscriptionSpec { form: one_in(2), ..promised("**") });
+    let within = Some(Duration::from_millis(90));
+    net.subscribe(0, SubscriptionSpec { form: one_in(2), within, ..promised("**") });
     let [output] = net.outputs(0, publisher, Form::FULL) else { panic!() };
     assert_eq!((output.target, output.scale, output.contract), (Target::Local, one_in(2), None));
-    assert_eq!((output.within, output.upstream), (Some(Duration::from_millis(90)), Duration::ZERO));
+    assert_eq!((output.within, output.upstream), (within, Duration::ZERO));
     net.assert_delivered();
 }
 
@@ -92,7 +93,8 @@ fn each_hop_gets_its_part_of_the_delay_bound() {
     let mut net = Net::chain(4);
     let publisher = net.publish(0, camera("camera"));
     let near = net.subscribe(1, all("camera"));
-    let far = net.subscribe(3, promised("camera"));
+    let within = Some(Duration::from_millis(90));
+    let far = net.subscribe(3, SubscriptionSpec { within, ..promised("camera") });
     net.settle();
     for node in 0..3 {
         let [output] = net

@@ -5,11 +5,8 @@ use crate::world::World;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Rate;
 use paceline_proto::ids::PublisherId;
-use paceline_sched::{Duration, Late};
+use paceline_sched::Late;
 use std::collections::BTreeMap;
-
-/// Enough for all that may be due at once on the thinnest links of the longest way.
-const ROOMY: Duration = Duration::from_millis(500);
 
 /// What a subscription has got of each publisher, so far as was looked.
 #[derive(Debug)]
@@ -83,9 +80,8 @@ impl Oracle {
     }
 
     /// Since `before`, each subscription has heard every publisher whose tag it asked for, unless it asks
-    /// for a promise and may be refused, and has got something of each that it hears. What
-    /// shares a link with delay bounds below [`ROOMY`] may be late, or be dropped if late ones are:
-    /// admission adds up rates, and not what is due at the same time.
+    /// for a promise and may be refused, and has got something of each that it hears. Nothing of what was
+    /// promised without a loss tolerance was late.
     pub(super) fn check_calm(
         &self,
         world: &World,
@@ -101,8 +97,7 @@ impl Oracle {
             let refusable = spec.wants_contract();
             assert!(heard.len() == wanted || refusable, "hears {}: {}", heard.len(), what());
             let got = world.delivered(subscription).get(before..).unwrap_or_default();
-            let roomy = spec.within.is_none_or(|within| within >= ROOMY);
-            for &publisher in heard.iter().filter(|it| !self.is_tight(world, publishers, **it)) {
+            for &publisher in heard {
                 let of = got.iter().filter(|sample| sample.publisher == publisher).count();
                 assert!(
                     of > 0,
@@ -111,24 +106,10 @@ impl Oracle {
                     world.drops(subscription)
                 );
                 let late = got.iter().filter(|s| s.publisher == publisher && s.late).count();
-                let promised = roomy && spec.loss.is_none() && spec.form.rate == Rate::All;
+                let promised = spec.loss.is_none() && spec.form.rate == Rate::All;
                 assert!(late == 0 || !promised, "{late} of {of} late: {}", what());
             }
         }
-    }
-
-    /// True if somebody asked for so tight a delay bound that samples of this publisher may be dropped.
-    fn is_tight(
-        &self,
-        world: &World,
-        publishers: &[(Pub, PublisherSpec)],
-        publisher: PublisherId,
-    ) -> bool {
-        let it = publishers.iter().find(|(it, _)| world.id(*it) == publisher);
-        let Some((_, spec)) = it.filter(|(_, spec)| spec.late == Late::Drop) else { return false };
-        let asked = self.seen.iter().map(|seen| world.asks(seen.subscription));
-        let mut asked = asked.filter(|asked| asked.pattern.matches(&spec.tag));
-        asked.any(|asked| asked.within.is_some_and(|within| within < ROOMY))
     }
 
     pub(super) fn delivered(&self, world: &World) -> u64 {

@@ -219,7 +219,9 @@ fn plan(engine: Engine, bytes: usize, camera: Option<Camera>, seconds: f64) -> P
     let content = Content::Noise(bytes);
     let tag = STEERING.to_owned();
     let mut sources = vec![Source { tag: tag.clone(), hz: COMMANDS_HZ, content, urgent: true }];
-    let mut want = vec![Want { tag, within_ms: Some(10), ..Want::default() }];
+    // A command and the frame before it may take this long on the link: what cannot be kept is refused.
+    let within_ms = Some(if bytes > 500 { 12 } else { 10 });
+    let mut want = vec![Want { tag, within_ms, ..Want::default() }];
     if let Some(camera) = camera {
         let (hz, size, within_ms, loss) = match camera {
             Camera::Contracted(size) => (5.0, size, Some(CAMERA_WITHIN_MS), Some((1, 10))),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::control::refusal::{Refusal, RefusalReason};
+use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::{Audio, Form, Proxy, Rate, Size};
@@ -107,15 +107,33 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(RefusalReason::Capacity),
         (size(), size())
             .prop_map(|(asked, source)| RefusalReason::SizeAboveSource { asked, source }),
+        any::<(u64, u64, u64)>().prop_map(|(within, due, carried)| RefusalReason::Deadlines {
+            within: Duration::from_nanos(within),
+            due,
+            carried,
+        }),
+        any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {
+            takes: Duration::from_nanos(takes),
+            within: Duration::from_nanos(within),
+        }),
     ];
-    (subscription_id(), publisher_id(), "[a-z]{0,9}", any::<(u64, u64)>(), reason).prop_map(
-        |(subscription, publisher, link, (needed, available), reason)| Refusal {
+    let some = || option::of(1..=u64::MAX);
+    let offer = (some(), some(), some(), option::of(loss()));
+    let offer = offer.prop_map(|(max_millihertz, bytes, within, loss)| Offer {
+        max_millihertz,
+        bytes,
+        within: within.map(Duration::from_nanos),
+        loss: loss.filter(|loss| loss.y() > 0),
+    });
+    (subscription_id(), publisher_id(), "[a-z]{0,9}", any::<(u64, u64)>(), reason, offer).prop_map(
+        |(subscription, publisher, link, (needed, available), reason, offer)| Refusal {
             subscription,
             publisher,
             link,
             needed_bytes_per_s: needed,
             available_bytes_per_s: available,
             reason,
+            offer,
         },
     )
 }
