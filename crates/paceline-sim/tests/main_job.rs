@@ -132,7 +132,8 @@ fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
     let offered = refusal.offer.within.unwrap();
     assert!(offered <= Duration::from_millis(12), "{refusal}");
     let mut world = job.world;
-    let commands = world.subscribe(job.home, SubscriptionSpec { within: Some(offered), ..all("steering") });
+    let commands =
+        world.subscribe(job.home, SubscriptionSpec { within: Some(offered), ..all("steering") });
     world.run_for(Duration::from_secs(1));
     assert_eq!(world.heard(commands).len(), 1, "what is offered is given");
 }

@@ -40,7 +40,14 @@ pub(super) fn explain(
             refusal.reason = RefusalReason::Delay { takes, within };
         }
         // The others are sums of which rates are the only limited one here.
-        _ => {
+        Resource::Rate
+        | Resource::Burst
+        | Resource::Packet
+        | Resource::Buffer
+        | Resource::Cpu
+        | Resource::Windows
+        | Resource::Places
+        | _ => {
             let rate = demand.traffic().rate();
             refusal.needed_bytes_per_s = bytes(rate);
             let others = lack.needed.saturating_sub(rate);
