@@ -244,6 +244,29 @@ impl Admission {
         held.used = bits_per_s;
     }
 
+    /// The same reservations on a link that has become `spec`, and those that it cannot keep, with why: in
+    /// the order of trunks and holders, what is installed before what is tentative.
+    #[must_use]
+    pub fn rebuilt(&self, spec: LinkSpec) -> (Self, Vec<(Trunk, Holder, Refusal)>) {
+        let mut after = Self::new(spec);
+        let mut lost = Vec::new();
+        for lasting in [true, false] {
+            for (trunk, held) in &self.trunks {
+                for (holder, demand) in held.demands(lasting) {
+                    match after.hold(*trunk, holder, &demand) {
+                        Verdict::Granted(_) if lasting => _ = after.commit(*trunk, holder, None),
+                        Verdict::Granted(_) => {}
+                        Verdict::Refused(refusal) => lost.push((*trunk, holder, refusal)),
+                    }
+                }
+                if lasting {
+                    after.set_used(*trunk, held.used);
+                }
+            }
+        }
+        (after, lost)
+    }
+
     /// What a stream is charged for, with all its holders; `None` if nobody holds it.
     #[must_use]
     pub fn charged(&self, trunk: Trunk) -> Option<&Demand> {

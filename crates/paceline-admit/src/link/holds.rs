@@ -28,6 +28,14 @@ impl Held {
         self.holds.is_empty()
     }
 
+    /// What is installed, or what is tentative.
+    pub(super) fn demands(&self, installed: bool) -> impl Iterator<Item = (Holder, Demand)> {
+        self.holds.iter().filter_map(move |(holder, hold)| {
+            let demand = if installed { hold.installed } else { hold.tentative };
+            Some((*holder, demand?))
+        })
+    }
+
     pub(super) fn installed_by(&self, holder: Holder) -> Option<Demand> {
         self.holds.get(&holder)?.installed
     }

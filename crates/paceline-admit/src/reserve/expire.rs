@@ -1,8 +1,9 @@
 //! What time ends, and lost neighbours.
 
 use super::message::{Deny, Key, Message, Node, Reason};
-use super::state::{Entry, Version};
-use super::{Output, Reservations};
+use super::state::{Entry, Leg, Version};
+use super::{LinkId, Output, Reservations};
+use crate::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 
 impl Reservations {
@@ -65,12 +66,19 @@ impl Reservations {
         if let (Some(previous), Some(installed)) =
             (previous.filter(|it| Some(*it) != said), installed)
         {
-            let deny = Deny {
-                name: installed,
-                node: self.me,
-                reason: Reason::PeerLost,
-                retry: Duration::ZERO,
+            // What is not the network's doing is told as it is.
+            let reason = match reason {
+                Reason::Refused { .. } => reason,
+                Reason::Timeout
+                | Reason::PeerLost
+                | Reason::Unknown
+                | Reason::Declined
+                | Reason::NoRoute
+                | Reason::Full
+                | Reason::Impossible
+                | Reason::Contradiction => Reason::PeerLost,
             };
+            let deny = Deny { name: installed, node: self.me, reason, retry: Duration::ZERO };
             self.send(previous, Message::Deny(deny));
         }
         if let Some(next) = next.filter(|it| Some(*it) != said) {
@@ -118,6 +126,35 @@ impl Reservations {
                 self.end(key, Reason::PeerLost, Some(node));
             } else {
                 self.give_up(key, Reason::PeerLost, Some(node));
+            }
+            self.rearm(key);
+        }
+    }
+
+    /// A link has become another: a reload gave it another capacity, say. What it can keep, in the order of
+    /// trunks, it keeps; what it cannot is over, with the number that does not fit, and both sides are told.
+    pub fn change_link(&mut self, now: Instant, link: LinkId, spec: LinkSpec) {
+        self.advance(now);
+        let Some(before) = self.links.get(&link) else { return };
+        let (after, lost) = before.rebuilt(spec);
+        self.links.insert(link, after);
+        for (trunk, holder, refusal) in lost {
+            self.tell_police(link, trunk);
+            let Ok(origin) = u64::try_from(holder.origin) else { continue };
+            let key = Key { origin: Node(origin), number: holder.number };
+            let leg =
+                |leg: Option<Leg>| leg.is_some_and(|leg| (leg.link, leg.trunk) == (link, trunk));
+            let Some(entry) = self.entries.get(&key) else { continue };
+            let of = |version: &Option<Version>| {
+                let version = version.as_ref();
+                version.is_some_and(|it| leg(it.forward) || leg(it.backward))
+            };
+            let forward = entry.newest().is_some_and(|version| leg(version.forward));
+            let reason = Reason::Refused { forward, refusal };
+            if of(&entry.installed) {
+                self.end(key, reason, None);
+            } else if of(&entry.tentative) {
+                self.give_up(key, reason, None);
             }
             self.rearm(key);
         }

@@ -119,8 +119,11 @@ impl Reservations {
     /// Says no, and remembers it: nothing is held for it.
     fn refuse(&mut self, to: Node, name: Name, reason: Reason) {
         let refusals = self.past.get(&name.key).map_or(0, |past| past.refusals);
+        // A change that is refused leaves what is installed, which may ask for another at once.
+        let change = self.entries.contains_key(&name.key);
         let backoff = match reason {
-            Reason::Refused { .. } => self.timing.backoff_after(refusals),
+            Reason::Refused { .. } if !change => self.timing.backoff_after(refusals),
+            Reason::Refused { .. } => Duration::ZERO,
             Reason::Timeout
             | Reason::PeerLost
             | Reason::Unknown
@@ -132,15 +135,11 @@ impl Reservations {
         };
         let deny = Deny { name, node: self.me, reason, retry: backoff };
         self.send(to, Message::Deny(deny));
-        // A change that is refused leaves what is installed, which may be asked to change again at once.
-        if !self.entries.contains_key(&name.key) {
+        if !change {
+            let blocked_until = self.now + backoff;
             let past = self.remember(name);
-            past.denied = Some(deny);
+            (past.denied, past.blocked_until) = (Some(deny), blocked_until);
             past.refusals = refusals.saturating_add(1);
-            let blocked = self.now + backoff;
-            if let Some(past) = self.past.get_mut(&name.key) {
-                past.blocked_until = blocked;
-            }
         }
         self.rearm(name.key);
     }
@@ -324,8 +323,8 @@ impl Reservations {
         if pending {
             self.cancel_tentative(key);
             self.denied(key, previous, deny);
-        } else if held && deny.reason == Reason::PeerLost {
-            self.end(key, Reason::PeerLost, Some(from));
+        } else if held && matches!(deny.reason, Reason::PeerLost | Reason::Refused { .. }) {
+            self.end(key, deny.reason, Some(from));
         } else if held && deny.reason == Reason::Unknown {
             match previous {
                 _ if own => self.ask_again(key),

@@ -146,7 +146,7 @@ impl Reservations {
     }
 
     /// What a stream is held to on a link now.
-    fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
+    pub(super) fn tell_police(&mut self, link: super::LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {
             Some(demand) => Output::Install { link, trunk, demand: *demand },

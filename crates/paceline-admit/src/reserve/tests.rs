@@ -406,3 +406,30 @@ fn ten_thousand_requests_at_once_are_answered_and_given_back() {
     world.deliver_all();
     world.check_empty_after(millis(10_000));
 }
+
+#[test]
+fn a_link_that_shrinks_keeps_what_it_can_and_says_what_it_cannot() {
+    let mut world = World::row(3);
+    let small = world.request(0, &forward(&[0, 1, 2], 2)).unwrap();
+    let request = Request { forward: Some(wanted(u128::MAX >> 1, 6)), ..forward(&[0, 1, 2], 6) };
+    let large = world.request(0, &request).unwrap();
+    world.deliver_all();
+    for key in [small, large] {
+        granted(&mut world, 0, key);
+    }
+    let spec = |mbit: u64| {
+        LinkSpec::new(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap(), Rule::Edf, 0)
+    };
+    world.change_link(1, spec(9));
+    assert_eq!(world.held(), [8, 8, 0], "all of it still fits");
+    world.change_link(1, spec(5));
+    world.deliver_all();
+    assert_eq!(world.held(), [2, 2, 0]);
+    let Some(Some(Reason::Refused { forward: true, refusal })) = world.ended(0, large) else {
+        panic!("{:?}", world.ended(0, large));
+    };
+    assert_eq!((refusal.resource, refusal.needed), (Resource::Rate, 8_000_000));
+    assert_eq!(world.ended(2, large), Some(None));
+    world.close(0, small);
+    world.check_empty_after(millis(10_000));
+}

@@ -34,11 +34,16 @@ fn request((_, path, mbit, both): &(usize, Vec<u64>, u64, bool)) -> Request {
     if *both { Request { backward: back, ..there } } else { there }
 }
 
+/// The reservations that begin or end at a node.
 fn keys(world: &World) -> Vec<(usize, Key)> {
     let mut keys = Vec::new();
     for (at, node) in world.nodes.iter().enumerate() {
-        let own = node.entries.keys().filter(|key| key.origin.0 == at as u64);
-        keys.extend(own.map(|key| (at, *key)));
+        let ends = |entry: &Entry| {
+            let version = entry.newest().unwrap();
+            version.previous().is_none() || version.next().is_none()
+        };
+        let own = node.entries.iter().filter(|(_, entry)| ends(entry));
+        keys.extend(own.map(|(key, _)| (at, *key)));
     }
     keys
 }
@@ -239,7 +244,7 @@ fn history(seed: u64) {
                 let asked = request(&(at, path, 1 + random.below(6) as u64, random.below(2) == 0));
                 let own: Vec<Key> = keys(&world)
                     .into_iter()
-                    .filter(|(node, _)| *node == at)
+                    .filter(|(node, key)| *node == at && key.origin.0 == at as u64)
                     .map(|(_, key)| key)
                     .collect();
                 match own.first().filter(|_| random.below(3) == 0) {

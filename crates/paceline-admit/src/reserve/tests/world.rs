@@ -151,6 +151,11 @@ impl World {
         self.nodes[at].handle_used(self.now, key);
     }
 
+    pub(super) fn change_link(&mut self, at: usize, spec: LinkSpec) {
+        self.nodes[at].change_link(self.now, RIGHT, spec);
+        self.collect(at);
+    }
+
     pub(super) fn decide(&mut self, at: usize, name: Name, decision: Decision) -> bool {
         let waited = self.nodes[at].answer(self.now, name, decision);
         self.collect(at);
