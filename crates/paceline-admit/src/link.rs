@@ -9,7 +9,8 @@
 //! | VDS, DWCS | the same with every sample counted, for then none is missed; or, where all windows are alike and coincide, the services they owe | the window in it |
 //! | HFSC | Σ S(t) ≤ C t at every corner, S the curve that serves the burst within the deadline | the deadline |
 //!
-//! A promise holds for any later set, because no later stream is admitted that would break it.
+//! A promise holds for any later set, because no later stream is admitted that would break it. Of HFSC one
+//! packet in millions was seen to be late (docs/admission.md).
 
 use crate::corners::{Corners, Piece};
 use crate::cpu::CpuBudget;

@@ -18,6 +18,13 @@ impl Random {
     }
 }
 
+/// How many random sets: `default`, or as many as the environment variable `PACELINE_SCENARIOS` says.
+#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+fn seeds(default: u64) -> u64 {
+    let asked = std::env::var("PACELINE_SCENARIOS").ok();
+    asked.and_then(|count| count.parse().ok()).unwrap_or(default)
+}
+
 /// 8 Mbit/s: a byte takes a microsecond, so nothing is rounded on the link.
 const MBIT: u64 = 8;
 const LONGEST: u32 = 1_200;
@@ -168,11 +175,12 @@ fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
         (Policy::Hfsc, Rule::Hfsc, 900),
     ] {
         let (mut worst, mut packets) = (0, 0);
-        for seed in 0..60 {
+        for seed in 0..seeds(300) {
             let (part, sent) = run(&mut Random(seed * 7 + 1), policy, rule);
             worst = worst.max(part);
             packets += sent;
         }
+        println!("{policy}: {packets} packets, the worst used {worst}/1000 of its promise");
         // A promise that nobody comes near would be an idle one.
         assert!(worst >= least && packets > 20_000, "{policy}: {worst}/1000, {packets} packets");
     }
@@ -200,7 +208,7 @@ fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
 fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd] {
         let (mut samples, mut missed, mut worst) = (0, 0, 0);
-        for seed in 0..80 {
+        for seed in 0..seeds(300) {
             let mut random = Random(seed * 3 + 2);
             let rule = Rule::of(policy).expect("a test of its own");
             let mut link = Admission::new(LinkSpec::new(capacity(), rule, LONGEST.into()));
@@ -260,6 +268,7 @@ fn windows_of_an_admitted_set_are_kept_by_virtual_deadlines_and_by_dwcs() {
                 samples += 1;
             }
         }
+        println!("{policy}: {samples} samples, {missed} missed within their windows, {worst}/1000");
         assert!(
             samples > 3_000 && worst > 800,
             "{policy}: {samples} samples, {missed} missed, {worst}/1000"
