@@ -9,7 +9,7 @@ pub(crate) use history::{BufferSpec, history, time};
 pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
 pub(crate) use node::{NodeArgs, Settings};
 
-use paceline::{Kind, NodeId, Proxy, PublisherId};
+use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
 use std::time::Duration;
@@ -214,6 +214,12 @@ pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
         "must be a node's id, a point and a number, like 00112233aabbccdd.0; ls --json prints them"
             .to_owned()
     })
+}
+
+/// What is done about loss.
+pub(crate) fn retransmit(text: &str) -> Result<Retransmit, String> {
+    text.parse()
+        .map_err(|_| "must be none, selective or go-back-n; selective if not said".to_owned())
 }
 
 /// Where scaling is done.

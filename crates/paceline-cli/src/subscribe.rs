@@ -88,6 +88,7 @@ fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
     if let Some(loss) = args.loss {
         builder = builder.loss(loss.x(), loss.y())?;
     }
+    builder = builder.retransmit(args.retransmit);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }

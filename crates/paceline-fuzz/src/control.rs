@@ -213,5 +213,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         proxy: input.one_of(&[Proxy::Publisher, Proxy::Subscriber]),
         holds: false,
         local: input.flag(),
+        retransmit: paceline_proto::Retransmit::default(),
     }
 }

@@ -152,6 +152,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         kind: Kind::Data,
         subscriptions: Vec::new(),
         background: false,
+        retransmit: paceline_proto::Retransmit::default(),
     }
 }
 

@@ -20,6 +20,7 @@ mod files;
 mod ingress;
 mod input;
 mod link;
+mod mend;
 pub mod mutate;
 mod pictures;
 mod receiver;
@@ -33,6 +34,7 @@ pub use control::control;
 pub use files::{png, sound, ulog, wav};
 pub use ingress::ingress;
 pub use link::link;
+pub use mend::mend;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
 pub use sched::body as sched;
@@ -64,6 +66,7 @@ pub const BODIES: &[Body] = &[
     body("control", 2_000, control),
     body("tags", 2_000, tags),
     body("link", 300, link),
+    body("mend", 100, mend),
     body("ingress", 300, ingress),
     body("sched", 500, sched),
     body("encoding", 2_000, encoding),

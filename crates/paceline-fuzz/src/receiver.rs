@@ -4,6 +4,7 @@ use crate::input::Input;
 use bytes::Bytes;
 use paceline_proto::receive::{Received, Receiver};
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
+use paceline_proto::wire::codec::Reader;
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::CONTROL_BYTES_MAX;
 use paceline_sched::Instant;
@@ -27,8 +28,9 @@ pub fn receiver(data: &[u8]) {
         } else {
             epoch += u32::from(how >> 4 == 15);
             seq += u64::from(how >> 1 & 3);
-            let header =
-                FrameHeader { epoch, known: US, seq: Some(seq), ack: None, ack_now: false };
+            let (known, seq) = (US, Some(seq));
+            let datagrams = how >> 3 & 1 == 1;
+            let header = FrameHeader { epoch, known, seq, datagrams, ..FrameHeader::default() };
             let mut out = Vec::new();
             header.write(&mut out);
             out.extend_from_slice(bytes);
@@ -59,6 +61,13 @@ fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
     };
     if let Some(owed) = header.and_then(|heard| heard.owed) {
         assert!(owed.end() >= owed.next);
+    }
+    // What came out of its turn was refused: it may be in its turn now.
+    let mut reader = Reader::new(frame.clone());
+    let seq = FrameHeader::read(&mut reader).ok().and_then(|header| header.seq);
+    let owed = header.and_then(|heard| heard.owed);
+    if seq.zip(owed).is_some_and(|(seq, owed)| !owed.covers(seq)) {
+        return;
     }
     let again = receiver.handle_frame(now, US, frame.clone(), |received| {
         panic!("the same frame brought {received:?} again");

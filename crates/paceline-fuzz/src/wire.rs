@@ -4,8 +4,9 @@ use bytes::Bytes;
 use paceline_proto::wire::codec::{Reader, WireError};
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
-    CONTROL_BYTES_MAX, ControlHead, DataHead, OPEN_BYTES_MAX, Place, Segment, write_abort,
-    write_close, write_open,
+    CONTROL_BYTES_MAX, ControlHead, DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX,
+    PART_BYTES_MAX, Place, Segment, write_abort, write_close, write_open, write_open_mended,
+    write_part,
 };
 
 /// A frame: a header, then segments to its end.
@@ -45,7 +46,9 @@ pub fn segments(data: &[u8]) {
 
 fn payload(segment: &Segment) -> usize {
     match segment {
-        Segment::Data { payload, .. } | Segment::Control { payload, .. } => payload.len(),
+        Segment::Data { payload, .. }
+        | Segment::Control { payload, .. }
+        | Segment::Part { payload, .. } => payload.len(),
         Segment::Open { .. } | Segment::Close { .. } | Segment::Abort { .. } => 0,
     }
 }
@@ -80,9 +83,18 @@ fn check_again(segment: &Segment) {
             assert!(out.len() <= ControlHead::BYTES_MAX && payload.len() <= CONTROL_BYTES_MAX);
             out.extend_from_slice(payload);
         }
-        Segment::Open { stream, publisher, form } => {
+        Segment::Open { stream, publisher, form, mend: None } => {
             write_open(*stream, *publisher, form, &mut out);
             assert!(out.len() <= OPEN_BYTES_MAX, "{segment:?} takes {} bytes", out.len());
+        }
+        Segment::Open { stream, publisher, form, mend: Some(mend) } => {
+            write_open_mended(*stream, *publisher, form, *mend, &mut out);
+            assert!(out.len() <= OPEN_MENDED_BYTES_MAX, "{segment:?} takes {} bytes", out.len());
+        }
+        Segment::Part { number, total, offset, payload } => {
+            write_part(*number, *total, *offset, payload.len(), &mut out);
+            assert!(out.len() <= PART_BYTES_MAX && payload.len() <= CONTROL_BYTES_MAX);
+            out.extend_from_slice(payload);
         }
         Segment::Close { stream } => write_close(*stream, &mut out),
         Segment::Abort { stream, number } => write_abort(*stream, *number, &mut out),

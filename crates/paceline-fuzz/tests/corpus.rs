@@ -95,8 +95,8 @@ macro_rules! bodies {
 }
 
 bodies!(
-    frame, segments, receiver, control, tags, link, ingress, sched, encoding, jpeg, mjpeg, y4m,
-    png, wav, sound, ulog, h264, schedule
+    frame, segments, receiver, control, tags, link, mend, ingress, sched, encoding, jpeg, mjpeg,
+    y4m, png, wav, sound, ulog, h264, schedule
 );
 
 #[test]

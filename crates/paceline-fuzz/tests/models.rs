@@ -39,6 +39,11 @@ fn link_and_receiver_do_what_their_models_do() {
 }
 
 #[test]
+fn whatever_is_lost_each_sample_comes_at_most_once_and_in_order() {
+    histories("mend", 3_000, 300, paceline_fuzz::mend);
+}
+
+#[test]
 fn runs_in_virtual_time_keep_what_was_written_down() {
     histories("schedule", 20_000, 120, paceline_fuzz::schedule);
 }

@@ -9,23 +9,31 @@
 //! owner's: small, dense, used again only after [`Link::close_stream`].
 
 mod capacity;
+mod carrier;
 mod classes;
 mod fill;
 mod gate;
 mod hop;
 mod hops;
+mod ledger;
+mod losses;
 mod missed;
 mod pacer;
+mod repair;
+mod resend;
 mod seats;
 mod shed;
 mod stream;
 
+pub use carrier::Carrier;
 pub use classes::{
     CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
     StreamNames,
 };
 pub use hop::{Hop, HopChange};
+pub use ledger::Fates;
 pub use missed::MISSES_PER_TURN;
+pub use repair::MendCounters;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 
@@ -34,10 +42,12 @@ use crate::reason::{DropReason, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
+use ledger::{Item, Part};
 use missed::Backlog;
 use paceline_sched::discipline::{Discipline, Head, Left, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
+use repair::Repairs;
 use seats::Seats;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -49,6 +59,8 @@ pub const STREAMS_MAX: u32 = 4_096;
 const FRAME_BYTES_MAX: u64 = 65_000;
 /// Frames on the thinnest link hold this much all the same.
 const FRAME_BYTES_MIN: u64 = 1_200;
+/// A frame that may be lost is one packet of the network: of one cut in two either part loses it.
+const DATAGRAM_BYTES_MAX: u64 = 1_350;
 /// How long a frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
 /// What the layers below add to a frame: 80 bytes of Zenoh, TCP, IP and Ethernet, and the share of
@@ -75,6 +87,8 @@ pub struct LinkSpec {
     pub policy: Policy,
     /// Classes that share the link; without them all streams are in one.
     pub classes: Option<Arc<ClassTree>>,
+    /// What carries its frames.
+    pub carrier: Carrier,
 }
 
 /// What a link tells its owner beside frames.
@@ -94,6 +108,10 @@ struct Neighbour {
     control_sent: usize,
     /// Aborts and closes for the next frame.
     notices: VecDeque<Notice>,
+    /// The number of the control message at the front, where frames may be lost.
+    message: u64,
+    /// Pieces of control that were lost.
+    parts: VecDeque<Part>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,13 +144,17 @@ pub struct Link {
     /// When a frame was last asked for.
     polled_at: Instant,
     backlog: Backlog,
+    /// What was lost and is to be sent again.
+    repairs: Repairs,
+    /// What the frame at hand has to say again if it is lost.
+    items: Vec<Item>,
 }
 
 impl Link {
     /// A link without hops.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
-        let frame_bytes = capacity::frame_bytes(spec.capacity);
+        let frame_bytes = capacity::frame_bytes(spec.capacity, spec.carrier);
         let (discipline, seats) = seats::discipline(spec.policy, spec.classes.as_ref());
         Self {
             frame_bytes,
@@ -151,6 +173,8 @@ impl Link {
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
             backlog: Backlog::default(),
+            repairs: Repairs::default(),
+            items: Vec::new(),
         }
     }
 
@@ -183,9 +207,15 @@ impl Link {
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let Some(stream) = self.stream_mut(index) else { return };
-        let terms = spec.terms();
+        let (terms, version) = (spec.terms(), stream.version);
         stream.update(spec);
-        let up = stream.up;
+        let (up, changed, hop) = (stream.up, stream.version != version, stream.spec.hop);
+        if changed && self.is_mended(hop) {
+            // The other end holds what is missing by what it was told.
+            if let Some(stream) = self.stream_mut(index) {
+                stream.announced = false;
+            }
+        }
         self.discipline.leave(index);
         self.seat(index);
         if !up {
@@ -201,6 +231,7 @@ impl Link {
     /// Closes a stream; what waits is dropped. Returns its final counters.
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
+        self.repairs.forget(|key| key.1 == index);
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.
@@ -279,6 +310,10 @@ impl Link {
         for (node, change) in silent {
             self.apply(node, Some(change));
         }
+        if self.neighbours.values().any(|neighbour| neighbour.hop.carrier() == Carrier::Datagrams) {
+            let nodes: Vec<_> = self.neighbours.keys().copied().collect();
+            nodes.into_iter().for_each(|node| self.mend(node));
+        }
         // One that never answers is forgotten; the transport will find it again.
         self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
         self.backlog.begin_turn(now);
@@ -310,6 +345,7 @@ impl Link {
         for neighbour in self.neighbours.values() {
             next =
                 next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
+            next = next.min(neighbour.hop.next_loss(now));
             if neighbour.may_send_control() {
                 next = next.min(self.pacer.control_ready_at().max(paced));
             }
@@ -335,7 +371,9 @@ impl Link {
         self.stream(index).is_none_or(|stream| {
             let hop = self.neighbours.get(&stream.spec.hop).map(|neighbour| &neighbour.hop);
             let settled = |seq| hop.is_none_or(|hop| hop.has_settled(seq));
-            stream.waiting() == 0 && stream.last_frame.is_none_or(settled)
+            stream.waiting() == 0
+                && stream.last_frame.is_none_or(settled)
+                && !self.repairs.has_any_of(index)
         })
     }
 
@@ -417,7 +455,8 @@ const FRAME_HEADERS: u64 = 60;
 /// The bytes that a frame of `bytes` takes on the wire.
 /// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
 pub(crate) fn frame_on_wire(capacity: Capacity) -> u64 {
-    on_wire(capacity::frame_bytes(Some(capacity)))
+    // Where frames may be lost they are shorter.
+    on_wire(capacity::frame_bytes(Some(capacity), Carrier::Ordered))
 }
 
 const fn on_wire(bytes: u64) -> u64 {

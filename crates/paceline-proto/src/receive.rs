@@ -1,4 +1,11 @@
 //! The receiving end of a link: frames in, whole samples and control messages out.
+//!
+//! Where frames may be lost (`receive/mender.rs`) what came may wait for what is missing: then the owner
+//! comes back at [`Receiver::poll_timeout`] with [`Receiver::handle_timeout`].
+
+mod assembly;
+mod mender;
+mod sorter;
 
 use crate::form::Form;
 use crate::ids::PublisherId;
@@ -8,6 +15,7 @@ use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::{Ack, FrameHeader};
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
+use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
 
 /// No more than this is set aside on the word of a header; the rest as it comes.
@@ -28,6 +36,8 @@ pub struct Heard {
     pub owed: Option<Ack>,
     /// We owe it at once.
     pub ack_now: bool,
+    /// The sender numbers and mends its frames as those that may be lost.
+    pub datagrams: bool,
 }
 
 /// What a frame brought.
@@ -97,6 +107,8 @@ pub struct Receiver {
     unfinished_bytes: usize,
     half_round_trip: Duration,
     unknown_stream: u64,
+    /// Of a sender whose frames may be lost.
+    mender: Option<Box<Mender>>,
 }
 
 impl Receiver {
@@ -113,8 +125,24 @@ impl Receiver {
 
     /// Segments that came for a stream nobody opened: it was closed, or its opening was lost.
     #[must_use]
-    pub const fn unknown_stream(&self) -> u64 {
-        self.unknown_stream
+    pub fn unknown_stream(&self) -> u64 {
+        match &self.mender {
+            Some(mender) => self.unknown_stream + mender.unknown_stream,
+            None => self.unknown_stream,
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`] if no frame comes before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        self.mender.as_ref().map_or(Instant::FAR, |mender| mender.next_timeout())
+    }
+
+    /// Hands over what has waited long enough for what is missing before it.
+    pub fn handle_timeout(&mut self, now: Instant, mut found: impl FnMut(Received)) {
+        if let Some(mender) = &mut self.mender {
+            mender.release(now, self.ack, &mut found);
+        }
     }
 
     /// Takes a frame apart. `our_epoch` is our link's on the hop back to the sender: numbered frames
@@ -138,6 +166,7 @@ impl Receiver {
             ack: header.ack,
             owed: None,
             ack_now: header.ack_now,
+            datagrams: header.datagrams,
         };
         if header.epoch < self.epoch {
             return Ok(heard);
@@ -149,6 +178,11 @@ impl Receiver {
         if let Some(seq) = header.seq
             && header.known == our_epoch
         {
+            if header.datagrams {
+                let result = self.handle_datagram(now, seq, &mut reader, &mut found);
+                heard.owed = Some(self.ack);
+                return result.map(|()| heard).map_err(|error| (Some(heard), error));
+            }
             let seen = self.ack.covers(seq);
             if seq > self.ack.end() {
                 // A frame was lost, and maybe with it a piece of a message.
@@ -166,8 +200,40 @@ impl Receiver {
         Ok(heard)
     }
 
+    /// A frame that may have come before earlier ones, or twice, or again.
+    fn handle_datagram(
+        &mut self,
+        now: Instant,
+        seq: u64,
+        reader: &mut Reader,
+        found: &mut impl FnMut(Received),
+    ) -> Result<(), WireError> {
+        if self.ack.covers(seq) {
+            return Ok(());
+        }
+        let mender = self.mender.get_or_insert_default();
+        let arrival = Arrival { now, frame: seq, half_round_trip: self.half_round_trip };
+        let mut in_turn = true;
+        let mut result = Ok(());
+        while !reader.is_empty() && result.is_ok() {
+            match Segment::read(reader) {
+                Ok(segment) => in_turn &= mender.handle_segment(arrival, segment, found),
+                Err(error) => result = Err(error),
+            }
+        }
+        if in_turn {
+            self.ack.note(seq);
+        }
+        mender.release(now, self.ack, found);
+        result
+    }
+
     /// The sender starts anew: nothing unfinished will be finished.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
+        if let Some(mut mender) = self.mender.take() {
+            mender.forget(found);
+            self.unknown_stream += mender.unknown_stream;
+        }
         for incoming in core::mem::take(&mut self.streams).into_iter().flatten() {
             if let Some(unfinished) = &incoming.unfinished {
                 found(incoming.lost_one(&unfinished.head, DropReason::LinkDown));
@@ -192,7 +258,7 @@ impl Receiver {
                     found(Received::Control(message));
                 }
             }
-            Segment::Open { stream, publisher, form } => {
+            Segment::Open { stream, publisher, form, mend: _ } => {
                 self.give_up(stream, DropReason::LinkLoss, found);
                 let same = |old: &mut Incoming| old.publisher == publisher && old.form == form;
                 if !self.find(stream).is_some_and(same) {
@@ -213,6 +279,8 @@ impl Receiver {
                     self.close_place(stream, found);
                 }
             }
+            // Only where frames may be lost.
+            Segment::Part { .. } => {}
             Segment::Abort { stream, number } => {
                 let next = self.find(stream).map(|incoming| incoming.next_number);
                 if next == number.checked_add(1) {

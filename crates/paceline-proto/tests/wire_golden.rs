@@ -4,9 +4,12 @@ use bytes::Bytes;
 use paceline_proto::wire::Reader;
 use paceline_proto::wire::frame::{Ack, FrameHeader};
 use paceline_proto::wire::segment::{
-    ControlHead, DataHead, Place, SampleHead, Segment, write_abort, write_close, write_open,
+    ControlHead, DataHead, Mend, Place, SampleHead, Segment, write_abort, write_close, write_open,
+    write_open_mended, write_part,
 };
-use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Rate, Size, Timestamp};
+use paceline_proto::{
+    Encoding, Form, Kind, NodeId, PublisherId, Rate, Retransmit, Size, Timestamp,
+};
 use paceline_sched::Duration;
 use std::num::NonZeroU32;
 
@@ -29,6 +32,7 @@ fn a_header_with_everything() {
         seq: Some(300),
         ack: Some(Ack { next: 5, selective: 0b101 }),
         ack_now: true,
+        datagrams: false,
     };
     let mut out = Vec::new();
     header.write(&mut out);
@@ -81,7 +85,7 @@ fn an_open_a_close_an_abort_and_control() {
     let mut out = Vec::new();
     write_open(3, publisher, &form, &mut out);
     assert_eq!(hex(&out), "030308070605040302010102882701a00178");
-    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form });
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
     let mut out = Vec::new();
     write_close(3, &mut out);
     assert_eq!(hex(&out), "0403");
@@ -92,4 +96,26 @@ fn an_open_a_close_an_abort_and_control() {
     ControlHead { total: Some(2), last: true, len: 2 }.write(&mut out);
     out.extend_from_slice(b"hi");
     assert_eq!(hex(&out), "3202026869");
+}
+
+#[test]
+fn what_only_frames_that_may_be_lost_say() {
+    let header = FrameHeader { epoch: 1, seq: Some(2), datagrams: true, ..FrameHeader::default() };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    assert_eq!(hex(&out), "010c010000000000000002");
+    assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
+    let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
+    let (retransmit, hold) = (Retransmit::GoBackN, Some(Duration::from_millis(1)));
+    let (form, mend) = (Form::FULL, Mend { retransmit, hold });
+    let mut out = Vec::new();
+    write_open_mended(3, publisher, &form, mend, &mut out);
+    assert_eq!(hex(&out), "1303080706050403020101000001e807");
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: Some(mend) });
+    let mut out = Vec::new();
+    write_part(7, 300, 298, 2, &mut out);
+    out.extend_from_slice(b"hi");
+    assert_eq!(hex(&out), "0607ac02aa02026869");
+    let payload = Bytes::from_static(b"hi");
+    assert_eq!(read(out), Segment::Part { number: 7, total: 300, offset: 298, payload });
 }

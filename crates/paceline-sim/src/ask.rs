@@ -4,6 +4,7 @@ use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::{Form, Proxy, Rate, Size};
+use paceline_proto::retransmit::Retransmit;
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Duration, Late, LossTolerance};
@@ -148,7 +149,9 @@ pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
 pub fn all(pattern: &str) -> SubscriptionSpec {
     let Ok(pattern) = Pattern::new(pattern) else { panic!("no pattern: {pattern}") };
     let (form, proxy) = (Form::FULL, Proxy::Publisher);
-    SubscriptionSpec { pattern, form, within: None, loss: None, proxy, holds: false, local: false }
+    let retransmit = Retransmit::default();
+    let (holds, local) = (false, false);
+    SubscriptionSpec { pattern, form, within: None, loss: None, proxy, holds, local, retransmit }
 }
 
 /// A payload of `len` bytes that begins with `number`.
@@ -196,6 +199,9 @@ pub trait Ask: Sized {
     /// A loss tolerance.
     #[must_use]
     fn losing(self, loss: LossTolerance) -> Self;
+    /// What is done about loss.
+    #[must_use]
+    fn mended(self, retransmit: Retransmit) -> Self;
     /// Scaled at the subscriber.
     #[must_use]
     fn scaled_here(self) -> Self;
@@ -224,6 +230,11 @@ impl Ask for SubscriptionSpec {
 
     fn losing(mut self, loss: LossTolerance) -> Self {
         self.loss = Some(loss);
+        self
+    }
+
+    fn mended(mut self, retransmit: Retransmit) -> Self {
+        self.retransmit = retransmit;
         self
     }
 

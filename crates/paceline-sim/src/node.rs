@@ -361,7 +361,21 @@ impl Node {
         panic!("node {} is never done at {now}", self.name);
     }
 
+    /// Hands over what has waited at the receivers of a link for what is missing before it.
+    fn expire(&mut self, now: Instant, link: usize) {
+        let mut batch = mem::take(&mut self.batch);
+        let hops = self.links.get_mut(link).map(|end| end.hops.keys().copied().collect::<Vec<_>>());
+        for node in hops.into_iter().flatten() {
+            let hop = self.links.get_mut(link).and_then(|end| end.hops.get_mut(&node));
+            let Some(hop) = hop.filter(|hop| hop.receiver.poll_timeout() <= now) else { continue };
+            hop.receiver.handle_timeout(now, |item| batch.push(item));
+            batch.drain(..).for_each(|item| self.hand_over(now, node, item));
+        }
+        self.batch = batch;
+    }
+
     fn turn_link(&mut self, now: Instant, link: usize, air: &mut Air<'_>) -> bool {
+        self.expire(now, link);
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
@@ -391,7 +405,8 @@ impl Node {
             air.sent.push(place);
         }
         end.touched = moved;
-        end.wake = end.link.poll_timeout();
+        let held = end.hops.values().map(|hop| hop.receiver.poll_timeout());
+        end.wake = held.fold(end.link.poll_timeout(), Instant::min);
         moved
     }
 

@@ -2,13 +2,14 @@
 
 use crate::error::OpenError;
 use crate::node::Node;
-use paceline_proto::link::LinkClass;
+use paceline_proto::link::{Carrier, LinkClass};
 use paceline_sched::{Capacity, Policy};
 use std::path::PathBuf;
 
 /// One link of a node: the endpoints that share one capacity and one scheduler.
 ///
-/// Endpoints are Zenoh's: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`, `unixsock-stream//run/a.sock`.
+/// Endpoints are Zenoh's: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`, `unixsock-stream//run/a.sock`. Over `udp/` what
+/// is lost is sent again by Paceline, as each subscription asks for and as long as it can arrive in time.
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
     pub(crate) name: String,
@@ -71,6 +72,16 @@ impl LinkConfig {
     pub const fn insecure(mut self) -> Self {
         self.insecure = true;
         self
+    }
+
+    /// What carries its frames: of one UDP endpoint among them any may be lost.
+    pub(crate) fn carrier(&self) -> Carrier {
+        let loses = |endpoint: &String| endpoint.starts_with("udp/");
+        if self.listen.iter().chain(&self.connect).any(loses) {
+            Carrier::Datagrams
+        } else {
+            Carrier::Ordered
+        }
     }
 
     /// Says what [`NodeBuilder::open`] would refuse about this link before it opens anything.

@@ -40,8 +40,8 @@ pub use paceline_proto::link::{
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
-    DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size,
-    StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
+    DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
+    Size, StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
 };
 pub use paceline_sched::curve::{Curve, CurveError};
 pub use paceline_sched::hfsc::Curves;

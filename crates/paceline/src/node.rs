@@ -19,7 +19,7 @@ use crate::subscriber::SubscriberBuilder;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::control::{Control, Ways};
-use paceline_proto::link::{ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
+use paceline_proto::link::{Carrier, ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
 use paceline_proto::{NodeId, Pattern, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
@@ -288,7 +288,11 @@ fn open_link(
         }
     })?;
     let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
-    let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes };
+    let carrier = config.carrier();
+    let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
+    if carrier == Carrier::Datagrams {
+        rx.start_mending(&config.name).map_err(OpenError::Thread)?;
+    }
     let (handle, thread) = egress::start(
         index,
         &config.name,

@@ -12,8 +12,8 @@ use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
 use paceline_proto::control::{Refusal, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{
-    Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
-    Timestamp,
+    Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Retransmit, Size,
+    SubscriptionId, Tag, Timestamp,
 };
 use paceline_sched::LossTolerance;
 use std::num::NonZeroU32;
@@ -49,6 +49,7 @@ impl<'a> SubscriberBuilder<'a> {
             proxy: Proxy::Publisher,
             holds: false,
             local: false,
+            retransmit: Retransmit::Selective,
         };
         Self { node, spec, queue: QUEUE_SAMPLES, history: None }
     }
@@ -105,6 +106,13 @@ impl<'a> SubscriberBuilder<'a> {
         }
         self.spec.form.audio = Some(Audio { rate, channels });
         Ok(self)
+    }
+
+    /// What is done about samples that are lost on links over UDP; [`Retransmit::Selective`] if not said.
+    /// Of several subscriptions of one stream the strictest wins.
+    pub const fn retransmit(mut self, retransmit: Retransmit) -> Self {
+        self.spec.retransmit = retransmit;
+        self
     }
 
     /// The delay bound, publish to delivery.

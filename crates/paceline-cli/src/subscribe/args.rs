@@ -2,7 +2,7 @@
 
 use super::sink::{AskedRate, is_stdout};
 use crate::args::{self, NodeArgs};
-use paceline::{History, LossTolerance, Pattern, Proxy};
+use paceline::{History, LossTolerance, Pattern, Proxy, Retransmit};
 use paceline_media::Size;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +37,9 @@ pub(crate) struct SubArgs {
     /// Of each Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
+    /// What is done about samples lost on links over UDP: none, selective or go-back-n
+    #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
+    pub(crate) retransmit: Retransmit,
     /// Where rate and size are reduced: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,

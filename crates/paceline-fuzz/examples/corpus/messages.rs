@@ -39,6 +39,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         proxy: if full { Proxy::Subscriber } else { Proxy::Publisher },
         holds: full,
         local: false,
+        retransmit: paceline_proto::Retransmit::default(),
     }
 }
 

@@ -59,7 +59,7 @@ impl Far {
     /// What it says back.
     pub(super) fn heard(&self) -> Heard {
         let (epoch, known, ack) = (self.epoch, self.knows, self.owed);
-        Heard { epoch, known, ack, owed: None, ack_now: false }
+        Heard { epoch, known, ack, ..Heard::default() }
     }
 
     /// Takes a frame; what it brings is what the model says, and each sample is the one in `book`.
@@ -116,7 +116,7 @@ impl Far {
 
     fn expect_of(&mut self, segment: &Segment, found: &mut Vec<Found>) {
         match segment {
-            Segment::Open { stream, publisher, form } => {
+            Segment::Open { stream, publisher, form, .. } => {
                 self.give_up(*stream, DropReason::LinkLoss, found);
                 self.open(*stream, *publisher, *form, found);
             }
@@ -159,6 +159,7 @@ impl Far {
             Segment::Control { total, last, payload } => {
                 self.expect_control(*total, *last, payload.len(), found);
             }
+            Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
         }
     }
 

@@ -56,7 +56,7 @@ impl Gate {
 pub(super) const fn part(segment: &Segment) -> u8 {
     match segment {
         Segment::Close { .. } | Segment::Abort { .. } => 0,
-        Segment::Control { .. } => 1,
+        Segment::Control { .. } | Segment::Part { .. } => 1,
         Segment::Open { .. } | Segment::Data { .. } => 2,
     }
 }

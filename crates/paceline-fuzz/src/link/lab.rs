@@ -331,7 +331,8 @@ impl Lab {
             Segment::Control { total, last, payload } => {
                 self.hops[hop].said(*total, *last, payload);
             }
-            Segment::Open { stream, publisher, form } => {
+            Segment::Open { stream, publisher, form, mend } => {
+                assert_eq!(*mend, None, "this carrier loses nothing");
                 let line = self.model.lines.get_mut(&(stream % 4_096)).unwrap();
                 assert_eq!((line.id, line.spec.hop), (*stream, node(hop)));
                 assert_eq!((line.spec.publisher, line.spec.form), (*publisher, *form));
@@ -340,6 +341,7 @@ impl Lab {
             }
             Segment::Close { stream } => self.hops[hop].said_closed(*stream),
             Segment::Abort { stream, number } => self.hops[hop].said_aborted(*stream, *number),
+            Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
         }
     }
 }

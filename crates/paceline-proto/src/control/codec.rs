@@ -7,6 +7,7 @@ use super::registry::NAME_BYTES_MAX;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::{Form, Proxy, Rate, Size};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
 use crate::wire::segment::{read_audio, write_audio};
@@ -32,6 +33,8 @@ const PROXY_SUBSCRIBER: u8 = 1 << 4;
 const ASKS_AUDIO: u8 = 1 << 5;
 const HOLDS: u8 = 1 << 6;
 const LOCAL: u8 = 1 << 7;
+// The flags of a subscription are a varint: this one makes it two bytes.
+const ASKS_RETRANSMIT: u64 = 1 << 8;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -169,7 +172,8 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
 }
 
 fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
-    out.put_u8(
+    let asks = spec.retransmit != Retransmit::default();
+    let flags = u64::from(
         bit(spec.form.rate != Rate::All, ASKS_RATE)
             | bit(spec.within.is_some(), ASKS_WITHIN)
             | bit(spec.form.size.is_some(), ASKS_SIZE)
@@ -179,6 +183,7 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
             | bit(spec.holds, HOLDS)
             | bit(spec.local, LOCAL),
     );
+    out.put_varint(flags | if asks { ASKS_RETRANSMIT } else { 0 });
     out.put_text(spec.pattern.as_str());
     put_rate(out, spec.form.rate);
     if let Some(size) = spec.form.size {
@@ -193,11 +198,14 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if let Some(loss) = spec.loss {
         put_loss(out, loss);
     }
+    if asks {
+        out.put_u8(spec.retransmit.code());
+    }
 }
 
 fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    // All eight bits have a meaning.
-    let flags = reader.u8("subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_RETRANSMIT - 1, "subscription flags")?;
+    let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
     let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
@@ -210,7 +218,17 @@ fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError>
         proxy: if flags & PROXY_SUBSCRIBER != 0 { Proxy::Subscriber } else { Proxy::Publisher },
         holds: flags & HOLDS != 0,
         local: flags & LOCAL != 0,
+        retransmit: optional(all & ASKS_RETRANSMIT != 0, || read_retransmit(reader))?
+            .unwrap_or_default(),
     })
+}
+
+/// The default is not written: a record has one form only.
+fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
+    let asked = Retransmit::from_code(reader.u8("retransmission")?);
+    asked
+        .filter(|asked| *asked != Retransmit::default())
+        .ok_or(WireError::Invalid("retransmission"))
 }
 
 fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {

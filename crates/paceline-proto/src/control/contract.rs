@@ -169,6 +169,7 @@ mod tests {
     use super::*;
     use crate::form::Proxy;
     use crate::form::{Rate, Size};
+    use crate::retransmit::Retransmit;
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
     use core::num::NonZeroU32;
@@ -218,6 +219,7 @@ mod tests {
             proxy: Proxy::Publisher,
             holds: false,
             local: false,
+            retransmit: Retransmit::default(),
         };
         let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
         assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));

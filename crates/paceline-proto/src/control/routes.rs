@@ -6,6 +6,7 @@ use super::registry::{PairKey, Registry};
 use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::retransmit::Retransmit;
 use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -186,6 +187,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         late: publisher.late,
         kind: publisher.kind,
         background: publisher.tag.is_private(),
+        retransmit: Retransmit::None,
         subscriptions: Vec::new(),
     }
 }
@@ -197,6 +199,8 @@ fn output(
     unpromised: &BTreeSet<PairKey>,
 ) -> OutputPlan {
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
+    let mends = behind.iter().map(|pair| pair.request.retransmit);
+    plan.retransmit = mends.max().unwrap_or_default();
     let strictest = behind.iter().filter(|pair| pair.request.within.is_some());
     let strictest = strictest.min_by_key(|pair| pair.request.within);
     plan.within = strictest.and_then(|pair| pair.request.within);

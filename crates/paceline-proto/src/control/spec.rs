@@ -2,6 +2,7 @@
 
 use crate::form::{Form, Proxy, Rate, Size};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Contract, Duration, Late, LossTolerance};
@@ -76,6 +77,8 @@ pub struct SubscriptionSpec {
     pub holds: bool,
     /// It wants the publishers of its own node only.
     pub local: bool,
+    /// What is done about loss on links that lose frames.
+    pub retransmit: Retransmit,
 }
 
 impl SubscriptionSpec {
@@ -145,6 +148,8 @@ pub struct OutputPlan {
     pub kind: Kind,
     /// It is a stream of a private tag: links serve it when no live sample waits.
     pub background: bool,
+    /// What is done about loss on links that lose frames: what the strictest of them asks for.
+    pub retransmit: Retransmit,
     /// The subscriptions behind it, in order.
     pub subscriptions: Vec<SubscriptionId>,
 }

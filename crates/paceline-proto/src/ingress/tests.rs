@@ -17,6 +17,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         late: Late::Drop,
         kind: Kind::Data,
         background: false,
+        retransmit: crate::Retransmit::default(),
         subscriptions: Vec::new(),
     }
 }

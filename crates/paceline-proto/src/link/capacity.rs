@@ -1,13 +1,17 @@
 //! Another capacity for a link that carries streams already.
 
-use super::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
+use super::{
+    Carrier, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of,
+};
 use paceline_sched::{Capacity, Instant, Scheduler};
 
 /// What a frame on a link of this capacity may hold.
-pub(super) fn frame_bytes(capacity: Option<Capacity>) -> u64 {
-    capacity.map_or(FRAME_BYTES_MAX, |capacity| {
-        capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)
-    })
+pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
+    let most = match carrier {
+        Carrier::Ordered => FRAME_BYTES_MAX,
+        Carrier::Datagrams => DATAGRAM_BYTES_MAX,
+    };
+    capacity.map_or(most, |capacity| capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, most))
 }
 
 impl Link {
@@ -18,7 +22,7 @@ impl Link {
             return false;
         }
         self.spec.capacity = Some(capacity);
-        self.frame_bytes = frame_bytes(Some(capacity));
+        self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
         self.pacer.set_capacity(now, capacity, self.frame_bytes);
         // Each head needs another time of the link now.
         for place in 0..self.streams.len() {

@@ -1,14 +1,19 @@
 //! Filling frames: whose segment goes next, and how much of it.
 
+use super::ledger::{Item, Piece};
+use super::repair::Next;
 use super::{
-    ASK_EVERY, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD, off_wire,
-    on_wire,
+    ASK_EVERY, Carrier, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD,
+    off_wire, on_wire,
 };
 use crate::ids::NodeId;
+use crate::retransmit::Retransmit;
 use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
-    ControlHead, DataHead, OPEN_BYTES_MAX, SampleHead, write_abort, write_close, write_open,
+    ControlHead, DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX, SampleHead, write_abort,
+    write_close, write_open,
 };
+use bytes::Bytes;
 use paceline_sched::{Duration, Instant, Scheduler};
 
 /// A sample is not cut to put less than this into what is left of a frame.
@@ -47,7 +52,7 @@ impl super::Neighbour {
     /// Control waits for the hop, and the hop has room for it.
     pub(super) fn may_send_control(&self) -> bool {
         let room = self.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES;
-        self.hop.is_up() && !self.control.is_empty() && room
+        self.hop.is_up() && self.has_control() && room && self.hop.can_be_told()
     }
 }
 
@@ -64,7 +69,7 @@ impl Link {
         if now < self.pacer.ready_at() {
             return None;
         }
-        let next = self.next_control(now).or_else(|| self.next_data(now).map(|(node, _)| node));
+        let next = self.next_control(now).or_else(|| self.next_work(now).map(|(node, _)| node));
         // A bare frame is short: it goes first unless the next frame says the same.
         if let Some(node) = self.wants_bare_frame(now, next) {
             self.fill_bare(now, node, out);
@@ -97,7 +102,7 @@ impl Link {
 
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
     /// it gives some; the others do not wait for them.
-    fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
+    pub(super) fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
         // What is picked while misses are left may be one of them. And nobody loses its turn for credit
         // that no hop has.
         if self.is_behind() || !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
@@ -130,7 +135,7 @@ impl Link {
     /// which empties that queue, so a command never finds more than a part of a frame in it.
     ///
     /// What is in the background does not count: live samples wait for no answer to it.
-    fn is_window_full(&self, now: Instant) -> bool {
+    pub(super) fn is_window_full(&self, now: Instant) -> bool {
         if self.spec.capacity.is_none() {
             return false;
         }
@@ -171,6 +176,11 @@ impl Link {
             flight.background += background;
             flight.live += neighbour.hop.flight_bytes() - background;
             let trip = neighbour.hop.least_round_trip().unwrap_or_default();
+            // What is lost is in flight until that is known: it must not keep the wire idle.
+            let trip = match neighbour.hop.carrier() {
+                Carrier::Ordered => trip,
+                Carrier::Datagrams => trip.mul_div(5, 4),
+            };
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             flight.holds = flight.holds.max(holds);
             queued = queued.max(neighbour.hop.queued_below());
@@ -179,10 +189,11 @@ impl Link {
         flight
     }
 
-    fn has_credit(&self, now: Instant, node: NodeId) -> bool {
+    pub(super) fn has_credit(&self, now: Instant, node: NodeId) -> bool {
         self.neighbours.get(&node).is_some_and(|neighbour| {
             let hop = &neighbour.hop;
             hop.is_up()
+                && hop.can_be_told()
                 && match self.spec.capacity {
                     Some(_) => !hop.is_stalled(now),
                     None => {
@@ -199,12 +210,14 @@ impl Link {
             self.fill(now, node, out);
             return;
         }
-        neighbour.hop.bare_header(now).write(&mut out.head);
+        let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
+        neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
         self.count_sent(now, out.len() as u64);
     }
 
     fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let Some(neighbour) = self.neighbours.get(&node) else { return };
+        self.items.clear();
         FrameHeader { ack_now: false, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
         let before = out.len();
@@ -219,10 +232,12 @@ impl Link {
         let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
-        if let Some(neighbour) = self.neighbours.get_mut(&node)
-            && neighbour.hop.handle_sent(now, wire, ask_every)
-        {
-            FrameHeader::ask_now(&mut out.head);
+        let wire_time = self.pacer.wire_time(wire);
+        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
+                FrameHeader::ask_now(&mut out.head);
+            }
+            neighbour.hop.note_items(core::mem::take(&mut self.items));
         }
         if background {
             if let Some(neighbour) = self.neighbours.get_mut(&node) {
@@ -240,10 +255,11 @@ impl Link {
     fn put_data(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) -> bool {
         let mut limit = self.limit();
         let (mut live, mut behind) = (false, false);
-        while let Some((hop, index)) = self.next_data(now) {
+        let mut alone = None;
+        while let Some((hop, next)) = self.next_work(now) {
             // A frame arrives when its end does: the background would make what is live wait.
-            let background = self.is_background(index);
-            if hop != node || live && background {
+            let background = self.is_background(next.stream());
+            if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
                 break;
             }
             if background
@@ -252,7 +268,14 @@ impl Link {
             {
                 limit = limit.min(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
             }
-            if !self.put_segment(now, index, &mut limit, out) {
+            let put = match next {
+                Next::Head(index) => self.put_segment(now, index, &mut limit, out),
+                Next::Repair(key) => self.put_repair(now, key, limit, out),
+                Next::Turn(key) => self.put_in_turn(now, key, limit, out),
+            };
+            // What is sent again has waited for long: it does not wait for others in its frame.
+            let urgent = matches!(next, Next::Repair(_)) && !background;
+            if !put || urgent && self.next_is_head(now) {
                 break;
             }
             live |= !background;
@@ -278,22 +301,28 @@ impl Link {
         usize::try_from(self.frame_bytes).unwrap_or(usize::MAX)
     }
 
-    fn room(&self, out: &FrameBuf) -> usize {
+    pub(super) fn room(&self, out: &FrameBuf) -> usize {
         self.limit().saturating_sub(out.len())
     }
 
     fn put_notices(&mut self, node: NodeId, out: &mut FrameBuf) {
-        while self.room(out) > NOTICE_BYTES_MAX {
+        let open = if self.is_mended(node) { OPEN_MENDED_BYTES_MAX } else { 0 };
+        while self.room(out) > NOTICE_BYTES_MAX + open {
             let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-            match neighbour.notices.pop_front() {
-                Some(Notice::Close(stream)) => write_close(stream, &mut out.head),
-                Some(Notice::Abort(stream, number)) => write_abort(stream, number, &mut out.head),
-                None => return,
+            let Some(notice) = neighbour.notices.pop_front() else { return };
+            self.open_before(node, notice, out);
+            match notice {
+                Notice::Close(stream) => write_close(stream, &mut out.head),
+                Notice::Abort(stream, number) => write_abort(stream, number, &mut out.head),
             }
+            self.note_notice(node, notice);
         }
     }
 
     fn put_control(&mut self, node: NodeId, out: &mut FrameBuf) {
+        if self.is_mended(node) {
+            return self.put_parts(node, out);
+        }
         loop {
             let room = self.room(out).saturating_sub(ControlHead::BYTES_MAX);
             let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
@@ -326,8 +355,11 @@ impl Link {
         limit: &mut usize,
         out: &mut FrameBuf,
     ) -> bool {
-        let Some(stream) = self.stream_mut(index) else { return false };
+        let Some(stream) = self.stream(index) else { return false };
         let Some(sample) = stream.head() else { return false };
+        let mended = self.is_mended(stream.spec.hop);
+        let kept = stream.spec.retransmit != Retransmit::None;
+        let (born, due) = (sample.born, self.repair_due(now, index, sample));
         let mut head = SampleHead {
             total: sample.payload.len(),
             seq: sample.seq,
@@ -340,19 +372,24 @@ impl Link {
         let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
         let data = DataHead { stream: id, number, first, offset, last: false, len: 0 };
         // What was lost with the frame that opened the stream began there: only a whole sample gains.
-        let opens = !stream.announced && !stream.head_begun;
-        let heads = data.bytes_max() + if opens { OPEN_BYTES_MAX } else { 0 };
+        let opens = !mended && !stream.announced && !stream.head_begun;
+        let open = if mended { self.open_bytes(index) } else { OPEN_BYTES_MAX };
+        let heads = data.bytes_max() + if opens || mended { open } else { 0 };
         let space = limit.saturating_sub(out.len() + heads);
         let left = stream.head_left();
         if space < left.min(PIECE_MIN) || space == 0 {
             return false;
         }
         let begun = stream.head_begun;
+        let Some(stream) = self.stream_mut(index) else { return false };
         let Some((piece, last)) = stream.cut(space) else { return false };
         let end = out.len() + heads + piece.len();
         if opens {
             stream.announced = true;
             write_open(id, stream.spec.publisher, &stream.spec.form, &mut out.head);
+        }
+        if mended {
+            self.put_open(index, out);
         }
         let len = piece.len();
         if last {
@@ -366,6 +403,13 @@ impl Link {
         head.age = head.age.saturating_add(self.wire_time_of(frame));
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
+        if mended {
+            // Of what is not sent again only that it was is kept.
+            let payload = if kept { piece.clone() } else { Bytes::new() };
+            let (stream, head) = (index, first.filter(|_| kept).cloned());
+            let piece = Piece { stream, id, number, head, born, offset, last, due, payload };
+            self.items.push(Item::Piece(piece));
+        }
         out.put_payload(piece);
         true
     }
@@ -407,7 +451,7 @@ impl Link {
         next.map_or(end, |stream| limit.min(end + stream.bytes_left() + HEAD_BYTES))
     }
 
-    fn is_background(&self, index: StreamIndex) -> bool {
+    pub(super) fn is_background(&self, index: StreamIndex) -> bool {
         self.stream(index).is_some_and(|stream| stream.spec.background)
     }
 

@@ -1,5 +1,7 @@
 //! A next hop: handshake, liveness, what is in flight to it.
 
+use super::carrier::Carrier;
+use super::ledger::{Fates, Item, Ledger};
 use crate::receive::Heard;
 use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
@@ -71,6 +73,8 @@ pub struct Hop {
     frames_lost: u64,
     paced: bool,
     ask_again: Duration,
+    /// Where frames may be lost: what is in flight, in place of [`Self::flight`].
+    ledger: Option<Box<Ledger>>,
 }
 
 impl Hop {
@@ -100,7 +104,39 @@ impl Hop {
             frames_lost: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
+            ledger: None,
         }
+    }
+
+    /// What carries its frames.
+    #[must_use]
+    pub const fn carrier(&self) -> Carrier {
+        if self.ledger.is_some() { Carrier::Datagrams } else { Carrier::Ordered }
+    }
+
+    /// From now on its frames may be lost.
+    pub(super) fn expect_loss(&mut self) {
+        self.ledger.get_or_insert_default();
+    }
+
+    pub(super) fn ledger(&mut self) -> Option<&mut Ledger> {
+        self.ledger.as_deref_mut()
+    }
+
+    /// What became of frames that were taken for lost, where they are mended.
+    #[must_use]
+    pub fn fates(&self) -> Fates {
+        self.ledger.as_ref().map(|ledger| ledger.fates()).unwrap_or_default()
+    }
+
+    /// True if a frame with segments may be sent, as far as acknowledgements can tell of it.
+    pub(super) fn can_be_told(&self) -> bool {
+        self.ledger.as_ref().is_none_or(|ledger| ledger.has_room())
+    }
+
+    /// When frames of this hop turn out to be lost if nothing is heard before.
+    pub(super) fn next_loss(&self, now: Instant) -> Instant {
+        self.ledger.as_ref().map_or(Instant::FAR, |ledger| ledger.next_loss(now))
     }
 
     /// Our epoch: what the other end must know before its numbered frames count.
@@ -117,20 +153,20 @@ impl Hop {
 
     /// Bytes sent and not yet acknowledged.
     #[must_use]
-    pub const fn flight_bytes(&self) -> u64 {
-        self.flight_bytes
+    pub fn flight_bytes(&self) -> u64 {
+        self.ledger.as_ref().map_or(self.flight_bytes, |ledger| ledger.flight().0)
     }
 
     /// Those of them that are of frames in the background.
     #[must_use]
-    pub const fn background_bytes(&self) -> u64 {
-        self.background_bytes
+    pub fn background_bytes(&self) -> u64 {
+        self.ledger.as_ref().map_or(self.background_bytes, |ledger| ledger.flight().1)
     }
 
     /// Frames sent and not yet acknowledged.
     #[must_use]
     pub fn flight_frames(&self) -> usize {
-        self.flight.len()
+        self.ledger.as_ref().map_or(self.flight.len(), |ledger| ledger.waiting())
     }
 
     /// The number that the next frame will have.
@@ -142,13 +178,15 @@ impl Hop {
     /// True if the frame `seq`, and every one before it, was acknowledged or given up.
     #[must_use]
     pub fn has_settled(&self, seq: u64) -> bool {
-        self.flight.front().is_none_or(|oldest| oldest.seq > seq)
+        let settled = |ledger: &Ledger| ledger.has_settled(seq);
+        let front = || self.flight.front().is_none_or(|oldest| oldest.seq > seq);
+        self.ledger.as_deref().map_or_else(front, settled)
     }
 
     /// Frames that were sent and never arrived.
     #[must_use]
-    pub const fn frames_lost(&self) -> u64 {
-        self.frames_lost
+    pub fn frames_lost(&self) -> u64 {
+        self.frames_lost + self.fates().lost
     }
 
     /// The least round trip of the last 10 to 20 seconds; `None` before the first.
@@ -177,10 +215,12 @@ impl Hop {
     /// True if the oldest frame in flight has waited too long for its acknowledgement.
     #[must_use]
     pub fn is_stalled(&self, now: Instant) -> bool {
-        self.flight.front().is_some_and(|oldest| {
-            let patience = self.least_round_trip().map_or(Duration::ZERO, |t| t.mul_div(4, 1));
-            now.since(oldest.sent) > patience.max(STALLED_AFTER)
-        })
+        let patience = self.least_round_trip().map_or(Duration::ZERO, |t| t.mul_div(4, 1));
+        let patience = patience.max(STALLED_AFTER);
+        if let Some(ledger) = &self.ledger {
+            return ledger.unanswered_for(now) > patience;
+        }
+        self.flight.front().is_some_and(|oldest| now.since(oldest.sent) > patience)
     }
 
     /// Takes note of a frame's header from this hop. The link's transmission time of a frame is taken
@@ -204,6 +244,9 @@ impl Hop {
             self.restart(now);
             return (Some(HopChange::Down), false);
         }
+        if heard.datagrams && !self.up {
+            self.expect_loss();
+        }
         if heard.known != self.epoch {
             return (None, false); // it does not know us yet
         }
@@ -220,6 +263,12 @@ impl Hop {
 
     /// True if a frame turned out to be lost.
     fn handle_ack(&mut self, now: Instant, ack: Ack, wire_time: impl Fn(u64) -> Duration) -> bool {
+        if let Some(ledger) = &mut self.ledger {
+            if let Some(trip) = ledger.handle_ack(now, ack) {
+                self.note_round_trip(now, trip);
+            }
+            return false;
+        }
         let end = ack.end();
         let mut lost = false;
         // The transport keeps order: a frame before one that arrived will not come any more.
@@ -257,7 +306,9 @@ impl Hop {
     /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
     pub fn restart(&mut self, now: Instant) {
         let known = self.known;
-        *self = Self { last_heard: now, known, ..Self::new(now, self.epoch + 1, self.paced) };
+        let ledger = self.ledger.as_ref().map(|_| Box::default());
+        let new = Self::new(now, self.epoch + 1, self.paced);
+        *self = Self { last_heard: now, known, ledger, ..new };
     }
 
     /// What time has changed at `now`: a hop that was silent too long goes down.
@@ -265,6 +316,9 @@ impl Hop {
         if self.up && now.since(self.last_heard) >= SILENCE_MAX {
             self.restart(now);
             return Some(HopChange::Down);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.detect(now);
         }
         None
     }
@@ -289,6 +343,11 @@ impl Hop {
             return self.last_sent + GREET_EVERY;
         }
         let probe = self.last_ask + PROBE_EVERY;
+        if let Some(ledger) = &self.ledger {
+            // Whatever was lost is sent again before that, and asks.
+            let again = ledger.patience(self.last_ask).max(self.ask_again);
+            return if ledger.is_unanswered() { probe.min(self.last_ask + again) } else { probe };
+        }
         if self.flight.is_empty() { probe } else { probe.min(self.last_ask + self.ask_again) }
     }
 
@@ -298,16 +357,18 @@ impl Hop {
         self.last_heard + if self.up { SILENCE_MAX } else { FORGOTTEN_AFTER }
     }
 
-    /// The header of a frame without segments: it pays what is owed and asks if that is due.
-    pub fn bare_header(&mut self, now: Instant) -> FrameHeader {
+    /// The header of a frame without segments, which keeps the wire busy for `wire_time`: it pays what is
+    /// owed and asks if that is due.
+    pub fn bare_header(&mut self, now: Instant, wire_time: Duration) -> FrameHeader {
         let asks = self.up && now >= self.next_frame();
         let seq = asks.then_some(self.next_seq);
         if asks {
-            self.note_sent(now, 0, true);
+            self.note_sent(now, 0, true, wire_time);
         }
         self.last_sent = now;
         let ack = self.pay();
-        FrameHeader { epoch: self.epoch, known: self.known, seq, ack, ack_now: asks }
+        let datagrams = self.ledger.is_some();
+        FrameHeader { epoch: self.epoch, known: self.known, seq, ack, ack_now: asks, datagrams }
     }
 
     /// The header that the next frame with segments will have; it is longest in this form.
@@ -319,33 +380,56 @@ impl Hop {
             seq: Some(self.next_seq),
             ack: if self.owes { self.owed } else { None },
             ack_now: true,
+            datagrams: self.ledger.is_some(),
         }
     }
 
     /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because
     /// `ask_every` bytes went out since it last asked, or [`ASK_EVERY_FRAMES`].
-    pub fn handle_sent(&mut self, now: Instant, bytes: u64, ask_every: u64) -> bool {
+    pub fn handle_sent(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        ask_every: u64,
+        wire_time: Duration,
+    ) -> bool {
         self.unasked_bytes += bytes;
         self.unasked_frames += 1;
         let many = self.unasked_bytes >= ask_every || self.unasked_frames >= ASK_EVERY_FRAMES;
-        let asks = many || now >= self.last_ask + PROBE_EVERY;
-        self.note_sent(now, bytes, asks);
+        // Where frames may be lost each asks: what was lost must show at once.
+        let asks = many || now >= self.last_ask + PROBE_EVERY || self.ledger.is_some();
+        self.note_sent(now, bytes, asks, wire_time);
         self.pay();
         asks
     }
 
     /// The frame that was sent last carries nothing that is live.
     pub fn handle_background(&mut self) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note_background();
+            return;
+        }
         if let Some(newest) = self.flight.back_mut().filter(|newest| !newest.background) {
             newest.background = true;
             self.background_bytes += newest.bytes;
         }
     }
 
-    fn note_sent(&mut self, now: Instant, bytes: u64, asked: bool) {
+    /// What the frame that was sent last has to say again if it is lost.
+    pub(super) fn note_items(&mut self, items: Vec<Item>) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note_items(items);
+        }
+    }
+
+    fn note_sent(&mut self, now: Instant, bytes: u64, asked: bool, wire_time: Duration) {
         let (seq, background) = (self.next_seq, false);
-        self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
-        self.flight_bytes += bytes;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note_sent(now, seq, bytes, now + wire_time);
+        } else {
+            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
+            self.flight_bytes += bytes;
+        }
         self.next_seq += 1;
         self.last_sent = now;
         if asked {

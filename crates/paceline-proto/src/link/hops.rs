@@ -2,7 +2,7 @@
 
 use super::hop::{Hop, HopChange};
 use super::stream::Stream;
-use super::{Link, LinkEvent, Neighbour, index_of};
+use super::{Carrier, DATAGRAM_BYTES_MAX, Link, LinkEvent, Neighbour, index_of};
 use crate::ids::NodeId;
 use crate::receive::Heard;
 use paceline_sched::Scheduler;
@@ -15,11 +15,20 @@ impl Link {
     /// `epoch` must be higher than in any earlier call for the same node.
     pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
         let paced = self.spec.capacity.is_some();
-        self.neighbours.entry(node).or_insert_with(|| Neighbour {
-            hop: Hop::new(now, epoch, paced),
-            control: VecDeque::new(),
-            control_sent: 0,
-            notices: VecDeque::new(),
+        let lossy = self.spec.carrier == Carrier::Datagrams;
+        self.neighbours.entry(node).or_insert_with(|| {
+            let mut hop = Hop::new(now, epoch, paced);
+            if lossy {
+                hop.expect_loss();
+            }
+            Neighbour {
+                hop,
+                control: VecDeque::new(),
+                control_sent: 0,
+                notices: VecDeque::new(),
+                message: 0,
+                parts: VecDeque::new(),
+            }
         });
     }
 
@@ -57,6 +66,11 @@ impl Link {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         let pacer = &self.pacer;
         let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
+        if neighbour.hop.carrier() == Carrier::Datagrams {
+            // Also where only the other end knew that frames may be lost here.
+            self.frame_bytes = self.frame_bytes.min(DATAGRAM_BYTES_MAX);
+            self.mend(node);
+        }
         if lost {
             // What was lost may have been an announcement: say it all again.
             self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
@@ -81,6 +95,8 @@ impl Link {
                     neighbour.control.clear();
                     neighbour.control_sent = 0;
                     neighbour.notices.clear();
+                    neighbour.message = 0;
+                    neighbour.parts.clear();
                 }
                 self.events.push_back(LinkEvent::HopDown(node));
             }
@@ -95,6 +111,7 @@ impl Link {
     }
 
     pub(super) fn take_down(&mut self, node: NodeId) {
+        self.forget_repairs(node);
         let down: Vec<_> =
             self.streams_to(node).map(|(index, stream)| (index, stream.take_down())).collect();
         for (index, gone) in down {

@@ -5,7 +5,7 @@
 //! time. Given up all in one go they would keep the thread from whatever came meanwhile: headers,
 //! commands, control.
 
-use super::{Link, Notice};
+use super::Link;
 use crate::reason::DropReason;
 use crate::sample::Sample;
 use paceline_sched::{Instant, Scheduler};
@@ -91,9 +91,7 @@ impl Link {
                 let begun = stream.drop_head(DropReason::DeadlineMissed);
                 let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
                 let (hop, id) = (stream.spec.hop, stream.id);
-                if let (Some(number), Some(neighbour)) = (begun, self.neighbours.get_mut(&hop)) {
-                    neighbour.notices.push_back(Notice::Abort(id, number));
-                }
+                self.abort(miss.stream, hop, id, begun);
                 self.backlog.left = self.backlog.left.saturating_sub(tail);
                 self.judge_skipped(miss.stream, tail);
                 self.announce_head(now, miss.stream);

@@ -6,6 +6,7 @@ use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::{DropReason, StreamCounters};
+use crate::retransmit::Retransmit;
 use crate::sample::{Kind, Sample};
 use crate::video::DecodeGate;
 use bytes::Bytes;
@@ -40,6 +41,8 @@ pub struct StreamSpec {
     pub upstream: Duration,
     /// It is served when no live sample waits, without a contract; nothing of it replaces another.
     pub background: bool,
+    /// What is done about loss where frames may be lost.
+    pub retransmit: Retransmit,
     /// What it asks of the link under its contract, for disciplines that share by rates or curves.
     pub demand: Option<Demand>,
     /// What its class is chosen by; without them only by its contract.
@@ -58,6 +61,7 @@ impl StreamSpec {
             contract: None,
             upstream: Duration::ZERO,
             background: false,
+            retransmit: Retransmit::Selective,
             demand: None,
             names: None,
         }
@@ -66,7 +70,8 @@ impl StreamSpec {
     /// The stream that `plan` asks for towards `hop`.
     #[must_use]
     pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
-        let OutputPlan { form, kind, contract, upstream, background, demand, .. } = plan;
+        let OutputPlan { form, kind, contract, upstream, background, demand, retransmit, .. } =
+            plan;
         Self {
             hop,
             publisher,
@@ -75,6 +80,7 @@ impl StreamSpec {
             contract: *contract,
             upstream: *upstream,
             background: *background,
+            retransmit: *retransmit,
             demand: *demand,
             names: None,
         }
@@ -143,6 +149,10 @@ pub(super) struct Stream {
     /// The number of the head on this stream, if it has begun, else of the next to begin.
     pub(super) number: u64,
     pub(super) announced: bool,
+    /// How often what it is has changed.
+    pub(super) version: u32,
+    /// The numbers of samples of which nothing is sent again.
+    pub(super) given_up: VecDeque<u64>,
     pub(super) suspended: bool,
     /// Its hop is up; while it is not, nothing waits here.
     pub(super) up: bool,
@@ -181,6 +191,8 @@ impl Stream {
             head_begun: false,
             number: 0,
             announced: false,
+            version: 0,
+            given_up: VecDeque::new(),
             suspended: false,
             up,
             id,
@@ -195,6 +207,10 @@ impl Stream {
     /// It is something else from now on; what waits stays, also where less may wait than before.
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
+        let mends = |spec: &StreamSpec| (spec.retransmit, spec.upstream, spec.contract);
+        if mends(&self.spec) != mends(&spec) {
+            self.version += 1;
+        }
         self.spec = spec;
     }
 
@@ -338,6 +354,7 @@ impl Stream {
         self.number += u64::from(self.head_begun);
         (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
         self.head_changed();
+        self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);
         core::mem::take(&mut self.queue)
     }

@@ -25,8 +25,12 @@ fn publisher() -> PublisherId {
 fn to(hop: NodeId, kind: Kind, contract: Option<Contract>) -> StreamSpec {
     let upstream = Duration::ZERO;
     let (publisher, form, background) = (publisher(), Form::FULL, false);
-    let (demand, names) = (None, None);
-    StreamSpec { hop, publisher, form, kind, contract, upstream, background, demand, names }
+    StreamSpec {
+        upstream,
+        contract,
+        background,
+        ..StreamSpec::best_effort(publisher, hop, form, kind)
+    }
 }
 
 fn sample(now: Instant, seq: u64, len: usize) -> Sample {

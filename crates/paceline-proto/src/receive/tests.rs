@@ -15,7 +15,7 @@ fn publisher(index: u32) -> PublisherId {
 
 /// A frame of epoch 1 with these segments.
 fn frame(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
-    let header = FrameHeader { epoch: 1, known: US, seq: Some(seq), ack: None, ack_now: false };
+    let header = FrameHeader { epoch: 1, known: US, seq: Some(seq), ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);
     segments(&mut out);

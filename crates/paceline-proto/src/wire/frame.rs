@@ -7,7 +7,8 @@ use bytes::Bytes;
 const ACK: u8 = 0x01;
 const ACK_NOW: u8 = 0x02;
 const NUMBERED: u8 = 0x04;
-const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED;
+const DATAGRAMS: u8 = 0x08;
+const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS;
 
 /// Which frames of an epoch have arrived: all before `next`, and those after it that have a bit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -82,6 +83,8 @@ pub struct FrameHeader {
     pub ack: Option<Ack>,
     /// The sender waits for an acknowledgement: answer at once.
     pub ack_now: bool,
+    /// The hop's frames may be lost, reordered or doubled, and are numbered and mended for that.
+    pub datagrams: bool,
 }
 
 impl FrameHeader {
@@ -101,6 +104,7 @@ impl FrameHeader {
         flags |= if self.ack.is_some() { ACK } else { 0 };
         flags |= if self.ack_now { ACK_NOW } else { 0 };
         flags |= if self.seq.is_some() { NUMBERED } else { 0 };
+        flags |= if self.datagrams { DATAGRAMS } else { 0 };
         out.put_u8(flags);
         out.put_u32(self.epoch);
         out.put_u32(self.known);
@@ -149,7 +153,8 @@ impl FrameHeader {
         } else {
             None
         };
-        Ok(Self { epoch, known, seq, ack, ack_now: flags & ACK_NOW != 0 })
+        let (ack_now, datagrams) = (flags & ACK_NOW != 0, flags & DATAGRAMS != 0);
+        Ok(Self { epoch, known, seq, ack, ack_now, datagrams })
     }
 }
 
@@ -261,9 +266,9 @@ mod tests {
 
         #[test]
         fn headers_come_back(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
-                             next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool) {
+                             next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool) {
             let ack = with_ack.then_some(Ack { next, selective });
-            let header = FrameHeader { epoch, known, seq, ack, ack_now };
+            let header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams };
             let mut out = Vec::new();
             header.write(&mut out);
             prop_assert_eq!(out.len(), header.wire_len());

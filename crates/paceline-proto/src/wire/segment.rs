@@ -5,6 +5,7 @@ use super::codec::{Reader, WireError, Writer, varint_len};
 use crate::form::{Audio, Form, Rate, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::link::STREAMS_MAX;
+use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind, Timestamp};
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -15,6 +16,7 @@ const CONTROL: u8 = 2;
 const OPEN: u8 = 3;
 const CLOSE: u8 = 4;
 const ABORT: u8 = 5;
+const PART: u8 = 6;
 const KIND: u8 = 0x0f;
 const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
@@ -78,6 +80,8 @@ pub enum Segment {
         publisher: PublisherId,
         /// In which form.
         form: Form,
+        /// How it is mended; only where frames may be lost.
+        mend: Option<Mend>,
     },
     /// `stream` carries nothing any more.
     Close {
@@ -91,6 +95,26 @@ pub enum Segment {
         /// The sample's number on this stream.
         number: u64,
     },
+    /// A piece of a control message where frames may be lost: it says itself where it belongs.
+    Part {
+        /// The message's number on this hop: one up for each.
+        number: u64,
+        /// Bytes of the whole message.
+        total: usize,
+        /// Bytes of the message before this piece.
+        offset: usize,
+        /// The piece.
+        payload: Bytes,
+    },
+}
+
+/// How a stream is mended where frames may be lost.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Mend {
+    /// What is done about what was lost.
+    pub retransmit: Retransmit,
+    /// The age at which a sample is delivered although one before it is missing; none if it has time.
+    pub hold: Option<Duration>,
 }
 
 /// A stream's number on the wire: its place, below [`STREAMS_MAX`], and how many streams had the place
@@ -119,7 +143,12 @@ impl Segment {
         let first_byte = reader.u8("segment type")?;
         let flags = first_byte & !KIND;
         let kind = first_byte & KIND;
-        if flags & !(FIRST | LAST) != 0 || flags != 0 && kind != DATA && kind != CONTROL {
+        let allowed = match kind {
+            DATA | CONTROL => FIRST | LAST,
+            OPEN => FIRST,
+            _ => 0,
+        };
+        if flags & !allowed != 0 {
             return Err(WireError::Invalid("segment flags"));
         }
         let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
@@ -141,15 +170,35 @@ impl Segment {
                     index: reader.varint32("publisher")?,
                 },
                 form: read_form(reader)?,
+                mend: if first { Some(read_mend(reader)?) } else { None },
             }),
             CLOSE => Ok(Self::Close { stream: reader.varint32("stream")? }),
             ABORT => Ok(Self::Abort {
                 stream: reader.varint32("stream")?,
                 number: reader.varint("sample number")?,
             }),
+            PART => read_part(reader),
             _ => Err(WireError::Invalid("segment type")),
         }
     }
+}
+
+fn read_part(reader: &mut Reader) -> Result<Segment, WireError> {
+    let number = reader.varint("message number")?;
+    let total = reader.len(CONTROL_BYTES_MAX, "message length")?;
+    let offset = reader.len(CONTROL_BYTES_MAX, "offset")?;
+    let len = reader.len(CONTROL_BYTES_MAX, "segment length")?;
+    if offset + len > total {
+        return Err(WireError::Invalid("segment length"));
+    }
+    Ok(Segment::Part { number, total, offset, payload: reader.bytes(len, "message")? })
+}
+
+fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
+    let code = reader.u8("retransmission")?;
+    let retransmit = Retransmit::from_code(code).ok_or(WireError::Invalid("retransmission"))?;
+    let micros = reader.varint_max(u64::MAX / 1_000, "hold")?;
+    Ok(Mend { retransmit, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
 }
 
 fn read_data(reader: &mut Reader, first: bool, last: bool) -> Result<Segment, WireError> {
@@ -272,8 +321,40 @@ pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Ve
     write_form(form, out);
 }
 
+/// Appends an [`Segment::Open`] of a stream that is mended. A hold of less than a microsecond is none.
+pub fn write_open_mended(
+    stream: u32,
+    publisher: PublisherId,
+    form: &Form,
+    mend: Mend,
+    out: &mut Vec<u8>,
+) {
+    let at = out.len();
+    write_open(stream, publisher, form, out);
+    if let Some(kind) = out.get_mut(at) {
+        *kind |= FIRST;
+    }
+    out.put_u8(mend.retransmit.code());
+    out.put_varint(mend.hold.map_or(0, Duration::as_micros));
+}
+
 /// The most bytes that [`write_open`] appends.
 pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + (1 + 10 + 6);
+
+/// The most bytes that [`write_open_mended`] appends.
+pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10;
+
+/// The most bytes that the head of a [`Segment::Part`] takes.
+pub const PART_BYTES_MAX: usize = 1 + 10 + 4 + 4 + 4;
+
+/// Appends the head of a [`Segment::Part`] of `len` bytes; the piece follows.
+pub fn write_part(number: u64, total: usize, offset: usize, len: usize, out: &mut Vec<u8>) {
+    out.put_u8(PART);
+    out.put_varint(number);
+    out.put_varint(total as u64);
+    out.put_varint(offset as u64);
+    out.put_varint(len as u64);
+}
 
 /// Appends a [`Segment::Close`].
 pub fn write_close(stream: u32, out: &mut Vec<u8>) {

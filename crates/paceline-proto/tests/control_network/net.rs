@@ -247,6 +247,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         proxy: Proxy::Publisher,
         holds: false,
         local: false,
+        retransmit: paceline_proto::Retransmit::default(),
     }
 }
 

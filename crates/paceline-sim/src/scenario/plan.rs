@@ -176,6 +176,7 @@ impl SubscriberPlan {
             proxy: paceline_proto::form::Proxy::Publisher,
             holds: false,
             local: false,
+            retransmit: paceline_proto::Retransmit::default(),
         };
         Self { node, spec, span: Span::default() }
     }

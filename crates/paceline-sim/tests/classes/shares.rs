@@ -23,7 +23,11 @@ fn star(ends: &[&str], policy: Policy, classes: &[LinkClass]) -> (World, LinkIx,
     let hub = world.add_node("hub");
     let tree = ClassTree::new(classes.to_vec(), Some(thin())).unwrap();
     let classes = (!classes.is_empty()).then(|| Arc::new(tree));
-    let out = world.add_link(hub, "out", LinkSpec { capacity: Some(thin()), policy, classes });
+    let out = world.add_link(
+        hub,
+        "out",
+        LinkSpec { capacity: Some(thin()), policy, classes, ..LinkSpec::default() },
+    );
     let nodes: Vec<NodeIx> = ends.iter().map(|name| world.add_node(name)).collect();
     for &node in &nodes {
         let back = world.add_link(node, "back", LinkSpec::default());

@@ -33,6 +33,8 @@ const BEACON_SEARCHING: Duration = Duration::from_millis(200);
 const BEACON_FOUND: Duration = Duration::from_secs(1);
 /// How often the counters are published.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
+/// How often what is listened to is declared again while a neighbour is missing.
+const LISTEN_AGAIN: Duration = Duration::from_secs(2);
 /// Below this an exact wake-up costs more than it gains.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this many bits per second send each frame at once instead of batching it.
@@ -56,6 +58,8 @@ struct Egress {
     next_beacon: Instant,
     beacon_every: Duration,
     next_snapshot: Instant,
+    /// When to declare again what is listened to, if a neighbour is missing then.
+    next_listen: Instant,
     frame: FrameBuf,
 }
 
@@ -94,6 +98,7 @@ pub(crate) fn start(
         next_beacon: Instant::ZERO,
         beacon_every: BEACON_FIRST,
         next_snapshot: Instant::ZERO,
+        next_listen: clock::now() + LISTEN_AGAIN,
         frame: FrameBuf::default(),
     };
     let named = std::thread::Builder::new().name(format!("paceline-{name}"));
@@ -257,6 +262,13 @@ impl Egress {
                 self.beacon_every.mul_div(3, 2).clamp(BEACON_FIRST, BEACON_SEARCHING)
             };
             self.next_beacon = now + self.beacon_every;
+        }
+        if now >= self.next_listen {
+            self.next_listen = now + LISTEN_AGAIN;
+            let mut hops = self.link.hops();
+            if self.hops.is_empty() || !hops.all(|(_, hop)| hop.is_up()) {
+                self.transport.listen_again();
+            }
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;

@@ -8,7 +8,7 @@ use super::port::Port;
 use super::sink::AtomicDrops;
 use super::source::Installation;
 use super::transport::Inbound;
-use super::wake::Waker;
+use super::wake::{Waker, exact_timers};
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::control::SourceKey;
@@ -19,6 +19,9 @@ use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// How long the thread that waits for what was lost sleeps at most: it ends with its link.
+const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -193,6 +196,8 @@ pub(crate) struct LinkRx {
     commands: Commands,
     /// Frames that were not understood.
     pub(crate) malformed: AtomicU64,
+    /// Wakes whoever hands over what has waited for what was lost.
+    mender: Waker,
 }
 
 impl LinkRx {
@@ -210,7 +215,51 @@ impl LinkRx {
             waker,
             commands,
             malformed: AtomicU64::new(0),
+            mender: Waker::default(),
         }
+    }
+
+    /// Starts the thread that hands over what has waited long enough for what was lost before it. It ends
+    /// with the link.
+    pub(crate) fn start_mending(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
+        let weak = Arc::downgrade(self);
+        let named = std::thread::Builder::new().name(format!("paceline-{link}-mend"));
+        named.spawn(move || {
+            exact_timers();
+            if let Some(it) = weak.upgrade() {
+                it.mender.adopt();
+            }
+            while let Some(it) = weak.upgrade() {
+                let now = clock::now();
+                let until = it.hand_over_held(now).min(now + MENDER_SLEEPS_MAX);
+                it.mender.sleep(now, until, || it.next_held() < until);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// When something that waits is to be handed over.
+    fn next_held(&self) -> Instant {
+        let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
+        let next = all.values().map(|neighbour| lock(&neighbour.state).receiver.poll_timeout());
+        next.min().unwrap_or(Instant::FAR)
+    }
+
+    fn hand_over_held(&self, now: Instant) -> Instant {
+        let all: Vec<_> = {
+            let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
+            all.iter().map(|(node, neighbour)| (*node, neighbour.clone())).collect()
+        };
+        for (node, neighbour) in all {
+            let mut guard = lock(&neighbour.state);
+            let Arriving { receiver, batch, .. } = &mut *guard;
+            if receiver.poll_timeout() > now {
+                continue;
+            }
+            receiver.handle_timeout(now, |item| batch.push(item));
+            self.sources.hand_over(now, node, batch.drain(..));
+        }
+        self.next_held()
     }
 
     /// What is shared about a hop; made if it is new.
@@ -266,6 +315,9 @@ impl Inbound for LinkRx {
             self.sources.hand_over(now, from, batch.drain(..));
         }
         batch.clear();
+        if receiver.poll_timeout() < Instant::FAR {
+            self.mender.wake();
+        }
         // The egress thread is woken for what it must act on; the rest is in the next of these.
         let Some(heard) = heard else { return };
         let epochs = (heard.epoch, heard.known);

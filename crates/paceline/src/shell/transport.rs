@@ -3,19 +3,30 @@
 //! Zenoh carries frames over one hop and nothing else: a session a link, peers that forward nothing,
 //! a key expression of its own for each direction of each hop, and a complete explicit configuration.
 //! Its queues stay nearly empty, because the link lets no more frames go than the other end credits.
+//!
+//! Over UDP Zenoh mends nothing, and that includes what its sessions declare to each other. So there a
+//! frame names its key in full instead of a number that the other end may never have heard of, and
+//! subscriptions are declared again as long as a neighbour is missing.
 
 use crate::config::LinkConfig;
 use bytes::Bytes;
 use paceline_proto::NodeId;
+use paceline_proto::link::Carrier;
 use paceline_proto::wire::VERSION;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use zenoh::bytes::ZBytes;
-use zenoh::pubsub::Publisher;
+use zenoh::key_expr::KeyExpr;
+use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Config, Session, Wait};
+
+/// Over UDP Zenoh sends no longer datagram than this: with the headers of UDP and IPv6 one packet of
+/// Ethernet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
+const DATAGRAM_BYTES: usize = 1_440;
 
 /// What became of a frame handed to the transport.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,8 +49,20 @@ pub(crate) trait Inbound: Send + Sync + 'static {
 pub(crate) struct Transport {
     me: NodeId,
     session: Session,
-    beacon: Publisher<'static>,
-    hops: BTreeMap<NodeId, Publisher<'static>>,
+    carrier: Carrier,
+    inbound: Arc<dyn Inbound>,
+    /// Gone while they are declared again.
+    subscribers: Vec<Subscriber<()>>,
+    beacon: Way,
+    hops: BTreeMap<NodeId, Way>,
+}
+
+/// How frames for one key leave.
+enum Way {
+    /// By the number that the other end knows the key by.
+    Declared(Publisher<'static>),
+    /// By the whole key, each at once.
+    Named(KeyExpr<'static>),
 }
 
 impl Transport {
@@ -47,57 +70,52 @@ impl Transport {
     pub(crate) fn open(
         me: NodeId,
         link: &LinkConfig,
-        inbound: std::sync::Arc<dyn Inbound>,
+        inbound: Arc<dyn Inbound>,
     ) -> zenoh::Result<Self> {
         let session = zenoh::open(config(link)?).wait()?;
-        let frames = inbound.clone();
-        session
-            .declare_subscriber(format!("p/{me}/*"))
-            .callback(move |sample| {
-                let key = sample.key_expr().as_str();
-                let from = key.rsplit('/').next().and_then(parse_node);
-                if let Some(from) = from {
-                    frames.frame(from, shared_bytes(sample.payload()));
-                }
-            })
-            .background()
-            .wait()?;
-        let other_version = AtomicU8::new(0);
-        session
-            .declare_subscriber("p/hi")
-            .callback(move |sample| match *sample.payload().to_bytes() {
-                [VERSION, ref id @ ..] if id.len() == 8 => {
-                    let node = NodeId(id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte)));
-                    if node != me {
-                        inbound.found(node);
-                    }
-                }
-                [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
-                    tracing::warn!(
-                        "a neighbour speaks wire format version {version}, this node {VERSION}: \
-                         update the older one"
-                    );
-                }
-                _ => {}
-            })
-            .background()
-            .wait()?;
-        let beacon = declare(&session, "p/hi".to_owned(), false)?;
-        Ok(Self { me, session, beacon, hops: BTreeMap::new() })
+        let carrier = link.carrier();
+        let subscribers = listen(me, &session, &inbound)?;
+        let beacon = declare(&session, carrier, "p/hi".to_owned(), false)?;
+        Ok(Self { me, session, carrier, inbound, subscribers, beacon, hops: BTreeMap::new() })
+    }
+
+    /// Declares again what this node listens to, if the way may have lost that: a neighbour is missing.
+    pub(crate) fn listen_again(&mut self) {
+        if self.carrier == Carrier::Ordered {
+            return;
+        }
+        self.subscribers.clear();
+        match listen(self.me, &self.session, &self.inbound) {
+            Ok(subscribers) => self.subscribers = subscribers,
+            Err(error) => tracing::warn!("listening again: {error}"),
+        }
     }
 
     /// Tells whoever is at the other end that this node is there.
     pub(crate) fn greet(&self) {
         let mut hi = vec![VERSION];
         hi.extend_from_slice(&self.me.0.to_be_bytes());
-        let _ = self.beacon.put(hi).wait();
+        let _ = self.put(&self.beacon, hi.into());
     }
 
+    fn put(&self, way: &Way, payload: ZBytes) -> zenoh::Result<()> {
+        match way {
+            Way::Declared(publisher) => publisher.put(payload).wait(),
+            Way::Named(key) => self
+                .session
+                .put(key, payload)
+                .congestion_control(CongestionControl::Drop)
+                .priority(Priority::Data)
+                .express(true)
+                .wait(),
+        }
+    }
     /// Makes the way to a neighbour; `express` where a frame must not wait to be batched.
     pub(crate) fn add_hop(&mut self, node: NodeId, express: bool) -> zenoh::Result<()> {
         if !self.hops.contains_key(&node) {
-            let publisher = declare(&self.session, format!("p/{node}/{}", self.me), express)?;
-            self.hops.insert(node, publisher);
+            let way =
+                declare(&self.session, self.carrier, format!("p/{node}/{}", self.me), express)?;
+            self.hops.insert(node, way);
         }
         Ok(())
     }
@@ -110,8 +128,8 @@ impl Transport {
     /// Hands a frame over; never waits. The caller's window keeps what is in flight below what
     /// Zenoh's queue holds, so there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
-        let Some(publisher) = self.hops.get(&node) else { return Sent::Down };
-        match publisher.put(to_zbytes(frame)).wait() {
+        let Some(way) = self.hops.get(&node) else { return Sent::Down };
+        match self.put(way, to_zbytes(frame)) {
             Ok(()) => Sent::Taken,
             Err(_) => Sent::Down,
         }
@@ -126,13 +144,56 @@ impl Transport {
     }
 }
 
-fn declare(session: &Session, key: String, express: bool) -> zenoh::Result<Publisher<'static>> {
+/// Listens for frames and neighbours.
+fn listen(
+    me: NodeId,
+    session: &Session,
+    inbound: &Arc<dyn Inbound>,
+) -> zenoh::Result<Vec<Subscriber<()>>> {
+    let (frames, inbound) = (inbound.clone(), inbound.clone());
+    let frame_listener = session
+        .declare_subscriber(format!("p/{me}/*"))
+        .callback(move |sample| {
+            let key = sample.key_expr().as_str();
+            let from = key.rsplit('/').next().and_then(parse_node);
+            if let Some(from) = from {
+                frames.frame(from, shared_bytes(sample.payload()));
+            }
+        })
+        .wait()?;
+    let other_version = AtomicU8::new(0);
+    let greeting_listener = session
+        .declare_subscriber("p/hi")
+        .callback(move |sample| match *sample.payload().to_bytes() {
+            [VERSION, ref id @ ..] if id.len() == 8 => {
+                let node = NodeId(id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte)));
+                if node != me {
+                    inbound.found(node);
+                }
+            }
+            [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
+                tracing::warn!(
+                    "a neighbour speaks wire format version {version}, this node {VERSION}: \
+                         update the older one"
+                );
+            }
+            _ => {}
+        })
+        .wait()?;
+    Ok(vec![frame_listener, greeting_listener])
+}
+
+fn declare(session: &Session, carrier: Carrier, key: String, express: bool) -> zenoh::Result<Way> {
+    if carrier == Carrier::Datagrams {
+        return KeyExpr::try_from(key).map(Way::Named);
+    }
     session
         .declare_publisher(key)
         .congestion_control(CongestionControl::Drop)
         .priority(Priority::Data)
         .express(express)
         .wait()
+        .map(Way::Declared)
 }
 
 fn parse_node(text: &str) -> Option<NodeId> {
@@ -221,6 +282,9 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         ("transport/link/rx/max_message_size", (64 << 20).to_string()),
     ] {
         config.insert_json5(key, &value)?;
+    }
+    if link.carrier() == Carrier::Datagrams {
+        config.insert_json5("transport/link/tx/batch_size", &DATAGRAM_BYTES.to_string())?;
     }
     Ok(config)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Retransmit;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::{NAME_BYTES_MAX, PUBLISHERS_MAX};
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
@@ -73,9 +74,10 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = (rate(), option::of(size()), option::of(audio));
     let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
-    let flags = (any::<bool>(), any::<bool>());
+    let mends = prop::sample::select(Retransmit::ALL.to_vec());
+    let flags = (any::<bool>(), any::<bool>(), mends);
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
-        |(pattern, form, within, loss, proxy, (holds, local))| SubscriptionSpec {
+        |(pattern, form, within, loss, proxy, (holds, local, retransmit))| SubscriptionSpec {
             pattern,
             form,
             within,
@@ -83,6 +85,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             proxy,
             holds,
             local,
+            retransmit,
         },
     )
 }

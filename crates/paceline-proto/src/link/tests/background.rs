@@ -157,7 +157,7 @@ const CAMERA: Load = Load { live: 10_000, every: us(33_333), pulls: true };
 
 /// What a full frame takes.
 fn frame(wire: Wire) -> Duration {
-    let bytes = on_wire(capacity::frame_bytes(Some(mbit(wire.believed))));
+    let bytes = on_wire(capacity::frame_bytes(Some(mbit(wire.believed)), Carrier::Ordered));
     mbit(wire.carries).time_for(bytes)
 }
 

@@ -14,7 +14,7 @@ fn contract(late: Late) -> Contract {
 /// A link with as many contracted streams as it carries, each with samples that wait.
 fn full(late: Late, policy: Policy) -> (End, Instant) {
     let capacity = Capacity::from_bits_per_s(1_000_000_000).ok();
-    let (mut a, mut b) = pair(LinkSpec { capacity, policy, classes: None });
+    let (mut a, mut b) = pair(LinkSpec { capacity, policy, ..LinkSpec::default() });
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 8);
     for place in 0..STREAMS_MAX {

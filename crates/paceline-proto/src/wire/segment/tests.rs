@@ -48,7 +48,7 @@ proptest! {
         write_open(stream, publisher, &form, &mut out);
         prop_assert!(out.len() <= OPEN_BYTES_MAX);
         let mut reader = Reader::new(out.into());
-        prop_assert_eq!(Segment::read(&mut reader), Ok(Segment::Open { stream, publisher, form }));
+        prop_assert_eq!(Segment::read(&mut reader), Ok(Segment::Open { stream, publisher, form, mend: None }));
     }
 
     #[test]
@@ -68,7 +68,7 @@ fn lengths_are_not_believed() {
     out.put_varint(u64::MAX);
     let err = Segment::read(&mut Reader::new(out.into())).unwrap_err();
     assert!(matches!(err, WireError::TooLarge { field: "offset", .. }), "{err}");
-    let flags = Segment::read(&mut Reader::new(Bytes::from_static(&[OPEN | FIRST, 1])));
+    let flags = Segment::read(&mut Reader::new(Bytes::from_static(&[OPEN | LAST, 1])));
     assert_eq!(flags, Err(WireError::Invalid("segment flags")));
 }
 

@@ -408,6 +408,7 @@ fn subscribe(
         proxy: Proxy::Publisher,
         holds: false,
         local: false,
+        retransmit: paceline_proto::Retransmit::Selective,
     };
     let sink = Arc::new(Sink::with_queue(spec.clone(), QUEUE_SAMPLES));
     let (reply, id) = channel();

@@ -1,0 +1,170 @@
+//! When a frame that was not acknowledged is lost, and not merely overtaken or late.
+//!
+//! As RFC 9002, section 6, reasons: a frame is lost once one that was sent three frames later has been
+//! acknowledged, or once one that was sent later has been and 9/8 of a round trip is over. What is
+//! silent altogether, the last frame of a burst for instance, is taken for lost when an answer is late
+//! by an eighth of a round trip, or by four times what round trips vary if that is more.
+//!
+//! Reordering is not loss: a frame that was overtaken and came all the same shows how late frames come
+//! on this way. From then on for a while only time counts, and that much more of it (as RACK, RFC 8985,
+//! does, which learns it from what it sent in vain).
+
+use paceline_sched::{Duration, Instant};
+
+/// A frame is lost when one sent so many frames later has arrived.
+const LATER_FRAMES: u64 = 3;
+/// Until the first round trip.
+const TRIP_UNKNOWN: Duration = Duration::from_millis(200);
+/// The least that an answer may be late.
+const LATE_MIN: Duration = Duration::from_millis(2);
+/// How long it is remembered that frames overtake each other here.
+const REORDERS_FOR: Duration = Duration::from_secs(10);
+/// How often the patience with silence doubles at most.
+const DOUBLED_MAX: u32 = 3;
+
+/// What a hop's round trips and their order have shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Losses {
+    smoothed: Option<Duration>,
+    varies: Duration,
+    latest: Duration,
+    /// How much later than others frames have come.
+    reorder: Duration,
+    reorders_until: Instant,
+    /// How often in a row nothing was answered, and since when it counts.
+    silences: u32,
+    silent_since: Instant,
+}
+
+impl Default for Losses {
+    fn default() -> Self {
+        Self {
+            smoothed: None,
+            varies: Duration::ZERO,
+            latest: Duration::ZERO,
+            reorder: Duration::ZERO,
+            reorders_until: Instant::ZERO,
+            silences: 0,
+            silent_since: Instant::ZERO,
+        }
+    }
+}
+
+impl Losses {
+    /// A round trip was measured.
+    pub(super) fn note_trip(&mut self, trip: Duration) {
+        self.latest = trip;
+        let Some(smoothed) = self.smoothed else {
+            (self.smoothed, self.varies) = (Some(trip), trip.mul_div(1, 4));
+            return;
+        };
+        let off = smoothed.max(trip).saturating_sub(smoothed.min(trip));
+        self.varies = self.varies.mul_div(3, 4).saturating_add(off.mul_div(1, 4));
+        self.smoothed = Some(smoothed.mul_div(7, 8).saturating_add(trip.mul_div(1, 8)));
+    }
+
+    /// A frame came after all that others had overtaken; its answer took `trip`.
+    pub(super) fn note_reordered(&mut self, now: Instant, trip: Duration) {
+        let smoothed = self.smoothed.unwrap_or(trip);
+        let late = trip.saturating_sub(smoothed).mul_div(9, 8);
+        self.reorder = self.reorder.max(late).min(smoothed);
+        self.reorders_until = now + REORDERS_FOR;
+    }
+
+    /// Something was acknowledged that was not before.
+    pub(super) const fn note_progress(&mut self) {
+        self.silences = 0;
+    }
+
+    /// A frame was given up because nothing was heard.
+    pub(super) fn note_silence(&mut self, now: Instant) {
+        if self.silences == 0 || now >= self.silent_since + self.trip() {
+            self.silences += 1;
+            self.silent_since = now;
+        }
+    }
+
+    /// By how many frames at least another one must have been later; `None` where only time counts.
+    pub(super) fn later_frames(&self, now: Instant) -> Option<u64> {
+        (now >= self.reorders_until).then_some(LATER_FRAMES)
+    }
+
+    /// How long after a frame has left it is lost if a later one has arrived.
+    pub(super) fn overtaken_for(&self, now: Instant) -> Duration {
+        let trip = self.trip().max(self.latest).mul_div(9, 8);
+        trip.saturating_add(self.reorder(now))
+    }
+
+    /// How long after a frame has left it is lost if nothing was heard of it nor of any later one.
+    pub(super) fn silent_for(&self, now: Instant) -> Duration {
+        let least = self.trip().mul_div(1, 8).max(LATE_MIN);
+        let late = self.varies.mul_div(4, 1).max(least).saturating_add(self.reorder(now));
+        let doubled = self.silences.saturating_sub(1).min(DOUBLED_MAX);
+        self.trip().saturating_add(late).mul_div(1 << doubled, 1)
+    }
+
+    fn trip(&self) -> Duration {
+        self.smoothed.unwrap_or(TRIP_UNKNOWN)
+    }
+
+    fn reorder(&self, now: Instant) -> Duration {
+        if now < self.reorders_until { self.reorder } else { Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn steady() -> Losses {
+        let mut losses = Losses::default();
+        (0..100).for_each(|_| losses.note_trip(millis(40)));
+        losses
+    }
+
+    #[test]
+    fn a_steady_way_is_trusted_to_an_eighth() {
+        let losses = steady();
+        let now = Instant::from_millis(60_000);
+        assert_eq!(losses.overtaken_for(now), millis(45));
+        assert_eq!(losses.silent_for(now), millis(45));
+        assert_eq!(losses.later_frames(now), Some(3));
+        assert!(Losses::default().silent_for(now) >= millis(200), "nothing is known yet");
+    }
+
+    #[test]
+    fn what_came_late_is_waited_for_but_not_for_ever() {
+        let mut losses = steady();
+        let now = Instant::from_millis(60_000);
+        losses.note_reordered(now, millis(56));
+        assert_eq!(losses.later_frames(now), None);
+        assert_eq!(losses.overtaken_for(now), millis(45 + 18));
+        losses.note_reordered(now, millis(4_000));
+        assert_eq!(losses.overtaken_for(now), millis(45 + 40), "a round trip at most");
+        let later = now + millis(10_000);
+        assert_eq!(
+            (losses.later_frames(later), losses.overtaken_for(later)),
+            (Some(3), millis(45))
+        );
+    }
+
+    #[test]
+    fn silence_makes_patient_and_an_answer_ends_it() {
+        let mut losses = steady();
+        let mut now = Instant::from_millis(60_000);
+        losses.note_silence(now);
+        losses.note_silence(now + millis(5));
+        assert_eq!(losses.silent_for(now), millis(45), "one burst");
+        for _ in 0..10 {
+            now += millis(100);
+            losses.note_silence(now);
+        }
+        assert_eq!(losses.silent_for(now), millis(45 * 8));
+        losses.note_progress();
+        assert_eq!(losses.silent_for(now), millis(45));
+    }
+}

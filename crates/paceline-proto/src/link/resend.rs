@@ -1,0 +1,184 @@
+//! What goes into frames that may be lost, beside what goes into all: what a stream is, said until it is
+//! known to have arrived, control that says where it belongs, and pieces that are sent again.
+
+use super::ledger::{Item, Part, Piece};
+use super::repair::RepairKey;
+use super::{Link, Notice, StreamIndex};
+use crate::ids::NodeId;
+use crate::retransmit::Retransmit;
+use crate::wire::frame::FrameBuf;
+use crate::wire::segment::{
+    DataHead, Mend, OPEN_MENDED_BYTES_MAX, PART_BYTES_MAX, stream_place, write_open_mended,
+    write_part,
+};
+use paceline_sched::Instant;
+
+/// A piece is not cut to put less than this into what is left of a frame.
+const PIECE_MIN: usize = 256;
+
+impl Link {
+    pub(super) fn is_mended(&self, node: NodeId) -> bool {
+        self.neighbours.get(&node).is_some_and(|n| n.hop.carrier() == super::Carrier::Datagrams)
+    }
+
+    /// True if a segment of a stream may share its frame with those that are in it. A frame of which a
+    /// receiver refuses a piece counts as lost: other streams would be sent again for nothing.
+    pub(super) fn shares_frame(&self, index: StreamIndex, alone: &mut Option<bool>) -> bool {
+        let goes_back = self.stream(index).is_some_and(|stream| {
+            stream.spec.retransmit == Retransmit::GoBackN && self.is_mended(stream.spec.hop)
+        });
+        *alone.get_or_insert(goes_back) == goes_back
+    }
+
+    /// Bytes that saying what a stream is takes at most, if it has to be said.
+    pub(super) fn open_bytes(&self, index: StreamIndex) -> usize {
+        let unknown = self.stream(index).is_some_and(|stream| !stream.announced);
+        if unknown { OPEN_MENDED_BYTES_MAX } else { 0 }
+    }
+
+    /// Says what a stream is, unless the other end is known to have heard it.
+    pub(super) fn put_open(&mut self, index: StreamIndex, out: &mut FrameBuf) {
+        let Some(stream) = self.stream(index).filter(|stream| !stream.announced) else { return };
+        let (id, version) = (stream.id, stream.version);
+        let said = |item: &Item| matches!(item, Item::Open(other, ..) if *other == index);
+        if self.items.iter().any(said) {
+            return;
+        }
+        let spec = &stream.spec;
+        let hold = spec.contract.map(|contract| spec.upstream.saturating_add(contract.deadline));
+        let mend = Mend { retransmit: spec.retransmit, hold };
+        write_open_mended(id, spec.publisher, &spec.form, mend, &mut out.head);
+        self.items.push(Item::Open(index, id, version));
+    }
+
+    /// Who never heard of a stream cannot know what it has lost of it.
+    pub(super) fn open_before(&mut self, node: NodeId, notice: Notice, out: &mut FrameBuf) {
+        let Notice::Abort(id, _) = notice else { return };
+        let index = StreamIndex(stream_place(id));
+        let its = self.stream(index).is_some_and(|stream| stream.id == id);
+        if its && self.is_mended(node) {
+            self.put_open(index, out);
+        }
+    }
+
+    /// Notes what a frame says of streams, to say it again if it is lost.
+    pub(super) fn note_notice(&mut self, node: NodeId, notice: Notice) {
+        if self.is_mended(node) {
+            self.items.push(Item::Notice(notice));
+        }
+    }
+
+    /// Puts control into a frame: first what was lost of it.
+    pub(super) fn put_parts(&mut self, node: NodeId, out: &mut FrameBuf) {
+        loop {
+            let room = self.room(out).saturating_sub(PART_BYTES_MAX);
+            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+            let left = match (neighbour.parts.front(), neighbour.control.front()) {
+                (Some(part), _) => part.payload.len(),
+                (None, Some(message)) => message.len() - neighbour.control_sent,
+                (None, None) => return,
+            };
+            if room == 0 || room < left && room < PIECE_MIN {
+                return;
+            }
+            let part = if let Some(mut part) = neighbour.parts.pop_front() {
+                let rest = part.payload.split_off(left.min(room));
+                if !rest.is_empty() {
+                    let offset = part.offset + part.payload.len();
+                    neighbour.parts.push_front(Part { offset, payload: rest, ..part.clone() });
+                }
+                part
+            } else {
+                let Some(part) = neighbour.next_part(room) else { return };
+                part
+            };
+            let Part { number, total, offset, .. } = part;
+            write_part(number, total, offset, part.payload.len(), &mut out.head);
+            out.head.extend_from_slice(&part.payload);
+            self.items.push(Item::Part(part));
+        }
+    }
+
+    /// Puts a piece that was lost into the frame in the turn of its stream's head.
+    pub(super) fn put_in_turn(
+        &mut self,
+        now: Instant,
+        key: RepairKey,
+        limit: usize,
+        out: &mut FrameBuf,
+    ) -> bool {
+        let before = out.len();
+        let put = self.put_repair(now, key, limit, out);
+        if put {
+            self.take_turn(key.1, out.len() - before);
+        }
+        put
+    }
+
+    /// Puts a piece that was lost into the frame once more, or a part of it; false if there is no room.
+    pub(super) fn put_repair(
+        &mut self,
+        now: Instant,
+        key: RepairKey,
+        limit: usize,
+        out: &mut FrameBuf,
+    ) -> bool {
+        let Some(piece) = self.repairs.get(&key) else { return false };
+        let left = piece.payload.len();
+        let offset = piece.offset;
+        let head = |piece: &Piece| {
+            let first = piece.head.as_ref();
+            let (stream, number, last) = (piece.id, piece.number, false);
+            DataHead { stream, number, first, offset, last, len: 0 }.bytes_max()
+        };
+        let heads = head(piece) + self.open_bytes(key.1);
+        let space = limit.saturating_sub(out.len() + heads);
+        if space < left.min(PIECE_MIN) || space == 0 {
+            return false;
+        }
+        self.put_open(key.1, out);
+        let Some(mut piece) = self.repairs.remove(&key) else { return false };
+        let rest = piece.payload.split_off(left.min(space));
+        if !rest.is_empty() {
+            let (offset, head) = (offset + piece.payload.len(), None);
+            self.repairs.put(Piece { offset, head, payload: rest, ..piece.clone() });
+            piece.last = false;
+        }
+        let len = piece.payload.len();
+        let time = self.pacer.wire_time((len + heads) as u64);
+        self.repairs.pay(now, time, len);
+        if let Some(head) = &mut piece.head {
+            // As of when the frame has left the wire.
+            let leaves =
+                now + self.pacer.wire_time(super::on_wire((out.len() + heads + len) as u64));
+            head.age = leaves.since(piece.born);
+        }
+        let (stream, number, first) = (piece.id, piece.number, piece.head.as_ref());
+        DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);
+        out.put_payload(piece.payload.clone());
+        self.items.push(Item::Piece(piece));
+        let hop = self.stream(key.1).map(|stream| stream.spec.hop);
+        let frame = hop.and_then(|hop| Some(self.neighbours.get(&hop)?.hop.next_seq()));
+        if let Some(stream) = self.stream_mut(key.1) {
+            stream.last_frame = frame.max(stream.last_frame);
+        }
+        true
+    }
+}
+
+impl super::Neighbour {
+    /// The next piece of control that has not been sent yet, of at most `room` bytes.
+    fn next_part(&mut self, room: usize) -> Option<Part> {
+        let message = self.control.front()?;
+        let (total, offset) = (message.len(), self.control_sent);
+        let end = (offset + room).min(total);
+        let part =
+            Part { number: self.message, total, offset, payload: message.slice(offset..end) };
+        self.control_sent = end;
+        if end == total {
+            self.control.pop_front();
+            (self.control_sent, self.message) = (0, self.message + 1);
+        }
+        Some(part)
+    }
+}

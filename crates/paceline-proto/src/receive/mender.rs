@@ -1,0 +1,239 @@
+//! Frames of a hop that may lose them: streams sorted, control in order.
+
+use super::assembly::Assembly;
+use super::sorter::{Came, Missing, Sorted, Sorter};
+use super::{Received, sample};
+use crate::form::Form;
+use crate::ids::PublisherId;
+use crate::reason::DropReason;
+use crate::wire::frame::Ack;
+use crate::wire::segment::{CONTROL_BYTES_MAX, Mend, Place, Segment, stream_place};
+use bytes::Bytes;
+use paceline_sched::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes of samples that are not delivered yet, of all streams of a hop.
+const HELD_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
+/// Control messages that may wait for one before them, and their bytes.
+const MESSAGES_MAX: u64 = 4_096;
+const MESSAGE_BYTES_MAX: usize = 2 * CONTROL_BYTES_MAX;
+/// What came this many frames earlier than the newest and is missing was not merely overtaken.
+const OVERTAKEN_FRAMES: u64 = 3;
+
+#[derive(Debug)]
+struct Stream {
+    id: u32,
+    publisher: PublisherId,
+    form: Form,
+    sorter: Sorter,
+}
+
+/// One neighbour's frames where they may be lost.
+#[derive(Debug, Default)]
+pub(super) struct Mender {
+    /// By place.
+    streams: BTreeMap<u32, Stream>,
+    bytes: usize,
+    messages: BTreeMap<u64, Assembly>,
+    next_message: u64,
+    message_bytes: usize,
+    /// Places of streams in which something waits.
+    blocked: BTreeSet<u32>,
+    pub(super) unknown_stream: u64,
+    sorted: Vec<Sorted>,
+}
+
+/// What all segments of a frame have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) now: Instant,
+    pub(super) frame: u64,
+    pub(super) half_round_trip: Duration,
+}
+
+impl Mender {
+    /// Takes a segment; false if it came out of its turn, so that its frame is to count as lost.
+    pub(super) fn handle_segment(
+        &mut self,
+        at: Arrival,
+        segment: Segment,
+        found: &mut impl FnMut(Received),
+    ) -> bool {
+        match segment {
+            Segment::Data { stream, number, place, last, payload } => {
+                let (head, offset) = match place {
+                    Place::First(head) => (Some(head), 0),
+                    Place::At(offset) => (None, offset),
+                };
+                let half_round_trip = at.half_round_trip;
+                let came = Came { number, head, offset, last, payload, half_round_trip };
+                self.handle_piece(at, stream, came)
+            }
+            Segment::Abort { stream, number } => {
+                let place = stream_place(stream);
+                let Some(known) = find(&mut self.streams, stream) else { return true };
+                let before = known.sorter.bytes();
+                let in_turn = known.sorter.abort(at.now, at.frame, number);
+                self.bytes = self.bytes - before + known.sorter.bytes();
+                self.blocked.insert(place);
+                in_turn
+            }
+            Segment::Open { stream, publisher, form, mend } => {
+                self.open(stream, publisher, form, mend.unwrap_or_default(), found);
+                true
+            }
+            Segment::Close { stream } => {
+                if find(&mut self.streams, stream).is_some() {
+                    self.close(stream_place(stream), found);
+                }
+                true
+            }
+            Segment::Part { number, total, offset, payload } => {
+                self.handle_part(number, total, offset, payload, found)
+            }
+            // Where frames may be lost nobody says control so.
+            Segment::Control { .. } => true,
+        }
+    }
+
+    fn handle_piece(&mut self, at: Arrival, stream: u32, came: Came) -> bool {
+        let room = HELD_BYTES_MAX.saturating_sub(self.bytes);
+        let Some(known) = find(&mut self.streams, stream) else {
+            self.unknown_stream += 1;
+            return true;
+        };
+        let before = known.sorter.bytes();
+        let in_turn = known.sorter.put(at.now, at.frame, came, room);
+        self.bytes = self.bytes - before + known.sorter.bytes();
+        self.blocked.insert(stream_place(stream));
+        in_turn
+    }
+
+    fn open(
+        &mut self,
+        id: u32,
+        publisher: PublisherId,
+        form: Form,
+        mend: Mend,
+        found: &mut impl FnMut(Received),
+    ) {
+        let place = stream_place(id);
+        if let Some(known) = self.streams.get_mut(&place) {
+            if known.id == id && known.publisher == publisher && known.form == form {
+                known.sorter.set_mend(mend);
+                return;
+            }
+            if known.id > id {
+                return; // overtaken by what came after it
+            }
+            self.close(place, found);
+        }
+        self.streams.insert(place, Stream { id, publisher, form, sorter: Sorter::new(mend) });
+    }
+
+    fn close(&mut self, place: u32, found: &mut impl FnMut(Received)) {
+        self.blocked.remove(&place);
+        let Some(mut stream) = self.streams.remove(&place) else { return };
+        self.bytes -= stream.sorter.bytes();
+        let mut sorted = core::mem::take(&mut self.sorted);
+        stream.sorter.flush(DropReason::NoRoute, &mut sorted);
+        hand_over(&stream, &mut sorted, found);
+        self.sorted = sorted;
+    }
+
+    /// The sender starts anew: what is not whole will not be.
+    pub(super) fn forget(&mut self, found: &mut impl FnMut(Received)) {
+        let mut sorted = core::mem::take(&mut self.sorted);
+        for mut stream in core::mem::take(&mut self.streams).into_values() {
+            stream.sorter.flush(DropReason::LinkDown, &mut sorted);
+            hand_over(&stream, &mut sorted, found);
+        }
+        *self = Self { unknown_stream: self.unknown_stream, sorted, ..Self::default() };
+    }
+
+    /// Hands over what need not wait any longer. `ack` is what has arrived.
+    pub(super) fn release(&mut self, now: Instant, ack: Ack, found: &mut impl FnMut(Received)) {
+        if self.blocked.is_empty() {
+            return;
+        }
+        let missing = missing(ack);
+        let mut sorted = core::mem::take(&mut self.sorted);
+        let Self { streams, blocked, bytes, .. } = self;
+        blocked.retain(|place| {
+            let Some(stream) = streams.get_mut(place) else { return false };
+            let before = stream.sorter.bytes();
+            stream.sorter.release(now, missing, &mut sorted);
+            *bytes = *bytes - before + stream.sorter.bytes();
+            hand_over(stream, &mut sorted, found);
+            stream.sorter.next_timeout() < Instant::FAR
+        });
+        self.sorted = sorted;
+    }
+
+    /// When [`Self::release`] has something to do if nothing comes before.
+    pub(super) fn next_timeout(&self) -> Instant {
+        let blocked = self.blocked.iter().filter_map(|place| self.streams.get(place));
+        blocked.map(|stream| stream.sorter.next_timeout()).min().unwrap_or(Instant::FAR)
+    }
+
+    fn handle_part(
+        &mut self,
+        number: u64,
+        total: usize,
+        offset: usize,
+        piece: Bytes,
+        found: &mut impl FnMut(Received),
+    ) -> bool {
+        if number < self.next_message {
+            return true;
+        }
+        // What has no room is refused: the sender says it again.
+        if number - self.next_message >= MESSAGES_MAX
+            || number > self.next_message && self.message_bytes + piece.len() > MESSAGE_BYTES_MAX
+        {
+            return false;
+        }
+        let message = self.messages.entry(number).or_default();
+        let before = message.have();
+        let agrees = message.set_total(total) && message.put(offset, piece);
+        self.message_bytes += message.have() - before;
+        if !agrees {
+            return true;
+        }
+        while let Some(first) = self.messages.first_entry() {
+            if *first.key() != self.next_message || !first.get().is_whole() {
+                break;
+            }
+            self.next_message += 1;
+            let message = first.remove();
+            self.message_bytes -= message.have();
+            found(Received::Control(message.join()));
+        }
+        true
+    }
+}
+
+fn hand_over(stream: &Stream, sorted: &mut Vec<Sorted>, found: &mut impl FnMut(Received)) {
+    let (publisher, form) = (stream.publisher, stream.form);
+    for item in sorted.drain(..) {
+        found(match item {
+            Sorted::Sample(head, born, payload) => {
+                Received::Sample { publisher, form, sample: sample(head, born, payload) }
+            }
+            Sorted::Lost(samples, reason, kind) => {
+                Received::Lost { publisher, form, samples, reason, kind }
+            }
+        });
+    }
+}
+
+fn find(streams: &mut BTreeMap<u32, Stream>, stream: u32) -> Option<&mut Stream> {
+    streams.get_mut(&stream_place(stream)).filter(|known| known.id == stream)
+}
+
+/// What is missing and may merely have been overtaken.
+fn missing(ack: Ack) -> Missing {
+    let end = ack.end();
+    let from = end.saturating_sub(OVERTAKEN_FRAMES).max(ack.next);
+    Missing { first: (from..end).find(|seq| !ack.covers(*seq)) }
+}

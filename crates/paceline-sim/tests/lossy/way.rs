@@ -1,0 +1,104 @@
+//! Two nodes on a wire that loses, reorders and doubles.
+
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::link::{Carrier, Fates, LinkSpec, MendCounters};
+use paceline_proto::sample::Kind;
+use paceline_sched::{Capacity, Duration, Late};
+use paceline_sim::ask::{data, payloads};
+use paceline_sim::impair::Impairment;
+use paceline_sim::{Delivered, LinkIx, NodeIx, Pub, Sub, WireSpec, World};
+
+/// A 2 Mbit/s radio link of 20 ms one way.
+pub(super) fn radio() -> Impairment {
+    let rate = Capacity::from_bits_per_s(2_000_000).ok();
+    Impairment { rate, delay: Duration::from_millis(20), ..Impairment::NONE }
+}
+
+pub(super) fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(super) struct Way {
+    pub(super) world: World,
+    pub(super) here: NodeIx,
+    pub(super) there: NodeIx,
+    out: LinkIx,
+    back: LinkIx,
+}
+
+impl Way {
+    /// A way between two nodes that are joined already when it begins to do what `wire` says. What the
+    /// links believe to be their capacity is what the wire carries less a part, as one would configure it.
+    pub(super) fn new(seed: u64, wire: Impairment) -> Self {
+        let mut world = World::new(seed);
+        let (here, there) = (world.add_node("here"), world.add_node("there"));
+        let carrier = Carrier::Datagrams;
+        let spec = LinkSpec { capacity: wire.rate, carrier, ..LinkSpec::default() };
+        let out = world.add_link(here, "out", spec.clone());
+        let back = world.add_link(there, "back", spec);
+        let quiet = Impairment { rate: wire.rate, delay: wire.delay, ..Impairment::NONE };
+        world.join(out, back, WireSpec::datagrams(quiet), WireSpec::datagrams(quiet));
+        world.run_for(millis(3_000));
+        world.impair(here, there, wire);
+        Self { world, here, there, out, back }
+    }
+
+    pub(super) fn publish(&mut self, spec: PublisherSpec) -> Pub {
+        self.world.publish(self.here, spec)
+    }
+
+    /// A subscription, once it is known.
+    pub(super) fn subscribe(&mut self, spec: SubscriptionSpec) -> Sub {
+        let subscription = self.world.subscribe(self.there, spec);
+        self.world.run_for(millis(2_000));
+        subscription
+    }
+
+    /// Publishes `count` samples of `bytes`, one each `period`, and waits until all is over.
+    pub(super) fn run(&mut self, publisher: Pub, period: Duration, count: u64, bytes: usize) {
+        self.world.every(publisher, period, count, payloads(bytes));
+        self.world.run_for(period.mul_div(count, 1).saturating_add(millis(6_000)));
+    }
+
+    pub(super) fn got(&self, subscription: Sub) -> &[Delivered] {
+        self.world.delivered(subscription)
+    }
+
+    /// What was sent again, and what became of frames, from here to there.
+    pub(super) fn mended(&self) -> (MendCounters, Fates) {
+        let link = self.world.link(self.out);
+        let fates = link.hops().map(|(_, hop)| hop.fates()).next().unwrap_or_default();
+        (link.mended(), fates)
+    }
+
+    pub(super) fn segment(&self) -> Duration {
+        self.world.link(self.out).frame_time()
+    }
+
+    /// Nothing of it is anywhere any more.
+    pub(super) fn is_at_rest(&self) -> bool {
+        [self.out, self.back].into_iter().all(|at| {
+            let link = self.world.link(at);
+            let settled = link.streams().all(|(index, ..)| link.is_settled(index));
+            settled && link.hops().all(|(_, hop)| hop.is_up())
+        })
+    }
+}
+
+/// Steering commands: 100 a second.
+pub(super) fn steering() -> PublisherSpec {
+    let (period, bytes_max) = (Some(millis(10)), Some(252));
+    PublisherSpec { period, bytes_max, late: Late::Drop, kind: Kind::Data, ..data("steering") }
+}
+
+pub(super) fn numbers(delivered: &[Delivered]) -> Vec<u64> {
+    delivered.iter().map(|sample| sample.seq).collect()
+}
+
+/// The age that 999 of 1,000 do not exceed, by rank.
+pub(super) fn per_mille(delivered: &[Delivered], per_mille: usize) -> Duration {
+    let mut ages: Vec<_> = delivered.iter().map(|sample| sample.age).collect();
+    ages.sort_unstable();
+    let rank = (ages.len() * per_mille).div_ceil(1_000).max(1);
+    ages.get(rank - 1).copied().unwrap_or_default()
+}
