@@ -25,6 +25,9 @@ pub struct Impairment {
     /// Bytes that may wait for the rate, the packet that is leaving among them; what comes on top
     /// is dropped. A packet that finds nobody waiting is always taken.
     pub queue_bytes: u64,
+    /// Bytes that pass at once before the rate counts, as of a shaper with a token bucket. With 0 a packet
+    /// takes its time to leave even if nobody waits, as on a real line.
+    pub burst_bytes: u64,
     /// How long every packet is on its way.
     pub delay: Duration,
     /// Up to how much longer, evenly distributed. Nobody overtakes by jitter.
@@ -46,6 +49,7 @@ impl Impairment {
     pub const NONE: Self = Self {
         rate: None,
         queue_bytes: 65_536,
+        burst_bytes: 0,
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
         loss: Loss::None,

@@ -400,9 +400,14 @@ impl Node {
             moved = true;
             let Some(place) = end.hops.get(&node).map(|hop| hop.wire) else { continue };
             let Some(wire) = air.wires.get_mut(place) else { continue };
-            let item = Item::Frame { to: node, frame: self.frame.to_bytes() };
-            wire.send(self.at, self.id, item);
+            let frame = self.frame.to_bytes();
+            let bytes = frame.len() as u64;
+            wire.send(self.at, self.id, Item::Frame { to: node, frame });
             air.sent.push(place);
+            // The two directions of a wire lie side by side.
+            if let Some(back) = air.wires.get_mut(place ^ 1) {
+                back.acknowledge(bytes);
+            }
         }
         end.touched = moved;
         let held = end.hops.values().map(|hop| hop.receiver.poll_timeout());

@@ -13,6 +13,8 @@ const PACKET_OVERHEAD: u64 = 66;
 /// What a frame on a reliable wire costs besides: the share of TCP's own acknowledgements that go its
 /// way. Measured by `paceline bench examples/scenarios/thin-link.toml`.
 const ACKNOWLEDGEMENTS: u64 = 12;
+/// An acknowledgement of TCP with nothing else in it; the other end sends one for every two full packets.
+const ACKNOWLEDGEMENT_ALONE: u64 = 66;
 /// What a beacon takes.
 const BEACON_BYTES: u64 = 60;
 /// Frames that the layers below hold for a node that does not read; more are lost.
@@ -111,6 +113,8 @@ pub(super) struct Wire {
     pub(super) unheard: u64,
     /// When each frame was put on it, and its bytes; only if asked for.
     pub(super) log: Option<Vec<(Instant, u64)>>,
+    /// Bytes of acknowledgements that went this way alone.
+    acknowledged: u64,
     emulator: Emulator<Carried>,
 }
 
@@ -123,6 +127,7 @@ impl Wire {
             cut: false,
             unheard: 0,
             log: None,
+            acknowledged: 0,
             emulator: Emulator::new(spec.kind, spec.impairment, HELD_MAX, seed),
         }
     }
@@ -138,6 +143,14 @@ impl Wire {
         self.emulator.handle(now, bytes, Carried { from, item });
         if self.cut {
             self.clear();
+        }
+    }
+
+    /// Frames that went the other way are acknowledged on this one: a long one at once, for short ones
+    /// there is a frame to ride on soon.
+    pub(super) const fn acknowledge(&mut self, frame_bytes: u64) {
+        if matches!(self.kind, WireKind::Reliable) {
+            self.acknowledged += (frame_bytes / PACKET_BYTES + 1) / 2 * ACKNOWLEDGEMENT_ALONE;
         }
     }
 
@@ -157,7 +170,7 @@ impl Wire {
         let counters = self.emulator.counters();
         WireCounters {
             frames: counters.packets,
-            bytes: counters.bytes,
+            bytes: counters.bytes + self.acknowledged,
             lost: counters.dropped.total() + self.unheard,
             reordered: counters.reordered,
             duplicated: counters.duplicated,

@@ -220,7 +220,9 @@ impl<T: Clone> Emulator<T> {
 
     /// When a packet has left through the rate; `None` if the queue has no room for it.
     fn leave(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
-        let waits = self.busy_until.since(now);
+        let burst = self.impairment.burst_bytes;
+        let ahead = self.impairment.rate.map_or(Duration::ZERO, |rate| rate.time_for(burst));
+        let waits = self.busy_until.since(now).saturating_sub(ahead);
         if let Some(rate) = self.impairment.rate {
             let queued = rate.bytes_in(waits);
             let full = queued > 0 && queued.saturating_add(bytes) > self.impairment.queue_bytes;
@@ -230,8 +232,8 @@ impl<T: Clone> Emulator<T> {
         }
         self.counters.waited_max = self.counters.waited_max.max(waits);
         let takes = self.impairment.rate.map_or(Duration::ZERO, |rate| rate.time_for(bytes));
-        self.busy_until = now + waits + takes;
-        Some(self.busy_until)
+        self.busy_until = self.busy_until.max(now) + takes;
+        Some(now + self.busy_until.since(now).saturating_sub(ahead))
     }
 
     fn jitter(&mut self) -> Duration {

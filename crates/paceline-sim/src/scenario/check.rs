@@ -14,6 +14,8 @@ use paceline_sched::{Duration, Policy};
 use toml::Spanned;
 
 /// Links, publishers, subscribers and faults of one scenario, each.
+/// What passes a shaped link at once, as live ones are shaped.
+const SHAPER_BURST: u64 = 1_600;
 const MANY_MAX: usize = 65_536;
 /// Steps of one clock.
 const STEPS_MAX: usize = 1_000;
@@ -227,7 +229,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         let read = |text: &str| text.parse::<Policy>().map_err(|error| error.to_string());
         let policy = place.text("discipline", &link.discipline, read, checked).unwrap_or_default();
         let fields = Fields::of_link(link);
-        let wire = wire(&place, &fields, Impairment { rate, ..Impairment::NONE }, checked);
+        let wire = wire(
+            &place,
+            &fields,
+            Impairment { rate, burst_bytes: SHAPER_BURST, ..Impairment::NONE },
+            checked,
+        );
         let read = |text: &str| match text {
             "tcp" => Ok(Protocol::Tcp),
             "udp" => Ok(Protocol::Udp),

@@ -20,7 +20,10 @@ fn what_is_left_out_has_its_value() {
     assert_eq!((plan.name.as_str(), plan.seed), ("scenario", 1));
     assert_eq!((plan.duration, plan.warm_up), (Duration::from_secs(20), Duration::from_secs(2)));
     let link = &plan.links[0];
-    assert_eq!(link.wire, Impairment { rate: link.capacity, ..Impairment::NONE });
+    assert_eq!(
+        link.wire,
+        Impairment { rate: link.capacity, burst_bytes: 1_600, ..Impairment::NONE }
+    );
     assert_eq!(link.protocol, Protocol::Tcp);
     assert!(link.capacity.is_some() && plan.warnings.is_empty());
     let publisher = &plan.publishers[0];
