@@ -17,7 +17,8 @@ REALGCC=g++ exec musl-gcc \"$@\" -fno-exceptions -fno-rtti
 ";
 /// What the library's file is linked as.
 const NAME: &str = "paceline_cxx";
-const PROGRAMS: &[(&str, &str)] = &[("musl-gcc", "musl-tools"), ("g++", "g++"), ("ar", "binutils")];
+const PROGRAMS: &[(&str, &str)] =
+    &[("musl-gcc", "musl-tools"), ("g++", "g++"), ("ar", "binutils"), ("nasm", "nasm")];
 
 /// Has Rust's own library for the target installed.
 pub(crate) fn add_target(target: &str) -> Result<()> {
