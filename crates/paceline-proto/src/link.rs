@@ -452,13 +452,13 @@ impl Link {
 /// What our own headers take of a frame that holds one segment of a common sample.
 const FRAME_HEADERS: u64 = 60;
 
-/// The bytes that a frame of `bytes` takes on the wire.
 /// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
 pub(crate) fn frame_on_wire(capacity: Capacity) -> u64 {
     // Where frames may be lost they are shorter.
     on_wire(capacity::frame_bytes(Some(capacity), Carrier::Ordered))
 }
 
+/// The bytes that a frame of `bytes` takes on the wire.
 const fn on_wire(bytes: u64) -> u64 {
     bytes + WIRE_OVERHEAD + bytes / PACKET_BYTES * PACKET_OVERHEAD
 }

@@ -150,7 +150,7 @@ impl Wire {
     /// there is a frame to ride on soon.
     pub(super) const fn acknowledge(&mut self, frame_bytes: u64) {
         if matches!(self.kind, WireKind::Reliable) {
-            self.acknowledged += (frame_bytes / PACKET_BYTES + 1) / 2 * ACKNOWLEDGEMENT_ALONE;
+            self.acknowledged += (frame_bytes / PACKET_BYTES).div_ceil(2) * ACKNOWLEDGEMENT_ALONE;
         }
     }
 

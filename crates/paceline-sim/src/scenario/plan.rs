@@ -3,7 +3,7 @@
 use crate::impair::{Impairment, WireKind};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
-use paceline_proto::link::{Link, LinkSpec};
+use paceline_proto::link::{Carrier, Link, LinkSpec};
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance, Policy};
@@ -59,13 +59,26 @@ pub struct Wiring {
     pub wire: Impairment,
 }
 
+impl Wiring {
+    /// What each of the two nodes is told of its link.
+    #[must_use]
+    pub fn spec(&self) -> LinkSpec {
+        let carrier = match self.protocol {
+            Protocol::Tcp => Carrier::Ordered,
+            Protocol::Udp => Carrier::Datagrams,
+        };
+        let (capacity, policy) = (self.capacity, self.policy);
+        LinkSpec { capacity, policy, carrier, ..LinkSpec::default() }
+    }
+}
+
 /// What carries the frames of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Protocol {
     /// What is lost comes later, and all that follows waits for it.
     #[default]
     Tcp,
-    /// What is lost is lost.
+    /// What is lost is lost, and the link mends it (docs/lossy.md).
     Udp,
 }
 
@@ -223,14 +236,7 @@ impl Plan {
     /// How long a full frame keeps the slowest link busy: what a sample may have to wait for.
     #[must_use]
     pub fn segment(&self) -> Duration {
-        let links = self.links.iter().map(|link| {
-            Link::new(LinkSpec {
-                capacity: link.capacity,
-                policy: link.policy,
-                ..LinkSpec::default()
-            })
-            .frame_time()
-        });
+        let links = self.links.iter().map(|link| Link::new(link.spec()).frame_time());
         links.max().unwrap_or_default()
     }
 

@@ -10,7 +10,6 @@ use crate::random::Random;
 use crate::wire::{WireCounters, WireSpec};
 use crate::world::World;
 use bytes::Bytes;
-use paceline_proto::link::LinkSpec;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -396,7 +395,7 @@ fn body(content: &Content, bytes: u64) -> Bytes {
 fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
     let [a, b] = link.between;
     let (Some(&here), Some(&there)) = (nodes.get(a), nodes.get(b)) else { return };
-    let spec = LinkSpec { capacity: link.capacity, policy: link.policy, ..LinkSpec::default() };
+    let spec = link.spec();
     let one = world.add_link(here, &format!("{}-{}", plan.node(a), plan.node(b)), spec.clone());
     let other = world.add_link(there, &format!("{}-{}", plan.node(b), plan.node(a)), spec);
     let wire = WireSpec { kind: link.protocol.wire(), impairment: between_hosts(link.wire) };
