@@ -81,8 +81,17 @@ fn root() -> PathBuf {
 }
 
 /// The cargo that runs this, in the workspace's folder.
+///
+/// It hears nothing of the package that runs it: build scripts that look at these variables (ring's) would
+/// run again, and Zenoh be compiled again, whenever cargo was called by hand in between.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    let ours = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| ours.iter().any(|start| name.starts_with(start))) {
+            command.env_remove(name);
+        }
+    }
     command
 }

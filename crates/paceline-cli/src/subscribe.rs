@@ -51,6 +51,7 @@ enum End {
     Count,
     Timeout,
     Stopped,
+    Refused,
 }
 
 /// Subscribes until `--count`, `--timeout` or a signal.
@@ -145,6 +146,9 @@ impl<'a> Session<'a> {
                 break End::Timeout;
             }
             self.hear();
+            if self.args.require && !self.refused.is_empty() {
+                break End::Refused;
+            }
             self.tick(now)?;
             let until = deadline.unwrap_or(self.tick).min(self.tick).min(now + STOP_SLICE);
             match self.subscriber.recv_timeout(until.saturating_duration_since(now)) {
@@ -270,14 +274,17 @@ impl<'a> Session<'a> {
             End::Stopped if delivered > 0 || self.refused.is_empty() => {
                 return Ok(ExitCode::SUCCESS);
             }
-            End::Timeout | End::Stopped => {}
+            End::Refused | End::Timeout | End::Stopped => {}
         }
         let asked = wanted
             .map_or_else(|| "no sample".to_owned(), |n| format!("{delivered} of {n} samples"));
-        let waited = self.args.timeout.map_or_else(
-            || "before the end".to_owned(),
-            |timeout| format!("within --timeout {} s", timeout.as_secs_f64()),
-        );
+        let waited = match (end, self.args.timeout) {
+            (End::Refused, _) => "and --require".to_owned(),
+            (End::Count | End::Timeout | End::Stopped, Some(timeout)) => {
+                format!("within --timeout {} s", timeout.as_secs_f64())
+            }
+            (End::Count | End::Timeout | End::Stopped, None) => "before the end".to_owned(),
+        };
         let why = if let Some((publisher, refusal)) = self.refused.first_key_value() {
             format!("publisher {publisher} refused: {refusal}")
         } else if self.heard {

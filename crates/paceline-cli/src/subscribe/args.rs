@@ -37,6 +37,9 @@ pub(crate) struct SubArgs {
     /// Of each Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
+    /// Ends with code 3 as soon as any publisher is refused, instead of waiting for room
+    #[arg(long)]
+    pub(crate) require: bool,
     /// What is done about samples lost on links over UDP: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     pub(crate) retransmit: Retransmit,

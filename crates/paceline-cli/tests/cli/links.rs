@@ -69,7 +69,11 @@ fn a_contract_above_the_capacity_is_refused() {
         "8",
     ]);
     sub.said(3, "link 'thin' can't carry it: it needs");
-    assert!(sub.stderr.contains("ask for a lower rate"), "{}", sub.stderr);
+    assert!(sub.stderr.contains("ask for samples of at most "), "{}", sub.stderr);
+    let required = ["sub", "cam", "--link", &connect, "--within", "200", "--require"];
+    let required = operator.run(&required);
+    required.said(3, "no sample and --require: publisher ");
+    required.said(3, "link 'thin' can't carry it: it needs");
 }
 
 #[test]

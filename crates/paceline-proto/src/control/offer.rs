@@ -12,8 +12,8 @@ use paceline_sched::{Duration, LossTolerance};
 
 /// The window of an offered loss tolerance, for somebody who tolerates none.
 const WINDOW: u32 = 100;
-/// How often an offer is lessened by a hundredth if rounding made it too much.
-const TRIES: u32 = 4;
+/// How finely an offer is searched: to so many parts of itself.
+const PARTS: u64 = 256;
 
 /// Fills in why `wanted` does not fit, with its numbers, and the best that would.
 pub(super) fn explain(
@@ -57,8 +57,8 @@ pub(super) fn explain(
     let form = pair.leaving();
     let tried = Tried { spec: pair.spec, form, ask, pair, promised, wanted };
     refusal.offer = Offer {
-        max_millihertz: lack.offer.rate.and_then(|rate| tried.rate(demand, rate)),
-        bytes: lack.offer.burst.and_then(|burst| tried.bytes(demand, burst)),
+        max_millihertz: tried.rate(),
+        bytes: tried.bytes(),
         within: lack.offer.deadline.and_then(|deadline| tried.within(deadline)),
         loss: tried.loss(),
     };
@@ -67,6 +67,19 @@ pub(super) fn explain(
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let per = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
     u64::try_from(per).unwrap_or(u64::MAX)
+}
+
+/// The largest number below `full` that fits, to one part in [`PARTS`] of it, where all smaller ones fit too.
+fn most(full: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+    let (mut low, mut high) = (1, full);
+    if high <= low || !fits(low) {
+        return None;
+    }
+    while high - low > low / PARTS + 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    Some(low)
 }
 
 /// A pair that was refused, asking otherwise.
@@ -86,43 +99,26 @@ impl Tried<'_> {
         self.promised.fits(self.pair.key(), &Wanted { demand, ..*self.wanted })
     }
 
-    /// The largest of what is offered, or a little less, that fits as the subscriber would ask for it.
-    fn least(first: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
-        let mut tried = first;
-        for _ in 0..TRIES {
-            if tried > 0 && fits(tried) {
-                return Some(tried);
-            }
-            tried -= tried.div_ceil(100);
-        }
-        None
-    }
-
-    fn rate(&self, demand: &Demand, offered: u64) -> Option<u64> {
+    fn rate(&self) -> Option<u64> {
         let period = self.form.rate.period(self.spec.period)?;
-        let full = 1_000_000_000_000 / u128::from(period.as_nanos().max(1));
-        let part = full * u128::from(offered) / u128::from(demand.traffic().rate().max(1));
-        Self::least(u64::try_from(part).ok()?, |millihertz| {
+        let full = 1_000_000_000_000 / period.as_nanos().max(1);
+        most(full, |millihertz| {
             let rate = u32::try_from(millihertz).ok().and_then(NonZeroU32::new).map(Rate::Max);
             rate.is_some_and(|rate| self.fits(self.spec, Form { rate, ..self.form }, &self.ask))
         })
     }
 
-    fn bytes(&self, demand: &Demand, offered: u64) -> Option<u64> {
-        let full = u128::from(self.spec.bytes_max?);
-        let part = full * u128::from(offered) / u128::from(demand.traffic().burst().max(1));
-        let fitting = Self::least(u64::try_from(part).ok()?, |bytes| {
+    fn bytes(&self) -> Option<u64> {
+        let fitting = most(self.spec.bytes_max?, |bytes| {
             let spec = PublisherSpec { bytes_max: Some(bytes), ..self.spec.clone() };
             self.fits(&spec, self.form, &self.ask)
         })?;
         // What the subscriber would get: pictures that are scaled are smaller than the publisher's.
-        let of = |size: Option<crate::form::Size>| size.map_or(1, |size| size.pixels().max(1));
-        let scaled = self
-            .form
-            .size
-            .and(self.spec.size)
-            .map_or((1, 1), |source| (of(self.form.size), source.pixels().max(1)));
-        let bytes = u128::from(fitting) * u128::from(scaled.0) / u128::from(scaled.1);
+        let (Some(scaled), Some(source)) = (self.form.size, self.spec.size) else {
+            return Some(fitting);
+        };
+        let bytes = u128::from(fitting) * u128::from(scaled.pixels());
+        let bytes = bytes / u128::from(source.pixels().max(1));
         u64::try_from(bytes).ok().filter(|bytes| *bytes > 0)
     }
 

@@ -385,7 +385,7 @@ impl Hop {
     }
 
     /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because
-    /// `ask_every` bytes went out since it last asked, or [`ASK_EVERY_FRAMES`].
+    /// `ask_every` bytes went out since it last asked, or so many frames.
     pub fn handle_sent(
         &mut self,
         now: Instant,

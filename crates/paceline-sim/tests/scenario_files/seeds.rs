@@ -74,6 +74,7 @@ files! {
     main_job: "main-job",
     relay_chain: "relay-chain",
     stalled_subscriber: "stalled-subscriber",
+    steering_loss: "steering-loss",
     thin_link: "thin-link",
     two_paths: "two-paths",
 }

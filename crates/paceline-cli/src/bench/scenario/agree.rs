@@ -71,6 +71,8 @@ fn flow(section: &mut Section, live: &Flow, simulated: &Flow, segment_ms: f64) {
         section.must(&name("delay p50"), Unit::Millis, a, b, near(b, 0.1 * b + P50_MS));
         let (a, b) = delays(|delays| delays.p99);
         section.must(&name("delay p99"), Unit::Millis, a, b, near(b, segment_ms + P99_MS));
+        let (a, b) = delays(|delays| delays.p999);
+        section.tell(&name("delay p99.9"), Unit::Millis, a, b);
         let (a, b) = delays(|delays| delays.max);
         section.tell(&name("delay max"), Unit::Millis, a, b);
     }
