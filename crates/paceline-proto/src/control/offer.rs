@@ -7,7 +7,7 @@ use super::routes::Pair;
 use super::spec::PublisherSpec;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;
-use paceline_admit::{Demand, Resource};
+use paceline_admit::Resource;
 use paceline_sched::{Duration, LossTolerance};
 
 /// The window of an offered loss tolerance, for somebody who tolerates none.
