@@ -123,21 +123,24 @@ fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
 /// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
 /// `None` if its loss tolerance leaves nothing that is owed.
 ///
-/// Of y samples y − x are owed, and count as if so many came in the same time: for streams that tolerate
-/// loss it is a test of their rate and of one sample at once, not of every window.
+/// Of y samples y − x are owed, and each counts for that part of its bytes: for streams that tolerate loss
+/// it is the test of utilisation, Σ (1 − x/y), of what is due at once as of rates, and not one of every window.
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let bytes = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
     let (x, y) = (u64::from(ask.loss.x()), u64::from(ask.loss.y()));
-    let every = match y.saturating_sub(x) {
+    let bytes = match y.saturating_sub(x) {
         // 0/0 asks for deadlines alone: nothing of it may be left out.
-        0 if y == 0 => period,
+        0 if y == 0 => bytes,
         0 => return Some(None),
-        owed => period.mul_div(y, owed),
+        owed => {
+            let part = (u128::from(bytes) * u128::from(owed)).div_ceil(u128::from(y));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        }
     };
     let contract = promise(spec, form, slice::from_ref(ask))?.contract;
     let packet = bytes.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
-    let traffic = Traffic::periodic(bytes, every, contract.jitter, packet);
+    let traffic = Traffic::periodic(bytes, period, contract.jitter, packet);
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
     Some(Some(Demand::new(traffic, deadline).ok()?))
@@ -272,7 +275,7 @@ mod tests {
         // 10 segments: 12,000 bytes on the wire, 25 times a second.
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
-        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_160_001, 12_000)));
+        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_160_000, 10_800)));
         assert_eq!(load(&camera(), Form::FULL, loss(3, 3)), None, "nothing is owed");
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
