@@ -76,9 +76,9 @@ pub fn a_dead_neighbour_is_noticed_and_streams_recover(net: &mut dyn Net) {
 pub fn refusal_names_the_numbers(net: &mut dyn Net) {
     let (here, there) = pair(net, thin());
     let [one, two] = ["one", "two"].map(|tag| net.publish(here, pictures(tag, 10, 15_000)));
-    let first = net.subscribe(there, all("one").within_ms(100));
+    let first = net.subscribe(there, all("one").within_ms(300));
     net.run_for(KNOWN_AFTER);
-    let second = net.subscribe(there, all("two").within_ms(100));
+    let second = net.subscribe(there, all("two").within_ms(300));
     net.run_for(KNOWN_AFTER);
     assert!(net.refusals(first).is_empty());
     let refusals = net.refusals(second);
