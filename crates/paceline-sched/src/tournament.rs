@@ -26,11 +26,11 @@ const WAYS: usize = 8;
 
 /// So many rounds are so small that a cache holds them.
 const CACHED: usize = 3;
-/// At most so many branches have winners that may win soon: what they need fits the cache, and most of
-/// them win much later than the next [`COMING`].
-const BRANCHES: usize = 1_024;
+/// At most so many branches have winners that may win soon: most of them win later than the next
+/// [`COMING`], but so soon that neither what they need nor where it is (a page each) is forgotten until then.
+const BRANCHES: usize = 256;
 /// How many that may win soon are told at once: enough that their waits become one.
-pub(crate) const COMING: usize = 16;
+pub(crate) const COMING: usize = 12;
 
 /// A key that can be absent: the greatest value says that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {

@@ -9,7 +9,6 @@ use super::lists::{Lists, turn};
 use super::rules::{Arrival, Rules};
 use super::stream::{Place, Stream};
 use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
-use crate::contract::Late;
 use crate::time::Instant;
 use crate::tournament::{COMING, Key, Tournament};
 use alloc::vec::Vec;
@@ -123,10 +122,9 @@ impl<R: Rules> Core<R> {
     fn find_missed(&mut self, now: Instant) -> Option<Miss> {
         // Each head is reported or moved past `now`, so the loop ends after one visit to each.
         while let Some(index) = self.release(now) {
-            let late = find(&mut self.streams, index)?.late;
-            let miss = match late {
-                Late::Drop => self.drop_missed(index),
-                Late::Send => self.postpone_missed(index, now),
+            let miss = match find(&mut self.streams, index)?.drops() {
+                true => self.drop_missed(index),
+                false => self.postpone_missed(index, now),
             };
             if miss.is_some() {
                 return miss;
@@ -358,7 +356,7 @@ impl<R: Rules> Scheduler for Core<R> {
             return false;
         };
         stream.place = Place::Nowhere;
-        let judged = !stream.contracted || stream.charged;
+        let judged = !stream.contracted() || stream.charged;
         let violated = !judged && self.charge(index, 1);
         self.vacate(index);
         violated
@@ -367,7 +365,7 @@ impl<R: Rules> Scheduler for Core<R> {
     fn handle_skipped(&mut self, index: StreamIndex) -> bool {
         self.settle();
         let Some(stream) = find(&mut self.streams, index) else { return false };
-        if !stream.contracted {
+        if !stream.contracted() {
             return false;
         }
         let loss = stream.loss();
@@ -390,12 +388,12 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn window(&self, index: StreamIndex) -> Option<WindowState> {
-        let stream = self.find(index).filter(|stream| stream.contracted)?;
+        let stream = self.find(index).filter(|stream| stream.contracted())?;
         Some(self.rules.window(stream))
     }
 
     fn deadline(&self, index: StreamIndex) -> Option<Instant> {
-        let stream = self.find(index).filter(|stream| stream.contracted && stream.has_head())?;
+        let stream = self.find(index).filter(|stream| stream.contracted() && stream.has_head())?;
         Some(stream.deadline)
     }
 }
@@ -416,7 +414,7 @@ fn begin<R: Rules>(
     (announced, eligibility, follows): (&mut u64, Eligibility, bool),
 ) {
     stream.set_left(head.left);
-    let early = stream.contracted && stream.begin(head.arrived);
+    let early = stream.contracted() && stream.begin(head.arrived);
     let waits = early && eligibility == Eligibility::OncePerPeriod;
     let (arrived, serial) = (head.arrived, *announced);
     *announced += 1;
@@ -444,7 +442,7 @@ fn end<R: Rules>(
     if core::mem::replace(&mut stream.place, Place::Nowhere) == Place::Ranked {
         let _ = rules.sent(stream, bytes);
     }
-    if !stream.contracted {
+    if !stream.contracted() {
         return nothing_promised;
     }
     if finish > stream.deadline {

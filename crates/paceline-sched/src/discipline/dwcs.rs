@@ -38,8 +38,8 @@ impl CoreRules for Rules {
 
     #[inline(always)]
     fn rank(&mut self, stream: &mut Stream<Window>) -> Option<u128> {
-        let Window { x, y, .. } = stream.own;
-        if !stream.contracted {
+        let (x, y) = (stream.own.x(), stream.own.y);
+        if !stream.contracted() {
             return None;
         }
         Some(match self.ordering {
@@ -62,8 +62,8 @@ impl CoreRules for Rules {
     }
 
     fn window(&self, stream: &Stream<Window>) -> WindowState {
-        let Window { x, y, tagged } = stream.own;
-        WindowState { x, y, tagged }
+        let window = stream.own;
+        WindowState { x: window.x(), y: window.y, tagged: window.tagged() }
     }
 }
 
@@ -104,16 +104,28 @@ fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
 /// 0/0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
+    /// x', and [`TAG`].
     x: u32,
     y: u32,
-    /// N: violated since the last service in time, which then opens a full new window: y' cannot stay
-    /// inflated and starve others.
-    tagged: bool,
 }
+
+/// N: violated since the last service in time, which then opens a full new window: y' cannot stay
+/// inflated and starve others. It is a bit of x', which has [`LossTolerance::Y_BITS`] and is 0 then.
+const TAG: u32 = 1 << 31;
 
 impl Window {
     fn open(loss: LossTolerance) -> Self {
-        Self { x: loss.x(), y: loss.y(), tagged: false }
+        Self { x: loss.x(), y: loss.y() }
+    }
+
+    #[inline]
+    const fn x(self) -> u32 {
+        self.x & !TAG
+    }
+
+    #[inline]
+    const fn tagged(self) -> bool {
+        self.x & TAG != 0
     }
 
     /// N, rule (A): the head was served by its deadline.
@@ -124,17 +136,17 @@ impl Window {
         self.x = self.x.saturating_sub(u32::from(self.x == self.y));
         self.y = self.y.saturating_sub(1);
         // x' ≤ y', so both are 0 now if y' is.
-        if self.y == 0 || self.tagged {
+        if self.y == 0 || self.tagged() {
             *self = Self::open(loss);
         }
     }
 
     /// O, rule (A). A stream at x' = y' stays there, so its windows drift against the aligned ones.
     fn handle_met_original(&mut self, loss: LossTolerance) {
-        if self.y > self.x {
+        if self.y > self.x() {
             self.y -= 1;
         }
-        if self.x == 0 && self.y == 0 {
+        if self.x() == 0 && self.y == 0 {
             *self = Self::open(loss);
         }
     }
@@ -150,8 +162,8 @@ impl Window {
             return;
         }
         let mut deadlines = self.count_down(deadlines);
-        if self.x == 0 && self.y == 0 {
-            (self.x, self.y) = (loss.x(), loss.y());
+        if self.x() == 0 && self.y == 0 {
+            *self = Self::open(loss);
             if loss.x() == loss.y() {
                 deadlines %= u64::from(loss.x());
             }
@@ -165,7 +177,7 @@ impl Window {
     /// Takes as many of `deadlines` from x' and y' as x' allows, and returns the others.
     #[inline]
     fn count_down(&mut self, deadlines: u64) -> u64 {
-        let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(self.x);
+        let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(self.x());
         self.x -= run;
         self.y -= run;
         deadlines - u64::from(run)
@@ -181,7 +193,9 @@ impl Window {
         };
         let more = u64::from(step).saturating_mul(deadlines);
         self.y = self.y.saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
-        self.tagged = matches!(rules, RuleSet::Later);
+        if matches!(rules, RuleSet::Later) {
+            self.x |= TAG;
+        }
     }
 }
 

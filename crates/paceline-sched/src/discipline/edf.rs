@@ -24,7 +24,7 @@ impl CoreRules for ByArrival {
 
     #[inline]
     fn rank(&mut self, stream: &mut Stream<Instant>) -> Option<u128> {
-        stream.contracted.then(|| owed(u128::from(stream.own.as_nanos())))
+        stream.contracted().then(|| owed(u128::from(stream.own.as_nanos())))
     }
 }
 
@@ -40,6 +40,6 @@ impl CoreRules for ByContract {
 
     #[inline]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
-        stream.contracted.then(|| owed(u128::from(stream.deadline.as_nanos())))
+        stream.contracted().then(|| owed(u128::from(stream.deadline.as_nanos())))
     }
 }

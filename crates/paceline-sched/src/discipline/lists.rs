@@ -31,7 +31,7 @@ impl Lists {
     ) {
         let rank = match stream.place {
             Place::Early => None,
-            _ if stream.background => {
+            _ if stream.background() => {
                 stream.place = Place::Background;
                 None
             }

@@ -1,6 +1,6 @@
 //! What every discipline keeps of a stream: its head, its contract's clock, its aligned windows.
 
-use super::{Left, Terms, WindowState};
+use super::{Class, Left, Terms, WindowState};
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
@@ -19,9 +19,33 @@ pub(super) enum Place {
     Background,
 }
 
+/// What a stream may ask for, in one byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// It has a contract.
+    Contracted(Late),
+    /// It has none, but asked for a priority or a share.
+    Ranked,
+    /// It has none of them.
+    BestEffort,
+    Background,
+}
+
+impl Kind {
+    const fn new(terms: &Terms) -> Self {
+        match terms.class {
+            Class::Contracted(contract) => Self::Contracted(contract.late),
+            Class::Background => Self::Background,
+            Class::BestEffort if terms.ranks() => Self::Ranked,
+            Class::BestEffort => Self::BestEffort,
+        }
+    }
+}
+
 /// A stream that joined. `O` is what the discipline keeps beside it.
 ///
-/// There may be a million of them, so a field that can be told from others is not kept.
+/// There may be a million of them, so a field that can be told from others is not kept: up to 80 bytes lie
+/// on two cache lines wherever they begin, and [`Self::foresee`] looks at both.
 #[derive(Clone, Debug)]
 pub(super) struct Stream<O> {
     /// Of the contract: T, the time from release to deadline, the jitter, the loss tolerance.
@@ -29,7 +53,6 @@ pub(super) struct Stream<O> {
     due: Duration,
     jitter: Duration,
     loss: LossTolerance,
-    pub(super) late: Late,
     /// By when the present head must end; [`Instant::FAR`] for ever without a contract.
     pub(super) deadline: Instant,
     next_release: Instant,
@@ -40,11 +63,7 @@ pub(super) struct Stream<O> {
     pub(super) own: O,
     pub(super) account: Account,
     pub(super) place: Place,
-    /// The contract is one; without it the stream is best effort or background.
-    pub(super) contracted: bool,
-    pub(super) background: bool,
-    /// It has a contract, or asked for a priority or a rate.
-    ranks: bool,
+    kind: Kind,
     /// Its heads are not picked; they are still missed.
     pub(super) suspended: bool,
     /// The head has been judged as missed and is only sent late.
@@ -62,14 +81,12 @@ const NO_CONTRACT: Contract = Contract {
 
 impl<O> Stream<O> {
     pub(super) fn new(terms: &Terms, own: O) -> Self {
-        let contract = terms.contract();
-        let promised = contract.unwrap_or(NO_CONTRACT);
+        let promised = terms.contract().unwrap_or(NO_CONTRACT);
         Self {
             period: promised.period,
             due: promised.deadline,
             jitter: promised.jitter,
             loss: promised.loss,
-            late: promised.late,
             deadline: Instant::FAR,
             next_release: Instant::ZERO,
             service: Duration::ZERO,
@@ -77,9 +94,7 @@ impl<O> Stream<O> {
             own,
             account: Account::default(),
             place: Place::Nowhere,
-            contracted: contract.is_some(),
-            ranks: terms.ranks(),
-            background: terms.class == super::Class::Background,
+            kind: Kind::new(terms),
             suspended: false,
             charged: false,
         }
@@ -93,7 +108,23 @@ impl<O> Stream<O> {
 
     /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
     pub(super) const fn ranks(&self) -> bool {
-        self.ranks
+        matches!(self.kind, Kind::Contracted(_) | Kind::Ranked)
+    }
+
+    /// It has a contract; without one it is best effort or background.
+    #[inline]
+    pub(super) const fn contracted(&self) -> bool {
+        matches!(self.kind, Kind::Contracted(_))
+    }
+
+    #[inline]
+    pub(super) const fn background(&self) -> bool {
+        matches!(self.kind, Kind::Background)
+    }
+
+    /// Its heads are given up when they are missed.
+    pub(super) const fn drops(&self) -> bool {
+        matches!(self.kind, Kind::Contracted(Late::Drop))
     }
 
     #[inline]
@@ -104,7 +135,7 @@ impl<O> Stream<O> {
     /// It is in the background or suspended: its heads are not simply ranked.
     #[inline]
     pub(super) const fn is_apart(&self) -> bool {
-        self.background | self.suspended
+        self.background() | self.suspended
     }
 
     /// The loss tolerance of the contract.

@@ -32,7 +32,7 @@ impl CoreRules for Rules {
 
     #[inline(always)]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
-        if stream.contracted { Some(rank(stream)) } else { None }
+        if stream.contracted() { Some(rank(stream)) } else { None }
     }
 }
 

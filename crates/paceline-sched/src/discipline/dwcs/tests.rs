@@ -84,18 +84,18 @@ fn rule_a_counts_down_and_opens_a_new_window() {
     let mut window = Window::open(loss);
     for expected in [(1, 2), (1, 1), (1, 3)] {
         window.handle_met(loss);
-        assert_eq!((window.x, window.y), expected);
+        assert_eq!((window.x(), window.y), expected);
     }
     // O: at x' = y' service changes nothing.
     for expected in [(1, 2), (1, 1), (1, 1)] {
         window.handle_met_original(loss);
-        assert_eq!((window.x, window.y), expected);
+        assert_eq!((window.x(), window.y), expected);
     }
     let mut edf = Window::open(LossTolerance::EDF);
     edf.handle_met(LossTolerance::EDF);
     edf.handle_missed(LossTolerance::EDF, 7, RuleSet::Later);
     edf.handle_missed(LossTolerance::EDF, 7, RuleSet::Original);
-    assert_eq!((edf.x, edf.y, edf.tagged), (0, 0, false));
+    assert_eq!((edf.x(), edf.y, edf.tagged()), (0, 0, false));
 }
 
 #[test]
@@ -104,10 +104,10 @@ fn a_violation_tags_until_the_next_service_in_time() {
     let mut window = Window::open(loss);
     for (expected, tagged) in [((0, 2), false), ((0, 3), true), ((0, 4), true)] {
         window.handle_missed(loss, 1, RuleSet::Later);
-        assert_eq!((window.x, window.y, window.tagged), (expected.0, expected.1, tagged));
+        assert_eq!((window.x(), window.y, window.tagged()), (expected.0, expected.1, tagged));
     }
     window.handle_met(loss);
-    assert_eq!((window.x, window.y, window.tagged), (1, 3, false));
+    assert_eq!((window.x(), window.y, window.tagged()), (1, 3, false));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn the_original_rules_raise_the_denominator_in_larger_steps() {
     let mut window = Window::open(loss);
     for expected in [(1, 7), (0, 6), (0, 10), (0, 14)] {
         window.handle_missed(loss, 1, RuleSet::Original);
-        assert_eq!((window.x, window.y, window.tagged), (expected.0, expected.1, false));
+        assert_eq!((window.x(), window.y, window.tagged()), (expected.0, expected.1, false));
     }
     let mut strict = Window::open(LossTolerance::NONE);
     strict.handle_missed(LossTolerance::NONE, 3, RuleSet::Original);
@@ -136,7 +136,7 @@ fn many_deadlines_at_once_are_as_many_one_by_one() {
                 let mut one_by_one = at_once;
                 at_once.handle_missed(loss, missed, rules);
                 (0..missed).for_each(|_| one_by_one.handle_missed(loss, 1, rules));
-                let state = |window: Window| (window.x, window.y, window.tagged);
+                let state = |window: Window| (window.x(), window.y, window.tagged());
                 assert_eq!(state(at_once), state(one_by_one), "{loss} {served} {missed}");
             }
         }
@@ -149,6 +149,6 @@ fn the_denominator_saturates() {
         let mut window = Window::open(LossTolerance::NONE);
         window.handle_missed(LossTolerance::NONE, u64::MAX, rules);
         window.handle_missed(LossTolerance::NONE, 1, rules);
-        assert_eq!((window.x, window.y), (0, u32::MAX));
+        assert_eq!((window.x(), window.y), (0, u32::MAX));
     }
 }
