@@ -10,6 +10,7 @@ pub(crate) use template::TEMPLATE;
 
 use crate::args::{BufferSpec, LinkSpec};
 use crate::exit;
+use crate::http::HttpAddress;
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) isolated: bool,
     /// What is logged.
     pub(crate) log: Option<String>,
+    /// Where HTTP is served.
+    pub(crate) http: Option<HttpAddress>,
     /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.

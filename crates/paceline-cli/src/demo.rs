@@ -5,8 +5,10 @@
 //! of the steering. Three processes, joined by loopback TCP; the thin link is a configured capacity.
 
 mod children;
+mod dashboard;
 mod gauge;
 mod line;
+mod load;
 mod role;
 mod scenario;
 mod verdict;
@@ -17,6 +19,7 @@ pub(crate) use role::{RoleArgs, run_role};
 
 use crate::args;
 use crate::exit::{self, INTERRUPTED, REFUSED};
+use crate::http::HttpAddress;
 use crate::show::{self, Block};
 use crate::stop::Stop;
 use children::{Children, Event};
@@ -35,9 +38,12 @@ const ENDING: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct DemoArgs {
-    /// Opens no browser page: the table is what it shows
-    #[arg(long)]
-    headless: bool,
+    /// Serves no page: the table is all that it shows
+    #[arg(long, alias = "headless", conflicts_with = "http")]
+    no_http: bool,
+    /// Serves the page here; 127.0.0.1:8470 if not said, or a free port if that is in use
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
     /// Ends after this many seconds, 2 more for warming up; without it Ctrl-C ends the demo
     #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
     seconds: Option<Duration>,
@@ -49,10 +55,16 @@ pub(crate) struct DemoArgs {
 /// Runs the demo and judges it.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    tracing::debug!(headless = args.headless, "demo");
     let mut children = Children::start()?;
+    let http =
+        if args.no_http { None } else { Some(dashboard::serve(args.http.as_ref(), &children)?) };
+    if let Some(http) = &http {
+        // What reads JSON reads nothing else.
+        show::note(&format!("dashboard: {}", http.url()));
+    }
     let mut demo = Demo { args, state: State::default(), block: Block::on_stdout() };
     let whole = demo.watch(&mut children, &stop)?;
+    drop(http);
     children.end(ENDING, |event| demo.state.take(event));
     let ok = demo.finish(whole)?;
     Ok(match (whole, ok) {

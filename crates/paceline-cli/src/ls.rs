@@ -4,7 +4,9 @@ mod document;
 mod gather;
 mod view;
 
-pub(crate) use document::{Document, Link, Stream};
+#[cfg(test)]
+pub(crate) use document::{Ages, Asked, Closed, Contract, tests::status as test_status};
+pub(crate) use document::{Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription};
 pub(crate) use gather::{Reader, settle};
 
 use crate::args::{self, NodeArgs};

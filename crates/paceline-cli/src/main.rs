@@ -7,6 +7,7 @@ mod demo;
 mod describe;
 mod doctor;
 mod exit;
+mod http;
 mod impair;
 mod log;
 mod ls;

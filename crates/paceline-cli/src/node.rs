@@ -6,6 +6,7 @@ mod unit;
 
 use crate::args::{BufferSpec, NodeArgs, Settings};
 use crate::config::TEMPLATE;
+use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
 use crate::notify::Notify;
 use crate::stop::{Hangup, STOP_SLICE, Stop};
 use crate::{log, show};
@@ -13,6 +14,7 @@ use buffers::Buffers;
 use paceline::Node;
 use serde::Serialize;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// `paceline node`.
@@ -33,6 +35,9 @@ pub(crate) struct NodeCommand {
     /// Holds what comes on a tag or pattern for others to pull: robot/**=samples=100,bytes=10MB,age=60s
     #[arg(long, value_name = "PATTERN=LIMITS")]
     buffer: Vec<BufferSpec>,
+    /// Serves the dashboard, its API and metrics at an address of this host, as 127.0.0.1:8470
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<HttpAddress>,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -43,6 +48,7 @@ struct NodeLine {
     name: String,
     links: Vec<LinkLine>,
     buffers: Vec<BufferLine>,
+    http: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -82,7 +88,11 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let node = settings.open()?;
     let mut buffers = Buffers::default();
     buffers.set(&node, &settings.buffers)?;
-    let line = NodeLine::new(&node, &settings);
+    let served = settings.http.as_ref();
+    let http = served
+        .map(|address| Http::start(address, Arc::new(OwnSource::new(&node, Neighbours::Free))));
+    let http = http.transpose()?;
+    let line = NodeLine { http: http.as_ref().map(Http::url), ..NodeLine::new(&node, &settings) };
     if args.json {
         show::json(&line)?
     } else {
@@ -91,6 +101,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     notify.ready(&told(&line));
     serve(args, (settings, buffers), &node, (&stop, &hangup, &notify));
     notify.stopping();
+    drop(http);
     node.close();
     Ok(ExitCode::SUCCESS)
 }
@@ -134,6 +145,7 @@ impl NodeCommand {
         if !self.buffer.is_empty() {
             settings.buffers.clone_from(&self.buffer);
         }
+        settings.http = self.http.clone().or(settings.http);
         Ok(settings)
     }
 }
@@ -152,6 +164,7 @@ impl NodeLine {
             name: node.name().to_owned(),
             links: links.collect(),
             buffers: settings.buffers.iter().map(BufferLine::new).collect(),
+            http: None,
         }
     }
 }
@@ -185,6 +198,9 @@ fn told(node: &NodeLine) -> String {
     for buffer in &node.buffers {
         let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
         text.push_str(&format!("; holds {pattern}: {samples_max} samples, {bytes_max} bytes"));
+    }
+    if let Some(http) = &node.http {
+        text.push_str(&format!("; dashboard {http}"));
     }
     text
 }

@@ -1,7 +1,8 @@
 //! Counting what was delivered: rates, ages, percentiles. Bounded memory whatever the run.
 
-use paceline::{Delivery, Drops};
-use serde::{Serialize, Serializer};
+use paceline::{Delivery, DropReason, Drops};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Values below this have a slot each; above, each doubling has half as many.
@@ -165,9 +166,24 @@ pub(crate) fn round3(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// Writes drops as `{"reason": count}`, only the reasons that occurred.
-pub(crate) fn drops_by_reason<S: Serializer>(drops: &Drops, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(drops.iter().map(|(reason, count)| (reason.name(), count)))
+/// Drops as `{"reason": count}`, only the reasons that occurred.
+pub(crate) mod by_reason {
+    use super::{BTreeMap, Deserialize as _, Deserializer, DropReason, Drops, Serializer};
+
+    /// For `#[serde(with = "by_reason")]`.
+    pub(crate) fn serialize<S: Serializer>(drops: &Drops, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(drops.iter().map(|(reason, count)| (reason.name(), count)))
+    }
+
+    /// The same; reasons that this version does not know are left out.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Drops, D::Error> {
+        let mut counts = BTreeMap::<String, u64>::deserialize(from)?;
+        let mut drops = Drops::default();
+        for reason in DropReason::ALL {
+            drops.add(reason, counts.remove(reason.name()).unwrap_or_default());
+        }
+        Ok(drops)
+    }
 }
 
 #[cfg(test)]

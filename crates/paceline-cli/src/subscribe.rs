@@ -13,7 +13,7 @@ pub(crate) use sink::{AskedRate, Sink, is_stdout};
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};
-use crate::stats::{Ages, Tally, drops_by_reason};
+use crate::stats::{Ages, Tally, by_reason};
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::{
     Delivery, Drops, Node, PublisherId, RecvError, SubscribeError, Subscriber, SubscriberEvent,
@@ -40,7 +40,7 @@ struct Summary {
     bytes: u64,
     rate_hz: f64,
     late: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(serialize_with = "by_reason::serialize")]
     dropped: Drops,
     age_us: Ages,
     refused: Vec<String>,

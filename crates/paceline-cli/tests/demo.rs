@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 #[test]
 fn everybody_in_the_demo_gets_what_was_asked_for() {
     let child = Command::new(env!("CARGO_BIN_EXE_paceline"))
-        .args(["demo", "--headless", "--seconds", "5", "--json"])
+        .args(["demo", "--no-http", "--seconds", "5", "--json"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

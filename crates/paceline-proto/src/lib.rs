@@ -29,7 +29,7 @@ pub mod wire;
 
 pub use form::{Form, Proxy, Rate, Size};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
-pub use reason::{DropReason, Drops, StreamCounters};
+pub use reason::{DropReason, Drops, StreamAges, StreamCounters};
 pub use retransmit::Retransmit;
 pub use sample::{Encoding, Kind, Sample, Timestamp};
 pub use tag::{Pattern, Tag, TagError};

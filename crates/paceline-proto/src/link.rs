@@ -38,7 +38,7 @@ pub use seats::ClassView;
 pub use stream::StreamSpec;
 
 use crate::ids::NodeId;
-use crate::reason::{DropReason, StreamCounters};
+use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
@@ -266,7 +266,7 @@ impl Link {
         if stream.sheds() {
             return self.handle_video(now, index, sample);
         }
-        match stream.offer(sample) {
+        match stream.offer(now, sample) {
             Offer::Waits => {}
             Offer::IsHead => self.announce_head(now, index),
             Offer::ReplacedHead => {
@@ -357,6 +357,12 @@ impl Link {
     #[must_use]
     pub fn counters(&self, index: StreamIndex) -> Option<StreamCounters> {
         self.stream(index).map(|stream| stream.counters)
+    }
+
+    /// How old the samples of a stream were when they came to the link and when they left it.
+    #[must_use]
+    pub fn ages(&self, index: StreamIndex) -> Option<StreamAges> {
+        self.stream(index).map(|stream| stream.ages)
     }
 
     /// What a stream is.

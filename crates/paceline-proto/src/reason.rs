@@ -146,6 +146,31 @@ pub struct StreamCounters {
     pub drops: Drops,
 }
 
+/// How old a stream's samples were at one link, in sums that only grow: the difference of two readings
+/// gives the mean of the time between.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StreamAges {
+    /// Samples that the link took.
+    pub entered: u64,
+    /// The sum of their ages then, in nanoseconds.
+    pub entered_ns: u64,
+    /// The sum of the ages of the samples that were sent, when their last byte left, in nanoseconds.
+    pub left_ns: u64,
+}
+
+impl StreamAges {
+    /// A sample of this age was taken.
+    pub(crate) const fn enter(&mut self, age_ns: u64) {
+        self.entered += 1;
+        self.entered_ns = self.entered_ns.saturating_add(age_ns);
+    }
+
+    /// A sample of this age was sent.
+    pub(crate) const fn leave(&mut self, age_ns: u64) {
+        self.left_ns = self.left_ns.saturating_add(age_ns);
+    }
+}
+
 impl StreamCounters {
     /// Adds another stream's counters to these.
     pub fn merge(&mut self, other: &Self) {

@@ -29,6 +29,7 @@ mod pull;
 mod shell;
 mod status;
 mod subscriber;
+mod view;
 
 pub use buffer::{Buffer, BufferBuilder, History};
 pub use config::{LinkConfig, NodeBuilder};
@@ -41,7 +42,7 @@ pub use paceline_proto::link::{
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
     DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
-    Size, StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
+    Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
 };
 pub use paceline_sched::curve::{Curve, CurveError};
 pub use paceline_sched::hfsc::Curves;
@@ -50,6 +51,8 @@ pub use publisher::{Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
 pub use shell::host::default_dir as default_runtime_dir;
 pub use status::{
-    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
+    SubscriptionStatus,
 };
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
+pub use view::View;

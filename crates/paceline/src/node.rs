@@ -16,11 +16,12 @@ use crate::shell::transport::Transport;
 use crate::shell::wake::Waker;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberBuilder;
+use crate::view::View;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::control::{Control, Ways};
 use paceline_proto::link::{Carrier, ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
-use paceline_proto::{NodeId, Pattern, Tag};
+use paceline_proto::{NodeId, Pattern, SubscriptionId, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -186,11 +187,33 @@ impl Node {
     /// out.
     #[must_use]
     pub fn status(&self, timeout: Duration) -> Vec<NodeStatus> {
+        self.ask_status(None, timeout)
+    }
+
+    /// What these nodes say of themselves; those that do not answer within `timeout` are left out. Its own
+    /// status costs nothing, that of another node a question and an answer on every link between.
+    #[must_use]
+    pub fn status_of(&self, nodes: &[NodeId], timeout: Duration) -> Vec<NodeStatus> {
+        self.ask_status(Some(nodes.to_vec()), timeout)
+    }
+
+    fn ask_status(&self, only: Option<Vec<NodeId>>, timeout: Duration) -> Vec<NodeStatus> {
         let (reply, answer) = std::sync::mpsc::channel();
-        if !self.inner.commands.send(Command::Status(timeout, reply)) {
+        if !self.inner.commands.send(Command::Status(only, timeout, reply)) {
             return Vec::new();
         }
         answer.recv().unwrap_or_default()
+    }
+
+    /// A look at what a subscription of this node gets, whoever reads it; `None` if there is no such one.
+    /// Nothing is fetched for it, and the subscriber misses nothing.
+    #[must_use]
+    pub fn view(&self, subscription: SubscriptionId) -> Option<View> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::View(subscription, reply)) {
+            return None;
+        }
+        answer.recv().ok().flatten().map(View::new)
     }
 
     /// The reachable nodes, by name, without asking them.

@@ -3,7 +3,7 @@
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::{
-    Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
+    Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters, SubscriptionId, Tag,
 };
 use std::time::Duration;
 
@@ -76,6 +76,8 @@ pub struct SubscriptionStatus {
     pub late: u64,
     /// Longest age at delivery in the last second or more.
     pub age_max: Duration,
+    /// The ages of all samples delivered, together: the difference of two readings gives the mean.
+    pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
 }
@@ -132,6 +134,23 @@ pub struct StreamStatus {
     pub hop: NodeId,
     /// True if it has a contract; false for best effort.
     pub contracted: bool,
+    /// What was promised to it on this link.
+    pub contract: Option<StreamContract>,
+    /// How old its samples were when they came to the link and when they left it.
+    pub ages: StreamAges,
     /// What became of its samples here.
     pub counters: StreamCounters,
+}
+
+/// What one link has promised to a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StreamContract {
+    /// T: the least time between two samples.
+    pub period: Duration,
+    /// From a sample's arrival at the link to the end of its service there.
+    pub deadline: Duration,
+    /// How many samples of each window may miss, as x/y.
+    pub loss: (u32, u32),
+    /// What is held for it on the link; zero if that is not known.
+    pub bits_per_s: u64,
 }

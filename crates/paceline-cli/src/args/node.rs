@@ -2,6 +2,7 @@
 
 use super::{BufferSpec, LinkSpec};
 use crate::config::{self, Config};
+use crate::http::HttpAddress;
 use crate::{exit, log};
 use paceline::{LINKS_MAX, Node, NodeBuilder, OpenError};
 use std::collections::BTreeSet;
@@ -41,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) isolated: bool,
     /// What the file says of the log.
     pub(crate) log: Option<String>,
+    /// Where HTTP is served.
+    pub(crate) http: Option<HttpAddress>,
     /// The node's links.
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.
@@ -102,6 +105,7 @@ impl NodeArgs {
             runtime_dir: self.runtime_dir.clone().or(configured),
             isolated: self.isolated || config.isolated,
             log: config.log,
+            http: config.http,
             links,
             buffers: config.buffers,
             file,

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 6] = ["name", "runtime_dir", "isolated", "log", "link", "buffer"];
+pub(super) const KEYS: [&str; 7] =
+    ["name", "runtime_dir", "isolated", "log", "http", "link", "buffer"];
 pub(super) const LINK_KEYS: [&str; 7] =
     ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
@@ -27,6 +28,7 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
      $XDG_RUNTIME_DIR/paceline, or for a folder below /tmp";
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const HTTP: &str = "must be text: an address of this host with a port; \"127.0.0.1:8470\" is one, or leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
@@ -70,6 +72,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             let text = value.as_str().ok_or_else(|| log::RULE.to_owned())?;
             log::check(text).map(|()| text.to_owned())
         }),
+        http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
         links: links(section, problems),
         buffers: buffers(section, problems),
     }

@@ -26,6 +26,10 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: "warn".
 #log = "warn"
 
+# Serves the dashboard, its API and metrics here: an address of this host with a port, or unix:/PATH.
+# Default: none.
+#http = "127.0.0.1:8470"
+
 # A link to other hosts: at most 16, each under a [[link]] of its own.
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.

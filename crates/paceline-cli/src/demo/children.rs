@@ -3,12 +3,13 @@
 use super::line::Line;
 use super::scenario::Role;
 use anyhow::Context as _;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What comes from a child.
@@ -24,12 +25,32 @@ pub(crate) enum Event {
 pub(crate) struct Children {
     running: Vec<Running>,
     events: Receiver<Event>,
-    _folder: Folder,
+    folder: Folder,
+}
+
+/// Where commands for a child are written.
+type Input = Arc<Mutex<Option<ChildStdin>>>;
+
+/// Tells children what to do. Clones tell the same ones.
+#[derive(Clone)]
+pub(crate) struct Orders(Vec<(Role, Input)>);
+
+impl Orders {
+    /// Writes a line to the children of these roles; false if one of them has ended.
+    pub(crate) fn give(&self, roles: &[Role], line: &str) -> bool {
+        let told = self.0.iter().filter(|(role, _)| roles.contains(role)).map(|(_, input)| {
+            let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
+            input.as_mut().is_some_and(|input| writeln!(input, "{line}").is_ok())
+        });
+        // All of them, whatever became of the first.
+        told.fold(true, |all, told| all & told)
+    }
 }
 
 struct Running {
     role: Role,
     process: Child,
+    input: Input,
 }
 
 impl Drop for Running {
@@ -65,6 +86,8 @@ impl Children {
             let mut process = Command::new(&program)
                 .args(["demo-role", role.name()])
                 .args(["--thin", &thin.to_string(), "--lan", &lan.to_string()])
+                .arg("--http")
+                .arg(format!("unix:{}", socket(&folder, role).display()))
                 .env("PACELINE_RUNTIME_DIR", &runtime)
                 .envs(crate::log::for_child())
                 .stdin(Stdio::piped())
@@ -74,13 +97,24 @@ impl Children {
                 .spawn()
                 .with_context(|| format!("cannot start the {role}"))?;
             let output = process.stdout.take();
-            running.push(Running { role, process });
+            let input = Arc::new(Mutex::new(process.stdin.take()));
+            running.push(Running { role, process, input });
             if let Some(output) = output {
                 let to = to.clone();
                 std::thread::spawn(move || listen(role, BufReader::new(output), &to));
             }
         }
-        Ok(Self { running, events, _folder: folder })
+        Ok(Self { running, events, folder })
+    }
+
+    /// Where each child serves HTTP.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        Role::ALL.into_iter().map(|role| socket(&self.folder, role)).collect()
+    }
+
+    /// The way to tell them what to do.
+    pub(crate) fn orders(&self) -> Orders {
+        Orders(self.running.iter().map(|child| (child.role, child.input.clone())).collect())
     }
 
     /// The next event, if one comes in time.
@@ -97,7 +131,7 @@ impl Children {
                 continue;
             };
             let mut child = self.running.swap_remove(at);
-            drop(child.process.stdin.take());
+            drop(child.input.lock().unwrap_or_else(PoisonError::into_inner).take());
             while let Some(event) = self.next(until.saturating_duration_since(Instant::now())) {
                 if matches!(event, Event::Ended(ended) if ended == role) {
                     break;
@@ -109,6 +143,10 @@ impl Children {
             }
         }
     }
+}
+
+fn socket(folder: &Folder, role: Role) -> PathBuf {
+    folder.0.join(role.name()).join("http.sock")
 }
 
 fn listen(role: Role, output: impl BufRead, to: &SyncSender<Event>) {

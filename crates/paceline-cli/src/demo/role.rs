@@ -2,7 +2,9 @@
 
 use super::gauge::{Gauge, dropped};
 use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
+use super::load::Load;
 use super::scenario::{self, ROWS, Role, Row};
+use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
 use crate::ls::{Link, Reader, Stream};
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
@@ -11,8 +13,8 @@ use paceline::{
     Capacity, Encoding, Late, LinkConfig, Node, RecvError, Subscriber, SubscriberEvent,
 };
 use paceline_media::{Size, TestCard};
-use std::io::Read as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
@@ -28,23 +30,34 @@ pub(crate) struct RoleArgs {
     /// The port of the link to the console
     #[arg(long)]
     lan: u16,
+    /// Where it serves HTTP, for the demo's page
+    #[arg(long)]
+    http: HttpAddress,
 }
 
 /// Plays one role until standard input closes.
 pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
-    let watch = stop.clone();
+    let (watch, load) = (stop.clone(), Load::default());
+    let orders = load.clone();
     std::thread::spawn(move || {
         // Ends at the end of the input, however it ends.
-        let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+        orders.follow(std::io::stdin().lock());
         watch.request();
     });
     let node = open(args)?;
-    let done = match args.role {
-        Role::Robot => robot(&node, &stop),
-        Role::Console | Role::Operator => subscribers(args.role, &node, &stop),
-    };
-    stop.request();
+    let http = Http::start(&args.http, Arc::new(OwnSource::new(&node, Neighbours::No)))?;
+    let done = std::thread::scope(|scope| {
+        let load = scope.spawn(|| ended(load.run(args.role, &node, &stop), &stop));
+        let done = match args.role {
+            Role::Robot => robot(&node, &stop),
+            Role::Console | Role::Operator => subscribers(args.role, &node, &stop),
+        };
+        stop.request();
+        let loaded = load.join().map_err(|_| anyhow::anyhow!("the load panicked"))?;
+        done.and(loaded)
+    });
+    drop(http);
     node.close();
     done.map(|()| ExitCode::SUCCESS)
 }

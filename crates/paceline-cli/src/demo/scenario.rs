@@ -23,6 +23,14 @@ pub(crate) const CAMERA_QUALITY: u8 = 80;
 pub(crate) const STEER_PERIOD: Duration = Duration::from_millis(10);
 /// The steering messages' size.
 pub(crate) const STEER_BYTES: usize = 64;
+/// What floods the thin link when the page says so: six times what it carries.
+pub(crate) const BULK: &str = "robot/bulk";
+/// Its rate.
+pub(crate) const BULK_HZ: u32 = 100;
+/// Its samples' size.
+pub(crate) const BULK_BYTES: usize = 15_000;
+/// The delay bound of what asks for every full picture over the thin link.
+pub(crate) const GREED_WITHIN: Duration = Duration::from_millis(200);
 /// What the thin link carries.
 pub(crate) const THIN_BITS_PER_S: u64 = 2_000_000;
 /// The link to the operator.

@@ -1,18 +1,19 @@
 //! The document of `paceline ls --json`, described in docs/json.md.
 
 use crate::show::micros;
-use crate::stats::{drops_by_reason, round3};
+use crate::stats::{by_reason, round3};
 use paceline::{
     BufferStatus, ClassStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate,
-    StreamCounters, StreamStatus, SubscriptionStatus,
+    StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The version of the document: goes up when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
 
 /// All nodes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Document {
     schema: u32,
     /// By name, then by id.
@@ -20,7 +21,8 @@ pub(crate) struct Document {
 }
 
 /// A node.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Node {
     pub(crate) id: String,
     pub(crate) name: String,
@@ -29,12 +31,14 @@ pub(crate) struct Node {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) links: Vec<Link>,
     /// Samples that arrived and found nobody to go to.
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(with = "by_reason")]
+    #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
 }
 
 /// A publisher.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Publisher {
     pub(crate) id: String,
     pub(crate) tag: String,
@@ -47,7 +51,8 @@ pub(crate) struct Publisher {
 }
 
 /// What was asked of the samples.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Asked {
     /// In words.
     pub(crate) form: String,
@@ -58,7 +63,8 @@ pub(crate) struct Asked {
 }
 
 /// A subscription.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Subscription {
     pub(crate) id: String,
     pub(crate) pattern: String,
@@ -73,12 +79,16 @@ pub(crate) struct Subscription {
     pub(crate) rate_hz: f64,
     pub(crate) late: u64,
     pub(crate) age_max_us: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    /// The ages of all samples delivered, together: the difference of two readings gives the mean.
+    pub(crate) age_sum_us: u64,
+    #[serde(with = "by_reason")]
+    #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
 }
 
 /// A pull buffer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Buffer {
     /// The subscription that feeds it.
     pub(crate) id: String,
@@ -93,11 +103,14 @@ pub(crate) struct Buffer {
 }
 
 /// A link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) capacity_bits_per_s: Option<u64>,
     pub(crate) use_bits_per_s: Option<u64>,
+    /// What its streams' contracts hold of it, together.
+    pub(crate) reserved_bits_per_s: u64,
     pub(crate) round_trip_us: u64,
     pub(crate) hops: Vec<String>,
     pub(crate) wire_bytes: u64,
@@ -108,17 +121,20 @@ pub(crate) struct Link {
 }
 
 /// What became of the samples of streams that are closed, all together.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Closed {
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) late: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(with = "by_reason")]
+    #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
 }
 
 /// A class of a link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Class {
     pub(crate) name: String,
     pub(crate) parent: Option<String>,
@@ -131,25 +147,72 @@ pub(crate) struct Class {
     pub(crate) sent: u64,
     pub(crate) late: u64,
     pub(crate) violations: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(with = "by_reason")]
+    #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
 }
 
 /// A stream.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Stream {
     pub(crate) publisher: String,
     pub(crate) tag: Option<String>,
     pub(crate) asked: Asked,
     pub(crate) hop: String,
     pub(crate) contracted: bool,
+    /// What this link has promised to it.
+    pub(crate) contract: Option<Contract>,
+    pub(crate) ages: Ages,
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) bytes: u64,
     pub(crate) late: u64,
     pub(crate) violations: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(with = "by_reason")]
+    #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
+}
+
+/// What a link has promised to a stream.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Contract {
+    pub(crate) period_us: u64,
+    pub(crate) deadline_us: u64,
+    pub(crate) loss: String,
+    pub(crate) bits_per_s: u64,
+}
+
+/// How old a stream's samples were at a link, in sums that only grow.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Ages {
+    /// Samples that the link took.
+    pub(crate) entered: u64,
+    /// Their ages then, together.
+    pub(crate) entered_us: u64,
+    /// The ages of those that were sent, when they left, together.
+    pub(crate) left_us: u64,
+}
+
+impl Contract {
+    fn new(contract: &StreamContract) -> Self {
+        let (x, y) = contract.loss;
+        Self {
+            period_us: micros(contract.period),
+            deadline_us: micros(contract.deadline),
+            loss: format!("{x}/{y}"),
+            bits_per_s: contract.bits_per_s,
+        }
+    }
+}
+
+impl Ages {
+    const fn new(ages: &StreamAges) -> Self {
+        let StreamAges { entered, entered_ns, left_ns } = *ages;
+        Self { entered, entered_us: entered_ns / 1_000, left_us: left_ns / 1_000 }
+    }
 }
 
 impl Closed {
@@ -235,6 +298,7 @@ impl Subscription {
             rate_hz: hertz(subscription.rate_millihertz),
             late: subscription.late,
             age_max_us: micros(subscription.age_max),
+            age_sum_us: micros(subscription.age_sum),
             dropped: subscription.drops,
         }
     }
@@ -263,6 +327,11 @@ impl Link {
             name: link.name.clone(),
             capacity_bits_per_s: link.capacity_bits_per_s,
             use_bits_per_s: None,
+            reserved_bits_per_s: link
+                .streams
+                .iter()
+                .filter_map(|stream| stream.contract)
+                .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),
             round_trip_us: micros(link.least_round_trip),
             hops: link.hops.iter().map(ToString::to_string).collect(),
             wire_bytes: link.wire_bytes,
@@ -305,6 +374,8 @@ impl Stream {
             asked: Asked::new(&stream.form),
             hop: stream.hop.to_string(),
             contracted: stream.contracted,
+            contract: stream.contract.as_ref().map(Contract::new),
+            ages: Ages::new(&stream.ages),
             offered: counters.offered,
             sent: counters.sent,
             bytes: counters.bytes,

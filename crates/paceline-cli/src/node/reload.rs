@@ -104,6 +104,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("name", old.name != new.name),
         ("runtime_dir", old.runtime_dir != new.runtime_dir),
         ("isolated", old.isolated != new.isolated),
+        ("http", old.http != new.http),
     ] {
         if differs {
             changes.push(Change::Restart(key.to_owned()));

@@ -2,7 +2,7 @@
 
 use super::args::PubArgs;
 use crate::show;
-use crate::stats::drops_by_reason;
+use crate::stats::by_reason;
 use paceline::{Drops, LinkStatus, Node, StreamCounters};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ struct Line {
     offered: u64,
     sent: u64,
     late: u64,
-    #[serde(serialize_with = "drops_by_reason")]
+    #[serde(serialize_with = "by_reason::serialize")]
     dropped: Drops,
 }
 

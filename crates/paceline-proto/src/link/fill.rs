@@ -426,7 +426,7 @@ impl Link {
         let node = self.stream(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
         if let Some(stream) = self.stream_mut(index) {
-            stream.finish_head();
+            stream.finish_head(ends);
             stream.last_frame = frame;
         }
         let (served, next) = ((self.segment(len), ends), self.next_head(now, index));

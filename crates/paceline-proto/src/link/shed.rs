@@ -46,7 +46,7 @@ impl Link {
         let seq = sample.seq;
         let Some(stream) = self.stream_mut(index) else { return false };
         let renews = sample.kind == Kind::VideoI && !stream.gate.is_open();
-        match stream.offer(sample) {
+        match stream.offer(now, sample) {
             Offer::IsHead => self.announce_head(now, index),
             Offer::Waits | Offer::ReplacedHead => {}
             Offer::Dropped => {

@@ -5,7 +5,7 @@ use super::seats::Home;
 use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
-use crate::reason::{DropReason, StreamCounters};
+use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::retransmit::Retransmit;
 use crate::sample::{Kind, Sample};
 use crate::video::DecodeGate;
@@ -157,6 +157,7 @@ pub(super) struct Stream {
     /// Its hop is up; while it is not, nothing waits here.
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
+    pub(super) ages: StreamAges,
     /// Its class.
     pub(super) home: Option<Home>,
     /// Its head may go, as far as its class is concerned; or it waits for that.
@@ -197,6 +198,7 @@ impl Stream {
             up,
             id,
             counters: StreamCounters::default(),
+            ages: StreamAges::default(),
             home: None,
             passed: false,
             held: false,
@@ -235,7 +237,7 @@ impl Stream {
         self.queue.len()
     }
 
-    pub(super) fn offer(&mut self, sample: Sample) -> Offer {
+    pub(super) fn offer(&mut self, now: Instant, sample: Sample) -> Offer {
         self.counters.offered += 1;
         if !self.up {
             self.counters.drops.add(DropReason::LinkDown, 1);
@@ -258,6 +260,7 @@ impl Stream {
             self.counters.drops.add(DropReason::Undecodable, 1);
             return Offer::Dropped;
         }
+        self.ages.enter(sample.age(now).as_nanos());
         self.queue_bytes += sample.payload.len();
         self.queue.push_back(sample);
         match (self.queue.len(), replaced) {
@@ -308,8 +311,12 @@ impl Stream {
         Some((piece, last))
     }
 
-    /// The head was sent to its end.
-    pub(super) fn finish_head(&mut self) {
+    /// The head was sent to its end; its last byte leaves at `ends`.
+    pub(super) fn finish_head(&mut self, ends: Instant) {
+        if let Some(head) = self.head() {
+            let age = head.age(ends).as_nanos();
+            self.ages.leave(age);
+        }
         self.pop_head();
         self.counters.sent += 1;
     }

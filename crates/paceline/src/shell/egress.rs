@@ -284,7 +284,11 @@ impl Egress {
             least_round_trip: self.link.hops().filter_map(|(_, h)| h.least_round_trip()).min(),
             frames,
             wire_bytes,
-            streams: self.link.streams().map(|(_, spec, n, _)| (spec.clone(), n)).collect(),
+            streams: self
+                .link
+                .streams()
+                .map(|(at, spec, n, _)| (spec.clone(), n, self.link.ages(at).unwrap_or_default()))
+                .collect(),
             closed: self.link.closed(),
             classes: self.link.classes(),
         };

@@ -74,7 +74,9 @@ pub(crate) enum Command {
         link: usize,
         stream: StreamIndex,
     },
-    Status(std::time::Duration, Sender<Vec<NodeStatus>>),
+    /// Asks all nodes, or only these.
+    Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
+    View(SubscriptionId, Sender<Option<Arc<Sink>>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
     SetCapacity {
         link: String,
@@ -234,7 +236,12 @@ impl Engine {
                     tracing::warn!("control message from {from} not understood: {error}");
                 }
             }
-            Command::Status(timeout, reply) => self.ask_status(now, timeout, reply),
+            Command::Status(only, timeout, reply) => {
+                self.ask_status(now, only.as_deref(), timeout, reply);
+            }
+            Command::View(id, reply) => {
+                let _ = reply.send(self.sinks.get(&id).cloned());
+            }
             Command::Nodes(reply) => {
                 let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
                 let _ = reply.send(nodes.collect());

@@ -4,7 +4,7 @@ use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
 use bytes::Bytes;
 use paceline_proto::link::{ClassTree, ClassView, StreamSpec};
-use paceline_proto::{NodeId, StreamCounters};
+use paceline_proto::{NodeId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) least_round_trip: Option<Duration>,
     pub(crate) frames: u64,
     pub(crate) wire_bytes: u64,
-    pub(crate) streams: Vec<(StreamSpec, StreamCounters)>,
+    pub(crate) streams: Vec<(StreamSpec, StreamCounters, StreamAges)>,
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,
 }

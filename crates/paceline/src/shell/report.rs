@@ -1,7 +1,8 @@
 //! A node's status on the wire: the rows that answer a status request.
 
 use crate::status::{
-    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus,
+    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
+    SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::link::ClassView;
@@ -10,7 +11,8 @@ use paceline_proto::pull::limits::SAMPLES_MAX;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{
-    DropReason, Drops, Kind, NodeId, Proxy, PublisherId, StreamCounters, SubscriptionId, Tag,
+    DropReason, Drops, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters,
+    SubscriptionId, Tag,
 };
 use std::time::Duration;
 
@@ -158,6 +160,7 @@ fn put_subscription(row: &SubscriptionStatus, out: &mut Vec<u8>) {
     out.put_varint(row.rate_millihertz);
     out.put_varint(row.late);
     put_time(row.age_max, out);
+    put_time(row.age_sum, out);
     put_drops(&row.drops, out);
 }
 
@@ -181,6 +184,7 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         rate_millihertz: r.varint("rate")?,
         late: r.varint("late")?,
         age_max: read_time(r)?,
+        age_sum: read_time(r)?,
         drops: read_drops(r)?,
     })
 }
@@ -273,7 +277,26 @@ fn put_stream(row: &StreamStatus, out: &mut Vec<u8>) {
     write_form(&row.form, out);
     out.put_u64(row.hop.0);
     out.put_flag(row.contracted);
+    put_option(row.contract, put_contract, out);
+    let StreamAges { entered, entered_ns, left_ns } = row.ages;
+    [entered, entered_ns, left_ns].into_iter().for_each(|n| out.put_varint(n));
     put_counters(&row.counters, out);
+}
+
+fn put_contract(row: StreamContract, out: &mut Vec<u8>) {
+    put_time(row.period, out);
+    put_time(row.deadline, out);
+    put_loss(row.loss, out);
+    out.put_varint(row.bits_per_s);
+}
+
+fn read_contract(r: &mut Reader) -> Result<StreamContract, WireError> {
+    Ok(StreamContract {
+        period: read_time(r)?,
+        deadline: read_time(r)?,
+        loss: (r.varint32("loss x")?, r.varint32("loss y")?),
+        bits_per_s: r.varint("held")?,
+    })
 }
 
 fn put_counters(counters: &StreamCounters, out: &mut Vec<u8>) {
@@ -299,6 +322,12 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
         form: read_form(r)?,
         hop: NodeId(r.u64("hop")?),
         contracted: r.flag("contracted")?,
+        contract: read_option(r, read_contract)?,
+        ages: StreamAges {
+            entered: r.varint("entered")?,
+            entered_ns: r.varint("age entered")?,
+            left_ns: r.varint("age left")?,
+        },
         counters: read_counters(r)?,
     })
 }

@@ -16,8 +16,10 @@ const WAITING_BYTES_MAX: usize = 128 << 20;
 const EVENTS_MAX: usize = 64;
 
 mod queue;
+mod seen;
 
 use queue::{Queue, Unread};
+use seen::Seen;
 
 /// What a callback subscriber gave us.
 pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
@@ -72,6 +74,8 @@ pub(crate) struct SinkCounts {
     pub(crate) late: AtomicU64,
     /// Longest age since it was last taken, in nanoseconds.
     pub(crate) age_max: AtomicU64,
+    /// The ages of all samples, together, in nanoseconds.
+    pub(crate) age_sum: AtomicU64,
     pub(crate) drops: AtomicDrops,
 }
 
@@ -85,6 +89,7 @@ pub(crate) struct Sink {
     /// Boxed: most subscribers have one that waits, and room for four.
     events: Mutex<VecDeque<Box<SubscriberEvent>>>,
     closed: AtomicBool,
+    seen: Seen,
     /// Told of each sample and event, and of the end.
     pub(crate) arrival: Event,
     pub(crate) counts: SinkCounts,
@@ -107,6 +112,7 @@ impl Sink {
             waiting_bytes: AtomicUsize::new(0),
             events: Mutex::new(VecDeque::new()),
             closed: AtomicBool::new(false),
+            seen: Seen::default(),
             arrival: Event::new(),
             counts: SinkCounts::default(),
         }
@@ -121,6 +127,11 @@ impl Sink {
     /// The buffer that holds what comes.
     pub(crate) const fn held(&self) -> Option<&Arc<HeldBuffer>> {
         self.held.as_ref()
+    }
+
+    /// What views see of it.
+    pub(crate) const fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// What was asked for.
@@ -150,6 +161,7 @@ impl Sink {
         }
         counts.delivered.fetch_add(1, Ordering::Relaxed);
         counts.bytes.fetch_add(sample.payload.len() as u64, Ordering::Relaxed);
+        counts.age_sum.fetch_add(age.as_nanos(), Ordering::Relaxed);
         counts.age_max.fetch_max(age.as_nanos(), Ordering::Relaxed);
         if let Some(held) = &self.held {
             held.push(now, from.tag, from.publisher, &sample);
@@ -165,6 +177,7 @@ impl Sink {
             encoding: sample.encoding,
             payload: sample.payload,
         };
+        self.seen.keep(&delivery);
         self.hand_over(Unread { delivery, needed });
         true
     }

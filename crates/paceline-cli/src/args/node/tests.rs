@@ -2,6 +2,7 @@ use super::*;
 
 fn config() -> Config {
     Config {
+        http: "127.0.0.1:8470".parse().ok(),
         name: Some("file".to_owned()),
         runtime_dir: Some(PathBuf::from("/run/file")),
         isolated: true,

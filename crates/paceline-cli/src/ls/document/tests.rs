@@ -13,6 +13,13 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
         form,
         hop,
         contracted: true,
+        contract: Some(StreamContract {
+            period: Duration::from_millis(200),
+            deadline: Duration::from_millis(190),
+            loss: (1, 10),
+            bits_per_s: 400_000,
+        }),
+        ages: StreamAges { entered: 50, entered_ns: 250_000_000, left_ns: 940_000_000 },
         counters: StreamCounters {
             offered: 50,
             sent: 47,
@@ -78,6 +85,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         rate_millihertz: 5_001,
         late: 1,
         age_max: Duration::from_micros(45_678),
+        age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
     };
     let (publishers, buffers, links) = (vec![camera], vec![held(robot)], vec![thin]);
@@ -140,6 +148,7 @@ fn expected_robot() -> serde_json::Value {
             "name": "thin",
             "capacity_bits_per_s": 2_000_000,
             "use_bits_per_s": null,
+            "reserved_bits_per_s": 400_000,
             "round_trip_us": 150,
             "hops": ["000000000000000b"],
             "wire_bytes": 400_000,
@@ -153,6 +162,11 @@ fn expected_robot() -> serde_json::Value {
                 },
                 "hop": "000000000000000b",
                 "contracted": true,
+                "contract": {
+                    "period_us": 200_000, "deadline_us": 190_000,
+                    "loss": "1/10", "bits_per_s": 400_000,
+                },
+                "ages": { "entered": 50, "entered_us": 250_000, "left_us": 940_000 },
                 "offered": 50,
                 "sent": 47,
                 "bytes": 300_000,
@@ -207,6 +221,7 @@ fn the_schema_is_stable() {
                     "rate_hz": 5.001,
                     "late": 1,
                     "age_max_us": 45_678,
+                    "age_sum_us": 987_654,
                     "dropped": {},
                 }],
                 "buffers": [],
@@ -216,7 +231,10 @@ fn the_schema_is_stable() {
             expected_robot(),
         ],
     });
-    assert_eq!(serde_json::to_value(&document).unwrap(), expected);
+    let written = serde_json::to_value(&document).unwrap();
+    assert_eq!(written, expected);
+    let read: Document = serde_json::from_value(written).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), expected);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::super::pull::is_private;
 use super::super::report;
 use super::Engine;
-use crate::status::{LinkStatus, NodeStatus, PublisherStatus, StreamStatus, SubscriptionStatus};
+use crate::status::{
+    LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus, SubscriptionStatus,
+};
 use bytes::Bytes;
 use paceline_proto::control::Topic;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
@@ -120,6 +122,7 @@ impl Engine {
                     rate_millihertz: rate.millihertz,
                     late: counts.late.load(Ordering::Relaxed),
                     age_max: Duration::from_nanos(rate.age_max).into(),
+                    age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
                     drops: counts.drops.load(),
                 }
             })
@@ -137,10 +140,13 @@ impl Engine {
     pub(super) fn ask_status(
         &mut self,
         now: Instant,
+        only: Option<&[NodeId]>,
         timeout: std::time::Duration,
         reply: Sender<Vec<NodeStatus>>,
     ) {
-        let nodes: Vec<NodeId> = self.control.nodes().map(|node| node.id).collect();
+        let nodes = self.control.nodes().map(|node| node.id);
+        let nodes: Vec<NodeId> =
+            nodes.filter(|id| only.is_none_or(|only| only.contains(id))).collect();
         let question = Bytes::from(vec![Topic::Status.code()]);
         let ask = |node| (self.control.ask(now, node, question.clone()), node);
         let requests = nodes.into_iter().map(ask);
@@ -182,12 +188,19 @@ impl Engine {
 
 fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
     let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-    let streams = snapshot.streams.iter().filter(|(spec, _)| !private.contains(&spec.publisher));
-    let streams = streams.map(|(spec, counters)| StreamStatus {
+    let streams = snapshot.streams.iter().filter(|(spec, ..)| !private.contains(&spec.publisher));
+    let streams = streams.map(|(spec, counters, ages)| StreamStatus {
         publisher: spec.publisher,
         form: spec.form,
         hop: spec.hop,
         contracted: spec.contract.is_some(),
+        contract: spec.contract.as_ref().map(|contract| StreamContract {
+            period: contract.period.into(),
+            deadline: contract.deadline.into(),
+            loss: (contract.loss.x(), contract.loss.y()),
+            bits_per_s: spec.demand.map_or(0, |demand| demand.bytes_per_s.saturating_mul(8)),
+        }),
+        ages: *ages,
         counters: *counters,
     });
     LinkStatus {

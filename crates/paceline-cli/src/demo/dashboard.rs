@@ -1,0 +1,58 @@
+//! The demo's page: all of its nodes, and what can be done to them.
+
+use super::children::{Children, Orders};
+use super::scenario::Role;
+use crate::http::{Gateway, Http, HttpAddress, PORT, Switch};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// The name of the switch that floods the thin link, on the page and to the children.
+pub(crate) const FLOOD: &str = "flood";
+/// The name of the switch that asks for more than fits.
+pub(crate) const GREED: &str = "greed";
+
+/// Serves the page.
+pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyhow::Result<Http> {
+    let orders = children.orders();
+    let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
+    let source = Arc::new(Gateway::new(children.sockets(), switches(), turn));
+    if let Some(address) = address {
+        return Http::start(address, source);
+    }
+    let usual = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+    Http::start(&usual, source.clone()).or_else(|_| {
+        // Another demo has the port: nobody has named it, so any other will do.
+        let any = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        Http::start(&any, source)
+    })
+}
+
+fn switches() -> Vec<Switch> {
+    let switch = |name: &str, label: &str, about: &str| Switch {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        about: about.to_owned(),
+        on: false,
+    };
+    vec![
+        switch(
+            FLOOD,
+            "Flood the thin link",
+            "The operator also takes robot/bulk, six times what the link carries, without a contract.",
+        ),
+        switch(
+            GREED,
+            "Ask for too much",
+            "The operator also asks for every full picture within 200 ms, which does not fit.",
+        ),
+    ]
+}
+
+fn turn(orders: &Orders, name: &str, on: bool) -> bool {
+    let roles: &[Role] = match name {
+        FLOOD => &[Role::Robot, Role::Operator],
+        GREED => &[Role::Operator],
+        _ => return false,
+    };
+    orders.give(roles, &format!("{name} {}", if on { "on" } else { "off" }))
+}

@@ -1,0 +1,147 @@
+//! What the API says. The page's types are written from these structs (`api/types.rs`).
+
+use crate::ls::{Buffer, Link, Node, Publisher, Stream, Subscription};
+use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+mod types;
+
+/// The version of the API: goes up when a field changes its meaning or goes away.
+pub(super) const SCHEMA: u32 = 1;
+
+/// Everything, once a second: the document of `paceline ls --json`, and what goes with it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct State {
+    pub(crate) schema: u32,
+    /// Milliseconds since 1970 by this host's clock.
+    pub(crate) at_ms: u64,
+    /// By name.
+    pub(crate) nodes: Vec<Node>,
+    /// Nodes that are known and not asked.
+    pub(crate) known: Vec<Known>,
+    /// What can be turned on and off here; only in the demo.
+    pub(crate) switches: Vec<Switch>,
+}
+
+/// A node that is known by name.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Known {
+    pub(crate) id: String,
+    pub(crate) name: String,
+}
+
+/// Something that can be turned on and off.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Switch {
+    pub(crate) name: String,
+    /// What to call it.
+    pub(crate) label: String,
+    /// What it does, in a sentence.
+    pub(crate) about: String,
+    pub(crate) on: bool,
+}
+
+/// What `POST /api/v1/switches/NAME` takes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(Serialize, ts_rs::TS))]
+#[serde(deny_unknown_fields)]
+pub(super) struct Turn {
+    pub(super) on: bool,
+}
+
+/// The nodes alone, as `paceline ls --json` prints them.
+#[derive(Debug, Serialize)]
+pub(super) struct Nodes<'a> {
+    schema: u32,
+    nodes: &'a [Node],
+}
+
+/// Rows of one kind, of all nodes.
+#[derive(Debug, Serialize)]
+pub(super) struct Rows<T> {
+    schema: u32,
+    rows: Vec<T>,
+}
+
+/// A row with the node that it is of.
+#[derive(Debug, Serialize)]
+pub(super) struct Row<'a, T> {
+    node: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<&'a str>,
+    #[serde(flatten)]
+    row: &'a T,
+}
+
+/// Why a subscription does not hear a publisher.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused<'a> {
+    node: &'a str,
+    subscription: &'a str,
+    pattern: &'a str,
+    refusal: &'a str,
+}
+
+impl State {
+    /// The nodes alone.
+    pub(super) fn nodes(&self) -> Nodes<'_> {
+        Nodes { schema: SCHEMA, nodes: &self.nodes }
+    }
+
+    /// The node with this id or name.
+    pub(super) fn node(&self, named: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == named || node.name == named)
+    }
+
+    fn rows<'a, T>(&'a self, of: impl Fn(&'a Node) -> &'a [T]) -> Rows<Row<'a, T>> {
+        let rows = self
+            .nodes
+            .iter()
+            .flat_map(|node| of(node).iter().map(|row| Row { node: &node.id, link: None, row }));
+        Rows { schema: SCHEMA, rows: rows.collect() }
+    }
+
+    pub(super) fn publishers(&self) -> Rows<Row<'_, Publisher>> {
+        self.rows(|node| &node.publishers)
+    }
+
+    pub(super) fn subscriptions(&self) -> Rows<Row<'_, Subscription>> {
+        self.rows(|node| &node.subscriptions)
+    }
+
+    pub(super) fn buffers(&self) -> Rows<Row<'_, Buffer>> {
+        self.rows(|node| &node.buffers)
+    }
+
+    pub(super) fn links(&self) -> Rows<Row<'_, Link>> {
+        self.rows(|node| &node.links)
+    }
+
+    pub(super) fn streams(&self) -> Rows<Row<'_, Stream>> {
+        let links =
+            self.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)));
+        let rows = links.flat_map(|(node, link)| {
+            let row =
+                move |row| Row { node: node.id.as_str(), link: Some(link.name.as_str()), row };
+            link.streams.iter().map(row)
+        });
+        Rows { schema: SCHEMA, rows: rows.collect() }
+    }
+
+    pub(super) fn refusals(&self) -> Rows<Refused<'_>> {
+        let rows = self.nodes.iter().flat_map(|node| {
+            node.subscriptions.iter().flat_map(move |subscription| {
+                subscription.refusals.iter().map(move |refusal| Refused {
+                    node: &node.id,
+                    subscription: &subscription.id,
+                    pattern: &subscription.pattern,
+                    refusal,
+                })
+            })
+        });
+        Rows { schema: SCHEMA, rows: rows.collect() }
+    }
+}

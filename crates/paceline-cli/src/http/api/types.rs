@@ -1,0 +1,51 @@
+//! The page's types are written from the structs of the API: `web/src/api.gen.ts` is what this test would
+//! write. `PACELINE_REWRITE_TYPES=1` writes it.
+
+use super::{Known, State, Switch, Turn};
+use crate::ls::{
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Publisher, Stream, Subscription,
+};
+use paceline::DropReason;
+use std::path::Path;
+use ts_rs::{Config, TS};
+
+fn written() -> String {
+    let config = Config::new().with_large_int("number");
+    let reasons: Vec<String> =
+        DropReason::ALL.iter().map(|reason| format!("\"{}\"", reason.name())).collect();
+    let mut text = format!(
+        "// Written from the structs of the API by PACELINE_REWRITE_TYPES=1 cargo test; not by hand.\n\n\
+         export type Reason = {};\n\nexport type Drops = {{ [reason in Reason]?: number }};\n",
+        reasons.join(" | ")
+    );
+    for decl in [
+        State::decl(&config),
+        Known::decl(&config),
+        Switch::decl(&config),
+        Turn::decl(&config),
+        Node::decl(&config),
+        Publisher::decl(&config),
+        Subscription::decl(&config),
+        Asked::decl(&config),
+        Buffer::decl(&config),
+        Link::decl(&config),
+        Stream::decl(&config),
+        Contract::decl(&config),
+        Ages::decl(&config),
+        Closed::decl(&config),
+        Class::decl(&config),
+    ] {
+        text.push_str(&format!("\nexport {decl}\n"));
+    }
+    text
+}
+
+#[test]
+fn the_types_of_the_page_are_those_of_the_api() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/api.gen.ts");
+    if std::env::var_os("PACELINE_REWRITE_TYPES").is_some() {
+        std::fs::write(&path, written()).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == written(), "web/src/api.gen.ts is old: PACELINE_REWRITE_TYPES=1 writes it");
+}

@@ -1,0 +1,198 @@
+//! Several nodes on one page: each is asked at its unix socket, nothing goes over their links for it.
+
+use super::api::{SCHEMA, State, Switch};
+use super::pictures::{NoPicture, Shown};
+use super::source::{Source, now_ms};
+use crate::ls::Node;
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a node may take to answer.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// The longest answer.
+const ANSWER_MAX: u64 = 8 << 20;
+
+/// Does what a switch says; false if it cannot.
+pub(crate) type Turn = Box<dyn Fn(&str, bool) -> bool + Send + Sync>;
+
+/// Nodes that have servers of their own.
+pub(crate) struct Gateway {
+    sockets: Vec<PathBuf>,
+    switches: Mutex<Vec<Switch>>,
+    turn: Turn,
+    /// At which socket a node's id was seen.
+    places: Mutex<BTreeMap<String, PathBuf>>,
+}
+
+impl Gateway {
+    /// The nodes at `sockets`, with `switches` that `turn` turns.
+    pub(crate) fn new(sockets: Vec<PathBuf>, switches: Vec<Switch>, turn: Turn) -> Self {
+        Self { sockets, switches: Mutex::new(switches), turn, places: Mutex::default() }
+    }
+
+    fn nodes(&self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let mut places = BTreeMap::new();
+        for socket in &self.sockets {
+            match state_of(socket) {
+                Ok(state) => {
+                    for node in &state.nodes {
+                        places.insert(node.id.clone(), socket.clone());
+                    }
+                    nodes.extend(state.nodes);
+                }
+                Err(error) => tracing::debug!("{}: {error:#}", socket.display()),
+            }
+        }
+        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places;
+        name_streams(&mut nodes);
+        nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+        nodes
+    }
+}
+
+/// A node that was asked alone does not know the tags of what it passes on.
+fn name_streams(nodes: &mut [Node]) {
+    let publishers = nodes.iter().flat_map(|node| &node.publishers);
+    let tags: BTreeMap<String, String> =
+        publishers.map(|publisher| (publisher.id.clone(), publisher.tag.clone())).collect();
+    let links = nodes.iter_mut().flat_map(|node| &mut node.links);
+    for stream in links.flat_map(|link| &mut link.streams) {
+        stream.tag = stream.tag.take().or_else(|| tags.get(&stream.publisher).cloned());
+    }
+}
+
+impl Source for Gateway {
+    fn state(&self) -> State {
+        State {
+            schema: SCHEMA,
+            at_ms: now_ms(),
+            nodes: self.nodes(),
+            known: Vec::new(),
+            switches: self.switches.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture> {
+        let node = subscription.split('.').next().unwrap_or_default();
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = places.get(node).cloned().ok_or(NoPicture::Unknown)?;
+        drop(places);
+        let query = after.map_or_else(String::new, |seq| format!("?after={seq}"));
+        let path = format!("/api/v1/pictures/{subscription}{query}");
+        let answer =
+            ask(&socket, &path).map_err(|error| NoPicture::NotShown(format!("{error:#}")))?;
+        match answer.status {
+            200 => Ok(Some(answer.shown())),
+            204 => Ok(None),
+            404 => Err(NoPicture::Unknown),
+            503 => Err(NoPicture::Busy),
+            _ => {
+                let told: serde_json::Value =
+                    serde_json::from_slice(&answer.body).unwrap_or_default();
+                let why = told.get("error").and_then(serde_json::Value::as_str);
+                Err(NoPicture::NotShown(why.unwrap_or("no picture").to_owned()))
+            }
+        }
+    }
+
+    fn turn(&self, switch: &str, on: bool) -> bool {
+        let mut switches = self.switches.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(found) = switches.iter_mut().find(|known| known.name == switch) else {
+            return false;
+        };
+        let done = (self.turn)(switch, on);
+        if done {
+            found.on = on;
+        }
+        done
+    }
+}
+
+fn state_of(socket: &PathBuf) -> anyhow::Result<State> {
+    let answer = ask(socket, "/api/v1/state")?;
+    if answer.status != 200 {
+        bail!("answers {}", answer.status);
+    }
+    serde_json::from_slice(&answer.body).context("its state cannot be read")
+}
+
+#[derive(Debug)]
+struct Answered {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Bytes,
+}
+
+impl Answered {
+    fn number(&self, name: &str) -> u64 {
+        self.headers.get(name).and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+
+    fn shown(self) -> Shown {
+        let size = self.headers.get("x-paceline-size").and_then(|text| {
+            let (width, height) = text.split_once('x')?;
+            Some((width.parse().ok()?, height.parse().ok()?))
+        });
+        let png = self.headers.get("content-type").is_some_and(|kind| kind == "image/png");
+        Shown {
+            seq: self.number("x-paceline-seq"),
+            age_us: self.number("x-paceline-age-us"),
+            size: size.unwrap_or_default(),
+            bytes: self.number("x-paceline-bytes"),
+            kind: if png { "image/png" } else { "image/jpeg" },
+            picture: self.body,
+        }
+    }
+}
+
+/// One request to a server of ours, which closes after its answer.
+fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
+    let mut stream = UnixStream::connect(socket).context("nobody listens")?;
+    stream.set_read_timeout(Some(PATIENCE)).context("no timeout")?;
+    stream.set_write_timeout(Some(PATIENCE)).context("no timeout")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).context("does not take the question")?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER_MAX).read_to_end(&mut answer).context("does not answer in time")?;
+    parse(answer).context("its answer is not understood")
+}
+
+/// Takes apart the whole of an answer with a length of its own.
+fn parse(answer: Vec<u8>) -> Option<Answered> {
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(answer.get(..end)?).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let fields = lines.filter_map(|line| line.split_once(':'));
+    let headers: BTreeMap<String, String> =
+        fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
+    let body = Bytes::from(answer).slice(end + 4..);
+    let length = headers.get("content-length").map_or(Some(0), |text| text.parse::<usize>().ok());
+    (length == Some(body.len())).then_some(Answered { status, headers, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_taken_apart_only_when_they_are_whole() {
+        let text = "HTTP/1.1 200 OK\r\nX-Paceline-Seq: 7\r\nX-Paceline-Size: 640x480\r\n\
+                    Content-Length: 3\r\n\r\nabc";
+        let answer = parse(text.into()).unwrap();
+        assert_eq!((answer.status, &answer.body[..]), (200, &b"abc"[..]));
+        let shown = answer.shown();
+        assert_eq!((shown.seq, shown.size, shown.kind), (7, (640, 480), "image/jpeg"));
+        for end in 0..text.len() {
+            assert!(parse(text.as_bytes()[..end].into()).is_none(), "{end}");
+        }
+        assert_eq!(parse("HTTP/1.1 204 No Content\r\n\r\n".into()).unwrap().status, 204);
+    }
+}

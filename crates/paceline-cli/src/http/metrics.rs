@@ -1,0 +1,285 @@
+//! `/metrics`: every counter in Prometheus' text format, version 0.0.4.
+//!
+//! Base units: bytes, seconds, bits where the network counts them. Counters end in `_total`.
+
+use super::api::State;
+use crate::ls::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
+use paceline::Drops;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+#[cfg(test)]
+mod tests;
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+/// Families by name: the samples of one must follow each other.
+#[derive(Default)]
+struct Families(BTreeMap<&'static str, (Kind, &'static str, String)>);
+
+/// Labels, in order.
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+impl Families {
+    fn add(
+        &mut self,
+        kind: Kind,
+        name: &'static str,
+        help: &'static str,
+        at: &Labels<'_>,
+        value: &str,
+    ) {
+        let (_, _, samples) = self.0.entry(name).or_insert_with(|| (kind, help, String::new()));
+        let labels: Vec<String> =
+            at.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+        let _ = writeln!(samples, "{name}{{{}}} {value}", labels.join(","));
+    }
+
+    fn count(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, value: u64) {
+        self.add(Kind::Counter, name, help, at, &value.to_string());
+    }
+
+    fn gauge(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, value: u64) {
+        self.add(Kind::Gauge, name, help, at, &value.to_string());
+    }
+
+    fn drops(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, drops: &Drops) {
+        for (reason, count) in drops.iter() {
+            let mut at = at.clone();
+            at.push(("reason", reason.name()));
+            self.count(name, help, &at, count);
+        }
+    }
+
+    fn written(self) -> String {
+        let mut text = String::new();
+        for (name, (kind, help, samples)) in self.0 {
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+            };
+            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}");
+        }
+        text
+    }
+}
+
+/// A label's value.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Microseconds as seconds.
+fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// The metrics of all nodes.
+pub(super) fn write(state: &State) -> String {
+    let mut to = Families::default();
+    for node in &state.nodes {
+        let at = vec![("node", node.name.as_str()), ("node_id", node.id.as_str())];
+        write_node(&mut to, &at, node);
+    }
+    to.written()
+}
+
+fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
+    to.gauge("paceline_node_info", "A node that answers; always 1.", at, 1);
+    to.drops(
+        "paceline_node_dropped_samples_total",
+        "Samples that arrived at the node and found nobody to go to.",
+        at,
+        &node.dropped,
+    );
+    for publisher in &node.publishers {
+        write_publisher(to, at.clone(), publisher);
+    }
+    for subscription in &node.subscriptions {
+        write_subscription(to, at.clone(), subscription);
+    }
+    for buffer in &node.buffers {
+        write_buffer(to, at.clone(), buffer);
+    }
+    for link in &node.links {
+        write_link(to, at.clone(), link);
+    }
+}
+
+fn write_publisher<'a>(to: &mut Families, mut at: Labels<'a>, publisher: &'a Publisher) {
+    at.extend([("publisher", publisher.id.as_str()), ("tag", publisher.tag.as_str())]);
+    to.count("paceline_publisher_samples_total", "Samples published.", &at, publisher.published);
+    to.gauge(
+        "paceline_publisher_matching",
+        "1 if anybody subscribes.",
+        &at,
+        u64::from(publisher.matching),
+    );
+}
+
+fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscription) {
+    at.extend([
+        ("subscription", row.id.as_str()),
+        ("pattern", row.pattern.as_str()),
+        ("form", row.asked.form.as_str()),
+    ]);
+    let at = &at;
+    to.count("paceline_subscription_samples_total", "Samples delivered.", at, row.delivered);
+    to.count("paceline_subscription_bytes_total", "Payload bytes delivered.", at, row.bytes);
+    to.count(
+        "paceline_subscription_late_samples_total",
+        "Samples older than the delay bound.",
+        at,
+        row.late,
+    );
+    to.drops(
+        "paceline_subscription_dropped_samples_total",
+        "Samples dropped at the subscriber's node.",
+        at,
+        &row.dropped,
+    );
+    to.add(
+        Kind::Counter,
+        "paceline_subscription_age_seconds_total",
+        "Ages of the samples at delivery, together.",
+        at,
+        &seconds(row.age_sum_us),
+    );
+    to.add(
+        Kind::Gauge,
+        "paceline_subscription_age_max_seconds",
+        "The oldest sample of the last second or more.",
+        at,
+        &seconds(row.age_max_us),
+    );
+    to.gauge(
+        "paceline_subscription_publishers",
+        "Publishers that are heard.",
+        at,
+        row.publishers.len() as u64,
+    );
+    to.gauge(
+        "paceline_subscription_refusals",
+        "Publishers that are refused.",
+        at,
+        row.refusals.len() as u64,
+    );
+}
+
+fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a Buffer) {
+    at.extend([("subscription", buffer.id.as_str()), ("pattern", buffer.pattern.as_str())]);
+    to.gauge("paceline_buffer_samples", "Samples that the pull buffer holds.", &at, buffer.samples);
+    to.gauge("paceline_buffer_bytes", "Payload bytes that it holds.", &at, buffer.bytes);
+    let limit = "Samples that it may hold.";
+    to.gauge("paceline_buffer_samples_max", limit, &at, buffer.samples_max as u64);
+    to.gauge("paceline_buffer_bytes_max", "Payload bytes that it may hold.", &at, buffer.bytes_max);
+}
+
+fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
+    at.push(("link", link.name.as_str()));
+    to.count("paceline_link_wire_bytes_total", "Bytes on the wire.", &at, link.wire_bytes);
+    to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
+    to.gauge("paceline_link_hops", "Nodes at its other end.", &at, link.hops.len() as u64);
+    if let Some(bits) = link.capacity_bits_per_s {
+        let help = "What it carries.";
+        to.gauge("paceline_link_capacity_bits_per_second", help, &at, bits);
+    }
+    let help = "What contracts hold of it.";
+    to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
+    let (name, help) = ("paceline_link_round_trip_seconds", "The least round trip seen.");
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
+    let closed = &link.closed;
+    for (name, help, value) in [
+        (
+            "paceline_link_closed_offered_samples_total",
+            "Offered to closed streams.",
+            closed.offered,
+        ),
+        ("paceline_link_closed_sent_samples_total", "Sent by closed streams.", closed.sent),
+        ("paceline_link_closed_late_samples_total", "Sent late by closed streams.", closed.late),
+    ] {
+        to.count(name, help, &at, value);
+    }
+    let (name, help) = ("paceline_link_closed_dropped_samples_total", "Dropped of closed streams.");
+    to.drops(name, help, &at, &closed.dropped);
+    for stream in &link.streams {
+        write_stream(to, at.clone(), stream);
+    }
+    for class in &link.classes {
+        write_class(to, at.clone(), class);
+    }
+}
+
+fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {
+    at.extend([
+        ("publisher", stream.publisher.as_str()),
+        ("tag", stream.tag.as_deref().unwrap_or_default()),
+        ("form", stream.asked.form.as_str()),
+        ("hop", stream.hop.as_str()),
+    ]);
+    let at = &at;
+    for (name, help, value) in [
+        ("paceline_stream_offered_samples_total", "Samples handed to the link.", stream.offered),
+        ("paceline_stream_sent_samples_total", "Samples sent to their end.", stream.sent),
+        ("paceline_stream_bytes_total", "Payload bytes sent.", stream.bytes),
+        ("paceline_stream_late_samples_total", "Sent after the deadline.", stream.late),
+        (
+            "paceline_stream_violations_total",
+            "Windows with more misses than the loss tolerance allows.",
+            stream.violations,
+        ),
+        (
+            "paceline_stream_entered_samples_total",
+            "Samples that the link took.",
+            stream.ages.entered,
+        ),
+    ] {
+        to.count(name, help, at, value);
+    }
+    for (name, help, micros) in [
+        (
+            "paceline_stream_entered_age_seconds_total",
+            "Ages of the samples when the link took them, together.",
+            stream.ages.entered_us,
+        ),
+        (
+            "paceline_stream_left_age_seconds_total",
+            "Ages of the sent samples when their last byte left, together.",
+            stream.ages.left_us,
+        ),
+    ] {
+        to.add(Kind::Counter, name, help, at, &seconds(micros));
+    }
+    let (name, help) = ("paceline_stream_dropped_samples_total", "Dropped, by reason.");
+    to.drops(name, help, at, &stream.dropped);
+    let reserved = stream.contract.as_ref().map_or(0, |contract| contract.bits_per_s);
+    let help = "What its contract holds of the link; 0 for best effort.";
+    to.gauge("paceline_stream_reserved_bits_per_second", help, at, reserved);
+}
+
+fn write_class<'a>(to: &mut Families, mut at: Labels<'a>, class: &'a Class) {
+    at.push(("class", class.name.as_str()));
+    at.push(("peer", class.peer.as_deref().unwrap_or_default()));
+    let at = &at;
+    for (name, help, value) in [
+        ("paceline_class_served_bytes_total", "Bytes that left.", class.served_bytes),
+        (
+            "paceline_class_guaranteed_bytes_total",
+            "Bytes that left because of the guarantee.",
+            class.guaranteed_bytes,
+        ),
+        ("paceline_class_offered_samples_total", "Samples handed to the class.", class.offered),
+        ("paceline_class_sent_samples_total", "Samples sent to their end.", class.sent),
+        ("paceline_class_late_samples_total", "Sent after the deadline.", class.late),
+        ("paceline_class_violations_total", "Windows violated.", class.violations),
+    ] {
+        to.count(name, help, at, value);
+    }
+    let (name, help) = ("paceline_class_dropped_samples_total", "Dropped, by reason.");
+    to.drops(name, help, at, &class.dropped);
+    to.gauge("paceline_class_streams", "Streams in the class.", at, u64::from(class.streams));
+}

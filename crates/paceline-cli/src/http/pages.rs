@@ -1,0 +1,53 @@
+//! The page, embedded when it was built before the binary was.
+
+use super::answer::{self, Answer};
+
+include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// What `/` says where the pages are not there.
+const MISSING: &str = r#"<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Paceline</title>
+<h1>Paceline</h1>
+<p>This <code>paceline</code> was built without its pages. With Node 20 or newer,
+<code>cargo xtask web</code> builds them; build <code>paceline</code> again after it.</p>
+<p>The API is here all the same: <a href="/api/v1/state">/api/v1/state</a>, <a href="/metrics">/metrics</a>.
+</html>
+"#;
+
+/// The file at `path`, if there is one.
+pub(super) fn find(path: &str) -> Option<Answer> {
+    let index = path == "/" || path == "/index.html";
+    let name = if index { "/index.html" } else { path };
+    let found = PAGES.iter().find(|(known, _)| *known == name);
+    match (found, index) {
+        (Some((_, content)), true) => Some(answer::bytes("text/html; charset=utf-8", *content)),
+        (Some((name, content)), false) => Some(answer::lasting(kind(name), content)),
+        (None, true) => Some(answer::bytes("text/html; charset=utf-8", MISSING)),
+        (None, false) => None,
+    }
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, kind)| kind) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("json") => "application/json",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_a_first_page_and_never_a_file_beside_the_embedded_ones() {
+        assert!(find("/").is_some() && find("/index.html").is_some());
+        for path in ["/nothing.js", "/../Cargo.toml", "/assets/../index.html", "//index.html", ""] {
+            assert!(find(path).is_none(), "{path}");
+        }
+        assert!(MISSING.contains("cargo xtask web"));
+    }
+}

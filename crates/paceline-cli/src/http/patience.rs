@@ -1,0 +1,79 @@
+//! A connection whose client must take what it is sent: one that does not read for too long is closed.
+
+use std::future::Future as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// A connection with a limit to how long a write may wait.
+pub(super) struct Patience<S> {
+    stream: S,
+    limit: Duration,
+    /// Runs while a write waits.
+    waits: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patience<S> {
+    /// Writes to `stream` wait for at most `limit`.
+    pub(super) const fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, waits: None }
+    }
+
+    /// An error once a write has waited for too long.
+    fn judge<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.waits = None;
+            return polled;
+        }
+        let limit = self.limit;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(sleep(limit)));
+        match waits.as_mut().poll(cx) {
+            Poll::Ready(()) => {
+                waits.as_mut().reset(Instant::now() + limit);
+                Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the client does not read",
+                )))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patience<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.judge(cx, polled)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.judge(cx, polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.judge(cx, polled)
+    }
+}

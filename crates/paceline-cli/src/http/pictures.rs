@@ -1,0 +1,190 @@
+//! Pictures as a subscriber gets them, small and few, and only while somebody looks.
+
+use bytes::Bytes;
+use paceline::{Delivery, Node, NodeId, SubscriptionId, View};
+use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The longest side of what is shown.
+const SIDE_MAX: u32 = 320;
+/// At most five a second of each subscription, with a little for clients whose clocks are not exact.
+const EVERY: Duration = Duration::from_millis(190);
+/// Whoever has not asked for so long looks no more.
+const UNWATCHED: Duration = Duration::from_secs(3);
+/// Subscriptions that can be looked at together.
+const WATCHED_MAX: usize = 16;
+/// Of what has to be coded for a browser.
+const QUALITY: u8 = 80;
+
+/// A picture to show.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// The sample's sequence number.
+    pub(crate) seq: u64,
+    /// How old it was at delivery.
+    pub(crate) age_us: u64,
+    /// The size that the subscriber gets.
+    pub(crate) size: (u32, u32),
+    /// Bytes of the sample.
+    pub(crate) bytes: u64,
+    /// The media type of what is shown.
+    pub(crate) kind: &'static str,
+    /// What is shown.
+    pub(crate) picture: Bytes,
+}
+
+/// Why there is no picture.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum NoPicture {
+    /// No such subscription here.
+    Unknown,
+    /// Too many are looked at.
+    Busy,
+    /// What comes is none that can be shown.
+    NotShown(String),
+}
+
+struct Watched {
+    view: View,
+    asked: Instant,
+    made: Option<(Instant, Result<Shown, NoPicture>)>,
+}
+
+/// The subscriptions that somebody looks at.
+#[derive(Default)]
+pub(crate) struct Pictures {
+    watched: BTreeMap<SubscriptionId, Watched>,
+    scaler: Scaler,
+}
+
+impl Pictures {
+    /// The newest picture of a subscription of `node`; `None` if that is `after`, or none came yet.
+    pub(crate) fn newest(
+        &mut self,
+        node: &Node,
+        subscription: &str,
+        after: Option<u64>,
+    ) -> Result<Option<Shown>, NoPicture> {
+        let id = id(subscription).ok_or(NoPicture::Unknown)?;
+        let now = Instant::now();
+        if !self.watched.contains_key(&id) {
+            if self.watched.len() >= WATCHED_MAX {
+                return Err(NoPicture::Busy);
+            }
+            let view = node.view(id).ok_or(NoPicture::Unknown)?;
+            self.watched.insert(id, Watched { view, asked: now, made: None });
+        }
+        let Some(watched) = self.watched.get_mut(&id) else { return Ok(None) };
+        watched.asked = now;
+        if watched.view.is_closed() {
+            self.watched.remove(&id);
+            return Err(NoPicture::Unknown);
+        }
+        let rested = watched.made.as_ref().is_none_or(|(at, _)| now.duration_since(*at) >= EVERY);
+        if rested && let Some(delivery) = watched.view.newest() {
+            let last = watched.made.as_ref().and_then(|(_, made)| made.as_ref().ok());
+            if last.is_none_or(|last| last.seq != delivery.seq) {
+                watched.made = Some((now, show(&mut self.scaler, &delivery)));
+            }
+        }
+        match &watched.made {
+            Some((_, Ok(shown))) if after != Some(shown.seq) => Ok(Some(shown.clone())),
+            Some((_, Err(why))) => Err(why.clone()),
+            Some((_, Ok(_))) | None => Ok(None),
+        }
+    }
+
+    /// Lets go what nobody looks at any more.
+    pub(crate) fn forget_unwatched(&mut self) {
+        self.watched.retain(|_, watched| watched.asked.elapsed() < UNWATCHED);
+    }
+}
+
+/// Reads an id as it is written everywhere.
+fn id(text: &str) -> Option<SubscriptionId> {
+    let (node, index) = text.split_once('.')?;
+    let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
+    Some(SubscriptionId { node: NodeId(node), index: index.parse().ok()? })
+}
+
+/// The largest size of the same shape that is shown.
+fn fitting(size: Size) -> Size {
+    let longest = size.width.max(size.height);
+    if longest <= SIDE_MAX {
+        return size;
+    }
+    let scaled = |side: u32| {
+        let side = u64::from(side) * u64::from(SIDE_MAX) / u64::from(longest);
+        u32::try_from(side).unwrap_or(SIDE_MAX).max(1)
+    };
+    Size { width: scaled(size.width), height: scaled(size.height) }
+}
+
+fn show(scaler: &mut Scaler, delivery: &Delivery) -> Result<Shown, NoPicture> {
+    let encoding = delivery.encoding.as_str();
+    let not_shown = |why: &dyn std::fmt::Display| NoPicture::NotShown(format!("{encoding}: {why}"));
+    let format: Format = encoding.parse().map_err(|_| not_shown(&"no picture"))?;
+    if format == Format::H264 {
+        return Err(not_shown(&"video is not decoded for looking; subscribe to it"));
+    }
+    let made = (|| {
+        let size = format.picture_size(&delivery.payload)?;
+        let to = fitting(size);
+        let picture = match format {
+            _ if to == size => delivery.payload.clone(),
+            _ => scaler.scale(&format, &delivery.payload, to)?.into(),
+        };
+        let (kind, picture) = match format {
+            Format::Png => ("image/png", picture),
+            Format::Jpeg | Format::H264 => ("image/jpeg", picture),
+            Format::I420(_) => ("image/jpeg", coded(PixelFormat::I420, to, &picture)?),
+            Format::Rgb8(_) => ("image/jpeg", coded(PixelFormat::Rgb8, to, &picture)?),
+        };
+        Ok((size, kind, picture))
+    })();
+    let (size, kind, picture) =
+        made.map_err(|error: paceline_media::MediaError| not_shown(&error))?;
+    Ok(Shown {
+        seq: delivery.seq,
+        age_us: crate::show::micros(delivery.age),
+        size: (size.width, size.height),
+        bytes: delivery.payload.len() as u64,
+        kind,
+        picture,
+    })
+}
+
+fn coded(
+    format: PixelFormat,
+    size: Size,
+    picture: &[u8],
+) -> Result<Bytes, paceline_media::MediaError> {
+    Ok(jpeg::encode(&Picture::new(format, size, picture)?, QUALITY)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_small_and_keeps_its_shape() {
+        let fitted = |width, height| {
+            let Size { width, height } = fitting(Size { width, height });
+            (width, height)
+        };
+        assert_eq!(fitted(640, 480), (320, 240));
+        assert_eq!(fitted(480, 640), (240, 320));
+        assert_eq!(fitted(160, 120), (160, 120));
+        assert_eq!(fitted(16_384, 1), (320, 1));
+    }
+
+    #[test]
+    fn ids_are_read_as_they_are_written() {
+        let written = SubscriptionId { node: NodeId(0xb0b), index: 7 };
+        assert_eq!(id(&written.to_string()), Some(written));
+        for wrong in ["", ".", "b0b.7", "0000000000000b0b", "0000000000000b0b.-1", "../../etc"] {
+            assert_eq!(id(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Which path is answered how.
+
+use super::answer::{self, Answer};
+use super::api::Turn;
+use super::pictures::NoPicture;
+use super::server::{Served, Tick};
+use super::{events, metrics, pages};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
+use hyper::{Method, Request, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest path with its query.
+const TARGET_MAX: usize = 512;
+/// The longest body, and how long it may take.
+const BODY_MAX: usize = 1_024;
+const BODY_WITHIN: Duration = Duration::from_secs(5);
+/// How long the first reading may take.
+const READ_WITHIN: Duration = Duration::from_secs(2);
+
+const API: &str = "/api/v1/";
+const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, buffers, links, streams, refusals, \
+     pictures/SUBSCRIPTION, switches/NAME";
+
+/// Answers a request.
+pub(super) async fn answer(served: &Served, request: Request<Incoming>) -> Answer {
+    match answered(served, request).await {
+        Ok(answer) => answer,
+        Err((status, error)) => answer::problem(status, &error),
+    }
+}
+
+type Problem = (StatusCode, String);
+
+async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer, Problem> {
+    served.guard.check(request.method(), request.headers())?;
+    let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
+    if path.len() + query.as_ref().map_or(0, String::len) > TARGET_MAX {
+        let error = format!("the path has more than {TARGET_MAX} bytes");
+        return Err((StatusCode::URI_TOO_LONG, error));
+    }
+    if let Some(name) = path.strip_prefix("/api/v1/switches/") {
+        return turn(served, name, request).await;
+    }
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let error = format!("{} is not answered here: use GET", request.method());
+        return Err((StatusCode::METHOD_NOT_ALLOWED, error));
+    }
+    let has_body = request.headers().contains_key(TRANSFER_ENCODING)
+        || request.headers().get(CONTENT_LENGTH).is_some_and(|length| length != "0");
+    if has_body {
+        return Err((StatusCode::PAYLOAD_TOO_LARGE, "GET takes no body: leave it out".to_owned()));
+    }
+    if let Some(subscription) = path.strip_prefix("/api/v1/pictures/") {
+        return picture(served, subscription, query.as_deref()).await;
+    }
+    if path == "/api/v1/events" {
+        let place = served.place().ok_or((
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many follow the events: close a page, or ask /api/v1/state".to_owned(),
+        ))?;
+        return Ok(events::follow(served.ticks.clone(), place));
+    }
+    if path == "/metrics" {
+        let text = metrics::write(&tick(served).await?.state);
+        return Ok(answer::bytes("text/plain; version=0.0.4; charset=utf-8", text));
+    }
+    match path.strip_prefix(API) {
+        Some(rest) => {
+            let newest = tick(served).await?;
+            told(&newest, rest)
+        }
+        None => pages::find(&path)
+            .ok_or((StatusCode::NOT_FOUND, format!("there is no {path}: / is the page"))),
+    }
+}
+
+/// The newest reading; the first one is waited for.
+async fn tick(served: &Served) -> Result<Arc<Tick>, Problem> {
+    let mut ticks = served.ticks.clone();
+    let first = ticks.wait_for(Option::is_some);
+    let tick = match tokio::time::timeout(READ_WITHIN, first).await {
+        Ok(Ok(tick)) => tick.clone(),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    tick.ok_or((StatusCode::SERVICE_UNAVAILABLE, "the node does not answer".to_owned()))
+}
+
+/// Everything that one reading tells.
+fn told(tick: &Tick, path: &str) -> Result<Answer, Problem> {
+    let state = &tick.state;
+    Ok(match path {
+        "state" => answer::json(state),
+        "nodes" => answer::json(&state.nodes()),
+        "publishers" => answer::json(&state.publishers()),
+        "subscriptions" => answer::json(&state.subscriptions()),
+        "buffers" => answer::json(&state.buffers()),
+        "links" => answer::json(&state.links()),
+        "streams" => answer::json(&state.streams()),
+        "refusals" => answer::json(&state.refusals()),
+        "switches" => answer::json(&state.switches),
+        other => match other.strip_prefix("nodes/").and_then(|name| state.node(name)) {
+            Some(node) => answer::json(node),
+            None => {
+                let error = format!("there is no {API}{other}: there are {PATHS}");
+                return Err((StatusCode::NOT_FOUND, error));
+            }
+        },
+    })
+}
+
+async fn picture(
+    served: &Served,
+    subscription: &str,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
+    let after = match query.map(|query| query.strip_prefix("after=").and_then(|n| n.parse().ok())) {
+        Some(None) => {
+            let error = "the query must be after=NUMBER, of the picture that you have".to_owned();
+            return Err((StatusCode::BAD_REQUEST, error));
+        }
+        after => after.flatten(),
+    };
+    let (source, subscription) = (served.source.clone(), subscription.to_owned());
+    let asked = tokio::task::spawn_blocking(move || source.picture(&subscription, after)).await;
+    match asked {
+        Ok(Ok(Some(shown))) => {
+            let mut answer = answer::bytes(shown.kind, shown.picture);
+            let (width, height) = shown.size;
+            for (name, value) in [
+                ("x-paceline-seq", shown.seq.to_string()),
+                ("x-paceline-age-us", shown.age_us.to_string()),
+                ("x-paceline-size", format!("{width}x{height}")),
+                ("x-paceline-bytes", shown.bytes.to_string()),
+            ] {
+                let value = HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("0"));
+                answer.headers_mut().insert(name, value);
+            }
+            Ok(answer)
+        }
+        Ok(Ok(None)) => Ok(answer::nothing()),
+        Ok(Err(NoPicture::Unknown)) => {
+            let error = "there is no such subscription here: /api/v1/subscriptions lists them";
+            Err((StatusCode::NOT_FOUND, error.to_owned()))
+        }
+        Ok(Err(NoPicture::Busy)) => {
+            let error = "pictures of 16 subscriptions are shown already: close some";
+            Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()))
+        }
+        Ok(Err(NoPicture::NotShown(why))) => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why)),
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, error.to_string())),
+    }
+}
+
+async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result<Answer, Problem> {
+    if request.method() != Method::POST {
+        let error = format!("{} turns nothing: use POST with {{\"on\":true}}", request.method());
+        return Err((StatusCode::METHOD_NOT_ALLOWED, error));
+    }
+    // What a page of another site can send without being asked for leave is no JSON.
+    if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
+        let error = "Content-Type must be application/json".to_owned();
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+    }
+    let body = Limited::new(request.into_body(), BODY_MAX).collect();
+    let body = match tokio::time::timeout(BODY_WITHIN, body).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) => {
+            let error =
+                format!("the body cannot be read, or has more than {BODY_MAX} bytes: {error}");
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, error));
+        }
+        Err(_) => {
+            let error = format!("the body took more than {} s", BODY_WITHIN.as_secs());
+            return Err((StatusCode::REQUEST_TIMEOUT, error));
+        }
+    };
+    let turn: Turn = serde_json::from_slice(&body).map_err(|error| {
+        (StatusCode::BAD_REQUEST, format!("the body must be {{\"on\":true}} or false: {error}"))
+    })?;
+    if served.source.turn(name, turn.on) {
+        return Ok(answer::nothing());
+    }
+    let error = format!("there is no switch '{name}': /api/v1/switches lists them");
+    Err((StatusCode::NOT_FOUND, error))
+}

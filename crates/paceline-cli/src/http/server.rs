@@ -1,0 +1,247 @@
+//! The server: one thread, bounded clients, and one reading a second that all of them share.
+
+use super::address::HttpAddress;
+use super::api::State;
+use super::guard::Guard;
+use super::patience::Patience;
+use super::route;
+use super::source::Source;
+use anyhow::Context as _;
+use hyper::body::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+/// Connections at a time.
+const CLIENTS_MAX: usize = 64;
+/// Of them those that follow events.
+const FOLLOWERS_MAX: usize = 16;
+/// Headers of a request, and what they may take together.
+const HEADERS_MAX: usize = 64;
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// How long a client may take for a request's head, and between two requests.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// How long it may not read what it is sent.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+/// Threads for what may wait: readings, pictures.
+const WAITING_THREADS: usize = 4;
+const TICK: Duration = Duration::from_secs(1);
+/// After an error of `accept`, of too many open files for example.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// One reading, written out once however many ask for it.
+pub(super) struct Tick {
+    pub(super) state: State,
+    event: OnceLock<Bytes>,
+}
+
+impl Tick {
+    const fn new(state: State) -> Self {
+        Self { state, event: OnceLock::new() }
+    }
+
+    /// As a server-sent event.
+    pub(super) fn event(&self) -> Bytes {
+        let written = || {
+            let text = serde_json::to_string(&self.state).unwrap_or_default();
+            Bytes::from(format!("event: state\ndata: {text}\n\n"))
+        };
+        self.event.get_or_init(written).clone()
+    }
+}
+
+/// The newest reading; `None` before the first.
+pub(super) type Ticks = watch::Receiver<Option<Arc<Tick>>>;
+
+/// What answers need.
+pub(super) struct Served {
+    pub(super) guard: Guard,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) ticks: Ticks,
+    followers: Arc<Semaphore>,
+}
+
+impl Served {
+    /// A place for one more who follows events, if there is one.
+    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
+        self.followers.clone().try_acquire_owned().ok()
+    }
+}
+
+/// A running server. Dropping it ends it.
+pub(crate) struct Http {
+    address: HttpAddress,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Listener {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Http {
+    /// Serves `source` on `address` from now on.
+    pub(crate) fn start(address: &HttpAddress, source: Arc<dyn Source>) -> anyhow::Result<Self> {
+        let (listener, address) = bind(address)?;
+        let (stop, stopped) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(WAITING_THREADS)
+            .thread_name("paceline-http-ask")
+            .build()
+            .context("cannot start the HTTP server")?;
+        let guard = Guard::new(&address);
+        let serve = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    done = run(listener, guard, source) => if let Err(error) = done {
+                        tracing::error!("HTTP: {error}");
+                    },
+                    _ = stopped => {}
+                }
+            });
+            runtime.shutdown_timeout(TICK);
+        };
+        let thread = std::thread::Builder::new().name("paceline-http".to_owned()).spawn(serve);
+        let thread = thread.context("cannot start the HTTP server's thread")?;
+        Ok(Self { address, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What a browser opens.
+    pub(crate) fn url(&self) -> String {
+        match &self.address {
+            HttpAddress::Tcp(address) => format!("http://{address}/"),
+            HttpAddress::Unix(_) => self.address.to_string(),
+        }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        if let HttpAddress::Unix(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The listener, and where it listens: port 0 becomes a free one.
+fn bind(address: &HttpAddress) -> anyhow::Result<(Listener, HttpAddress)> {
+    let failed =
+        || format!("cannot serve HTTP on {address}: give another address, or end what uses it");
+    match address {
+        HttpAddress::Tcp(to) => {
+            let listener = std::net::TcpListener::bind(to).with_context(failed)?;
+            listener.set_nonblocking(true).with_context(failed)?;
+            let bound = listener.local_addr().with_context(failed)?;
+            Ok((Listener::Tcp(listener), HttpAddress::Tcp(bound)))
+        }
+        HttpAddress::Unix(path) => {
+            remove_stale(path);
+            let listener = std::os::unix::net::UnixListener::bind(path).with_context(failed)?;
+            let owner = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(path, owner).with_context(failed)?;
+            listener.set_nonblocking(true).with_context(failed)?;
+            Ok((Listener::Unix(listener), address.clone()))
+        }
+    }
+}
+
+/// A socket that nobody listens on any more is in the way.
+fn remove_stale(path: &Path) {
+    if std::os::unix::net::UnixStream::connect(path)
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+async fn run(listener: Listener, guard: Guard, source: Arc<dyn Source>) -> std::io::Result<()> {
+    let (to, ticks) = watch::channel(None);
+    let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
+    let served = Arc::new(Served { guard, source: source.clone(), ticks, followers });
+    tokio::spawn(tick(source, to));
+    let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
+    match listener {
+        Listener::Tcp(listener) => {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => welcome(stream, &clients, &served),
+                    Err(error) => accept_again(&error).await,
+                }
+            }
+        }
+        Listener::Unix(listener) => {
+            let listener = tokio::net::UnixListener::from_std(listener)?;
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => welcome(stream, &clients, &served),
+                    Err(error) => accept_again(&error).await,
+                }
+            }
+        }
+    }
+}
+
+async fn accept_again(error: &std::io::Error) {
+    tracing::debug!("HTTP: a connection was not accepted: {error}");
+    tokio::time::sleep(ACCEPT_AGAIN).await;
+}
+
+/// Reads the state again and again, each second once.
+async fn tick(source: Arc<dyn Source>, to: watch::Sender<Option<Arc<Tick>>>) {
+    let mut due = tokio::time::interval(TICK);
+    due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        due.tick().await;
+        let source = source.clone();
+        let Ok(state) = tokio::task::spawn_blocking(move || source.state()).await else { return };
+        if to.send(Some(Arc::new(Tick::new(state)))).is_err() {
+            return;
+        }
+    }
+}
+
+/// Serves a client, if there is a place for it; else it is closed at once.
+fn welcome<S>(stream: S, clients: &Arc<Semaphore>, served: &Arc<Served>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Ok(place) = clients.clone().try_acquire_owned() else {
+        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
+        return;
+    };
+    let served = served.clone();
+    tokio::spawn(async move {
+        let _place = place;
+        let answer = service_fn(move |request| {
+            let served = served.clone();
+            async move { Ok::<_, Infallible>(route::answer(&served, request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WITHIN)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .serve_connection(TokioIo::new(Patience::new(stream, READ_WITHIN)), answer);
+        if let Err(error) = connection.await {
+            tracing::debug!("HTTP: a connection ended: {error}");
+        }
+    });
+}

@@ -1,0 +1,109 @@
+//! Where the figures and pictures come from.
+
+use super::api::{Known, SCHEMA, State};
+use super::pictures::{NoPicture, Pictures, Shown};
+use crate::ls::{Document, Reader};
+use crate::publish::unix_micros;
+use paceline::{Node, NodeId, NodeStatus};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a neighbour may take to say how it is.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// What is served. Its functions may wait, for less than a second.
+pub(crate) trait Source: Send + Sync + 'static {
+    /// How everything is now; asked once a second.
+    fn state(&self) -> State;
+
+    /// The newest picture of a subscription, if it is not the one with the number `after`.
+    ///
+    /// # Errors
+    /// [`NoPicture`]: there is no such subscription, or what it gets can't be shown.
+    fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture>;
+
+    /// Turns a switch on or off; false if there is no such one.
+    fn turn(&self, switch: &str, on: bool) -> bool;
+}
+
+/// Of whom a node's server tells beside itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Neighbours {
+    /// Of nobody: each of them has a server of its own.
+    No,
+    /// Of the neighbours that are reached without a link that has a capacity: what a thin link carries is
+    /// not for looking.
+    Free,
+}
+
+/// One node, in this process.
+pub(crate) struct OwnSource {
+    node: Node,
+    neighbours: Neighbours,
+    reader: Mutex<Reader>,
+    pictures: Mutex<Pictures>,
+}
+
+impl OwnSource {
+    /// Of `node`.
+    pub(crate) fn new(node: &Node, neighbours: Neighbours) -> Self {
+        Self {
+            node: node.clone(),
+            neighbours,
+            reader: Mutex::new(Reader::new(PATIENCE)),
+            pictures: Mutex::default(),
+        }
+    }
+
+    fn status(&self) -> Vec<NodeStatus> {
+        let own = self.node.status_of(&[self.node.id()], PATIENCE);
+        if self.neighbours == Neighbours::No {
+            return own;
+        }
+        let free = |status: &NodeStatus| -> BTreeSet<NodeId> {
+            let links = status.links.iter().filter(|link| link.capacity_bits_per_s.is_none());
+            links.flat_map(|link| link.hops.iter().copied()).collect()
+        };
+        let ask: Vec<NodeId> = own.iter().flat_map(free).chain([self.node.id()]).collect();
+        if ask.len() == 1 { own } else { self.node.status_of(&ask, PATIENCE) }
+    }
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    unix_micros() / 1_000
+}
+
+impl Source for OwnSource {
+    fn state(&self) -> State {
+        self.pictures.lock().unwrap_or_else(PoisonError::into_inner).forget_unwatched();
+        let status = self.status();
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut document = Document::new(&status);
+        reader.add_use(&mut document, Instant::now());
+        let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
+        let known = match self.neighbours {
+            Neighbours::No => Vec::new(),
+            Neighbours::Free => self.node.nodes(),
+        };
+        let known = known.into_iter().filter(|(id, _)| !asked.contains(id));
+        let known = known.map(|(id, name)| Known { id: id.to_string(), name });
+        State {
+            schema: SCHEMA,
+            at_ms: now_ms(),
+            nodes: document.nodes,
+            known: known.collect(),
+            switches: Vec::new(),
+        }
+    }
+
+    fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture> {
+        let mut pictures = self.pictures.lock().unwrap_or_else(PoisonError::into_inner);
+        pictures.newest(&self.node, subscription, after)
+    }
+
+    fn turn(&self, _switch: &str, _on: bool) -> bool {
+        false
+    }
+}

@@ -1,0 +1,95 @@
+// Written from the structs of the API by PACELINE_REWRITE_TYPES=1 cargo test; not by hand.
+
+export type Reason = "deadline_missed" | "queue_full" | "superseded" | "link_down" | "link_loss" | "no_route" | "subscriber_full" | "cannot_scale" | "scaler_busy" | "duplicate" | "too_large" | "undecodable" | "policed";
+
+export type Drops = { [reason in Reason]?: number };
+
+export type State = { schema: number, 
+/**
+ * Milliseconds since 1970 by this host's clock.
+ */
+at_ms: number, 
+/**
+ * By name.
+ */
+nodes: Array<Node>, 
+/**
+ * Nodes that are known and not asked.
+ */
+known: Array<Known>, 
+/**
+ * What can be turned on and off here; only in the demo.
+ */
+switches: Array<Switch>, };
+
+export type Known = { id: string, name: string, };
+
+export type Switch = { name: string, 
+/**
+ * What to call it.
+ */
+label: string, 
+/**
+ * What it does, in a sentence.
+ */
+about: string, on: boolean, };
+
+export type Turn = { on: boolean, };
+
+export type Node = { id: string, name: string, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
+/**
+ * Samples that arrived and found nobody to go to.
+ */
+dropped: Drops, };
+
+export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
+
+export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, age_max_us: number, 
+/**
+ * The ages of all samples delivered, together: the difference of two readings gives the mean.
+ */
+age_sum_us: number, dropped: Drops, };
+
+export type Asked = { 
+/**
+ * In words.
+ */
+form: string, every: number | null, max_hz: number | null, width: number | null, height: number | null, };
+
+export type Buffer = { 
+/**
+ * The subscription that feeds it.
+ */
+id: string, pattern: string, samples_max: number, bytes_max: number, age_max_us: number, samples: number, bytes: number, oldest_ns: number | null, newest_ns: number | null, };
+
+export type Link = { name: string, capacity_bits_per_s: number | null, use_bits_per_s: number | null, 
+/**
+ * What its streams' contracts hold of it, together.
+ */
+reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, };
+
+export type Stream = { publisher: string, tag: string | null, asked: Asked, hop: string, contracted: boolean, 
+/**
+ * What this link has promised to it.
+ */
+contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, violations: number, dropped: Drops, };
+
+export type Contract = { period_us: number, deadline_us: number, loss: string, bits_per_s: number, };
+
+export type Ages = { 
+/**
+ * Samples that the link took.
+ */
+entered: number, 
+/**
+ * Their ages then, together.
+ */
+entered_us: number, 
+/**
+ * The ages of those that were sent, when they left, together.
+ */
+left_us: number, };
+
+export type Closed = { offered: number, sent: number, late: number, dropped: Drops, };
+
+export type Class = { name: string, parent: string | null, peer: string | null, share: number, served_bytes: number, guaranteed_bytes: number, streams: number, offered: number, sent: number, late: number, violations: number, dropped: Drops, };

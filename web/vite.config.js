@@ -1,0 +1,12 @@
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  build: {
+    outDir: "../crates/paceline-cli/pages/dist",
+    emptyOutDir: true,
+    target: "es2022",
+    // The page allows itself nothing inline.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+});
