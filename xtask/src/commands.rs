@@ -4,10 +4,10 @@ use crate::steps::Outcome;
 use crate::tidy::files;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist"];
+const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist", "web"];
 
 /// Words after a program's name, up to the first flag, and the flags after them.
 #[derive(Debug, Eq, PartialEq)]
@@ -24,9 +24,7 @@ pub(crate) fn step(root: &Path) -> Outcome {
     if !built.status().is_ok_and(|status| status.success()) {
         return Outcome::failed("paceline does not build");
     }
-    let folder =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let binary = root.join(folder).join("debug/paceline");
+    let binary = crate::web::binary(root);
     let mut help = BTreeMap::new();
     let (mut commands, mut wrong) = (0_usize, Vec::new());
     for path in files::with_extension(root, "md") {

@@ -1,15 +1,24 @@
 //! `cargo xtask demo` and `cargo xtask impair`: from a fresh checkout to a command of the product.
 
 use anyhow::{Context, Result};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Pictures and commands on a thin link.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     match args {
-        [] => paceline(root, "demo", &["--seconds".to_owned(), "20".to_owned()]),
-        args => paceline(root, "demo", args),
+        // Whoever looks at the page ends it; a machine wants an end.
+        [] if std::io::stdout().is_terminal() => page(root, &[]),
+        [] => page(root, &["--seconds".to_owned(), "20".to_owned()]),
+        args => page(root, args),
     }
+}
+
+/// The demo with its page, where that can be built; without Node the page says how to get it.
+fn page(root: &Path, args: &[String]) -> Result<ExitCode> {
+    println!("dashboard's page: {}", crate::web::build(root));
+    paceline(root, "demo", args)
 }
 
 /// Builds `paceline` and runs one of its commands; ends with its exit code.

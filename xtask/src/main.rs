@@ -13,6 +13,7 @@ mod soak;
 mod steps;
 mod test;
 mod tidy;
+mod web;
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,10 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   test            sets up what the tests need, runs everything, prints one table
-  demo [ARGS...]  builds paceline and runs `paceline demo` (default: --seconds 20)
+  demo [ARGS...]  builds paceline and runs `paceline demo` (20 s where no terminal is)
   impair [ARGS...]
                   builds paceline and runs `paceline impair`: two programs on a bad network
+  web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
   tidy            checks sizes, crate dependencies, markers and links
   long [--minutes M] [--fresh]
                   runs scenarios against the twins of all disciplines (default: 30 minutes), from
@@ -51,9 +53,14 @@ fn main() -> ExitCode {
             Ok(_) => usage("soak knows no '--fresh'"),
             Err(problem) => usage(&problem),
         },
+        Some("web") if rest.is_empty() => {
+            let built = web::build(&root());
+            println!("web: {built}");
+            Ok(if built.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
         Some("tidy") if rest.is_empty() => tidy::run(&root()),
         Some("dist") if rest.is_empty() => dist::run(&root()),
-        Some("test" | "tidy" | "dist") => {
+        Some("test" | "tidy" | "dist" | "web") => {
             usage(&format!("argument '{}' is one too many", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {

@@ -1,6 +1,6 @@
 //! Steps that run one after the other, each timed, all told in one table.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,10 @@ impl Outcome {
         Self { passed: false, detail: detail.to_owned() }
     }
 
+    pub(crate) const fn is_passed(&self) -> bool {
+        self.passed
+    }
+
     /// Runs a command; its output goes where ours goes.
     pub(crate) fn of(command: &mut Command) -> Self {
         match command.status() {
@@ -27,6 +31,13 @@ impl Outcome {
             Ok(status) => Self::failed(&status.to_string()),
             Err(error) => Self::failed(&format!("does not start: {error}")),
         }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let result = if self.passed { "passed" } else { "FAILED" };
+        write!(f, "{result} {}", self.detail)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must pass, in one go.
 
 use crate::steps::{Outcome, Steps};
-use crate::{cargo, commands, setup, tidy};
+use crate::{cargo, commands, setup, tidy, web};
 use anyhow::Result;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -11,6 +11,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let mut steps = Steps::default();
     let mut tests = Tally::default();
     steps.run("setup", setup::run);
+    // Before anything is compiled: the binary embeds it.
+    steps.run("web", || web::build(root));
     steps.run("fmt", || Outcome::of(cargo(root).args(["fmt", "--all", "--", "--check"])));
     steps.run("clippy", || {
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -18,6 +20,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     });
     steps.run("tidy", || tidy::step(root));
     steps.run("test", || cargo_test(root, &mut tests));
+    steps.run("browser", || web::test(root));
     steps.run("doc", || {
         let doc = ["doc", "--workspace", "--no-deps"];
         Outcome::of(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))

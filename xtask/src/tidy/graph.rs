@@ -68,10 +68,14 @@ const LAYERS: &[Layer] = &[
             "clap",
             "clap_complete",
             "clap_mangen",
+            "http-body-util",
+            "hyper",
+            "hyper-util",
             "rustix",
             "serde",
             "serde_json",
             "signal-hook",
+            "tokio",
             "toml",
             "tracing",
             "tracing-subscriber",
@@ -92,6 +96,7 @@ const TESTS: &[&str] = &[
     "response-time-analysis",
     "serde_json",
     "signal-hook",
+    "ts-rs",
 ];
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {

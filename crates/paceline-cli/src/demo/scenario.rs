@@ -143,7 +143,7 @@ pub(crate) const ROWS: [Row; 4] = [
         limits: false,
         step: 1,
         size: None,
-        within: Some(Duration::from_millis(10)),
+        within: Some(Duration::from_millis(20)),
         loss: Some((5, 100)),
     },
 ];

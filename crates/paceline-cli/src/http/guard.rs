@@ -34,14 +34,10 @@ impl Guard {
     pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
         let Some(hosts) = &self.hosts else { return Ok(()) };
         let mut said = headers.get_all(HOST).iter();
-        let host = match (said.next().and_then(|host| host.to_str().ok()), said.next()) {
-            (Some(host), None) => host,
-            _ => {
-                return Err((
-                    StatusCode::BAD_REQUEST,
-                    "exactly one Host header is needed".to_owned(),
-                ));
-            }
+        let one = (said.next().and_then(|host| host.to_str().ok()), said.next());
+        let (Some(host), None) = one else {
+            let error = "exactly one Host header is needed".to_owned();
+            return Err((StatusCode::BAD_REQUEST, error));
         };
         if !hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) {
             let error = format!(

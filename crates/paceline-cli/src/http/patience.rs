@@ -77,3 +77,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patience<S> {
         self.judge(cx, polled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[test]
+    fn a_client_that_does_not_read_is_given_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (ours, theirs) = tokio::io::duplex(8);
+            let mut patient = Patience::new(ours, Duration::from_millis(20));
+            let error = patient.write_all(&[0; 64]).await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            drop(theirs);
+        });
+    }
+}

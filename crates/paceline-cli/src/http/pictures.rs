@@ -131,9 +131,10 @@ fn show(scaler: &mut Scaler, delivery: &Delivery) -> Result<Shown, NoPicture> {
     let made = (|| {
         let size = format.picture_size(&delivery.payload)?;
         let to = fitting(size);
-        let picture = match format {
-            _ if to == size => delivery.payload.clone(),
-            _ => scaler.scale(&format, &delivery.payload, to)?.into(),
+        let picture = if to == size {
+            delivery.payload.clone()
+        } else {
+            scaler.scale(&format, &delivery.payload, to)?.into()
         };
         let (kind, picture) = match format {
             Format::Png => ("image/png", picture),

@@ -28,7 +28,7 @@ const FOLLOWERS_MAX: usize = 16;
 const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// How long a client may take for a request's head, and between two requests.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// How long it may not read what it is sent.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 /// Threads for what may wait: readings, pictures.

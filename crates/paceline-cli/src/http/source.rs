@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long a neighbour may take to say how it is.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What is served. Its functions may wait, for less than a second.
+/// What is served. Its functions may wait, for a second or two.
 pub(crate) trait Source: Send + Sync + 'static {
     /// How everything is now; asked once a second.
     fn state(&self) -> State;

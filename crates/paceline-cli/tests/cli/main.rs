@@ -6,6 +6,7 @@ mod daemon;
 mod doctor;
 mod files;
 mod host;
+mod http;
 mod impair;
 mod kills;
 mod links;

@@ -236,9 +236,7 @@ impl Engine {
                     tracing::warn!("control message from {from} not understood: {error}");
                 }
             }
-            Command::Status(only, timeout, reply) => {
-                self.ask_status(now, only.as_deref(), timeout, reply);
-            }
+            Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());
             }

@@ -118,6 +118,23 @@ fn held(robot: NodeId) -> BufferStatus {
     }
 }
 
+fn expected_class() -> serde_json::Value {
+    serde_json::json!({
+        "name": "video",
+        "parent": null,
+        "peer": null,
+        "share": 0.75,
+        "served_bytes": 123_456,
+        "guaranteed_bytes": 1_000,
+        "streams": 1,
+        "offered": 50,
+        "sent": 47,
+        "late": 1,
+        "violations": 0,
+        "dropped": { "superseded": 3 },
+    })
+}
+
 fn expected_robot() -> serde_json::Value {
     serde_json::json!({
         "id": "0000000000000b0b",
@@ -175,20 +192,7 @@ fn expected_robot() -> serde_json::Value {
                 "dropped": { "superseded": 3 },
             }],
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
-            "classes": [{
-                "name": "video",
-                "parent": null,
-                "peer": null,
-                "share": 0.75,
-                "served_bytes": 123_456,
-                "guaranteed_bytes": 1_000,
-                "streams": 1,
-                "offered": 50,
-                "sent": 47,
-                "late": 1,
-                "violations": 0,
-                "dropped": { "superseded": 3 },
-            }],
+            "classes": [expected_class()],
         }],
         "dropped": {},
     })

@@ -140,13 +140,13 @@ impl Engine {
     pub(super) fn ask_status(
         &mut self,
         now: Instant,
-        only: Option<&[NodeId]>,
+        only: Option<Vec<NodeId>>,
         timeout: std::time::Duration,
         reply: Sender<Vec<NodeStatus>>,
     ) {
         let nodes = self.control.nodes().map(|node| node.id);
         let nodes: Vec<NodeId> =
-            nodes.filter(|id| only.is_none_or(|only| only.contains(id))).collect();
+            nodes.filter(|id| only.as_ref().is_none_or(|only| only.contains(id))).collect();
         let question = Bytes::from(vec![Topic::Status.code()]);
         let ask = |node| (self.control.ask(now, node, question.clone()), node);
         let requests = nodes.into_iter().map(ask);

@@ -1,0 +1,276 @@
+//! HTTP of a node: what it tells, and whom it does not answer.
+
+use crate::host::{Host, LIMIT, Running};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// A node with HTTP on a free port.
+struct Served {
+    _node: Running,
+    address: SocketAddr,
+}
+
+/// An answer, whole.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Served {
+    fn start(host: &Host, more: &[&str]) -> Self {
+        let args = [&["node", "--name", "gate", "--json", "--http", "127.0.0.1:0"], more].concat();
+        let mut node = Running::unread(host.command(&args).spawn().unwrap());
+        let line: serde_json::Value = serde_json::from_str(&node.first_line()).unwrap();
+        let url = line["http"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
+        Self { _node: node, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    }
+
+    /// Sends `text` as it is, and reads until the server closes.
+    fn raw(&self, text: &str) -> Option<Answer> {
+        let mut stream = self.connect();
+        // The server may have closed before it has read all: what it said counts.
+        let _ = stream.write_all(text.as_bytes());
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Answer::parse(&bytes)
+    }
+
+    fn ask(&self, line: &str, headers: &str) -> Answer {
+        let address = self.address;
+        let text =
+            format!("{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
+        self.raw(&text).expect("an answer")
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), "")
+    }
+
+    /// Asks again and again until the answer is as wanted.
+    fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let until = Instant::now() + LIMIT;
+        loop {
+            let answer = self.get(path);
+            if wanted(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < until, "{path}: {answer:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head.split(' ').nth(1)?.parse().ok()?;
+        Some(Self { status, head, body: bytes[end + 4..].to_vec() })
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Fails unless it is a refusal with this code that says `part`.
+    fn refused(&self, status: u16, part: &str) {
+        let said = self.json()["error"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(self.status, status, "{self:?}");
+        assert!(said.contains(part), "'{part}' is not in: {said}");
+    }
+}
+
+#[test]
+fn it_tells_what_ls_tells() {
+    let host = Host::new();
+    let node = Served::start(&host, &["--buffer", "log=10"]);
+    let _talk = host.start(&["pub", "log", "--test-card", "320x240@5"]);
+    let state = node.until("/api/v1/state", |answer| {
+        let nodes = answer.json()["nodes"].clone();
+        nodes.as_array().is_some_and(|nodes| {
+            nodes.iter().any(|node| node["publishers"][0]["rate_hz"].as_f64() > Some(4.0))
+        })
+    });
+    assert!(state.head.contains("application/json") && state.head.contains("nosniff"));
+    let (shown, listed) = (node.get("/api/v1/nodes").json(), host.run(&["ls", "--json"]));
+    let listed: serde_json::Value = serde_json::from_str(&listed.text()).unwrap();
+    assert_eq!(shown["schema"], 1);
+    let what = |document: &serde_json::Value, path: &str| {
+        let nodes = document["nodes"].as_array().unwrap().clone();
+        nodes.iter().map(|node| node.pointer(path).cloned()).collect::<Vec<_>>()
+    };
+    for path in ["/id", "/name", "/publishers/0/id", "/publishers/0/tag", "/buffers/0/pattern"] {
+        assert_eq!(what(&shown, path), what(&listed, path), "{path}");
+    }
+    assert_eq!(node.get("/api/v1/nodes/gate").json()["name"], "gate");
+    assert_eq!(node.get("/api/v1/publishers").json()["rows"][0]["tag"], "log");
+    for rows in ["subscriptions", "buffers", "links", "streams", "refusals"] {
+        assert!(node.get(&format!("/api/v1/{rows}")).json()["rows"].is_array(), "{rows}");
+    }
+    let metrics = node.get("/metrics");
+    assert!(metrics.head.contains("text/plain; version=0.0.4"), "{}", metrics.head);
+    let text = String::from_utf8(metrics.body).unwrap();
+    assert!(text.contains("\npaceline_publisher_samples_total{node="), "{text}");
+    let page = node.get("/");
+    assert!(page.status == 200 && page.head.contains("text/html"), "{page:?}");
+    assert!(page.head.contains("frame-ancestors 'none'"), "{}", page.head);
+}
+
+#[test]
+fn events_come_again_and_again() {
+    let host = Host::new();
+    let node = Served::start(&host, &[]);
+    let mut stream = node.connect();
+    let ask = format!("GET /api/v1/events HTTP/1.1\r\nHost: {}\r\n\r\n", node.address);
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut times = Vec::new();
+    for line in BufReader::new(stream).lines() {
+        if let Some(data) = line.unwrap().strip_prefix("data: ") {
+            let state: serde_json::Value = serde_json::from_str(data).unwrap();
+            assert_eq!(state["nodes"][0]["name"], "gate");
+            times.push(state["at_ms"].as_u64().unwrap());
+        }
+        if times.len() == 3 {
+            break;
+        }
+    }
+    assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
+}
+
+#[test]
+fn pictures_are_small_and_those_that_the_subscription_gets() {
+    let host = Host::new();
+    let node = Served::start(&host, &["--buffer", "cam=10", "--buffer", "text=10"]);
+    let _card = host.start(&["pub", "cam", "--test-card", "640x480@20"]);
+    let buffers = node.get("/api/v1/buffers").json();
+    let id = |pattern: &str| {
+        let rows = buffers["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["pattern"] == pattern).unwrap();
+        format!("/api/v1/pictures/{}", row["id"].as_str().unwrap())
+    };
+    let path = id("cam");
+    let picture = node.until(&path, |answer| answer.status == 200);
+    assert!(picture.head.contains("x-paceline-size: 640x480"), "{}", picture.head);
+    let size = paceline_media::jpeg::dimensions(&picture.body).unwrap();
+    assert_eq!((size.width, size.height), (320, 240));
+    let seq = |answer: &Answer| {
+        let line = answer.head.lines().find_map(|line| line.strip_prefix("x-paceline-seq: "));
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    let first = seq(&picture);
+    let next = node.until(&format!("{path}?after={first}"), |answer| answer.status == 200);
+    assert!(seq(&next) > first, "the pictures move");
+    assert_eq!(node.get(&id("text")).status, 204, "nothing came yet");
+    node.get(&format!("{path}?after=x")).refused(400, "after=NUMBER");
+    node.get("/api/v1/pictures/0000000000000000.0").refused(404, "no such subscription");
+    node.get("/api/v1/pictures/..%2f..").refused(404, "no such subscription");
+}
+
+#[test]
+fn other_origins_and_names_are_refused() {
+    let host = Host::new();
+    let node = Served::start(&host, &[]);
+    let state = "GET /api/v1/state";
+    node.ask(state, "Origin: http://evil.example\r\n").refused(403, "Origin");
+    node.ask(state, "Sec-Fetch-Site: cross-site\r\n").refused(403, "another site");
+    node.ask(state, &format!("Origin: http://{}\r\n", node.address));
+    let named = |name: &str| {
+        let text = format!("{state} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n");
+        node.raw(&text).unwrap()
+    };
+    named("evil.example").refused(421, "'evil.example', which is not this server");
+    named(&format!("evil.example:{}", node.address.port())).refused(421, "not this server");
+    assert_eq!(named(&format!("localhost:{}", node.address.port())).status, 200);
+    node.raw("GET / HTTP/1.0\r\n\r\n").unwrap().refused(400, "Host");
+}
+
+#[test]
+fn requests_that_are_wrong_or_huge_are_refused_and_harm_nobody() {
+    let host = Host::new();
+    let node = Served::start(&host, &[]);
+    for garbage in ["GARBAGE\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\u{0}\u{1}\u{2}\r\n\r\n"] {
+        assert!(node.raw(garbage).is_none_or(|answer| answer.status == 400), "{garbage:?}");
+    }
+    let huge = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(64 << 10));
+    assert!(node.raw(&huge).is_none_or(|answer| answer.status == 431), "a huge head");
+    let many: String = (0..100).map(|n| format!("X-{n}: 1\r\n")).collect();
+    assert!(matches!(node.ask("GET /", &many).status, 400 | 431), "too many headers");
+    node.get(&format!("/{}", "a".repeat(2_000))).refused(414, "512");
+    node.ask("GET /api/v1/state", "Content-Length: 99999999999\r\n").refused(413, "no body");
+    node.ask("GET /api/v1/state", "Transfer-Encoding: chunked\r\n").refused(413, "no body");
+    node.ask("DELETE /api/v1/state", "").refused(405, "use GET");
+    node.get("/api/v1/nothing").refused(404, "there are state, events");
+    node.get("/nothing").refused(404, "/ is the page");
+    let turn = "POST /api/v1/switches/flood";
+    node.ask(turn, "Content-Length: 0\r\n").refused(415, "application/json");
+    let json = "Content-Type: application/json\r\n";
+    node.ask(turn, &format!("{json}Content-Length: 3\r\n\r\n{{}}x")).refused(400, "{\"on\":true}");
+    let long = format!("{json}Content-Length: 5000\r\n\r\n{}", "x".repeat(5_000));
+    node.ask(turn, &long).refused(413, "1024");
+    let right = format!("{json}Content-Length: 11\r\n\r\n{{\"on\":true}}");
+    node.ask(turn, &right).refused(404, "no switch 'flood'");
+    node.ask("GET /api/v1/switches/flood", "").refused(405, "use POST");
+    assert_eq!(node.get("/api/v1/state").status, 200);
+}
+
+#[test]
+fn clients_that_are_slow_or_too_many_do_not_keep_others_out() {
+    let host = Host::new();
+    let node = Served::start(&host, &[]);
+    // All places are taken by clients that never finish their request.
+    let mut slow: Vec<TcpStream> = (0..64).map(|_| node.connect()).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /api/v1/state HTTP/1.1\r\nHos").unwrap();
+    }
+    let until = Instant::now() + LIMIT;
+    let state = format!("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", node.address);
+    while node.raw(&state).is_some() {
+        assert!(Instant::now() < until, "one more than fits is closed at once");
+    }
+    // Those that were slow are closed, and then there is room.
+    for stream in &mut slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{rest:?}");
+    }
+    while node.raw(&state).is_none_or(|answer| answer.status != 200) {
+        assert!(Instant::now() < until, "there is room again");
+    }
+    let mut followers = Vec::new();
+    loop {
+        let mut stream = node.connect();
+        let ask = format!("GET /api/v1/events HTTP/1.1\r\nHost: {}\r\n\r\n", node.address);
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut line = String::new();
+        let mut reader = BufReader::new(stream);
+        reader.read_line(&mut line).unwrap();
+        if line.starts_with("HTTP/1.1 503") {
+            break;
+        }
+        assert!(line.starts_with("HTTP/1.1 200"), "{line}");
+        followers.push(reader);
+    }
+    assert_eq!(followers.len(), 16);
+    assert_eq!(node.get("/api/v1/state").status, 200, "who asks once is answered");
+}
+
+#[test]
+fn only_this_host_is_served() {
+    let host = Host::new();
+    let node = host.run(&["node", "--http", "0.0.0.0:8470"]);
+    node.said(2, "ssh -L").said(2, "--http");
+    let first = Served::start(&host, &[]);
+    let other = Host::new();
+    let taken = other.run(&["node", "--http", &first.address.to_string()]);
+    taken.said(1, "cannot serve HTTP on 127.0.0.1:").said(1, "give another address");
+}

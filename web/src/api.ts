@@ -1,0 +1,60 @@
+// The API of this origin.
+
+import type { State, Turn } from "./api.gen";
+
+/** How long without an event before the page says so. */
+const SILENT_MS = 4000;
+
+/** Follows the state; `told` with null when nothing comes any more. */
+export function follow(told: (state: State | null) => void): void {
+  let timer = 0;
+  const waits = () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => told(null), SILENT_MS);
+  };
+  // It connects again by itself.
+  const events = new EventSource("/api/v1/events");
+  events.addEventListener("state", (event) => {
+    waits();
+    // What is drawn while nobody looks is wasted: the next event is a second away.
+    if (!document.hidden) told(JSON.parse((event as MessageEvent<string>).data) as State);
+  });
+  waits();
+}
+
+/** Turns a switch; throws what the server says against it. */
+export async function turn(name: string, on: boolean): Promise<void> {
+  const body: Turn = { on };
+  const answer = await fetch(`/api/v1/switches/${encodeURIComponent(name)}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (answer.ok) return;
+  const told = (await answer.json().catch(() => null)) as { error?: string } | null;
+  throw new Error(told?.error ?? `the server answers ${answer.status}`);
+}
+
+/** A picture as a subscriber gets it. */
+export interface Picture {
+  seq: string;
+  size: string;
+  bytes: number;
+  ageUs: number;
+  blob: Blob;
+}
+
+/** The newest picture of a subscription; null if there is none newer than `after`. */
+export async function picture(subscription: string, after: string | null): Promise<Picture | null> {
+  const query = after === null ? "" : `?after=${after}`;
+  const answer = await fetch(`/api/v1/pictures/${subscription}${query}`);
+  if (answer.status !== 200) return null;
+  const header = (name: string) => answer.headers.get(`x-paceline-${name}`) ?? "";
+  return {
+    seq: header("seq"),
+    size: header("size").replace("x", "×"),
+    bytes: Number(header("bytes")),
+    ageUs: Number(header("age-us")),
+    blob: await answer.blob(),
+  };
+}

@@ -1,0 +1,126 @@
+// A few lines in place of a framework: elements, texts that change only when they differ, keyed lists.
+
+type Attributes = Record<string, string | number | boolean | ((event: Event) => void)>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element: Element, attributes: Attributes, children: (Node | string)[]): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false) element.setAttribute(name, String(value));
+  }
+  element.append(...children);
+}
+
+/** An HTML element. */
+export function el<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+/** An SVG element. */
+export function svg(tag: string, attributes: Attributes = {}, ...children: (Node | string)[]): SVGElement {
+  const element = document.createElementNS(SVG, tag);
+  fill(element, attributes, children);
+  return element;
+}
+
+/** The element of the page with this id, which index.html has. */
+export function byId(id: string): HTMLElement {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
+}
+
+/** Sets a text if it differs. */
+export function text(element: Element, value: string): void {
+  if (element.textContent !== value) element.textContent = value;
+}
+
+/** Sets an attribute if it differs; `null` takes it away. */
+export function attribute(element: Element, name: string, value: string | null): void {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+/** What is shown of one item. */
+export interface Shown<T> {
+  element: Element;
+  update(item: T): void;
+  /** It is shown no more. */
+  gone?(): void;
+}
+
+/** Elements for items, kept by key: what stays keeps its element, its focus and its place. */
+export class Keyed<T> {
+  readonly #shown = new Map<string, Shown<T>>();
+
+  constructor(
+    private readonly parent: Element,
+    private readonly key: (item: T) => string,
+    private readonly create: (item: T) => Shown<T>,
+  ) {}
+
+  update(items: readonly T[]): void {
+    const keys = new Set(items.map(this.key));
+    for (const [key, shown] of this.#shown) {
+      if (keys.has(key)) continue;
+      shown.gone?.();
+      shown.element.remove();
+      this.#shown.delete(key);
+    }
+    let place = this.parent.firstElementChild;
+    for (const item of items) {
+      const key = this.key(item);
+      let shown = this.#shown.get(key);
+      if (!shown) {
+        shown = this.create(item);
+        this.#shown.set(key, shown);
+      }
+      shown.update(item);
+      if (shown.element === place) place = place.nextElementSibling;
+      else this.parent.insertBefore(shown.element, place);
+    }
+  }
+}
+
+/** A table with a head; rows are cells of text or elements. */
+export class Table<T> {
+  readonly element: HTMLElement;
+  readonly #rows: Keyed<T>;
+  readonly #body = el("tbody");
+  readonly #empty: HTMLElement;
+
+  constructor(caption: string, heads: string[], key: (item: T) => string, cells: (item: T) => (string | Node)[], empty: string) {
+    const head = el("tr", {}, ...heads.map((name) => el("th", { scope: "col" }, name)));
+    this.#empty = el("p", { class: "empty" }, empty);
+    const table = el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, head), this.#body);
+    this.element = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, table, this.#empty);
+    this.#rows = new Keyed(this.#body, key, () => {
+      const row = el("tr");
+      for (const name of heads) row.append(el("td", { "data-head": name }));
+      return {
+        element: row,
+        update: (item) => {
+          cells(item).forEach((cell, at) => {
+            const place = row.children[at];
+            if (!place) return;
+            if (typeof cell === "string") text(place, cell);
+            else place.replaceChildren(cell);
+          });
+        },
+      };
+    });
+  }
+
+  update(items: readonly T[]): void {
+    this.#rows.update(items);
+    this.#empty.hidden = items.length > 0;
+  }
+}

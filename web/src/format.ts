@@ -1,0 +1,36 @@
+// Figures in words and units that people read.
+
+/** Bits per second. */
+export function bits(value: number | null): string {
+  if (value === null) return "–";
+  for (const [unit, size] of [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3]] as const) {
+    if (value >= size) return `${short(value / size)} ${unit}`;
+  }
+  return `${Math.round(value)} bit/s`;
+}
+
+/** Microseconds as milliseconds, or seconds where they are many. */
+export function time(us: number | null): string {
+  if (us === null) return "–";
+  if (us >= 1e6) return `${short(us / 1e6)} s`;
+  return `${us < 9950 ? (us / 1e3).toFixed(1) : Math.round(us / 1e3)} ms`;
+}
+
+/** Samples per second. */
+export function hertz(value: number): string {
+  return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} Hz`;
+}
+
+/** A count. */
+export function count(value: number): string {
+  return value.toLocaleString("en").replaceAll(",", " ");
+}
+
+/** "deadline_missed" as words. */
+export function words(reason: string): string {
+  return reason.replaceAll("_", " ");
+}
+
+function short(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}

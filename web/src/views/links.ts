@@ -1,0 +1,61 @@
+// Each link's use and what contracts hold of it, over two minutes.
+
+import { Chart } from "../chart";
+import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
+import { bits, count, time } from "../format";
+import type { LinkView } from "../store";
+
+function panel(first: LinkView): Shown<LinkView> {
+  const name = `${first.node.name} ${first.link.name}`;
+  const title = el("h3");
+  const use = el("strong");
+  const held = el("strong");
+  const capacity = el("strong");
+  const rest = el("p", { class: "rest" });
+  const chart = new Chart(`Use of link ${name} over two minutes`);
+  const legend = el(
+    "dl",
+    { class: "legend" },
+    el("div", { class: "use" }, el("dt", {}, "in use"), el("dd", {}, use)),
+    el("div", { class: "held" }, el("dt", {}, "held by contracts"), el("dd", {}, held)),
+    el("div", { class: "cap" }, el("dt", {}, "capacity"), el("dd", {}, capacity)),
+  );
+  const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, rest);
+  return {
+    element,
+    update({ node, link, past, to }) {
+      text(title, `${node.name} → ${to.join(", ") || "nobody"} · ${link.name}`);
+      text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
+      text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
+      text(capacity, link.capacity_bits_per_s === null ? "no limit set" : bits(link.capacity_bits_per_s));
+      const trip = link.round_trip_us > 0 ? ` · round trip ${time(link.round_trip_us)}` : "";
+      text(rest, `${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start${trip}`);
+      const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
+      attribute(element, "data-full", full ? "" : null);
+      const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...past.map((at) => at.use * 1.1), 1000);
+      chart.draw(
+        [
+          { values: past.map((at) => at.use), colour: "--accent", fill: true },
+          { values: past.map((at) => at.reserved), colour: "--held", fill: true },
+        ],
+        { top, mark: link.capacity_bits_per_s },
+      );
+    },
+    gone: () => chart.gone(),
+  };
+}
+
+function share(part: number | null, whole: number | null): string {
+  return part === null || !whole ? "" : ` (${Math.round((part / whole) * 100)} %)`;
+}
+
+const links = new Keyed<LinkView>(byId("links"), ({ node, link }) => `${node.id} ${link.name}`, panel);
+
+export function showLinks(all: LinkView[]): void {
+  // A link that carries nothing to nobody says nothing.
+  const alive = all.filter(({ link }) => link.hops.length > 0 || link.capacity_bits_per_s !== null);
+  const busy = alive.filter(({ link }) => link.streams.length > 0 || link.reserved_bits_per_s > 0);
+  const shown = busy.length > 0 ? busy : alive;
+  attribute(byId("links"), "data-empty", shown.length === 0 ? "No link to another node." : null);
+  links.update(shown);
+}

@@ -1,0 +1,68 @@
+// A picture as its subscriber gets it: five times a second at most, and only while it can be seen.
+
+import { picture } from "../api";
+import { attribute, el, text } from "../dom";
+import { time } from "../format";
+
+const EVERY_MS = 200;
+
+/** The picture of one subscription. */
+export class PictureView {
+  readonly element = el("figure", { class: "media" });
+  readonly #image = el("img", { alt: "", width: 320, height: 240, decoding: "async" });
+  readonly #frame = el("div", { class: "frame" }, this.#image);
+  readonly #caption = el("figcaption", {}, "no picture yet");
+  readonly #watch: IntersectionObserver;
+  #seen = false;
+  #asking = false;
+  #seq: string | null = null;
+  #shown = "";
+  /** The size of the last picture, as the subscriber gets it. */
+  size = "";
+
+  constructor(private readonly subscription: string, name: string) {
+    this.#image.alt = `What ${name} gets`;
+    this.element.append(this.#frame, this.#caption);
+    this.#watch = new IntersectionObserver((entries) => {
+      this.#seen = entries.at(-1)?.isIntersecting ?? false;
+    });
+    this.#watch.observe(this.element);
+    views.add(this);
+  }
+
+  gone(): void {
+    this.#watch.disconnect();
+    views.delete(this);
+    URL.revokeObjectURL(this.#shown);
+  }
+
+  async look(): Promise<void> {
+    if (!this.#seen || this.#asking) return;
+    this.#asking = true;
+    try {
+      const found = await picture(this.subscription, this.#seq);
+      if (!found) return;
+      const url = URL.createObjectURL(found.blob);
+      const before = this.#shown;
+      this.#image.src = url;
+      // Without a gap between two pictures; one that cannot be decoded stays out.
+      await this.#image.decode().catch(() => undefined);
+      URL.revokeObjectURL(before);
+      this.#shown = url;
+      this.#seq = found.seq;
+      this.size = found.size;
+      attribute(this.element, "data-seq", found.seq);
+      text(this.#caption, `#${found.seq} · ${found.size} · ${(found.bytes / 1000).toFixed(1)} kB · ${time(found.ageUs)} old`);
+    } catch {
+      // The server is away: the next look tells.
+    } finally {
+      this.#asking = false;
+    }
+  }
+}
+
+const views = new Set<PictureView>();
+
+window.setInterval(() => {
+  if (!document.hidden) for (const view of views) void view.look();
+}, EVERY_MS);

@@ -1,0 +1,171 @@
+// Delay, deadlines, drops, refusals, publishers, switches.
+
+import { turn } from "../api";
+import type { Publisher, Reason, Switch } from "../api.gen";
+import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
+import { bits, count, hertz, time, words } from "../format";
+import type { Leg, Sub, View } from "../store";
+
+const ROWS_MAX = 10;
+
+function delayRow(first: Sub): Shown<Sub> {
+  const name = el("span", { class: "who" }, `${first.node.name} · ${first.sub.pattern}`);
+  const total = el("span", { class: "total" });
+  const bar = el("div", { class: "bar" });
+  const parts = el("ol", { class: "parts" });
+  const element = el("div", { class: "delay" }, el("div", { class: "line" }, name, total), bar, parts);
+  return {
+    element,
+    update(sub) {
+      const all = sub.parts.reduce((us, part) => us + part.us, 0);
+      // What is left of the bound stays empty.
+      const scale = Math.max(all, sub.sub.within_us ?? 0, 1);
+      const bound = sub.sub.within_us === null ? "" : ` of ${time(sub.sub.within_us)}`;
+      text(total, `${time(sub.age)}${bound}`);
+      sub.parts.forEach((part, at) => {
+        const piece = (bar.children[at] ?? bar.appendChild(el("span", { class: `p${at % 4}` }))) as HTMLElement;
+        piece.style.width = `${(part.us / scale) * 100}%`;
+        const told = parts.children[at] ?? parts.appendChild(el("li", { class: `p${at % 4}` }));
+        text(told, `${time(part.us)} ${part.name}`);
+      });
+      while (bar.children.length > sub.parts.length) bar.lastElementChild?.remove();
+      while (parts.children.length > sub.parts.length) parts.lastElementChild?.remove();
+    },
+  };
+}
+
+const delays = new Keyed<Sub>(byId("delay"), ({ sub }) => sub.id, delayRow);
+
+const deadlines = new Table<Leg>(
+  "Deadlines on links",
+  ["stream", "link", "promised", "met", "missed", "windows broken"],
+  ({ node, link, stream }) => [node.id, link.name, stream.publisher, stream.asked.form, stream.hop].join(" "),
+  ({ node, link, stream }) => {
+    const missed = stream.late + (stream.dropped.deadline_missed ?? 0);
+    const contract = stream.contract;
+    const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
+    return [
+      `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}`, promised,
+      count(stream.sent - stream.late), count(missed), count(stream.violations),
+    ];
+  },
+  "No stream has a contract here: subscribe with --within.",
+);
+byId("deadlines").append(deadlines.element);
+
+function dropRow([reason]: [Reason, number]): Shown<[Reason, number]> {
+  const value = el("span", { class: "total" });
+  const bar = el("div", { class: "bar" }, el("span", { class: "drop" }));
+  const element = el("div", { class: "delay" }, el("div", { class: "line" }, el("span", { class: "who" }, words(reason)), value), bar);
+  return {
+    element,
+    update([, samples]) {
+      text(value, count(samples));
+      const piece = bar.firstElementChild as HTMLElement;
+      piece.style.width = `${Math.min(100, 12 * Math.log10(samples + 1) + 4)}%`;
+    },
+  };
+}
+
+const drops = new Keyed<[Reason, number]>(byId("drops"), ([reason]) => reason, dropRow);
+
+function allDrops(view: View): [Reason, number][] {
+  const all = new Map<Reason, number>();
+  const rows = [
+    ...view.state.nodes.map((node) => node.dropped),
+    ...view.subs.map(({ sub }) => sub.dropped),
+    ...view.legs.map(({ stream }) => stream.dropped),
+    ...view.links.map(({ link }) => link.closed.dropped),
+  ];
+  for (const row of rows) {
+    for (const [reason, samples] of Object.entries(row) as [Reason, number][]) {
+      all.set(reason, (all.get(reason) ?? 0) + samples);
+    }
+  }
+  return [...all].sort(([, a], [, b]) => b - a);
+}
+
+interface Refused {
+  key: string;
+  who: string;
+  why: string;
+  offer: string;
+}
+
+const refusals = new Keyed<Refused>(byId("refusals"), ({ key }) => key, ({ who }) => {
+  const why = el("p", { class: "reason" });
+  const offer = el("p", { class: "offer" });
+  return {
+    element: el("div", { class: "refusal" }, el("h3", {}, who), why, offer),
+    update(item) {
+      text(why, item.why);
+      text(offer, item.offer);
+    },
+  };
+});
+
+function allRefusals(view: View): Refused[] {
+  return view.subs.flatMap(({ node, sub }) =>
+    sub.refusals.map((refusal, at) => {
+      const end = refusal.lastIndexOf("; ");
+      const [why, offer] = end < 0 ? [refusal, ""] : [refusal.slice(0, end), refusal.slice(end + 2)];
+      const within = sub.within_us === null ? "" : ` ≤ ${time(sub.within_us)}`;
+      return { key: `${sub.id} ${at}`, who: `${node.name} · ${sub.pattern}, ${sub.asked.form}${within}`, why, offer };
+    }),
+  );
+}
+
+const publishers = new Table<{ node: string; row: Publisher }>(
+  "Publishers",
+  ["tag", "node", "kind", "rate", "published", "wanted"],
+  ({ row }) => row.id,
+  ({ node, row }) => [row.tag, node, `${row.kind}, ${row.encoding}`, hertz(row.rate_hz), count(row.published), row.matching ? "yes" : "by nobody"],
+  "Nobody publishes here yet: paceline pub a/b --test-card 320x240@30",
+);
+byId("publishers").append(publishers.element);
+
+const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name, label, about }) => {
+  const problem = el("p", { class: "problem", role: "alert" });
+  const told = el("span", { class: "about", id: `about-${name}` }, about);
+  const button = el(
+    "button",
+    { type: "button", role: "switch", "aria-checked": "false", "aria-describedby": `about-${name}`, "data-switch": name },
+    el("span", { class: "knob", "aria-hidden": "true" }),
+    el("span", {}, label),
+  );
+  button.addEventListener("click", () => {
+    const on = button.getAttribute("aria-checked") !== "true";
+    attribute(button, "aria-checked", String(on));
+    text(problem, "");
+    turn(name, on).catch((error: unknown) => {
+      attribute(button, "aria-checked", String(!on));
+      text(problem, error instanceof Error ? error.message : String(error));
+    });
+  });
+  return { element: el("div", { class: "switch" }, button, told, problem), update: ({ on }) => attribute(button, "aria-checked", String(on)) };
+});
+
+function empty(id: string, items: readonly unknown[], what: string): void {
+  attribute(byId(id), "data-empty", items.length === 0 ? what : null);
+}
+
+export function showRest(view: View): void {
+  const split = view.subs.filter((sub) => sub.parts.length > 0 && sub.sub.refusals.length === 0);
+  const longest = [...split].sort((a, b) => (b.age ?? 0) - (a.age ?? 0)).slice(0, ROWS_MAX);
+  // In a fixed order, so that rows do not jump.
+  const shown = split.filter((sub) => longest.includes(sub));
+  empty("delay", shown, "Nothing was delivered in the last second.");
+  delays.update(shown);
+  const contracted = view.legs.filter(({ stream }) => stream.contracted);
+  deadlines.update(contracted.slice(0, 200));
+  const lost = allDrops(view);
+  empty("drops", lost, "Nothing was dropped.");
+  drops.update(lost);
+  const refused = allRefusals(view);
+  empty("refusals", refused, "Everything that was asked for was granted.");
+  refusals.update(refused);
+  const rows = view.state.nodes.flatMap((node) => node.publishers.map((row) => ({ node: node.name, row })));
+  publishers.update(rows.slice(0, 200));
+  byId("switches").hidden = view.state.switches.length === 0;
+  switches.update(view.state.switches);
+}

@@ -1,0 +1,162 @@
+// Asked beside granted beside delivered, a card for each of the first subscriptions, a row for the others.
+
+import { Chart } from "../chart";
+import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
+import { bits, count, hertz, time } from "../format";
+import { type Sub, sum } from "../store";
+import { PictureView } from "./picture";
+
+const CARDS_MAX = 12;
+const HEADS = ["asked", "granted", "delivered"] as const;
+type Cells = [string, string, string];
+
+const badge = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nobody publishes" };
+
+/** "5/100" as words. */
+function tolerance(loss: string | null): string {
+  if (loss === null) return "–";
+  const [x, y] = loss.split("/");
+  return x === "0" ? "none\nmay miss" : `${x} of ${y}\nmay miss`;
+}
+
+function size(sub: Sub, picture: PictureView | null): Cells {
+  const { width, height } = sub.sub.asked;
+  const asked = width === null || height === null ? "as it is" : `${width}×${height}`;
+  return sub.isPicture ? [asked, sub.sub.refusals.length > 0 ? "refused" : asked, picture?.size || "–"] : ["–", "–", "–"];
+}
+
+/** The rows of a card's table. */
+function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
+  const { asked, within_us, loss, rate_hz, late, age_max_us, dropped, refusals } = sub.sub;
+  const refused = refusals.length > 0;
+  const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
+  const plain = refused ? "refused" : within_us === null ? "best effort" : sub.legs.length ? "…" : "on this host";
+  const rate = asked.max_hz !== null ? hertz(asked.max_hz) : asked.every !== null ? `1 in ${asked.every}` : "all";
+  return {
+    rate: [
+      asked.max_hz === null && sub.expected !== null ? `${rate}\n${hertz(sub.expected)}` : rate,
+      contract ? `one each\n${time(contract.period_us)}` : plain,
+      hertz(rate_hz),
+    ],
+    size: size(sub, picture),
+    delay: [
+      within_us === null ? "–" : `≤ ${time(within_us)}`,
+      contract ? `≤ ${time(contract.deadline_us)}\non the link` : within_us === null ? "–" : plain,
+      sub.age === null ? "–" : `${time(sub.age)}\nmax ${time(age_max_us)}`,
+    ],
+    loss: [
+      within_us === null ? "–" : tolerance(loss),
+      contract ? tolerance(contract.loss) : "–",
+      `${count(late)} late\n${count(sum(dropped))} lost`,
+    ],
+  };
+}
+
+/** What links hold for it, and whether its promise was broken. */
+function note(sub: Sub): string {
+  const held = sub.legs.filter((leg) => leg.stream.contract);
+  if (sub.sub.refusals.length > 0) return "told before the first byte was sent";
+  if (held.length === 0) return "best effort: no link holds anything for it";
+  const broken = held.reduce((all, leg) => all + leg.stream.violations, 0);
+  const where = held.map((leg) => `${bits(leg.stream.contract?.bits_per_s ?? 0)} of link ${leg.link.name}`);
+  const y = sub.sub.loss?.split("/")[1];
+  const windows = y ? `window${broken === 1 ? "" : "s"} of ${y}` : "deadlines";
+  return `holds ${where.join(", ")} · ${broken === 0 ? "no" : count(broken)} ${broken === 0 && y ? `window of ${y}` : windows} broken`;
+}
+
+function card(first: Sub): Shown<Sub> {
+  const tag = el("span", { class: "tag" }, first.sub.pattern);
+  const title = el("h3", {}, first.node.name, " ", tag);
+  const state = el("span", { class: "badge" });
+  const media = el("div");
+  const why = el("p", { class: "why" });
+  const below = el("p", { class: "note" });
+  const body = el("tbody");
+  const cells = new Map<string, HTMLTableCellElement[]>();
+  for (const name of ["rate", "size", "delay", "loss"]) {
+    const row = HEADS.map((head) => el("td", { class: head }));
+    cells.set(name, row);
+    body.append(el("tr", {}, el("th", { scope: "row" }, name), ...row));
+  }
+  const head = el("tr", {}, el("td"), ...HEADS.map((name) => el("th", { scope: "col", class: name }, name)));
+  const table = el("table", { class: "three" }, el("caption", { class: "unseen" }, `${first.node.name} ${first.sub.pattern}`), el("thead", {}, head), body);
+  const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, below);
+  let picture: PictureView | null = null;
+  let chart: Chart | null = null;
+  const no = el("div", { class: "frame no" }, el("strong", {}, "No."), why);
+  return {
+    element,
+    update(sub) {
+      attribute(element, "data-health", sub.health);
+      text(state, sub.sub.refusals.length > 0 ? "refused" : badge[sub.health]);
+      text(below, note(sub));
+      const refused = sub.sub.refusals.length > 0;
+      text(why, sub.sub.refusals[0] ?? "");
+      if (refused) {
+        picture?.gone();
+        chart?.gone();
+        picture = chart = null;
+        if (media.firstElementChild !== no) media.replaceChildren(no);
+      } else if (sub.isPicture && !picture) {
+        chart?.gone();
+        chart = null;
+        picture = new PictureView(sub.sub.id, `${sub.node.name} ${sub.sub.pattern}`);
+        media.replaceChildren(picture.element);
+      } else if (!picture && !chart) {
+        chart = new Chart(`Delay of ${sub.node.name} ${sub.sub.pattern} over two minutes`);
+        const caption = el("figcaption", {}, "delay: mean, longest", el("span", { class: "bound" }, sub.sub.within_us === null ? "" : `bound ${time(sub.sub.within_us)}`));
+        media.replaceChildren(el("figure", { class: "media plot" }, el("div", { class: "frame" }, chart.element), caption));
+      }
+      if (chart) drawDelay(chart, sub);
+      for (const [name, row] of Object.entries(figures(sub, picture))) {
+        row.forEach((value, at) => {
+          const cell = cells.get(name)?.[at];
+          if (cell) text(cell, value);
+        });
+      }
+    },
+    gone() {
+      picture?.gone();
+      chart?.gone();
+    },
+  };
+}
+
+function drawDelay(chart: Chart, sub: Sub): void {
+  const max = sub.ages.map((age) => age.max);
+  const bound = sub.sub.within_us;
+  const highest = Math.max(...max.map((us) => us * 1.1), 1000);
+  // One outlier must not flatten the rest: beyond three bounds it is cut off.
+  const top = bound === null ? highest : Math.max(bound * 1.25, Math.min(highest, bound * 3));
+  chart.draw(
+    [
+      { values: max, colour: "--warm" },
+      { values: sub.ages.map((age) => age.mean), colour: "--accent", fill: true },
+    ],
+    { top, mark: bound },
+  );
+}
+
+const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
+const more = new Table<Sub>(
+  "Further subscriptions",
+  ["node", "pattern", "asked", "granted", "delivered", "delay", "late", "dropped"],
+  ({ sub }) => sub.id,
+  (sub) => {
+    const rows = figures(sub, null);
+    return [
+      sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", hertz(sub.sub.rate_hz),
+      time(sub.age), count(sub.sub.late), count(sum(sub.sub.dropped)),
+    ];
+  },
+  "",
+);
+byId("more").append(more.element);
+
+export function showSubscriptions(subs: Sub[]): void {
+  attribute(byId("cards"), "data-empty", subs.length === 0 ? "Nobody subscribes here yet." : null);
+  cards.update(subs.slice(0, CARDS_MAX));
+  const others = subs.slice(CARDS_MAX);
+  byId("more").hidden = others.length === 0;
+  more.update(others);
+}

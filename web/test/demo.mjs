@@ -1,0 +1,71 @@
+// A demo of its own for the tests, and a browser that looks at it.
+
+import { execFileSync, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+const BINARY = process.env.PACELINE_BIN ?? "../target/debug/paceline";
+const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
+/** How long anything may take before a test gives up. */
+export const LIMIT_MS = 30_000;
+/** Without these the browser looks for hosts of its own at every start. */
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+/** Starts `paceline demo`; its URL and how to end it. */
+export async function startDemo() {
+  const child = spawn(BINARY, ["demo", "--json", "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const said = [];
+  for await (const line of createInterface({ input: child.stderr })) {
+    said.push(line);
+    const url = /^dashboard: (http:\S+)$/.exec(line)?.[1];
+    if (url) {
+      const ended = new Promise((done) => child.once("exit", done));
+      // What it says further is not read, and must not make it wait.
+      child.stderr.resume();
+      return {
+        url,
+        folder: `${process.env.TMPDIR ?? "/tmp"}/paceline-demo-${child.pid}`,
+        async end() {
+          child.kill("SIGTERM");
+          await ended;
+        },
+      };
+    }
+  }
+  throw new Error(`the demo ended: ${said.join("\n")}`);
+}
+
+/** What `paceline ls --json` says at one node of the demo. */
+export function ls(demo, role) {
+  const args = ["ls", "--json", "--runtime-dir", `${demo.folder}/${role}`];
+  return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8", timeout: LIMIT_MS })).nodes;
+}
+
+export async function startBrowser() {
+  return chromium.launch({ executablePath: BROWSER, args: QUIET });
+}
+
+/** A page that has its first figures; what it complains of is gathered in `complaints`. */
+export async function open(browser, url, complaints, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, ...options });
+  page.setDefaultTimeout(LIMIT_MS);
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(url);
+  await page.waitForSelector("html[data-ready]");
+  return page;
+}
+
+/** Waits until `look` gives something that is true, and returns it. */
+export async function until(what, look) {
+  const end = Date.now() + LIMIT_MS;
+  let last;
+  while (Date.now() < end) {
+    last = await look();
+    if (last) return last;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  throw new Error(`not within ${LIMIT_MS / 1000} s: ${what}; last: ${JSON.stringify(last)}`);
+}

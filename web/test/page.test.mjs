@@ -1,0 +1,221 @@
+// The page in a real browser, over a real demo.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { LIMIT_MS, ls, open, startBrowser, startDemo, until } from "./demo.mjs";
+
+let demo, browser, page;
+const complaints = [];
+
+before(async () => {
+  [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
+  page = await open(browser, demo.url, complaints);
+}, { timeout: LIMIT_MS });
+
+after(async () => {
+  await browser?.close();
+  await demo?.end();
+});
+
+const card = (about, from = page) => from.locator(".card", { has: from.locator("h3", { hasText: about }) });
+const state = async () => (await fetch(`${demo.url}api/v1/state`)).json();
+
+test("the three pictures move, small and few, each as its subscriber gets it", async () => {
+  const figures = page.locator("figure[data-seq]");
+  await until("three pictures", async () => (await figures.count()) === 3);
+  const seqs = () => figures.evaluateAll((all) => all.map((one) => Number(one.dataset.seq)));
+  const first = await seqs();
+  await until("all of them moved", async () => (await seqs()).every((seq, at) => seq > first[at]));
+  const sizes = await figures.evaluateAll((all) => all.map((one) => {
+    const image = one.querySelector("img");
+    return [image.naturalWidth, image.naturalHeight, one.querySelector("figcaption").textContent];
+  }));
+  assert.deepEqual(sizes.map(([width, height]) => `${width}x${height}`), ["320x240", "320x240", "160x120"]);
+  assert.match(sizes[0][2], /640×480/, "what the console gets is not what is shown of it");
+  // Asked for at most five times a second; counted over as long as it takes.
+  let asked = 0;
+  const begun = Date.now();
+  page.on("request", (request) => { asked += request.url().includes("/pictures/") ? 1 : 0; });
+  await until("some were asked for", async () => asked >= 12);
+  assert.ok(asked / 3 <= ((Date.now() - begun) / 1000) * 5 + 2, `${asked} in ${Date.now() - begun} ms`);
+});
+
+test("pictures that cannot be seen are not asked for", async () => {
+  const small = await open(browser, demo.url, complaints, { viewport: { width: 1400, height: 300 } });
+  let asked = 0;
+  small.on("request", (request) => { asked += request.url().includes("/pictures/") ? 1 : 0; });
+  await small.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
+  // Those that were on their way may still come; two figures later nothing is.
+  for (let event = 0; event < 2; event += 1) {
+    const pulse = await small.textContent("#pulse");
+    await until("the next event", async () => (await small.textContent("#pulse")) !== pulse);
+    if (event === 0) asked = 0;
+  }
+  assert.equal(asked, 0);
+  await small.close();
+});
+
+test("figures are those of ls --json", async () => {
+  const published = (nodes) => nodes.find((node) => node.name === "robot").publishers.find((one) => one.tag === "robot/steer").published;
+  const shown = async () => {
+    const row = page.locator("#publishers tr", { hasText: "robot/steer" });
+    return Number((await row.locator("td[data-head=published]").textContent()).replaceAll(" ", ""));
+  };
+  const first = published(ls(demo, "robot"));
+  const between = await until("the page has come so far", async () => {
+    const count = await shown();
+    return count >= first && count;
+  });
+  const last = published(ls(demo, "robot"));
+  assert.ok(first <= between && between <= last, `${first} ≤ ${between} ≤ ${last}`);
+  const operator = ls(demo, "operator").find((node) => node.name === "operator");
+  for (const subscription of operator.subscriptions) {
+    const told = (await state()).nodes.find((node) => node.name === "operator");
+    const same = told.subscriptions.find(({ id }) => id === subscription.id);
+    assert.deepEqual([same.asked, same.within_us, same.loss], [subscription.asked, subscription.within_us, subscription.loss]);
+    const text = await page.locator(`[data-id="${subscription.id}"] td.asked`).allTextContents();
+    assert.ok(text.includes(`≤ ${subscription.within_us / 1000} ms`), text.join("; "));
+  }
+});
+
+test("asked, granted and delivered stand side by side", async () => {
+  const operator = card("operator robot/camera").first();
+  const heads = await operator.locator("thead th").allTextContents();
+  assert.deepEqual(heads, ["asked", "granted", "delivered"]);
+  const rate = () => operator.locator("tbody tr", { hasText: "rate" }).locator("td").allTextContents();
+  await until("what it asked for is delivered", async () => {
+    const [asked, granted, delivered] = await rate();
+    return asked === "5.0 Hz" && granted.startsWith("one each") && /^[45]\.\d Hz$/.test(delivered);
+  });
+  assert.match(await operator.locator(".note").textContent(), /holds .* of link thin/);
+});
+
+test("the switch floods the thin link, and what was promised goes on", async () => {
+  const thin = async () => {
+    const robot = (await state()).nodes.find((node) => node.name === "robot");
+    const link = robot.links.find(({ name }) => name === "thin");
+    return { link, of: (tag) => link.streams.find((stream) => stream.tag === tag) };
+  };
+  const before = await thin();
+  const button = page.getByRole("switch", { name: "Flood the thin link" });
+  assert.equal(await button.getAttribute("aria-checked"), "false");
+  await button.click();
+  await until("the link is full and the flood is dropped", async () => {
+    const { link, of } = await thin();
+    const flood = of("robot/bulk");
+    return link.use_bits_per_s > link.capacity_bits_per_s * 0.9 && Object.values(flood?.dropped ?? {}).some((n) => n > 0);
+  });
+  assert.equal(await button.getAttribute("aria-checked"), "true");
+  await card("operator robot/bulk").waitFor();
+  await page.locator('[data-link="robot thin"] .use strong', { hasText: /9\d %|100 %/ }).waitFor();
+  await page.locator("#drops .who", { hasText: "queue full" }).waitFor();
+  const during = await thin();
+  for (const tag of ["robot/steer", "robot/camera"]) {
+    const [was, is] = [before.of(tag), during.of(tag)];
+    assert.ok(is.contracted && is.sent > was.sent, `${tag} goes on`);
+    assert.equal(is.contract.bits_per_s, was.contract.bits_per_s, `${tag} keeps what it holds`);
+    // A busy machine may delay single samples; nothing of what was promised makes room for the flood.
+    assert.ok(is.sent - was.sent >= 0.9 * (is.offered - was.offered) - 2, `${tag}: ${JSON.stringify(is)}`);
+  }
+  await button.click();
+  await card("operator robot/bulk").waitFor({ state: "detached" });
+});
+
+test("who asks for too much is told no, with an offer", async () => {
+  const button = page.getByRole("switch", { name: "Ask for too much" });
+  await button.focus();
+  await page.keyboard.press("Space");
+  const refusal = page.locator("#refusals .refusal");
+  await refusal.waitFor();
+  assert.match(await refusal.locator(".reason").textContent(), /link 'thin' can't carry it: it needs .* are left/);
+  assert.match(await refusal.locator(".offer").textContent(), /^ask for /);
+  await page.locator("#verdict", { hasText: "1 refused, with an offer" }).waitFor();
+  await page.keyboard.press("Enter");
+  await refusal.waitFor({ state: "detached" });
+});
+
+test("everything is reached with the keyboard, in order", async () => {
+  const fresh = await open(browser, demo.url, complaints);
+  const reached = [];
+  for (let press = 0; press < 8; press += 1) {
+    await fresh.keyboard.press("Tab");
+    reached.push(await fresh.evaluate(() => {
+      const at = document.activeElement;
+      const outline = getComputedStyle(at).outlineStyle;
+      return `${at.dataset.switch || at.getAttribute("aria-label") || at.getAttribute("href") || at.tagName} ${outline}`;
+    }));
+  }
+  const names = reached.join(" | ");
+  assert.match(names, /#subscriptions solid.*flood solid.*greed solid.*Deadlines on links solid.*metrics solid/, names);
+  await fresh.close();
+});
+
+for (const [name, width] of [["a phone's width", 360], ["a tablet's width", 768]]) {
+  test(`${name}: nothing is wider than the screen`, async () => {
+    const phone = await open(browser, demo.url, complaints, { viewport: { width, height: 740 }, hasTouch: true });
+    const wide = await phone.evaluate(() => [...document.querySelectorAll("body *")]
+      .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .unseen"))
+      .map((one) => one.className || one.tagName));
+    assert.deepEqual(wide, []);
+    assert.ok(await phone.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    const switches = await phone.locator("[role=switch]").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height));
+    assert.ok(switches.every((height) => height >= 44), "large enough for a finger");
+    await phone.close();
+  });
+}
+
+for (const colorScheme of ["dark", "light"]) {
+  test(`${colorScheme}: text can be read`, async () => {
+    const themed = await open(browser, demo.url, complaints, { colorScheme });
+    const poor = await themed.evaluate(contrast);
+    assert.deepEqual(poor, []);
+    await themed.close();
+  });
+}
+
+/** Texts with less than 4.5 : 1 against what they stand on; runs in the page. */
+function contrast() {
+  const rgb = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = colour.map((one) => one / 255).map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const own = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+  return [...document.querySelectorAll("body *")].filter((one) => own(one) && one.checkVisibility()).flatMap((one) => {
+    const style = getComputedStyle(one);
+    const [a, b] = [light(rgb(one instanceof SVGElement ? style.fill : style.color)), light(behind(one))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    return ratio < 4.5 ? [`${one.textContent}: ${ratio.toFixed(2)}`] : [];
+  });
+}
+
+test("what is there does not jump when figures change", async () => {
+  const steady = await open(browser, demo.url, complaints);
+  await until("pictures and charts are there", async () => (await steady.locator("figure[data-seq]").count()) === 3);
+  await steady.evaluate(() => {
+    window.shifts = 0;
+    window.moved = new Set();
+    new PerformanceObserver((list) => {
+      for (const entry of list.getEntries()) {
+        window.shifts += entry.value;
+        for (const { node } of entry.sources) window.moved.add(node?.parentElement?.className || node?.nodeName);
+      }
+    }).observe({ type: "layout-shift" });
+  });
+  for (let event = 0; event < 5; event += 1) {
+    const pulse = await steady.textContent("#pulse");
+    await until("the next event", async () => (await steady.textContent("#pulse")) !== pulse);
+  }
+  const { shifts, moved } = await steady.evaluate(() => ({ shifts: window.shifts, moved: [...window.moved] }));
+  assert.ok(shifts < 0.02, `layout shift ${shifts}: ${moved.join(", ")}`);
+  await steady.close();
+});
+
+test("the page complained of nothing", () => assert.deepEqual(complaints, []));

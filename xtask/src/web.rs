@@ -1,0 +1,84 @@
+//! The page: built by Node, tested in a browser. Whoever has neither builds and tests everything else.
+
+use crate::setup;
+use crate::steps::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Node, and a browser for the tests, with the Debian packages that bring them.
+const BUILD: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm")];
+const BROWSER: &[(&str, &str)] = &[("chromium", "chromium")];
+/// The oldest Node that the build tools run on.
+const NODE_MIN: u32 = 20;
+/// How long the tests in the browser may take, in seconds.
+const TEST_WITHIN: &str = "170";
+
+/// Builds the page into the folder that the binary embeds.
+pub(crate) fn build(root: &Path) -> Outcome {
+    match node_is_here() {
+        Ok(()) => {}
+        Err(lack) => return Outcome::passed(&format!("skipped: {lack}")),
+    }
+    if let Err(problem) = install(root) {
+        return Outcome::failed(&problem);
+    }
+    Outcome::of(npm(root).args(["run", "--silent", "build"]))
+}
+
+/// Runs the page in a browser, over a demo of its own.
+pub(crate) fn test(root: &Path) -> Outcome {
+    if let Err(lack) = node_is_here().and_then(|()| setup::bring(BROWSER).map(|_| ())) {
+        println!("skipped: web/test: {lack}");
+        return Outcome::passed(&format!("skipped: {lack}"));
+    }
+    let binary = binary(root);
+    let Some(browser) = setup::find("chromium") else {
+        return Outcome::failed("chromium is not found");
+    };
+    let mut test = Command::new("timeout");
+    test.args([TEST_WITHIN, "npm", "run", "--silent", "test"]).current_dir(root.join("web"));
+    Outcome::of(test.env("PACELINE_BIN", binary).env("CHROMIUM", browser))
+}
+
+/// The binary that the tests were built with.
+pub(crate) fn binary(root: &Path) -> PathBuf {
+    let folder =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    root.join(folder).join("debug/paceline")
+}
+
+fn node_is_here() -> Result<(), String> {
+    if let Some((name, _)) = BUILD.iter().find(|(name, _)| setup::find(name).is_none()) {
+        return Err(format!("{name} is not here: install Node {NODE_MIN} or newer for the page"));
+    }
+    let version = Command::new("node").arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let version = version.unwrap_or_default();
+    let major = version.trim().trim_start_matches('v').split('.').next();
+    match major.and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major >= NODE_MIN => Ok(()),
+        _ => Err(format!("node is {}: install Node {NODE_MIN} or newer", version.trim())),
+    }
+}
+
+/// Installs exactly what the lock file names, unless that is there already.
+fn install(root: &Path) -> Result<(), String> {
+    let lock = root.join("web/package-lock.json");
+    let installed = root.join("web/node_modules/.lock");
+    let same = std::fs::read(&lock)
+        .is_ok_and(|lock| std::fs::read(&installed).is_ok_and(|was| was == lock));
+    if same {
+        return Ok(());
+    }
+    let status = npm(root).args(["ci", "--ignore-scripts"]).stdin(Stdio::null()).status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err("npm ci failed: it needs the npm registry, once".to_owned());
+    }
+    std::fs::copy(&lock, &installed).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn npm(root: &Path) -> Command {
+    let mut npm = Command::new("npm");
+    npm.current_dir(root.join("web"));
+    npm
+}
