@@ -1,5 +1,7 @@
 //! Runs of a link in virtual time, and calls of a discipline in any order.
 
+mod classes;
+
 use crate::input::Input;
 use paceline_sched::discipline::{Class, Policy, StreamIndex, Terms};
 use paceline_sched::timeline::{
@@ -98,7 +100,10 @@ struct Watch {
 }
 
 /// The bytes are a link and its streams; the run is held to what any run must keep.
+///
+/// They are read once more, as one with service curves, a tree of classes and policers.
 pub fn schedule(data: &[u8]) {
+    classes::run(data);
     let mut input = Input::new(data);
     let setup = setup(&mut input);
     let count = 1 + input.below(STREAMS_MAX);

@@ -336,7 +336,7 @@ impl Link {
             return now;
         }
         let paced = self.pacer.ready_at();
-        let mut next = self.discipline.next_change(now).unwrap_or(Instant::FAR);
+        let mut next = self.discipline.next_wake(now).unwrap_or(Instant::FAR);
         // The background may have to wait for longer than what is live.
         let waits = [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now);
         for at in waits.chain(self.next_gate()) {

@@ -154,6 +154,15 @@ pub trait Scheduler {
     #[must_use]
     fn next_change(&self, now: Instant) -> Option<Instant>;
 
+    /// As [`Self::next_change`], for a caller that has nothing to send at `now`, or no time on the link for it:
+    /// the further deadlines of heads that are late already are left out. They change who precedes whom and
+    /// nothing else, and are made good in one step when somebody looks; to come back at each would be to
+    /// come back every period, however short, as long as an upper limit holds such a head.
+    #[must_use]
+    fn next_wake(&self, now: Instant) -> Option<Instant> {
+        self.next_change(now)
+    }
+
     /// Where `stream` stands in its window; `None` without a contract and for a stream not here.
     #[must_use]
     fn window(&self, stream: StreamIndex) -> Option<WindowState>;
@@ -350,6 +359,10 @@ impl Scheduler for Discipline {
 
     fn next_change(&self, now: Instant) -> Option<Instant> {
         each!(self, scheduler => scheduler.next_change(now))
+    }
+
+    fn next_wake(&self, now: Instant) -> Option<Instant> {
+        each!(self, scheduler => scheduler.next_wake(now))
     }
 
     fn window(&self, stream: StreamIndex) -> Option<WindowState> {

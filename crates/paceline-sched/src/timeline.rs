@@ -455,11 +455,11 @@ impl Timeline {
         Some(Pick { at, stream, seq: line.seq, bytes })
     }
 
-    /// When something may happen if nothing is sent.
-    fn next_change(&mut self) -> Option<Instant> {
+    /// When something may happen if there is nobody to send.
+    fn next_wake(&self) -> Option<Instant> {
         let first = |heap: &BinaryHeap<Due>| heap.peek().map(|Reverse((at, _))| *at);
         let (arrival, release) = (first(&self.arrivals), first(&self.releases));
-        let (offer, change) = (first(&self.offers), self.discipline.next_change(self.now));
+        let (offer, change) = (first(&self.offers), self.discipline.next_wake(self.now));
         [arrival, release, offer, change].into_iter().flatten().min()
     }
 }
@@ -487,7 +487,11 @@ impl Iterator for Timeline {
                 return Some(Step::Chosen(pick));
             }
             // Later than now: everything up to now has been dealt with.
-            self.now = self.next_change().unwrap_or(self.setup.end).min(self.setup.end);
+            self.now = self.next_wake().unwrap_or(self.setup.end).min(self.setup.end);
+            // Deadlines of late heads that passed meanwhile, which is all there can be, or the windows of
+            // samples that are refused next would not show them.
+            let missed = self.discipline.poll_missed(self.now - Duration::from_nanos(1));
+            debug_assert!(missed.is_none(), "{missed:?} before {:?}", self.now);
         }
     }
 }

@@ -195,6 +195,41 @@ impl<K: Key> Tournament<K> {
         sum
     }
 
+    /// The least of what `key` makes of the keys of slots; it makes none of them less. Asks about those only
+    /// that may be the least, which is one of them unless `key` makes it greater.
+    pub(crate) fn least_where(&self, key: impl Fn(u32, K) -> K) -> K {
+        let (best, slot) = self.best;
+        if key(slot, best) == best {
+            return best;
+        }
+        let mut least = K::ABSENT;
+        self.look_for(self.rounds.len(), 0, &mut least, &key);
+        least
+    }
+
+    /// Lowers `least` to the least that `key` makes of the slots below node `at`, which played `rounds`.
+    fn look_for(&self, rounds: usize, at: usize, least: &mut K, key: &impl Fn(u32, K) -> K) {
+        let Some(below) = rounds.checked_sub(1) else {
+            let Some(Leaf { keys, .. }) = self.leaves.get(at) else { return };
+            for (slot, &own) in (at * SLOTS..).zip(keys) {
+                if own < *least
+                    && let Ok(slot) = u32::try_from(slot)
+                {
+                    *least = key(slot, own).min(*least);
+                }
+            }
+            return;
+        };
+        let Some(Node { keys, .. }) = self.rounds.get(below).and_then(|round| round.get(at)) else {
+            return;
+        };
+        for (child, own) in (at * WAYS..).zip(keys) {
+            if own < least {
+                self.look_for(below, child, least, key);
+            }
+        }
+    }
+
     /// The key of a slot.
     #[inline]
     #[cfg(test)]
@@ -329,6 +364,31 @@ mod tests {
             match many {
                 true => assert!(foreseen > 1_800, "{foreseen} of 2,000 among {slots}"),
                 false => assert_eq!(foreseen, 0),
+            }
+        }
+    }
+
+    #[test]
+    fn the_least_of_what_is_made_of_keys_is_found() {
+        let mut random = 1u64;
+        for slots in [1, 4, 5, 32, 33, 300, 3_000] {
+            let mut tournament = Tournament::<u64>::new();
+            tournament.grow(slots);
+            for _ in 0..20 {
+                let mut naive = vec![u64::MAX; slots];
+                for (slot, naive) in (0..).zip(&mut naive) {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    *naive = if random >> 63 == 0 { (random >> 20) % 999 } else { u64::MAX };
+                    tournament.set(slot, *naive);
+                }
+                let odd = (random >> 40) % 5;
+                let made = |slot: u32, key: u64| match u64::from(slot) % 5 {
+                    rest if rest == odd => u64::MAX,
+                    4 => key.saturating_add(500),
+                    _ => key,
+                };
+                let expected = (0..).zip(&naive).map(|(slot, key)| made(slot, *key)).min();
+                assert_eq!(Some(tournament.least_where(made)), expected);
             }
         }
     }

@@ -169,3 +169,64 @@ fn a_stream_that_pauses_begins_again_with_its_share() {
         }
     }
 }
+
+/// Who comes when others have been busy for long begins where they are: no arrears, and no debt. The same
+/// when all had gone and the link was empty.
+#[test]
+fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
+    for policy in FAIR {
+        let mut link = with_rates(policy, &[1_000, 1_000]);
+        announce(&mut link, &[A, B], 100);
+        assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}");
+        link.join(C, Terms::new(Class::BestEffort).with_rate(1_000));
+        assert_eq!(sent(&mut link, [100; 3], 2_000), [1_000, 1_000, 0], "{policy}: it only joined");
+        link.handle_head(C, head(100));
+        for round in 1..=50 {
+            let [a, b, c] = sent(&mut link, [100; 3], 3);
+            assert_eq!([a, b, c], [1, 1, 1], "{policy}, round {round}");
+        }
+        // C goes on alone for long, all go, and the two that were idle are level with it again.
+        link.remove_head(A);
+        link.remove_head(B);
+        assert_eq!(sent(&mut link, [100; 3], 900), [0, 0, 900], "{policy}");
+        link.remove_head(C);
+        assert_eq!(link.pick(NOW), None);
+        announce(&mut link, &[C, B, A], 100);
+        for round in 1..=50 {
+            let [a, b, c] = sent(&mut link, [100; 3], 3);
+            assert_eq!([a, b, c], [1, 1, 1], "{policy} after an empty link, round {round}");
+        }
+    }
+}
+
+/// A stream leaves while its segment is on the wire: what is said of it then is of nobody, and the others
+/// go on as if it had never been there, also whoever joins with its index.
+#[test]
+fn a_stream_that_leaves_while_it_is_served_is_gone() {
+    for policy in Policy::ALL {
+        let mut link = with_rates(policy, &[1_000, 1_000, 1_000]);
+        announce(&mut link, &[A, B, C], 100);
+        let served = link.pick(NOW).unwrap();
+        link.leave(served);
+        let nothing = link.handle_served(served, 100, NOW + Duration::from_secs(1));
+        assert!(nothing.on_time && !nothing.violated, "{policy}");
+        link.handle_segment(served, 100, left(100));
+        let gone = usize::try_from(served.0).unwrap();
+        let shares = matches!(policy, Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc);
+        let counts = sent(&mut link, [100; 3], 100);
+        let even = (0..3).all(|at| counts[at] == if at == gone { 0 } else { 50 });
+        assert_eq!((counts[gone], counts.iter().sum::<usize>()), (0, 100), "{policy} {counts:?}");
+        assert!(even || !shares, "{policy} {counts:?}");
+        // Picked, and another has its place before the end of the segment is told.
+        let served = link.pick(NOW).unwrap();
+        link.join(served, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.handle_served(served, 100, NOW);
+        link.leave(served);
+        link.join(served, Terms::new(Class::BestEffort).with_rate(1_000));
+        link.handle_head(served, head(100));
+        let counts = sent(&mut link, [100; 3], 100);
+        let even = (0..3).all(|at| at == gone || (49..=51).contains(&counts[at]));
+        assert_eq!((counts[gone], counts.iter().sum::<usize>()), (0, 100), "{policy} {counts:?}");
+        assert!(even || !shares, "{policy} {counts:?}");
+    }
+}

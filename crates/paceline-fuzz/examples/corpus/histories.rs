@@ -76,6 +76,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
         seeds.push(("sched", format!("chance-{number:02}"), calls));
         if number < 12 {
             seeds.push(("schedule", format!("chance-{number:02}"), chance(number + 100, len)));
+            // Long enough for a tree of classes and their streams.
+            let classes = chance(number + 700, 150 + 2 * len);
+            seeds.push(("schedule", format!("classes-{number:02}"), classes));
         }
     }
     // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.

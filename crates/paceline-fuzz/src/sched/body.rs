@@ -190,6 +190,8 @@ impl Link {
         assert_eq!(copy.fast.pick(now), copy.fast.pick(now));
         let change = copy.fast.next_change(now);
         assert!(change.is_none_or(|at| at > now || now == Instant::FAR), "{change:?} at {now}");
+        let wake = copy.fast.next_wake(now);
+        assert!(wake.is_none_or(|wake| change.is_some_and(|at| at <= wake)), "{change:?} {wake:?}");
     }
 }
 

@@ -41,11 +41,13 @@ pub enum Situation {
     Never,
     /// A segment that was not the last left.
     Segment,
+    /// The next wake was not the next change.
+    Sleep,
 }
 
 impl Situation {
     /// Every situation.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Pick,
         Self::EarlyPick,
         Self::Miss,
@@ -64,6 +66,7 @@ impl Situation {
         Self::Backward,
         Self::Never,
         Self::Segment,
+        Self::Sleep,
     ];
 }
 

@@ -186,6 +186,13 @@ impl<R: Rules> Core<R> {
         charge(&mut self.rules, stream, deadlines)
     }
 
+    /// The first change after `now`: at `at`, if that is an instant, or what the rules know of.
+    fn first_change(&self, now: Instant, at: u64) -> Option<Instant> {
+        let soonest = now.as_nanos().saturating_add(1);
+        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));
+        at.into_iter().chain(self.rules.next_change(now)).min()
+    }
+
     fn find(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
         self.streams.get(index.0 as usize)?.as_ref()
     }
@@ -377,14 +384,23 @@ impl<R: Rules> Scheduler for Core<R> {
 
     fn next_change(&self, now: Instant) -> Option<Instant> {
         let (at, slot) = self.lists.events.best();
-        let soonest = now.as_nanos().saturating_add(1);
         if self.vacated == StreamIndex(slot) {
             // What it was listed for is over; who is next shows when somebody looks.
-            return Some(Instant::from_nanos(soonest));
+            return Some(Instant::from_nanos(now.as_nanos().saturating_add(1)));
         }
-        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));
-        let other = self.rules.next_change(now);
-        at.into_iter().chain(other).min()
+        self.first_change(now, at)
+    }
+
+    fn next_wake(&self, now: Instant) -> Option<Instant> {
+        if self.vacated != NOBODY {
+            return self.next_change(now);
+        }
+        let at = self.lists.events.least_where(|slot, at| match self.find(StreamIndex(slot)) {
+            Some(stream) if stream.charged && stream.waits() => stream.release().as_nanos().max(at),
+            Some(stream) if stream.charged => Key::ABSENT,
+            Some(_) | None => at,
+        });
+        self.first_change(now, at)
     }
 
     fn window(&self, index: StreamIndex) -> Option<WindowState> {

@@ -239,6 +239,16 @@ impl Hierarchy {
         }
     }
 
+    /// The first change after `now`: at `at`, if that is an instant, or what the tree knows of.
+    fn first_change(&self, now: Instant, at: u64) -> Option<Instant> {
+        let soonest = Instant::from_nanos(now.as_nanos().saturating_add(1));
+        if !self.stale.is_empty() {
+            return Some(soonest);
+        }
+        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at).max(soonest));
+        at.into_iter().chain(self.tree.next_change(now)).min()
+    }
+
     /// A leaf in which time has changed something.
     fn due(&self) -> Option<ClassIndex> {
         let (at, class) = self.events.best();
@@ -374,13 +384,16 @@ impl Scheduler for Hierarchy {
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {
-        let soonest = Instant::from_nanos(now.as_nanos().saturating_add(1));
-        if !self.stale.is_empty() {
-            return Some(soonest);
-        }
-        let (at, _) = self.events.best();
-        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at).max(soonest));
-        at.into_iter().chain(self.tree.next_change(now)).min()
+        self.first_change(now, self.events.best().0)
+    }
+
+    fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let at = self.events.least_where(|class, at| {
+            let leaf = self.leaves.get(class as usize).and_then(Option::as_ref);
+            let Some(leaf) = leaf else { return at };
+            leaf.discipline.next_wake(now).map_or(Key::ABSENT, Instant::as_nanos).max(at)
+        });
+        self.first_change(now, at)
     }
 
     fn window(&self, stream: StreamIndex) -> Option<WindowState> {

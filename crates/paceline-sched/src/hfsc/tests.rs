@@ -404,3 +404,32 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
         "{class}"
     );
 }
+
+/// A leaf goes while its packet is on the wire. Its siblings share on, at every level, and neither the
+/// class above, whose only child it may have been, nor a leaf that gets its index stalls.
+#[test]
+fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
+    let mut tree = Hfsc::new();
+    let inner = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
+    let only = tree.add(inner, both(MBIT)).unwrap();
+    let beside = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
+    for leaf in [only, beside] {
+        tree.set_active(at(0), leaf, 100);
+    }
+    let pick = tree.pick(at(0)).unwrap();
+    assert_eq!(pick, Pick { class: only, criterion: Criterion::RealTime });
+    tree.remove(only).unwrap();
+    tree.charge(at(2), pick, 100, Some(100));
+    assert!(tree.is_leaf(inner) && !tree.is_active(inner));
+    assert_eq!(serve(&mut tree, 2, 50, 100), [beside; 50]);
+    // Another under the same index, and one below the same class: both get what is theirs.
+    let again = tree.add(inner, share(MBIT)).unwrap();
+    assert_eq!(again, only);
+    assert_eq!(tree.service(again), Some(Service::default()));
+    tree.set_active(at(60), again, 100);
+    let served = serve(&mut tree, 60, 100, 100);
+    let count = served.iter().filter(|class| **class == again).count();
+    assert!((40..=60).contains(&count), "{count}");
+    tree.remove(beside).unwrap();
+    assert_eq!(serve(&mut tree, 200, 10, 100), [again; 10]);
+}

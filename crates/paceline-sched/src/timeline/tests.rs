@@ -1,6 +1,8 @@
 use super::*;
 use crate::contract::{Contract, Late, LossTolerance};
-use crate::discipline::{Class, RuleSet, Terms};
+use crate::curve::Curve;
+use crate::discipline::{Class, LeafSpec, RuleSet, Terms};
+use crate::hfsc::Curves;
 use alloc::vec;
 use std::string::{String, ToString};
 
@@ -319,4 +321,47 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
     let mut timeline = Timeline::new(short, vec![other]);
     assert_eq!(timeline.by_ref().filter(|step| matches!(step, Step::Decided(_))).count(), 5);
     assert_eq!(timeline.waiting(index(0)), 4);
+}
+
+/// Three nanoseconds a period, seconds between two samples: to come by at each deadline would take for ever.
+#[test]
+fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
+    let rate = |bits| Some(Curve::linear(bits).unwrap());
+    let mut one = stream(Some(Contract {
+        period: nanos(3),
+        deadline: nanos(3),
+        loss: LossTolerance::new(1, 3).unwrap(),
+        late: Late::Send,
+        jitter: Duration::ZERO,
+    }));
+    // A byte every ten seconds.
+    let slow = Curves { real_time: None, link_share: rate(8), upper_limit: rate(1) };
+    one.arrivals = Arrivals::At(vec![at(0); 3]);
+    one.terms = one.terms.with_curves(slow);
+    let link = Link::Capacity(Capacity::from_bytes_per_s(1_000_000_000).unwrap());
+    let (ahead, segment, end) = (Ahead::Shares, u32::MAX, at(100_000 * SLOT));
+    let setup = Setup { policy: Policy::Hfsc, ahead, link, segment, end };
+    let told = |decisions: Vec<Decision>| -> Vec<_> {
+        decisions.iter().map(|d| (d.at.as_nanos() / SLOT, d.outcome)).collect()
+    };
+    use Outcome::{Late as TooLate, OnTime};
+    let expected = [(0, OnTime), (8_000, TooLate), (16_000, TooLate)];
+    assert_eq!(told(decisions(setup, vec![one.clone()])), expected);
+    // The same in a class, whose discipline has windows that each deadline changes.
+    let mut tree = Hierarchy::new();
+    let leaf = LeafSpec { curves: slow, policy: Policy::DWCS, eligibility: ahead.eligibility() };
+    one.class = Some(tree.add_leaf(ClassIndex::ROOT, &leaf).unwrap());
+    let mut run = Timeline::with_classes(setup, tree, vec![one]);
+    let decided: Vec<_> = run
+        .by_ref()
+        .filter_map(|step| match step {
+            Step::Decided(decision) => Some(decision),
+            Step::Chosen(_) => None,
+        })
+        .collect();
+    assert_eq!(told(decided.clone()), expected);
+    // Of the second the deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' counts up.
+    let tolerance = |d: &Decision| d.window.map(|window| (window.x, window.y, window.tagged));
+    assert_eq!(tolerance(&decided[0]), Some((1, 2, false)));
+    assert_eq!(tolerance(&decided[1]), Some((0, 2_666_666_665, true)));
 }

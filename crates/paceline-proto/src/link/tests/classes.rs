@@ -1,6 +1,7 @@
 //! Classes: who belongs where, what they share, and what their policers let in.
 
 use super::*;
+use paceline_sched::LossTolerance;
 use paceline_sched::curve::Curve;
 use paceline_sched::hfsc::Curves;
 
@@ -175,11 +176,16 @@ impl Rig {
                     );
                 }
             }
-            self.a.poll(self.now);
-            self.a.sent.drain(..).for_each(|frame| self.b.hear(self.now, frame));
-            self.b.poll(self.now);
-            self.b.sent.drain(..).for_each(|frame| self.a.hear(self.now, frame));
+            self.exchange();
         }
+    }
+
+    /// What is due leaves and arrives.
+    fn exchange(&mut self) {
+        self.a.poll(self.now);
+        self.a.sent.drain(..).for_each(|frame| self.b.hear(self.now, frame));
+        self.b.poll(self.now);
+        self.b.sent.drain(..).for_each(|frame| self.a.hear(self.now, frame));
     }
 
     fn sent(&self, place: usize) -> u64 {
@@ -278,4 +284,38 @@ fn very_small_samples_pay_for_their_headers() {
     let offered = rig.a.link.counters(STREAM).unwrap();
     let taken = offered.offered - offered.drops.of(DropReason::Policed);
     assert!((120..=140).contains(&taken), "{taken}");
+}
+
+/// The upper limit of a class holds a sample that is sent late, however short its period.
+#[test]
+fn a_link_sleeps_until_an_upper_limit_lets_a_sample_go_and_no_longer() {
+    let (link_share, upper_limit) = (linear(1_000_000), linear(80_000));
+    let curves = Curves { real_time: None, link_share, upper_limit };
+    let mut rig = Rig::new(&[LinkClass { curves, ..class("slow") }], &[]);
+    let (period, jitter) = (Duration::from_micros(1), Duration::ZERO);
+    let (loss, late) = (LossTolerance::NONE, Late::Send);
+    let contract = Contract { period, deadline: period, loss, late, jitter };
+    assert!(rig.a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract))));
+    let (mut left, mut wakes) = (Vec::new(), 0);
+    while left.len() < 8 {
+        rig.seq += 1;
+        rig.a.link.handle_sample(rig.now, STREAM, sample(rig.now, rig.seq, 500));
+        rig.exchange();
+        let due = rig.a.link.poll_timeout().min(rig.b.link.poll_timeout()).max(rig.now);
+        let before = rig.sent(0);
+        if due > rig.now {
+            rig.a.poll(due - Duration::from_nanos(1));
+            assert_eq!(rig.sent(0), before, "one could have left before {due:?}");
+        }
+        rig.now = due;
+        rig.exchange();
+        left.extend((before..rig.sent(0)).map(|_| rig.now));
+        wakes += 1;
+        assert!(wakes < 1_000, "it wakes for more than samples, answers and signs of life");
+    }
+    // 10,000 bytes a second; what a sample takes on the wire is not much more than its 500 bytes.
+    for pair in left.windows(2).skip(4) {
+        let between = pair[1].since(pair[0]).as_nanos() / 1_000_000;
+        assert!((50..80).contains(&between), "{left:?}");
+    }
 }

@@ -1,0 +1,118 @@
+//! Runs with service curves, a tree of classes and policers: none of them ends in a panic, and no sample
+//! is decided about twice or before it is there.
+
+use super::{STREAMS_MAX, setup, spec, time};
+use crate::input::Input;
+use paceline_sched::curve::Curve;
+use paceline_sched::discipline::{Eligibility, Hierarchy, LeafSpec, Policy};
+use paceline_sched::hfsc::{ClassIndex, Curves};
+use paceline_sched::police::{Action, Combined, Constraint, Dual, Moving, Police, Unit};
+use paceline_sched::timeline::{Arrivals, Decision, Spec, Step, Timeline};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeSet;
+
+const CLASSES_MAX: u8 = 8;
+/// Fewer than of a plain run: a tree looks at more.
+const STEPS_MAX: usize = 300;
+
+fn curve(input: &mut Input<'_>) -> Option<Curve> {
+    let (first, second) = (time(input), time(input));
+    let d = Duration::from_nanos(time(input));
+    match input.below(4) {
+        0 => Curve::linear(first).ok(),
+        1 => Curve::two_piece(first, d, second).ok(),
+        2 => Curve::burst(first, d, second).ok(),
+        _ => None,
+    }
+}
+
+fn curves(input: &mut Input<'_>) -> Curves {
+    Curves { real_time: curve(input), link_share: curve(input), upper_limit: curve(input) }
+}
+
+fn constraint(input: &mut Input<'_>) -> Option<Constraint> {
+    let unit = input.one_of(&[Unit::Bytes, Unit::Packets]);
+    let (first, second) = (time(input), time(input));
+    let lapse = |input: &mut Input<'_>| Duration::from_nanos(time(input));
+    let constraint = match input.below(4) {
+        0 => Constraint::leaky(unit, first, second),
+        1 => Constraint::jumping(unit, first, lapse(input)),
+        2 => {
+            let (spacing, average, interval) = (lapse(input), lapse(input), lapse(input));
+            Constraint::moving(unit, Moving { spacing, average, interval, largest: first })
+        }
+        _ => {
+            let (burst, rate) = (time(input), time(input));
+            Constraint::dual(unit, Dual { peak_burst: first, peak_rate: second, burst, rate })
+        }
+    };
+    constraint.ok()
+}
+
+fn police(input: &mut Input<'_>) -> Option<Police> {
+    let constraints: Vec<_> = (0..input.below(3)).filter_map(|_| constraint(input)).collect();
+    let action = input.one_of(&[Action::Delay, Action::Drop, Action::Demote]);
+    Combined::new(&constraints).ok().map(|policers| Police { policers, action })
+}
+
+/// A tree, and those of its classes that are for streams.
+fn tree(input: &mut Input<'_>) -> (Hierarchy, Vec<ClassIndex>) {
+    let (mut tree, mut parents, mut leaves) = (Hierarchy::new(), vec![ClassIndex::ROOT], vec![]);
+    for _ in 0..input.below(CLASSES_MAX) {
+        let (parent, curves) = (input.one_of(&parents), curves(input));
+        if input.flag() {
+            parents.extend(tree.add(parent, curves));
+            continue;
+        }
+        let policy = input.one_of(&Policy::ALL);
+        let eligibility = input.one_of(&[Eligibility::WorkConserving, Eligibility::OncePerPeriod]);
+        leaves.extend(tree.add_leaf(parent, &LeafSpec { curves, policy, eligibility }));
+    }
+    (tree, leaves)
+}
+
+fn classed(input: &mut Input<'_>, leaves: &[ClassIndex]) -> Spec {
+    let mut spec = spec(input);
+    if input.flag() {
+        spec.terms = spec.terms.with_curves(curves(input));
+    }
+    spec.police = police(input);
+    // Policers are asked about each sample as it comes, also while one waits that takes for ever.
+    match &mut spec.arrivals {
+        Arrivals::Every { count, .. } if spec.police.is_some() => *count = (*count).min(1_000),
+        Arrivals::Backlogged => spec.police = None,
+        Arrivals::Every { .. } | Arrivals::At(_) => {}
+    }
+    spec.class = (!leaves.is_empty()).then(|| input.one_of(leaves));
+    spec
+}
+
+/// The bytes are a link, its classes and its streams.
+pub(super) fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let setup = setup(&mut input);
+    let (tree, leaves) = tree(&mut input);
+    let count = 1 + input.below(STREAMS_MAX);
+    let specs: Vec<_> = (0..count).map(|_| classed(&mut input, &leaves)).collect();
+    let arrivals: Vec<_> = specs.iter().map(|spec| spec.arrivals.clone()).collect();
+    let mut timeline = match leaves.is_empty() {
+        true => Timeline::new(setup, specs),
+        false => Timeline::with_classes(setup, tree, specs),
+    };
+    let (mut decided, mut free) = (BTreeSet::new(), Instant::ZERO);
+    for _ in 0..STEPS_MAX {
+        match timeline.next() {
+            Some(Step::Chosen(pick)) => {
+                assert!(pick.at >= free && pick.at < setup.end, "{pick:?}");
+                free = pick.at;
+            }
+            Some(Step::Decided(Decision { at, stream, seq, finish, .. })) => {
+                let came = arrivals[stream.0 as usize].nth(seq);
+                assert!(came.is_some_and(|came| came <= at), "{stream:?} {seq}: {came:?} {at:?}");
+                assert!(finish.is_none_or(|finish| finish >= at), "{stream:?} {seq}");
+                assert!(decided.insert((stream, seq)), "{stream:?} {seq} twice");
+            }
+            None => return,
+        }
+    }
+}
