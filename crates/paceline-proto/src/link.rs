@@ -24,6 +24,7 @@ mod resend;
 mod seats;
 mod shed;
 mod stream;
+mod transit;
 
 pub use carrier::Carrier;
 pub use classes::{

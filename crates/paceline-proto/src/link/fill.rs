@@ -398,9 +398,9 @@ impl Link {
             let rest = self.left(left - len);
             self.discipline.handle_segment(index, self.segment(len), rest);
         }
-        // The age as of when the frame has left the wire, where its speed is known.
+        // The age as of when the frame arrives, but for what all frames take on their way.
         let frame = self.frame_end(now, index, end, *limit);
-        head.age = head.age.saturating_add(self.wire_time_of(frame));
+        head.age = head.age.saturating_add(self.transit_of(index, frame));
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
         if mended {
@@ -453,6 +453,13 @@ impl Link {
 
     pub(super) fn is_background(&self, index: StreamIndex) -> bool {
         self.stream(index).is_some_and(|stream| stream.spec.background)
+    }
+
+    /// How long a frame is on its way to where a stream goes for its bytes alone.
+    pub(super) fn transit_of(&self, index: StreamIndex, frame: usize) -> Duration {
+        let hop = self.stream(index).and_then(|stream| self.neighbours.get(&stream.spec.hop));
+        let takes = self.wire_time_of(frame);
+        hop.map_or(takes, |neighbour| neighbour.hop.transit(takes))
     }
 
     fn wire_time_of(&self, frame: usize) -> Duration {

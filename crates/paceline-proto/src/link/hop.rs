@@ -2,6 +2,7 @@
 
 use super::carrier::Carrier;
 use super::ledger::{Fates, Item, Ledger};
+use super::transit::Transit;
 use crate::receive::Heard;
 use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
@@ -68,7 +69,7 @@ pub struct Hop {
     owes: bool,
     owe_now: bool,
     round_trips: [(Instant, Duration); 2],
-    shortest_trip: Option<Duration>,
+    transit: Transit,
     last_trip: Duration,
     frames_lost: u64,
     paced: bool,
@@ -99,7 +100,7 @@ impl Hop {
             owes: false,
             owe_now: false,
             round_trips: [(Instant::ZERO, Duration::MAX); 2],
-            shortest_trip: None,
+            transit: Transit::new(),
             last_trip: Duration::ZERO,
             frames_lost: 0,
             paced,
@@ -202,7 +203,14 @@ impl Hop {
     /// has seen nothing else.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Option<Duration> {
-        self.shortest_trip
+        self.transit.round_trip()
+    }
+
+    /// How long a frame whose bytes keep the wire busy for `wire_time` is on its way for them: as
+    /// long, or less where the way lets frames through at once.
+    #[must_use]
+    pub fn transit(&self, wire_time: Duration) -> Duration {
+        self.transit.of(wire_time)
     }
 
     /// By how much the last frame was answered later than the way takes: what waited before it in
@@ -264,8 +272,10 @@ impl Hop {
     /// True if a frame turned out to be lost.
     fn handle_ack(&mut self, now: Instant, ack: Ack, wire_time: impl Fn(u64) -> Duration) -> bool {
         if let Some(ledger) = &mut self.ledger {
-            if let Some(trip) = ledger.handle_ack(now, ack) {
-                self.note_round_trip(now, trip);
+            if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
+                self.note_round_trip(now, now.since(left));
+                let took = (now + wire_time(bytes)).since(left);
+                self.transit.note(bytes, took, wire_time);
             }
             return false;
         }
@@ -285,8 +295,9 @@ impl Hop {
                 lost = true;
                 self.frames_lost += 1;
             } else if oldest.asked && oldest.seq + 1 == end {
-                let trip = now.since(oldest.sent).saturating_sub(wire_time(oldest.bytes));
-                self.note_round_trip(now, trip);
+                let took = now.since(oldest.sent);
+                self.note_round_trip(now, took.saturating_sub(wire_time(oldest.bytes)));
+                self.transit.note(oldest.bytes, took, &wire_time);
             }
         }
         lost
@@ -294,7 +305,6 @@ impl Hop {
 
     fn note_round_trip(&mut self, now: Instant, trip: Duration) {
         self.last_trip = trip;
-        self.shortest_trip = Some(self.shortest_trip.map_or(trip, |least| least.min(trip)));
         let [_, (since, least)] = self.round_trips;
         if now.since(since) > ROUND_TRIP_WINDOW {
             self.round_trips = [(since, least), (now, trip)];

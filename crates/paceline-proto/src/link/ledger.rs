@@ -178,12 +178,13 @@ impl Ledger {
         }
     }
 
-    /// Takes note of what has arrived. Returns a round trip if that measures one.
-    pub(super) fn handle_ack(&mut self, now: Instant, ack: Ack) -> Option<Duration> {
+    /// Takes note of what has arrived. Returns the frame whose round trip that measures, if it does: its
+    /// bytes on the wire, and when they had left.
+    pub(super) fn handle_ack(&mut self, now: Instant, ack: Ack) -> Option<(u64, Instant)> {
         self.unanswered = None;
         let end = ack.end().min(self.next_seq);
         let newer = end > self.arrived_end;
-        let mut trip = None;
+        let mut measured = None;
         for sent in self.sent.iter_mut().take_while(|sent| sent.seq < end) {
             let came = ack.covers(sent.seq);
             if !came {
@@ -198,7 +199,7 @@ impl Ledger {
             }
             // Also one that was given up too soon: else nobody would ever learn how long it takes.
             if newer && sent.seq + 1 == end && told && sent.state != State::Arrived {
-                trip = Some(took);
+                measured = Some((sent.bytes, sent.left));
             }
             match sent.state {
                 State::Arrived => {}
@@ -218,12 +219,12 @@ impl Ledger {
             }
         }
         self.arrived_end = self.arrived_end.max(end);
-        if let Some(trip) = trip {
-            self.losses.note_trip(trip);
+        if let Some((_, left)) = measured {
+            self.losses.note_trip(now.since(left));
         }
         self.forget();
         self.detect(now);
-        trip
+        measured
     }
 
     /// Finds what is lost by now.

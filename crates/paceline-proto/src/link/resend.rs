@@ -148,10 +148,9 @@ impl Link {
         let time = self.pacer.wire_time((len + heads) as u64);
         self.repairs.pay(now, time, len);
         if let Some(head) = &mut piece.head {
-            // As of when the frame has left the wire.
-            let leaves =
-                now + self.pacer.wire_time(super::on_wire((out.len() + heads + len) as u64));
-            head.age = leaves.since(piece.born);
+            // As of when the frame arrives, but for what all frames take on their way.
+            let arrives = now + self.transit_of(key.1, out.len() + heads + len);
+            head.age = arrives.since(piece.born);
         }
         let (stream, number, first) = (piece.id, piece.number, piece.head.as_ref());
         DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);
