@@ -25,6 +25,7 @@ mod seats;
 mod shed;
 mod stream;
 mod transit;
+mod windows;
 
 pub use carrier::Carrier;
 pub use classes::{
@@ -223,6 +224,7 @@ impl Link {
             return;
         }
         self.discipline.join(index, terms);
+        self.count_anew(index);
         if let Some(stream) = self.stream_mut(index) {
             (stream.suspended, stream.held) = (false, false);
         }
@@ -263,6 +265,7 @@ impl Link {
         if self.stream(index).is_none() || !self.enters(now, index, &sample) {
             return false;
         }
+        self.count_up_to(index, &sample);
         let Some(stream) = self.stream_mut(index) else { return false };
         if stream.sheds() {
             return self.handle_video(now, index, sample);
@@ -274,7 +277,10 @@ impl Link {
                 self.discipline.remove_head(index);
                 self.announce_head(now, index);
             }
-            Offer::Dropped => return false,
+            Offer::Dropped => {
+                self.count_back(index);
+                return false;
+            }
         }
         true
     }

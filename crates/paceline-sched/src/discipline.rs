@@ -148,6 +148,10 @@ pub trait Scheduler {
     /// those that follow.
     fn handle_skipped(&mut self, stream: StreamIndex) -> bool;
 
+    /// The next sample of `stream` is not the first of its window: `samples` came before it, when the
+    /// stream was not here. They count as met; of more than a window those beyond whole ones.
+    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64);
+
     /// The earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may answer
     /// otherwise than at `now`, if the caller does nothing: a head's latest start has just passed, or a
     /// head's period comes. `None`: never. Drain [`Self::poll_missed`] first, or the answer is at once.
@@ -355,6 +359,10 @@ impl Scheduler for Discipline {
 
     fn handle_skipped(&mut self, stream: StreamIndex) -> bool {
         each!(self, scheduler => scheduler.handle_skipped(stream))
+    }
+
+    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
+        each!(self, scheduler => scheduler.handle_earlier(stream, samples));
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Remove { stream: u32 },
     /// A sample behind the head is given up.
     Skip { stream: u32 },
+    /// The stream was not here when so many samples of its window came.
+    Earlier { stream: u32, samples: u64 },
     /// What the stream leads to cannot take more.
     Suspend { stream: u32 },
     /// It can again.
@@ -191,7 +193,8 @@ impl Chance {
             }
             19..=24 => Event::ArriveAll { service: self.length(6).max(1) },
             25 => Event::Remove { stream },
-            26 | 27 => Event::Skip { stream },
+            26 => Event::Skip { stream },
+            27 => Event::Earlier { stream, samples: self.random.below(64) },
             28 | 29 => Event::Suspend { stream },
             30..=32 => Event::Resume { stream },
             33..=52 => {

@@ -80,6 +80,10 @@ impl Pair<'_> {
                 same("skipped", self.now, &fast, &self.slow.handle_skipped(index))?;
                 self.coverage.saw_if(fast, Situation::SkipViolation);
             }
+            Event::Earlier { stream, samples } => {
+                self.fast.handle_earlier(StreamIndex(stream), samples);
+                self.slow.handle_earlier(StreamIndex(stream), samples);
+            }
             Event::Suspend { stream } => {
                 self.fast.suspend(StreamIndex(stream));
                 self.slow.suspend(StreamIndex(stream));

@@ -275,6 +275,20 @@ impl Twin {
         line.judge(true)
     }
 
+    pub(crate) fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
+        let policy = self.policy;
+        let Some(line) = self.line(stream).filter(|line| line.contract.is_some()) else { return };
+        let window = u64::from(line.loss().y());
+        let mut left = samples;
+        while window > 0 && left >= window {
+            left -= window;
+        }
+        for _ in 0..if window > 0 { left } else { 0 } {
+            line.met(policy);
+            line.judge(false);
+        }
+    }
+
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
         let heads = self.lines.iter().flatten().filter_map(|line| {
             let head = line.head.as_ref().filter(|_| line.contract.is_some())?;

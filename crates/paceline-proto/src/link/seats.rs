@@ -128,6 +128,7 @@ impl Link {
             self.seat(index);
             if up {
                 self.discipline.join(index, terms);
+                self.count_anew(index);
                 self.announce_head(now, index);
             }
         }

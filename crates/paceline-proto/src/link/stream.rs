@@ -160,6 +160,8 @@ pub(super) struct Stream {
     pub(super) ages: StreamAges,
     /// Its class.
     pub(super) home: Option<Home>,
+    /// Which sample of those that were asked for comes next (`windows.rs`).
+    pub(super) next_place: Option<u64>,
     /// Its head may go, as far as its class is concerned; or it waits for that.
     pub(super) passed: bool,
     pub(super) held: bool,
@@ -194,6 +196,7 @@ impl Stream {
             announced: false,
             version: 0,
             given_up: VecDeque::new(),
+            next_place: None,
             suspended: false,
             up,
             id,
@@ -351,7 +354,7 @@ impl Stream {
         let gone = self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
         (self.last_miss, self.violated, self.last_frame) = (None, false, None);
-        (self.passed, self.held) = (false, false);
+        (self.passed, self.held, self.next_place) = (false, false, None);
         gone
     }
 

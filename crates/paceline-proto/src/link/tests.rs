@@ -516,3 +516,5 @@ mod background_streams;
 mod classes;
 #[path = "tests/missed.rs"]
 mod missed;
+#[path = "tests/windows.rs"]
+mod windows;

@@ -382,6 +382,17 @@ impl<R: Rules> Scheduler for Core<R> {
         violated
     }
 
+    fn handle_earlier(&mut self, index: StreamIndex, samples: u64) {
+        self.settle();
+        let Some(stream) = find(&mut self.streams, index).filter(|s| s.contracted()) else { return };
+        let loss = stream.loss();
+        for _ in 0..samples.checked_rem(u64::from(loss.y())).unwrap_or_default() {
+            self.rules.met(&mut stream.own, loss);
+            stream.account.record_met(loss);
+        }
+        self.rank_anew(index);
+    }
+
     fn next_change(&self, now: Instant) -> Option<Instant> {
         let (at, slot) = self.lists.events.best();
         if self.vacated == StreamIndex(slot) {

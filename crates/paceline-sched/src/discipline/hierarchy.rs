@@ -383,6 +383,10 @@ impl Scheduler for Hierarchy {
         self.within(stream, |leaf, local| leaf.handle_skipped(local)).unwrap_or_default()
     }
 
+    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
+        self.within(stream, |leaf, local| leaf.handle_earlier(local, samples));
+    }
+
     fn next_change(&self, now: Instant) -> Option<Instant> {
         self.first_change(now, self.events.best().0)
     }

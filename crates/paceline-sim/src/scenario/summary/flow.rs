@@ -3,6 +3,7 @@
 use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::record::{Received, Record};
+use paceline_proto::form::Rate;
 use paceline_sched::{Duration, Instant};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -100,6 +101,7 @@ pub(super) fn flows(plan: &Plan, record: &Record) -> Vec<(Key, Flow)> {
 
 /// A sample that was due or was delivered.
 struct Due {
+    seq: u64,
     published: Instant,
     came: Option<(Instant, u64)>,
 }
@@ -139,6 +141,7 @@ impl Key {
             let all = life.at.iter().zip(0..).filter(|(at, _)| (from..to).contains(*at));
             let due: Vec<Due> = all
                 .map(|(&published, seq)| Due {
+                    seq,
                     published,
                     came: came.get(&(life.id, seq)).copied(),
                 })
@@ -217,6 +220,15 @@ impl Key {
         }
         missed.extend((0..waiting / step).map(|_| true));
         let y = usize::try_from(loss.y().max(1)).unwrap_or(usize::MAX);
+        // Windows begin where the source's numbers say; the one that had begun before is not judged.
+        let places: Option<u64> = match asks.spec.form.rate {
+            Rate::All => due.first().map(|first| first.seq),
+            Rate::Every(n) => due.first().map(|first| first.seq.div_ceil(u64::from(n.get()))),
+            Rate::Max(_) => None,
+        };
+        let before = places.map_or(0, |first| (y as u64 - first % y as u64) % y as u64);
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(missed.len());
+        let missed = missed.split_off(before);
         let misses = |window: &[bool]| window.iter().filter(|missed| **missed).count() as u64;
         let windows = missed.chunks(y);
         let all = windows.len() as u64;

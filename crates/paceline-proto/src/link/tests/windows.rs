@@ -1,0 +1,78 @@
+//! Windows begin where the source's numbers say, and what was lost on the way counts.
+
+use super::*;
+use crate::form::Rate;
+use core::num::NonZeroU32;
+use paceline_sched::LossTolerance;
+
+const STREAM: StreamIndex = StreamIndex(0);
+
+/// A link with a stream that may lose 1 of 3.
+fn link(rate: Rate) -> (End, Instant) {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(10_000);
+    talk(&mut now, &mut a, &mut b, 8);
+    let (period, loss) = (Duration::from_millis(10), LossTolerance::new(1, 3).unwrap());
+    let contract = Contract { period, deadline: period, loss, late: Late::Drop, jitter: period };
+    let mut spec = to(node(2), Kind::Data, Some(contract));
+    spec.form.rate = rate;
+    assert!(a.link.open_stream(STREAM, spec));
+    (a, now)
+}
+
+/// How many samples of the window are still to be judged, and how many of them may be missed.
+fn window(end: &End) -> (u32, u32) {
+    let state = end.link.discipline.window(STREAM).unwrap();
+    (state.y, state.x)
+}
+
+fn take(end: &mut End, now: Instant, seq: u64) {
+    assert!(end.link.handle_sample(now, STREAM, sample(now, seq, 100)));
+    let mut frame = FrameBuf::default();
+    while end.link.poll_frame(now, &mut frame).is_some() {}
+}
+
+#[test]
+fn a_stream_that_joins_within_a_window_judges_the_rest_of_it() {
+    let (mut end, now) = link(Rate::All);
+    take(&mut end, now, 7); // the second of 6, 7, 8
+    assert_eq!(window(&end), (1, 1));
+    take(&mut end, now, 8);
+    assert_eq!(window(&end), (3, 1), "a new one");
+}
+
+#[test]
+fn what_was_lost_before_this_link_is_missed_here() {
+    let (mut end, now) = link(Rate::All);
+    take(&mut end, now, 0);
+    take(&mut end, now, 2);
+    assert_eq!(window(&end), (3, 1), "0, 1 and 2 are judged");
+    take(&mut end, now, 4);
+    assert_eq!(window(&end), (1, 0), "3 is missed: 5 must come");
+    // Whole windows are gone; of the present one the first sample is.
+    take(&mut end, now, 16);
+    assert_eq!(window(&end), (1, 0));
+    assert_eq!(end.link.counters(STREAM).unwrap().violations, 1, "of 3, 4 and 5 two did not come");
+}
+
+#[test]
+fn one_in_n_counts_what_was_asked_for() {
+    let (mut end, now) = link(Rate::Every(NonZeroU32::new(4).unwrap()));
+    take(&mut end, now, 5); // the second of 0, 4, 8 or its like
+    assert_eq!(window(&end), (1, 1));
+    take(&mut end, now, 13);
+    assert_eq!(window(&end), (2, 1), "that at 9 is missed, which ends the window");
+}
+
+#[test]
+fn another_contract_counts_on_where_the_samples_are() {
+    let (mut end, now) = link(Rate::All);
+    take(&mut end, now, 0);
+    let mut spec = end.link.spec_of(STREAM).unwrap().clone();
+    spec.contract = spec
+        .contract
+        .map(|contract| Contract { loss: LossTolerance::new(1, 5).unwrap(), ..contract });
+    end.link.update_stream(now, STREAM, spec);
+    take(&mut end, now, 1);
+    assert_eq!(window(&end), (3, 1), "0 and 1 are judged");
+}
