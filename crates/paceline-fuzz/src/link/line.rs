@@ -2,6 +2,7 @@
 
 use super::Setup;
 use super::frame::on_wire;
+use paceline_proto::form::Rate;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::{DropReason, Sample};
 use paceline_sched::{Duration, Instant, Late};
@@ -47,6 +48,8 @@ pub(super) struct Line {
     /// Missed or not, since its contract began.
     verdicts: Vec<bool>,
     violations_before: u64,
+    /// Which of the samples that were asked for comes next, if that is known.
+    expected: Option<u64>,
     /// Who was served in round robin since this head began to wait for its turn.
     pub(super) passed: BTreeSet<u32>,
     pub(super) counts: Counts,
@@ -66,6 +69,7 @@ impl Line {
             next_release: Instant::ZERO,
             verdicts: Vec::new(),
             violations_before: 0,
+            expected: None,
             passed: BTreeSet::new(),
             counts: Counts::default(),
         }
@@ -95,12 +99,15 @@ impl Line {
             self.counts.drops.push(DropReason::LinkDown);
             return false;
         }
+        self.count_up_to(&sample);
         if self.newest_only() {
             let stays = usize::from(self.begun.is_some());
             let gone = self.queue.split_off(stays.min(self.queue.len()));
             self.counts.drops.extend(gone.iter().map(|_| DropReason::Superseded));
         } else if !self.has_room() {
             self.counts.drops.push(DropReason::QueueFull);
+            // The next one will find that it is missing.
+            self.expected = self.place_of(&sample);
             return false;
         }
         self.queue.push(sample);
@@ -132,6 +139,10 @@ impl Line {
         self.forget_contract();
         self.spec = spec;
         if self.up {
+            let place = |sample: Option<&Sample>| sample.and_then(|sample| self.place_of(sample));
+            let (first, last) = (place(self.queue.first()), place(self.queue.last()));
+            self.expected = last.map(|last| last + 1);
+            self.came_before(first.unwrap_or_default(), false);
             self.announce(now, serial);
         }
     }
@@ -140,6 +151,37 @@ impl Line {
         self.violations_before = self.violations();
         self.verdicts.clear();
         self.next_release = Instant::ZERO;
+        self.expected = None;
+    }
+
+    /// Which of the samples that were asked for it is, where windows are longer than one.
+    fn place_of(&self, sample: &Sample) -> Option<u64> {
+        let one_in = match self.spec.form.rate {
+            Rate::All => 1,
+            Rate::Every(n) => u64::from(n.get()),
+            Rate::Max(_) => return None,
+        };
+        (self.window() > 1).then_some(sample.seq / one_in)
+    }
+
+    fn window(&self) -> u64 {
+        self.spec.contract.map_or(0, |contract| contract.loss.y()).into()
+    }
+
+    /// The windows are those of the source: what is not here came before, or never will.
+    fn count_up_to(&mut self, sample: &Sample) {
+        let Some(place) = self.place_of(sample) else { return };
+        match self.expected {
+            Some(expected) => self.came_before(place - expected, true),
+            None => self.came_before(place, false),
+        }
+        self.expected = Some(place + 1);
+    }
+
+    /// So many samples have their verdict without having been here; whole windows of them are over.
+    fn came_before(&mut self, samples: u64, missed: bool) {
+        let within = if self.window() > 1 { samples % self.window() } else { 0 };
+        self.verdicts.extend((0..within).map(|_| missed));
     }
 
     pub(super) fn take_down(&mut self) {

@@ -384,7 +384,9 @@ impl<R: Rules> Scheduler for Core<R> {
 
     fn handle_earlier(&mut self, index: StreamIndex, samples: u64) {
         self.settle();
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.contracted()) else { return };
+        let Some(stream) = find(&mut self.streams, index).filter(|s| s.contracted()) else {
+            return;
+        };
         let loss = stream.loss();
         for _ in 0..samples.checked_rem(u64::from(loss.y())).unwrap_or_default() {
             self.rules.met(&mut stream.own, loss);
