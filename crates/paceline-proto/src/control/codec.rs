@@ -300,6 +300,9 @@ fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
     let bytes = some(reader.varint("offered bytes")?);
     let within = some(reader.varint("offered delay bound")?).map(Duration::from_nanos);
     let (x, y) = (reader.varint32("offered loss")?, reader.varint32("offered loss")?);
+    if y == 0 && x > 0 {
+        return Err(WireError::Invalid("offered loss"));
+    }
     let loss = (y > 0).then(|| LossTolerance::new(x, y)).transpose();
     let loss = loss.map_err(|_| WireError::Invalid("offered loss"))?;
     Ok(Offer { max_millihertz, bytes, within, loss })

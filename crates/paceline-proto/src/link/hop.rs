@@ -275,7 +275,7 @@ impl Hop {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
                 self.note_round_trip(now, now.since(left));
                 let took = (now + wire_time(bytes)).since(left);
-                self.transit.note(bytes, took, wire_time);
+                self.transit.note(bytes, took, wire_time(bytes));
             }
             return false;
         }
@@ -297,7 +297,7 @@ impl Hop {
             } else if oldest.asked && oldest.seq + 1 == end {
                 let took = now.since(oldest.sent);
                 self.note_round_trip(now, took.saturating_sub(wire_time(oldest.bytes)));
-                self.transit.note(oldest.bytes, took, &wire_time);
+                self.transit.note(oldest.bytes, took, wire_time(oldest.bytes));
             }
         }
         lost

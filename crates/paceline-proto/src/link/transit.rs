@@ -2,64 +2,42 @@
 //!
 //! A serial line has a frame only when its last byte has left. A shaped one, and one that is faster than
 //! it is told to be, lets whole frames through at once: whoever counted their bytes against them would
-//! take samples for late that are not. Which of both it is can't be configured, as nobody knows it, but
-//! the answers tell: on a serial line those to long frames come later than those to short ones.
+//! take samples for late that are not. Nobody can configure which of both it is, but the answers tell: a
+//! long frame that is answered before its bytes can have left was no burden to the wire. Where the way
+//! itself takes longer than that nothing tells, and frames take all the time of their bytes: rather too
+//! old than late.
 
 use paceline_sched::Duration;
 
-/// Frames of at most so many bytes on the wire are short …
-const SHORT: u64 = 400;
-/// … and of at least so many long. What is between tells nothing.
+/// Frames of at least so many bytes on the wire tell what bytes take; in shorter ones they are the least
+/// of it.
 const LONG: u64 = 800;
 /// All of the time that a frame's bytes need, in the unit of [`Transit::part`].
 const WHOLE: u64 = 1 << 10;
 
-/// The frame that was answered soonest of its kind.
-#[derive(Clone, Copy, Debug)]
-struct Answered {
-    bytes: u64,
-    took: Duration,
-}
-
-/// What the answers to short and to long frames tell of the way.
+/// What the answers to frames tell of the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transit {
-    short: Option<Answered>,
-    long: Option<Answered>,
-    /// How much of the time that its bytes need a frame really takes.
+    /// How much of the time that its bytes need a frame takes at most.
     part: u64,
+    /// The least round trip, but for what bytes take.
     trip: Option<Duration>,
 }
 
 impl Transit {
-    /// Until both kinds were answered frames take all the time of their bytes: rather too old than late.
     pub(super) const fn new() -> Self {
-        Self { short: None, long: None, part: WHOLE, trip: None }
+        Self { part: WHOLE, trip: None }
     }
 
-    /// A frame of `bytes` on the wire was answered after `took`. Its bytes alone need `wire_time`.
-    pub(super) fn note(&mut self, bytes: u64, took: Duration, wire_time: impl Fn(u64) -> Duration) {
-        let kind = match bytes {
-            ..=SHORT => &mut self.short,
-            LONG.. => &mut self.long,
-            _ => return self.tell(&wire_time),
-        };
-        if kind.is_none_or(|soonest| took < soonest.took) {
-            *kind = Some(Answered { bytes, took });
+    /// A frame of `bytes` on the wire, which keep it busy for `wire_time`, was answered after `took`.
+    pub(super) fn note(&mut self, bytes: u64, took: Duration, wire_time: Duration) {
+        if bytes >= LONG && took < wire_time {
+            let part = u128::from(took.as_nanos()) * u128::from(WHOLE);
+            let part = part.div_ceil(u128::from(wire_time.as_nanos().max(1)));
+            self.part = self.part.min(u64::try_from(part).unwrap_or(WHOLE));
         }
-        self.tell(&wire_time);
-    }
-
-    fn tell(&mut self, wire_time: &impl Fn(u64) -> Duration) {
-        if let (Some(short), Some(long)) = (self.short, self.long) {
-            let grew = long.took.saturating_sub(short.took).as_nanos();
-            let bytes = wire_time(long.bytes).saturating_sub(wire_time(short.bytes)).as_nanos();
-            let part = u128::from(grew) * u128::from(WHOLE) / u128::from(bytes.max(1));
-            self.part = u64::try_from(part).unwrap_or(WHOLE).min(WHOLE);
-        }
-        let least =
-            |answered: Answered| answered.took.saturating_sub(self.of(wire_time(answered.bytes)));
-        self.trip = self.short.into_iter().chain(self.long).map(least).min();
+        let trip = took.saturating_sub(wire_time);
+        self.trip = Some(self.trip.map_or(trip, |least| least.min(trip)));
     }
 
     /// The round trip of a frame without bytes; `None` before the first answer.
@@ -86,41 +64,46 @@ mod tests {
         micros(bytes * 4)
     }
 
+    fn answered(frames: &[(u64, u64)]) -> Transit {
+        let mut transit = Transit::new();
+        for &(bytes, took) in frames {
+            transit.note(bytes, micros(took), wire(bytes));
+        }
+        transit
+    }
+
     #[test]
     fn a_serial_line_takes_the_time_of_all_bytes() {
-        let mut transit = Transit::new();
-        for (bytes, queued) in [(1_200, 300), (100, 900), (1_000, 0), (80, 0), (1_200, 7_000)] {
-            transit.note(bytes, wire(bytes).saturating_add(micros(20_000 + queued)), wire);
-        }
+        let transit = answered(&[(1_200, 25_100), (100, 21_300), (1_000, 24_000), (1_200, 31_800)]);
         assert_eq!(transit.of(micros(4_800)), micros(4_800));
         assert_eq!(transit.round_trip(), Some(micros(20_000)));
     }
 
     #[test]
+    fn answers_to_short_frames_that_wait_for_others_tell_nothing() {
+        let transit = answered(&[(1_200, 4_900), (100, 5_600), (170, 5_500)]);
+        assert_eq!(transit.of(micros(4_800)), micros(4_800));
+        assert_eq!(transit.round_trip(), Some(micros(100)));
+    }
+
+    #[test]
     fn a_shaped_one_lets_frames_through_at_once() {
-        let mut transit = Transit::new();
-        transit.note(1_200, micros(20_000), wire);
-        assert_eq!(transit.of(micros(4_800)), micros(4_800), "nothing tells yet");
-        transit.note(100, micros(20_000), wire);
-        assert_eq!(transit.of(micros(4_800)), Duration::ZERO);
-        assert_eq!(transit.round_trip(), Some(micros(20_000)));
+        let transit = answered(&[(1_200, 300), (100, 90)]);
+        assert_eq!(transit.of(micros(4_800)), micros(300));
+        assert_eq!(transit.round_trip(), Some(Duration::ZERO));
     }
 
     #[test]
     fn one_that_is_twice_as_fast_takes_half_the_time() {
-        let mut transit = Transit::new();
-        transit.note(1_200, micros(5_000 + 2_400), wire);
-        transit.note(200, micros(5_000 + 400), wire);
+        let transit = answered(&[(1_200, 2_400)]);
         assert_eq!(transit.of(micros(1_000)), micros(500));
-        assert_eq!(transit.round_trip(), Some(micros(5_000)));
     }
 
     #[test]
     fn without_a_capacity_bytes_take_no_time() {
         let mut transit = Transit::new();
-        transit.note(1_200, micros(90), |_| Duration::ZERO);
-        transit.note(100, micros(70), |_| Duration::ZERO);
+        transit.note(1_200, micros(90), Duration::ZERO);
         assert_eq!(transit.of(Duration::ZERO), Duration::ZERO);
-        assert_eq!(transit.round_trip(), Some(micros(70)));
+        assert_eq!(transit.round_trip(), Some(micros(90)));
     }
 }
