@@ -32,7 +32,8 @@ impl Link {
         let Some(stream) = self.stream_mut(index).filter(|stream| stream.up) else { return };
         let Some(place) = stream.place_of(sample) else { return };
         let window = stream.spec.contract.map_or(1, |contract| contract.loss.y());
-        let next = stream.next_place.replace(place + 1);
+        // What a neighbour sends may have any number.
+        let next = stream.next_place.replace(place.saturating_add(1));
         match next {
             Some(next) if next == place => {}
             Some(next) => {
@@ -57,7 +58,7 @@ impl Link {
         let Some(stream) = self.stream_mut(index) else { return };
         let place = |sample: Option<&Sample>| sample.and_then(|sample| stream.place_of(sample));
         let (first, last) = (place(stream.queue.front()), place(stream.queue.back()));
-        stream.next_place = last.map(|last| last + 1);
+        stream.next_place = last.map(|last| last.saturating_add(1));
         if let Some(first) = first {
             self.discipline.handle_earlier(index, first);
         }

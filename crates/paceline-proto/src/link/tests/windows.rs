@@ -76,3 +76,15 @@ fn another_contract_counts_on_where_the_samples_are() {
     take(&mut end, now, 1);
     assert_eq!(window(&end), (3, 1), "0 and 1 are judged");
 }
+
+#[test]
+fn numbers_may_be_any() {
+    let (mut end, now) = link(Rate::All);
+    for seq in [u64::MAX, u64::MAX, 0, u64::MAX - 1] {
+        take(&mut end, now, seq);
+        let spec = end.link.spec_of(STREAM).unwrap().clone();
+        end.link.handle_sample(now, STREAM, sample(now, seq, 100));
+        end.link.update_stream(now, STREAM, spec);
+        assert!((1..=3).contains(&window(&end).0), "after {seq}");
+    }
+}
