@@ -226,81 +226,6 @@ fn frames_of_an_earlier_epoch_are_nothing() {
 }
 
 #[test]
-fn the_window_without_a_capacity_is_twelve_frames() {
-    let (mut a, mut b) = pair(LinkSpec::default());
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 4);
-    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    for (seq, len) in (0..200).zip((1_000..).step_by(300)) {
-        a.link.handle_sample(now, STREAM, sample(now, seq, len));
-        a.poll(now);
-        assert!(a.hop().flight_frames() <= WINDOW_FRAMES);
-        assert!(a.hop().flight_bytes() <= WINDOW_BYTES);
-    }
-    let sent = a.sent.len();
-    (0..100).for_each(|_| a.link.handle_control(node(2), vec![0; 59_000].into()));
-    a.poll(now);
-    assert!(a.sent.len() - sent <= 3, "control has three frames more");
-    assert_eq!(a.link.poll_timeout(), a.hop().next_frame(), "it does not wake for control");
-    talk(&mut now, &mut a, &mut b, 40);
-    assert_eq!(b.got.len() as u64, a.link.counters(STREAM).unwrap().sent);
-    assert_eq!(b.control.len(), 100);
-    assert!(a.hop().flight_frames() == 0 && a.hop().flight_bytes() == 0);
-}
-
-#[test]
-fn small_samples_ask_for_answers_before_they_fill_the_window() {
-    let (mut a, mut b) = pair(LinkSpec::default());
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 4);
-    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    for seq in 0..200 {
-        a.link.handle_sample(now, STREAM, sample(now, seq, 64));
-        a.poll(now);
-        for frame in std::mem::take(&mut a.sent) {
-            b.hear(now, frame);
-        }
-        b.poll(now);
-        for frame in std::mem::take(&mut b.sent) {
-            a.hear(now, frame);
-        }
-        assert_eq!(b.got.len() as u64, seq + 1, "each leaves at once");
-        now += Duration::from_millis(5);
-    }
-}
-
-#[test]
-fn lost_credits_are_asked_for_again() {
-    let (mut a, mut b) = pair(LinkSpec::default());
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 4);
-    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    for round in 0..20 {
-        (0..20).for_each(|seq| {
-            a.link.handle_sample(now, STREAM, sample(now, round * 20 + seq, 50_000));
-        });
-        a.poll(now);
-        // The frames arrive, the answers do not; or the other way round.
-        let frames: Vec<Bytes> = a.sent.drain(..).collect();
-        if round % 2 == 1 {
-            frames.into_iter().for_each(|frame| b.hear(now, frame));
-            b.poll(now);
-            b.sent.clear();
-        }
-        now += Duration::from_millis(60);
-    }
-    let before = b.got.len();
-    talk(&mut now, &mut a, &mut b, 20);
-    assert_eq!(a.hop().flight_frames(), 0);
-    assert!(a.hop().frames_lost() > 0);
-    assert!(b.got.len() > before);
-    let counters = a.link.counters(STREAM).unwrap();
-    assert_eq!(counters.offered, counters.sent + counters.drops.total());
-    assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "what is lost is counted");
-    assert!(b.got.is_sorted_by(|x, y| x < y));
-}
-
-#[test]
 fn a_stream_that_is_announced_again_keeps_the_sample_that_has_begun() {
     let capacity = Capacity::from_bits_per_s(2_000_000).ok();
     let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
@@ -374,57 +299,6 @@ fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
     let end = later + capacity.time_for(on_wire(a.sent[0].len() as u64));
     assert!(a.sent[0].len() > 700, "pictures use what is left: {}", a.sent[0].len());
     assert!(end <= now + Duration::from_millis(9), "{end}");
-}
-
-/// Bytes that went over the wire in a second in which both ends are polled each millisecond.
-fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
-    let before = a.link.sent().1;
-    for seq in 0..1_000 {
-        *now += Duration::from_millis(1);
-        a.link.handle_sample(*now, STREAM, sample(*now, seq, 5_000));
-        a.poll(*now);
-        a.sent.drain(..).for_each(|frame| b.hear(*now, frame));
-        b.poll(*now);
-        b.sent.drain(..).for_each(|frame| a.hear(*now, frame));
-    }
-    a.link.sent().1 - before
-}
-
-#[test]
-fn another_capacity_holds_at_once() {
-    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
-    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 4);
-    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
-    for (capacity, bytes_per_s) in [(2_000_000, 250_000), (400_000, 50_000), (8_000_000, 1_000_000)]
-    {
-        assert!(a.link.set_capacity(now, bits(capacity)));
-        let bytes = second(&mut now, &mut a, &mut b);
-        assert!((bytes_per_s * 95 / 100..=bytes_per_s * 102 / 100).contains(&bytes), "{bytes}");
-    }
-    let mut boundless = Link::new(LinkSpec::default());
-    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops know no pace");
-}
-
-#[test]
-fn what_waits_is_judged_by_the_new_capacity() {
-    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
-    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 4);
-    let contract = Contract::every(Duration::from_millis(100)).unwrap().with_late(Late::Drop);
-    a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
-    a.link.handle_sample(now, STREAM, sample(now, 0, 2_000));
-    // 9 ms at 2 Mbit/s, 185 ms at 100 kbit/s.
-    a.link.set_capacity(now, bits(100_000));
-    a.poll(now);
-    let counters = a.link.counters(STREAM).unwrap();
-    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 1);
-    now += Duration::from_millis(100);
-    a.link.handle_sample(now, STREAM, sample(now, 1, 100));
-    talk(&mut now, &mut a, &mut b, 1);
-    assert_eq!(b.got, [1], "what fits goes on");
 }
 
 #[test]
@@ -514,7 +388,11 @@ mod background;
 mod background_streams;
 #[path = "tests/classes.rs"]
 mod classes;
+#[path = "tests/credit.rs"]
+mod credit;
 #[path = "tests/missed.rs"]
 mod missed;
+#[path = "tests/other_capacity.rs"]
+mod other_capacity;
 #[path = "tests/windows.rs"]
 mod windows;

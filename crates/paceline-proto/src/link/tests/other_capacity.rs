@@ -1,0 +1,54 @@
+//! A link that gets another capacity while it carries streams.
+
+use super::*;
+
+/// Bytes that went over the wire in a second in which both ends are polled each millisecond.
+fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
+    let before = a.link.sent().1;
+    for seq in 0..1_000 {
+        *now += Duration::from_millis(1);
+        a.link.handle_sample(*now, STREAM, sample(*now, seq, 5_000));
+        a.poll(*now);
+        a.sent.drain(..).for_each(|frame| b.hear(*now, frame));
+        b.poll(*now);
+        b.sent.drain(..).for_each(|frame| a.hear(*now, frame));
+    }
+    a.link.sent().1 - before
+}
+
+#[test]
+fn another_capacity_holds_at_once() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    for (capacity, bytes_per_s) in [(2_000_000, 250_000), (400_000, 50_000), (8_000_000, 1_000_000)]
+    {
+        assert!(a.link.set_capacity(now, bits(capacity)));
+        let bytes = second(&mut now, &mut a, &mut b);
+        assert!((bytes_per_s * 95 / 100..=bytes_per_s * 102 / 100).contains(&bytes), "{bytes}");
+    }
+    let mut boundless = Link::new(LinkSpec::default());
+    assert!(!boundless.set_capacity(now, bits(2_000_000)), "its hops know no pace");
+}
+
+#[test]
+fn what_waits_is_judged_by_the_new_capacity() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (mut a, mut b) = pair(LinkSpec { capacity: Some(bits(2_000_000)), ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    let contract = Contract::every(Duration::from_millis(100)).unwrap().with_late(Late::Drop);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
+    a.link.handle_sample(now, STREAM, sample(now, 0, 2_000));
+    // 9 ms at 2 Mbit/s, 185 ms at 100 kbit/s.
+    a.link.set_capacity(now, bits(100_000));
+    a.poll(now);
+    let counters = a.link.counters(STREAM).unwrap();
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 1);
+    now += Duration::from_millis(100);
+    a.link.handle_sample(now, STREAM, sample(now, 1, 100));
+    talk(&mut now, &mut a, &mut b, 1);
+    assert_eq!(b.got, [1], "what fits goes on");
+}
