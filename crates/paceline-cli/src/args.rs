@@ -84,6 +84,18 @@ pub(crate) fn queue(text: &str) -> Result<usize, String> {
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
+/// Over how many samples is measured.
+pub(crate) fn window(text: &str) -> Result<usize, String> {
+    let samples = whole(text, 1, 100_000, "leave it out for what is usual")?;
+    usize::try_from(samples).map_err(|error| error.to_string())
+}
+
+/// How many bytes are printed.
+pub(crate) fn length(text: &str) -> Result<usize, String> {
+    let bytes = whole(text, 0, 1 << 30, "leave it out for 128")?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
+}
+
 /// A piece of a file in bytes.
 pub(crate) fn chunk(text: &str) -> Result<usize, String> {
     let bytes = whole(text, 1, 16 * 1024 * 1024, "1024 is usual")?;

@@ -15,6 +15,7 @@ mod manual;
 mod netns;
 mod node;
 mod notify;
+mod observe;
 mod publish;
 mod pull;
 mod schedule;
@@ -27,6 +28,7 @@ mod subscribe;
 mod table;
 
 use clap::{Parser, Subcommand};
+use observe::Measure;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "\
@@ -61,6 +63,14 @@ enum Command {
     Pull(Box<pull::PullArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
+    /// Prints at which rate samples come, as `ros2 topic hz`.
+    Hz(Box<observe::MeterArgs>),
+    /// Prints how many bytes a second come, as `ros2 topic bw`.
+    Bw(Box<observe::MeterArgs>),
+    /// Prints how old samples are when they come, as `ros2 topic delay`.
+    Delay(Box<observe::MeterArgs>),
+    /// Prints samples, as `ros2 topic echo`.
+    Echo(Box<observe::EchoArgs>),
     /// Runs a scheduling discipline on a link in virtual time, and prints every decision.
     Schedule(schedule::ScheduleArgs),
     /// Runs a scenario, a network with its load and faults, in virtual time, and sums it up.
@@ -96,6 +106,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Ls(args) => ls::run(&args),
+        Command::Hz(args) => observe::run(Measure::Rate, &args),
+        Command::Bw(args) => observe::run(Measure::Bandwidth, &args),
+        Command::Delay(args) => observe::run(Measure::Delay, &args),
+        Command::Echo(args) => observe::run_echo(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -114,8 +114,13 @@ impl Tally {
 
     /// Counts one sample that came at `now`.
     pub(crate) fn add(&mut self, delivery: &Delivery, now: Instant) {
+        self.add_sized(delivery, delivery.payload.len(), now);
+    }
+
+    /// The same of one whose payload of `bytes` is not here any more.
+    pub(crate) fn add_sized(&mut self, delivery: &Delivery, bytes: usize, now: Instant) {
         self.delivered += 1;
-        self.bytes += delivery.payload.len() as u64;
+        self.bytes += bytes as u64;
         self.late += u64::from(delivery.late);
         self.ages.add(u64::try_from(delivery.age.as_micros()).unwrap_or(u64::MAX));
         self.arrive(now);

@@ -10,6 +10,7 @@ mod wave;
 pub(crate) use args::SubArgs;
 pub(crate) use sample::{SampleLine, picture_size};
 pub(crate) use sink::{AskedRate, Sink, is_stdout};
+pub(crate) use tags::told as told_tags;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};

@@ -18,6 +18,7 @@ mod flood;
 mod graph;
 mod message;
 mod offer;
+mod path;
 mod promises;
 mod recompute;
 mod refusal;

@@ -27,6 +27,7 @@ mod node;
 mod publisher;
 mod pull;
 mod shell;
+mod source;
 mod status;
 mod subscriber;
 mod view;
@@ -50,6 +51,7 @@ pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
 pub use publisher::{Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
 pub use shell::host::default_dir as default_runtime_dir;
+pub use source::{HopView, SourceView, Taken};
 pub use status::{
     BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
     SubscriptionStatus,

@@ -14,6 +14,7 @@ use crate::shell::rx::{LinkRx, RxSources};
 use crate::shell::scaling::ScalePool;
 use crate::shell::transport::Transport;
 use crate::shell::wake::Waker;
+use crate::source::SourceView;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
@@ -221,6 +222,17 @@ impl Node {
     pub fn nodes(&self) -> Vec<(NodeId, String)> {
         let (reply, answer) = std::sync::mpsc::channel();
         if !self.inner.commands.send(Command::Nodes(reply)) {
+            return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
+    /// The publishers on the tags of `pattern`, how their samples would come here, and who else gets them; in the
+    /// order of their tags. It is what every node knows: nobody is asked.
+    #[must_use]
+    pub fn sources(&self, pattern: &Pattern) -> Vec<SourceView> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Sources(pattern.clone(), reply)) {
             return Vec::new();
         }
         answer.recv().unwrap_or_default()

@@ -13,7 +13,8 @@ pub(crate) fn there(node: &Node) -> String {
     told(&publishers.map(|publisher| publisher.tag.to_string()).collect())
 }
 
-fn told(tags: &BTreeSet<String>) -> String {
+/// These tags in words; of many the first.
+pub(crate) fn told(tags: &BTreeSet<String>) -> String {
     if tags.is_empty() {
         return "no tag is published now".to_owned();
     }

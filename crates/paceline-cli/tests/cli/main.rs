@@ -12,6 +12,7 @@ mod kills;
 mod links;
 mod manual;
 mod meet;
+mod observe;
 mod pull;
 mod schedule;
 mod signals;

@@ -1,8 +1,8 @@
 //! All nodes come to know the same.
 
 use super::net::{Net, all, camera, id, link};
-use paceline_proto::SubscriptionId;
-use paceline_proto::control::{Control, Output};
+use paceline_proto::control::{Control, HopInfo, Output};
+use paceline_proto::{NodeId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 
 #[test]
@@ -210,4 +210,25 @@ fn a_greeting_that_comes_before_the_hop_is_up_here_counts() {
         let publishers: usize = node.nodes().map(|view| view.publishers.len()).sum();
         assert_eq!(publishers, 2, "known at {}", node.me());
     }
+}
+
+#[test]
+fn every_node_knows_the_links_of_a_path_that_it_is_not_on() {
+    let mut net = Net::new(4);
+    net.join(0, 1);
+    net.join_over(1, 2, link("thin", Some(250_000)), link("back", None));
+    net.join(1, 3);
+    net.settle();
+    let told = |node: usize, from, to| {
+        let path = net.nodes[node].path(id(from), id(to))?;
+        let hop = |(from, to, hop): (NodeId, NodeId, &HopInfo)| {
+            (from.0 - 1, to.0 - 1, hop.link_name.clone(), hop.capacity.map(|c| c.bytes_per_s()))
+        };
+        Some(path.into_iter().map(hop).collect::<Vec<_>>())
+    };
+    let (eth, thin, back) = ("eth".to_owned(), "thin".to_owned(), "back".to_owned());
+    assert_eq!(told(3, 0, 2), Some(vec![(0, 1, eth.clone(), None), (1, 2, thin, Some(250_000))]));
+    assert_eq!(told(3, 2, 0), Some(vec![(2, 1, back, None), (1, 0, eth, None)]));
+    assert_eq!(told(3, 3, 3), Some(vec![]));
+    assert_eq!(told(3, 0, 9), None, "nobody has heard of it");
 }

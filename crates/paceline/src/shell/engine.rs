@@ -5,6 +5,7 @@ mod install;
 mod linger;
 mod pull;
 mod silence;
+mod sources;
 mod status;
 
 use super::clock;
@@ -18,6 +19,7 @@ use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
+use crate::source::SourceView;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
@@ -27,7 +29,7 @@ use paceline_proto::control::{
     Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::link::LinkClass;
-use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 pub(crate) use pull::Pulls;
@@ -78,6 +80,7 @@ pub(crate) enum Command {
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
+    Sources(Pattern, Sender<Vec<SourceView>>),
     SetCapacity {
         link: String,
         capacity: Capacity,
@@ -240,10 +243,8 @@ impl Engine {
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());
             }
-            Command::Nodes(reply) => {
-                let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
-                let _ = reply.send(nodes.collect());
-            }
+            Command::Nodes(reply) => self.tell_nodes(&reply),
+            Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
             }

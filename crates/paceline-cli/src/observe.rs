@@ -1,0 +1,81 @@
+//! `paceline hz`, `bw`, `delay`, `echo`: looking at what comes on tags. An observer adds nothing to a link with
+//! a capacity unless it is told to.
+
+mod args;
+mod choice;
+mod echo;
+mod meter;
+mod session;
+mod tell;
+mod watch;
+
+pub(crate) use args::{EchoArgs, MeterArgs};
+
+use meter::Meter;
+use session::{Session, Target};
+use std::process::ExitCode;
+use std::time::Instant;
+use watch::{Seen, Watch};
+
+/// Samples that fit in the window of `hz` and `delay` if it is not said, as with ROS 2.
+const WINDOW: usize = 10_000;
+/// The same of `bw`.
+const WINDOW_BW: usize = 100;
+/// Samples that wait for a meter; without their payloads.
+const QUEUE: usize = 4_096;
+/// Samples that wait to be printed, with their payloads.
+const QUEUE_ECHO: usize = 64;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Measure {
+    /// The times between samples.
+    Rate,
+    /// Bytes per second.
+    Bandwidth,
+    /// From publish to delivery.
+    Delay,
+}
+
+/// Measures until it is told to end.
+pub(crate) fn run(measure: Measure, args: &MeterArgs) -> anyhow::Result<ExitCode> {
+    let window = args.window.unwrap_or(match measure {
+        Measure::Rate | Measure::Delay => WINDOW,
+        Measure::Bandwidth => WINDOW_BW,
+    });
+    let print = Measuring { args, measure, window };
+    Session::open(&args.look, QUEUE, false)?.run(print)
+}
+
+/// Prints what comes until it is told to end.
+pub(crate) fn run_echo(args: &EchoArgs) -> anyhow::Result<ExitCode> {
+    args.check()?;
+    Session::open(&args.look, QUEUE_ECHO, true)?.run(echo::Printing::new(args))
+}
+
+/// Prints once a second what was measured.
+struct Measuring<'a> {
+    args: &'a MeterArgs,
+    measure: Measure,
+    window: usize,
+}
+
+impl Target for Measuring<'_> {
+    fn meter(&self) -> Option<Meter> {
+        Some(Meter::new(self.measure, self.window))
+    }
+
+    fn count(&self) -> Option<u64> {
+        self.args.look.count
+    }
+
+    fn take(&mut self, _seen: &Seen) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()> {
+        if self.args.look.json { watch.tell_json(now) } else { watch.tell(now, named) }
+    }
+
+    fn end(&mut self, _watch: &mut Watch, _now: Instant) {}
+}

@@ -1,0 +1,154 @@
+//! The command lines of `hz`, `bw`, `delay` and `echo`.
+
+use crate::args::{self, NodeArgs};
+use crate::exit;
+use paceline::{LossTolerance, Node, Pattern, Rate, SubscribeError, SubscriberBuilder};
+use paceline_media::Size;
+use std::time::Duration;
+
+const AFTER: &str = "\
+Unless a rate or size is said it takes every sample where no link with a capacity is on the way, and else what a \
+subscription behind the same links takes already: that costs them nothing. What nobody takes there it does not \
+ask for; --max-hz or --every does. Each second: the lines of `ros2 topic`, and what was asked for, granted and \
+delivered.";
+
+const AFTER_ECHO: &str = "\
+Text and JSON are printed as they are, pictures, sound and video in one line, everything else as hexadecimal \
+digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline hz`.";
+
+/// At what is looked, and how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LookArgs {
+    /// Tags, or patterns in which * stands for one part and ** for any number: robot/**
+    #[arg(value_name = "TAG", required = true, value_parser = Pattern::new)]
+    pub(crate) patterns: Vec<Pattern>,
+    /// One sample in N; 1 is every sample, whatever it costs
+    #[arg(long, value_name = "N", value_parser = args::every)]
+    pub(crate) every: Option<u32>,
+    /// At most this many samples per second, evenly spread
+    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
+    pub(crate) max_hz: Option<f64>,
+    /// Pictures of this size, at most the publisher's
+    #[arg(long, value_name = "WxH", value_parser = args::size)]
+    pub(crate) size: Option<Size>,
+    /// Sound with this many samples per second and channels, such as 8000x1
+    #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
+    pub(crate) audio: Option<(u32, u8)>,
+    /// The delay bound in milliseconds, from publish to delivery
+    #[arg(long, value_name = "MS", value_parser = args::within)]
+    pub(crate) within: Option<Duration>,
+    /// Of each Y samples at most X may be late or lost
+    #[arg(long, value_name = "X/Y")]
+    pub(crate) loss: Option<LossTolerance>,
+    /// Ends after this many samples, of all tags together
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(crate) count: Option<u64>,
+    /// Ends after this many seconds; with code 3 if nothing came
+    #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
+    pub(crate) duration: Option<Duration>,
+    /// Prints lines of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
+}
+
+/// `paceline hz`, `bw` and `delay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
+pub(crate) struct MeterArgs {
+    /// Over how many samples is measured, 1 to 100000; 10000 if not said, 100 for bw
+    #[arg(long, short, value_name = "N", value_parser = args::window)]
+    pub(crate) window: Option<usize>,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+/// `paceline echo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_ECHO, allow_negative_numbers = true)]
+pub(crate) struct EchoArgs {
+    /// Ends after one sample
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) once: bool,
+    /// Of JSON this field alone: position.x, or points.0.x
+    #[arg(long, value_name = "PATH")]
+    pub(crate) field: Option<String>,
+    /// How many bytes are printed of what is neither text nor JSON
+    #[arg(long, short = 'l', value_name = "BYTES", value_parser = args::length, default_value = "128")]
+    pub(crate) truncate_length: usize,
+    /// Prints all bytes
+    #[arg(long, short, conflicts_with = "truncate_length")]
+    pub(crate) full_length: bool,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+impl LookArgs {
+    /// True if it is said what is asked for; else that follows from who else takes it.
+    pub(crate) const fn says_form(&self) -> bool {
+        self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
+    }
+
+    /// A subscription to `tag` as the flags say, at `rate` and `size` where they say nothing.
+    pub(crate) fn ask<'a>(
+        &self,
+        node: &'a Node,
+        tag: &str,
+        form: paceline::Form,
+    ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
+        // What is lost on the way is to be seen, and nothing is to be sent again for a look.
+        let mut builder = node.subscriber(tag)?.retransmit(paceline::Retransmit::None);
+        builder = match form.rate {
+            Rate::All => builder,
+            Rate::Every(n) => builder.every(n.get())?,
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+        };
+        if let Some(size) = form.size {
+            builder = builder.size(size.width, size.height)?;
+        }
+        if let Some(audio) = form.audio {
+            builder = builder.audio(audio.rate, audio.channels)?;
+        }
+        if let Some(n) = self.every {
+            builder = builder.every(n)?;
+        }
+        if let Some(hz) = self.max_hz {
+            builder = builder.max_hz(hz)?;
+        }
+        if let Some(size) = self.size {
+            builder = builder.size(size.width, size.height)?;
+        }
+        if let Some((rate, channels)) = self.audio {
+            builder = builder.audio(rate, channels)?;
+        }
+        if let Some(bound) = self.within {
+            builder = builder.within(bound)?;
+        }
+        if let Some(loss) = self.loss {
+            builder = builder.loss(loss.x(), loss.y())?;
+        }
+        Ok(builder)
+    }
+
+    /// True if samples of several tags may come.
+    pub(crate) fn names_several(&self) -> bool {
+        self.patterns.len() > 1 || self.patterns.iter().any(|pattern| !pattern.is_tag())
+    }
+}
+
+impl EchoArgs {
+    /// How many samples it prints.
+    pub(crate) const fn count(&self) -> Option<u64> {
+        if self.once { Some(1) } else { self.look.count }
+    }
+
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        match &self.field {
+            Some(path) if path.split('.').any(str::is_empty) => Err(exit::usage(format!(
+                "--field '{path}': must be names joined by points, such as position.x or points.0.x"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

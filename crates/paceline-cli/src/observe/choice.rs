@@ -1,0 +1,149 @@
+//! What an observer asks for if it is not told: never more than what links with a capacity carry anyway.
+
+use paceline::{Capacity, Form, HopView, Rate, SourceView};
+
+/// What is asked for of a tag.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Choice {
+    /// Nobody publishes on it.
+    Nobody,
+    /// This form: it costs no link with a capacity anything.
+    Take(Form),
+    /// Nothing: whatever is asked for, this link would carry it for the observer alone.
+    Leave(Thin),
+}
+
+/// A link with a capacity that nothing is to be added to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Thin {
+    /// Its name.
+    pub(super) link: String,
+    /// What it carries.
+    pub(super) capacity: Capacity,
+}
+
+/// The choice for a tag with these publishers; `current` is kept while it costs nothing.
+pub(super) fn choose(sources: &[SourceView], current: Option<Form>) -> Choice {
+    if sources.is_empty() {
+        return Choice::Nobody;
+    }
+    let mut forms: Vec<Form> =
+        sources.iter().flat_map(|source| &source.taken).map(|taken| taken.form).collect();
+    forms.push(Form::FULL);
+    forms.sort_by_key(rank);
+    forms.dedup();
+    let free = |form: &Form| sources.iter().all(|source| unpaid(source, *form).is_none());
+    if let Some(form) = current.into_iter().chain(forms).find(free) {
+        return Choice::Take(form);
+    }
+    let thin = sources.iter().find_map(|source| unpaid(source, Form::FULL));
+    thin.map_or(Choice::Nobody, Choice::Leave)
+}
+
+/// The most samples first, then the largest pictures.
+fn rank(form: &Form) -> (u8, u32, u64) {
+    let (kind, rate) = match form.rate {
+        Rate::All => (0, 0),
+        Rate::Max(millihertz) => (1, u32::MAX - millihertz.get()),
+        Rate::Every(n) => (2, n.get()),
+    };
+    let pixels = form.size.map_or(u64::MAX, |s| u64::from(s.width) * u64::from(s.height));
+    (kind, rate, u64::MAX - pixels)
+}
+
+/// The first hop with a capacity that does not carry this form for somebody else already.
+fn unpaid(source: &SourceView, form: Form) -> Option<Thin> {
+    let carried = |hop: &HopView| {
+        let same = source.taken.iter().filter(|taken| taken.form == form);
+        same.flat_map(|taken| &taken.hops).any(|other| other == hop)
+    };
+    let thin = source.hops.iter().filter(|hop| !carried(hop));
+    thin.filter_map(|hop| Some(Thin { link: hop.link.clone(), capacity: hop.capacity? })).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::{NodeId, PublisherId, Size, SubscriptionId, Tag, Taken};
+    use std::num::NonZeroU32;
+
+    const ROBOT: u64 = 1;
+    const RELAY: u64 = 2;
+    const HOST: u64 = 3;
+    const ME: u64 = 9;
+
+    fn hop(from: u64, to: u64, mbit: Option<u64>) -> HopView {
+        HopView {
+            from: NodeId(from),
+            to: NodeId(to),
+            link: if mbit.is_some() { "thin" } else { "host" }.to_owned(),
+            capacity: mbit.map(|mbit| Capacity::from_bits_per_s(mbit * 1_000_000).unwrap()),
+        }
+    }
+
+    fn source(hops: Vec<HopView>, taken: Vec<(Form, Vec<HopView>)>) -> SourceView {
+        let taken = taken.into_iter().map(|(form, hops)| Taken {
+            subscription: SubscriptionId { node: NodeId(7), index: 1 },
+            form,
+            hops,
+        });
+        SourceView {
+            publisher: PublisherId { node: NodeId(ROBOT), index: 0 },
+            tag: Tag::new("robot/camera").unwrap(),
+            node: "robot".to_owned(),
+            period: None,
+            hops,
+            taken: taken.collect(),
+        }
+    }
+
+    fn few() -> Form {
+        let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+        Form { rate, size: Some(Size { width: 160, height: 120 }), audio: None }
+    }
+
+    fn way() -> Vec<HopView> {
+        vec![hop(ROBOT, HOST, Some(2)), hop(HOST, ME, None)]
+    }
+
+    #[test]
+    fn where_no_link_has_a_capacity_it_takes_every_sample() {
+        assert_eq!(choose(&[], None), Choice::Nobody);
+        assert_eq!(choose(&[source(vec![], vec![])], None), Choice::Take(Form::FULL));
+        let free = source(vec![hop(ROBOT, HOST, None), hop(HOST, ME, None)], vec![]);
+        assert_eq!(choose(&[free], None), Choice::Take(Form::FULL));
+    }
+
+    #[test]
+    fn over_a_thin_link_it_takes_what_somebody_behind_it_takes() {
+        let beside = vec![hop(ROBOT, HOST, Some(2)), hop(HOST, 7, None)];
+        let camera = source(way(), vec![(few(), beside.clone())]);
+        assert_eq!(choose(&[camera], None), Choice::Take(few()));
+        let richer = source(way(), vec![(few(), beside.clone()), (Form::FULL, beside)]);
+        assert_eq!(choose(std::slice::from_ref(&richer), None), Choice::Take(Form::FULL));
+        assert_eq!(choose(&[richer], Some(few())), Choice::Take(few()), "it stays as it is");
+    }
+
+    #[test]
+    fn what_nobody_behind_the_link_takes_it_leaves() {
+        let thin = |choice| matches!(choice, Choice::Leave(Thin { link, .. }) if link == "thin");
+        assert!(thin(choose(&[source(way(), vec![])], None)));
+        assert!(thin(choose(&[source(way(), vec![])], Some(few()))), "the other one has ended");
+        // Who takes it before the link, or over another one, does not help.
+        let before = source(way(), vec![(Form::FULL, vec![])]);
+        assert!(thin(choose(&[before], None)));
+        let aside = source(way(), vec![(Form::FULL, vec![hop(ROBOT, 5, Some(2))])]);
+        assert!(thin(choose(&[aside], None)));
+    }
+
+    #[test]
+    fn every_link_of_the_way_and_every_publisher_counts() {
+        let two = vec![hop(ROBOT, RELAY, Some(2)), hop(RELAY, HOST, Some(1)), hop(HOST, ME, None)];
+        let at_relay = (Form::FULL, vec![hop(ROBOT, RELAY, Some(2))]);
+        assert!(matches!(choose(&[source(two.clone(), vec![at_relay])], None), Choice::Leave(_)));
+        let through = (few(), vec![hop(ROBOT, RELAY, Some(2)), hop(RELAY, HOST, Some(1))]);
+        let taken = source(two, vec![through]);
+        assert_eq!(choose(std::slice::from_ref(&taken), None), Choice::Take(few()));
+        assert!(matches!(choose(&[taken, source(way(), vec![])], None), Choice::Leave(_)));
+    }
+}

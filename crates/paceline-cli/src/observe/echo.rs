@@ -1,0 +1,104 @@
+//! `paceline echo`: samples as people read them.
+
+mod payload;
+
+use super::args::EchoArgs;
+use super::meter::Meter;
+use super::session::Target;
+use super::watch::{Seen, Watch};
+use crate::show;
+use crate::subscribe::SampleLine;
+use payload::{Payload, PayloadLine};
+use serde::Serialize;
+use std::io::IsTerminal as _;
+use std::time::Instant;
+
+/// Prints each sample.
+pub(super) struct Printing<'a> {
+    args: &'a EchoArgs,
+    /// How many bytes of what is no text.
+    bytes_max: usize,
+    /// Nothing that comes may move the cursor.
+    terminal: bool,
+    /// It was said that a field is not there.
+    noted: bool,
+}
+
+#[derive(Serialize)]
+struct EchoLine<'a> {
+    #[serde(flatten)]
+    sample: SampleLine,
+    #[serde(flatten)]
+    payload: PayloadLine<'a>,
+}
+
+impl<'a> Printing<'a> {
+    pub(super) fn new(args: &'a EchoArgs) -> Self {
+        Self {
+            args,
+            bytes_max: if args.full_length { usize::MAX } else { args.truncate_length },
+            terminal: std::io::stdout().is_terminal(),
+            noted: false,
+        }
+    }
+
+    fn print(&self, seen: &Seen, payload: &Payload) -> anyhow::Result<()> {
+        let delivery = &seen.delivery;
+        if self.args.look.json {
+            let sample = SampleLine::new(delivery, false);
+            return show::json(&EchoLine { sample, payload: payload.line() });
+        }
+        let head = match self.args.look.names_several() {
+            true => format!(
+                "[{}] seq {} age {} ms\n",
+                delivery.tag,
+                delivery.seq,
+                show::millis(show::micros(delivery.age))
+            ),
+            false => String::new(),
+        };
+        let text = payload.text(delivery);
+        let text = if self.terminal { payload::harmless(&text) } else { text };
+        show::line(&format!("{head}{}\n---", text.trim_end_matches('\n')))
+    }
+}
+
+impl Target for Printing<'_> {
+    fn meter(&self) -> Option<Meter> {
+        None
+    }
+
+    fn count(&self) -> Option<u64> {
+        self.args.count()
+    }
+
+    fn take(&mut self, seen: &Seen) -> anyhow::Result<()> {
+        let delivery = &seen.delivery;
+        let mut payload = Payload::read(delivery, self.bytes_max);
+        if let Some(path) = &self.args.field {
+            match payload.field(path) {
+                Ok(part) => payload = part,
+                Err(why) => {
+                    if !std::mem::replace(&mut self.noted, true) {
+                        show::note(&format!(
+                            "--field {path}: sample {} of {} {why}; it and others like it are left out",
+                            delivery.seq, delivery.tag
+                        ));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        self.print(seen, &payload)
+    }
+
+    fn report(&mut self, _watch: &mut Watch, _now: Instant, _named: bool) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    fn end(&mut self, watch: &mut Watch, _now: Instant) {
+        if let Some(sum) = watch.sum() {
+            show::note(&sum);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! What is measured over a window of samples, in the lines of `ros2 topic`.
+
+use super::Measure;
+use crate::stats::round3;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Measures one tag.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    measure: Measure,
+    window: usize,
+    /// When the last sample came.
+    last: Option<Instant>,
+    /// Nanoseconds between samples, or of age; bytes.
+    values: VecDeque<u64>,
+    /// When the samples of `values` came, for bytes per second.
+    times: VecDeque<Instant>,
+}
+
+/// What a window says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Figures {
+    /// Of `hz`.
+    Rate { rate_hz: f64, min_us: f64, max_us: f64, std_dev_us: f64, window: usize },
+    /// Of `bw`.
+    Bandwidth { bytes_per_s: f64, mean_bytes: f64, min_bytes: u64, max_bytes: u64, window: usize },
+    /// Of `delay`.
+    Delay { mean_us: f64, min_us: f64, max_us: f64, std_dev_us: f64, window: usize },
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+impl Meter {
+    /// Nothing yet; looks back over `window` samples.
+    pub(super) fn new(measure: Measure, window: usize) -> Self {
+        Self { measure, window, last: None, values: VecDeque::new(), times: VecDeque::new() }
+    }
+
+    /// What it measures, from the beginning.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::new(self.measure, self.window);
+    }
+
+    /// Counts a sample of `bytes` that came at `at` and was `age` old.
+    pub(super) fn add(&mut self, at: Instant, bytes: usize, age: Duration) {
+        let value = match (self.measure, self.last) {
+            (Measure::Rate, Some(last)) => Some(nanos(at.saturating_duration_since(last))),
+            (Measure::Rate, None) => None,
+            (Measure::Bandwidth, _) => Some(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            (Measure::Delay, _) => Some(nanos(age)),
+        };
+        self.last = Some(at);
+        let Some(value) = value else { return };
+        self.values.push_back(value);
+        if self.measure == Measure::Bandwidth {
+            self.times.push_back(at);
+        }
+        if self.values.len() > self.window {
+            self.values.pop_front();
+            self.times.pop_front();
+        }
+    }
+
+    /// What it says at `now`; `None` as long as there is too little.
+    pub(super) fn figures(&self, now: Instant) -> Option<Figures> {
+        let (min, max) = (*self.values.iter().min()?, *self.values.iter().max()?);
+        let window = self.values.len();
+        let samples = float(u64::try_from(window).ok()?);
+        let mean = self.values.iter().map(|&value| float(value)).sum::<f64>() / samples;
+        let squares = self.values.iter().map(|&value| (float(value) - mean).powi(2));
+        let std_dev_us = round3((squares.sum::<f64>() / samples).sqrt() / 1_000.0);
+        let (min_us, max_us) = (round3(float(min) / 1_000.0), round3(float(max) / 1_000.0));
+        Some(match self.measure {
+            Measure::Rate => {
+                let rate_hz = if mean > 0.0 { round3(1e9 / mean) } else { 0.0 };
+                Figures::Rate { rate_hz, min_us, max_us, std_dev_us, window }
+            }
+            Measure::Delay => Figures::Delay {
+                mean_us: round3(mean / 1_000.0),
+                min_us,
+                max_us,
+                std_dev_us,
+                window,
+            },
+            Measure::Bandwidth => {
+                let since = now.saturating_duration_since(*self.times.front()?).as_secs_f64();
+                if window < 2 || since <= 0.0 {
+                    return None;
+                }
+                Figures::Bandwidth {
+                    bytes_per_s: round3(mean * samples / since),
+                    mean_bytes: round3(mean),
+                    min_bytes: min,
+                    max_bytes: max,
+                    window,
+                }
+            }
+        })
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Figures {
+    /// The lines that `ros2 topic` prints, without the last line break.
+    pub(super) fn lines(&self) -> String {
+        let seconds = |us: f64| us / 1e6;
+        let spread = |min, max, std_dev, window| {
+            let (min, max, std_dev) = (seconds(min), seconds(max), seconds(std_dev));
+            format!("\tmin: {min:.3}s max: {max:.3}s std dev: {std_dev:.5}s window: {window}")
+        };
+        match *self {
+            Self::Rate { rate_hz, min_us, max_us, std_dev_us, window } => {
+                format!(
+                    "average rate: {rate_hz:.3}\n{}",
+                    spread(min_us, max_us, std_dev_us, window)
+                )
+            }
+            Self::Delay { mean_us, min_us, max_us, std_dev_us, window } => {
+                let delay = seconds(mean_us);
+                format!("average delay: {delay:.3}\n{}", spread(min_us, max_us, std_dev_us, window))
+            }
+            Self::Bandwidth { bytes_per_s, mean_bytes, min_bytes, max_bytes, window } => {
+                // All in the unit of the first, as there.
+                let told = |bytes: f64| match bytes_per_s {
+                    few if few < 1e3 => format!("{bytes:.0} B"),
+                    some if some < 1e6 => format!("{:.2} KB", bytes / 1e3),
+                    _ => format!("{:.2} MB", bytes / 1e6),
+                };
+                format!(
+                    "{}/s from {window} messages\n\tMessage size mean: {} min: {} max: {}",
+                    told(bytes_per_s),
+                    told(mean_bytes),
+                    told(float(min_bytes)),
+                    told(float(max_bytes)),
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Samples at these milliseconds, of as many bytes and microseconds of age as given.
+    fn lines(measure: Measure, window: usize, samples: &[(u64, usize, u64)], now: u64) -> String {
+        let start = Instant::now();
+        let mut meter = Meter::new(measure, window);
+        for &(ms, bytes, age) in samples {
+            meter.add(start + Duration::from_millis(ms), bytes, Duration::from_micros(age));
+        }
+        let figures = meter.figures(start + Duration::from_millis(now));
+        figures.map_or_else(|| "-".to_owned(), |figures| figures.lines())
+    }
+
+    #[test]
+    fn rates_are_of_the_times_between_samples() {
+        assert_eq!(lines(Measure::Rate, 10, &[(0, 1, 0)], 1_000), "-", "no interval yet");
+        assert_eq!(
+            lines(Measure::Rate, 10, &[(0, 1, 0), (100, 1, 0), (300, 1, 0)], 9_000),
+            "average rate: 6.667\n\tmin: 0.100s max: 0.200s std dev: 0.05000s window: 2"
+        );
+        let window = &[(0, 1, 0), (5_000, 1, 0), (5_100, 1, 0), (5_200, 1, 0)];
+        assert_eq!(
+            lines(Measure::Rate, 2, window, 9_000),
+            "average rate: 10.000\n\tmin: 0.100s max: 0.100s std dev: 0.00000s window: 2"
+        );
+    }
+
+    #[test]
+    fn bandwidth_has_one_unit_for_all() {
+        assert_eq!(lines(Measure::Bandwidth, 10, &[(0, 100, 0)], 1_000), "-");
+        assert_eq!(
+            lines(Measure::Bandwidth, 10, &[(0, 100, 0), (500, 300, 0)], 1_000),
+            "400 B/s from 2 messages\n\tMessage size mean: 200 B min: 100 B max: 300 B"
+        );
+        assert_eq!(
+            lines(Measure::Bandwidth, 10, &[(0, 1_000, 0), (500, 3_000, 0)], 1_000),
+            "4.00 KB/s from 2 messages\n\tMessage size mean: 2.00 KB min: 1.00 KB max: 3.00 KB"
+        );
+        let large = &[(0, 9, 0), (100, 1_000_000, 0), (500, 3_000_000, 0)];
+        assert_eq!(
+            lines(Measure::Bandwidth, 2, large, 1_100),
+            "4.00 MB/s from 2 messages\n\tMessage size mean: 2.00 MB min: 1.00 MB max: 3.00 MB"
+        );
+    }
+
+    #[test]
+    fn delays_are_ages() {
+        assert_eq!(
+            lines(Measure::Delay, 10, &[(0, 1, 1_000), (10, 1, 3_000)], 20),
+            "average delay: 0.002\n\tmin: 0.001s max: 0.003s std dev: 0.00100s window: 2"
+        );
+    }
+
+    #[test]
+    fn it_can_begin_anew() {
+        let start = Instant::now();
+        let mut meter = Meter::new(Measure::Delay, 3);
+        meter.add(start, 1, Duration::ZERO);
+        assert!(meter.figures(start).is_some());
+        meter.begin_anew();
+        assert_eq!(meter.figures(start), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! The tags that patterns match, each with a subscription of its own, until the end.
+
+use super::args::LookArgs;
+use super::choice::{Choice, choose};
+use super::meter::Meter;
+use super::watch::{Seen, Watch};
+use crate::exit::{self, INTERRUPTED};
+use crate::show;
+use crate::stop::{STOP_SLICE, Stop};
+use crate::subscribe::told_tags;
+use paceline::{Form, Node, Pattern, SourceView, Tag};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+const TICK: Duration = Duration::from_secs(1);
+/// How often it is looked who publishes what; that costs no link anything.
+const REFRESH: Duration = Duration::from_millis(250);
+/// How long to wait for a publisher before saying that there is none.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The most tags that are looked at.
+const TAGS_MAX: usize = 256;
+
+/// What is done with samples and reports.
+pub(super) trait Target {
+    /// A meter for one more tag.
+    fn meter(&self) -> Option<Meter>;
+    /// How many samples there are to be; any number if not said.
+    fn count(&self) -> Option<u64>;
+    /// A sample came.
+    fn take(&mut self, seen: &Seen) -> anyhow::Result<()>;
+    /// A second has passed; the tag is to be named if there may be several.
+    fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()>;
+    /// The end.
+    fn end(&mut self, watch: &mut Watch, now: Instant);
+}
+
+enum End {
+    Count,
+    Duration,
+    Stopped,
+}
+
+/// Looks at tags.
+pub(super) struct Session<'a> {
+    look: &'a LookArgs,
+    stop: Stop,
+    node: Node,
+    payloads: bool,
+    sender: SyncSender<Seen>,
+    samples: Receiver<Seen>,
+    watches: BTreeMap<Tag, Watch>,
+    came: u64,
+    noted: BTreeSet<Pattern>,
+    full: bool,
+    began: Instant,
+}
+
+impl<'a> Session<'a> {
+    /// A session whose queue holds so many samples, with or without their payloads.
+    pub(super) fn open(look: &'a LookArgs, queue: usize, payloads: bool) -> anyhow::Result<Self> {
+        let stop = Stop::on_signals()?;
+        let node = look.node.open_guest()?;
+        // Asking for what cannot be is found before anybody waits for a publisher.
+        drop(look.ask(&node, "a", Form::FULL).map_err(exit::usage)?);
+        let (sender, samples) = sync_channel(queue);
+        Ok(Self {
+            look,
+            stop,
+            node,
+            payloads,
+            sender,
+            samples,
+            watches: BTreeMap::new(),
+            came: 0,
+            noted: BTreeSet::new(),
+            full: false,
+            began: Instant::now(),
+        })
+    }
+
+    /// Runs until `--count`, `--duration` or a signal.
+    pub(super) fn run(mut self, mut target: impl Target) -> anyhow::Result<ExitCode> {
+        let deadline = self.look.duration.map(|duration| self.began + duration);
+        let (mut tick, mut refresh) = (self.began + TICK, self.began);
+        let end = loop {
+            let now = Instant::now();
+            if target.count().is_some_and(|count| self.came >= count) {
+                break End::Count;
+            }
+            if self.stop.requested() {
+                break End::Stopped;
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                break End::Duration;
+            }
+            if now >= refresh {
+                self.refresh(now, &target)?;
+                refresh = now + REFRESH;
+            }
+            if now >= tick {
+                self.report(now, &mut target)?;
+                tick = now + TICK;
+            }
+            let until = deadline.unwrap_or(tick).min(tick).min(refresh).min(now + STOP_SLICE);
+            match self.samples.recv_timeout(until.saturating_duration_since(now)) {
+                Ok(seen) => self.take(&seen, &mut target)?,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        };
+        self.end(&end, &mut target)
+    }
+
+    fn take(&mut self, seen: &Seen, target: &mut impl Target) -> anyhow::Result<()> {
+        // One of a subscription that has ended meanwhile may still have waited.
+        let Some(watch) = self.watches.get_mut(&seen.delivery.tag) else { return Ok(()) };
+        self.came += 1;
+        watch.take(seen);
+        target.take(seen)
+    }
+
+    /// Looks who publishes what, and asks for it.
+    fn refresh(&mut self, now: Instant, target: &impl Target) -> anyhow::Result<()> {
+        let mut sources: BTreeMap<Tag, Vec<SourceView>> = BTreeMap::new();
+        for pattern in &self.look.patterns {
+            let found = self.node.sources(pattern);
+            if found.is_empty()
+                && now >= self.began + PATIENCE
+                && self.noted.insert(pattern.clone())
+            {
+                let there = self.there();
+                show::note(&format!(
+                    "no publisher on {pattern} yet; {there}; waiting on (Ctrl-C ends)"
+                ));
+            }
+            for source in found {
+                let at = sources.entry(source.tag.clone()).or_default();
+                if !at.iter().any(|other| other.publisher == source.publisher) {
+                    at.push(source);
+                }
+            }
+        }
+        for tag in sources.keys() {
+            if self.watches.contains_key(tag) {
+                continue;
+            }
+            if self.watches.len() >= TAGS_MAX {
+                if !std::mem::replace(&mut self.full, true) {
+                    show::note(&format!(
+                        "more than {TAGS_MAX} tags; {tag} and others are left out: give a narrower \
+                         pattern"
+                    ));
+                }
+                break;
+            }
+            self.watches.insert(tag.clone(), Watch::new(tag.clone(), target.meter()));
+        }
+        for (tag, watch) in &mut self.watches {
+            watch.hear();
+            let publishers = sources.get(tag).map_or(&[][..], Vec::as_slice);
+            let choice = match self.look.says_form() {
+                true if publishers.is_empty() => Choice::Nobody,
+                true => Choice::Take(Form::FULL),
+                false => choose(publishers, watch.form()),
+            };
+            watch.follow(choice, self.look, &self.node, &self.sender, self.payloads)?;
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, now: Instant, target: &mut impl Target) -> anyhow::Result<()> {
+        let named = self.look.names_several();
+        self.watches.values_mut().try_for_each(|watch| target.report(watch, now, named))
+    }
+
+    fn end(mut self, end: &End, target: &mut impl Target) -> anyhow::Result<ExitCode> {
+        let now = Instant::now();
+        let named = self.look.names_several();
+        for watch in self.watches.values_mut() {
+            watch.hear();
+            if watch.has_news() {
+                target.report(watch, now, named)?;
+            }
+            target.end(watch, now);
+        }
+        let verdict = self.verdict(end, target.count());
+        self.watches.clear();
+        self.node.close();
+        verdict
+    }
+
+    fn verdict(&self, end: &End, wanted: Option<u64>) -> anyhow::Result<ExitCode> {
+        match end {
+            End::Count => return Ok(ExitCode::SUCCESS),
+            End::Stopped if wanted.is_some() => return Ok(ExitCode::from(INTERRUPTED)),
+            End::Stopped => return Ok(ExitCode::SUCCESS),
+            End::Duration if wanted.is_none() && self.came > 0 => return Ok(ExitCode::SUCCESS),
+            End::Duration => {}
+        }
+        let asked = wanted
+            .map_or_else(|| "no sample".to_owned(), |n| format!("{} of {n} samples", self.came));
+        let duration = self.look.duration.unwrap_or_default().as_secs_f64();
+        let refusal = self.watches.values().find_map(Watch::refusal).cloned();
+        let why = refusal.map(|why| format!("refused: {why}"));
+        let why = why.or_else(|| self.watches.values().find_map(Watch::why_not));
+        let why = why.unwrap_or_else(|| match self.watches.is_empty() {
+            true => {
+                let patterns: Vec<&str> = self.look.patterns.iter().map(Pattern::as_str).collect();
+                let there = self.there();
+                format!(
+                    "no publisher on {}; {there}; check the tag or start a publisher",
+                    patterns.join(", ")
+                )
+            }
+            false => "the publisher sends too few; give a longer --duration".to_owned(),
+        });
+        Err(exit::refused(format!("{asked} within --duration {duration} s: {why}")))
+    }
+
+    /// The tags that there are, in words.
+    fn there(&self) -> String {
+        let all = Pattern::new("**").map(|all| self.node.sources(&all)).unwrap_or_default();
+        told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
+    }
+}

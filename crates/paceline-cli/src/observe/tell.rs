@@ -1,0 +1,192 @@
+//! One line of what was asked for, granted and delivered.
+
+use super::args::LookArgs;
+use super::meter::Figures;
+use crate::show;
+use crate::stats::{by_reason, round3};
+use paceline::{Drops, Form, Rate};
+use serde::Serialize;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Asked {
+    pub(super) form: String,
+    pub(super) every: Option<u32>,
+    pub(super) max_hz: Option<f64>,
+    pub(super) width: Option<u32>,
+    pub(super) height: Option<u32>,
+    pub(super) within_us: Option<u64>,
+    pub(super) loss: Option<String>,
+}
+
+/// What was granted of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Granted {
+    /// What that makes in samples per second; none as long as the publishers' rate is not known.
+    pub(super) rate_hz: Option<f64>,
+    /// What the publishers publish, counted by their sequence numbers and clocks.
+    pub(super) published_hz: Option<f64>,
+    /// True with a contract, false for best effort.
+    pub(super) promised: bool,
+    /// Why publishers are not heard.
+    pub(super) refused: Vec<String>,
+}
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Delivered {
+    pub(super) samples: u64,
+    pub(super) bytes: u64,
+    /// Over the last second.
+    pub(super) rate_hz: f64,
+    pub(super) late: u64,
+    #[serde(serialize_with = "by_reason::serialize")]
+    pub(super) dropped: Drops,
+}
+
+/// One line of `--json`.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    pub(super) tag: &'a str,
+    #[serde(flatten)]
+    pub(super) figures: Option<Figures>,
+    pub(super) asked: &'a Asked,
+    pub(super) granted: Granted,
+    pub(super) delivered: Delivered,
+}
+
+impl Asked {
+    /// What the flags say, and where they say nothing `form`.
+    pub(super) fn new(look: &LookArgs, form: Form) -> Self {
+        let (every, max_hz) = match (look.every, look.max_hz, form.rate) {
+            (Some(n), ..) => (Some(n), None),
+            (_, Some(hz), _) => (None, Some(hz)),
+            (.., Rate::All) => (None, None),
+            (.., Rate::Every(n)) => (Some(n.get()), None),
+            (.., Rate::Max(millihertz)) => (None, Some(f64::from(millihertz.get()) / 1_000.0)),
+        };
+        let asked = look.size.map(|size| (size.width, size.height));
+        let size = asked.or_else(|| form.size.map(|size| (size.width, size.height)));
+        let asked = look.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
+        let audio = asked.or_else(|| form.audio.map(|audio| audio.to_string()));
+        let mut told = match (every, max_hz) {
+            (Some(n), _) => format!("1 in {n}"),
+            (_, Some(hz)) => format!("{} Hz", round3(hz)),
+            (None, None) => "all".to_owned(),
+        };
+        if let Some((width, height)) = size {
+            told.push_str(&format!(" at {width}x{height}"));
+        }
+        if let Some(audio) = audio {
+            told.push_str(&format!(" at {audio}"));
+        }
+        Self {
+            form: told,
+            every,
+            max_hz,
+            width: size.map(|(width, _)| width),
+            height: size.map(|(_, height)| height),
+            within_us: look.within.map(show::micros),
+            loss: look.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+        }
+    }
+
+    /// What it makes of so many samples per second.
+    pub(super) fn of(&self, published_hz: f64) -> f64 {
+        let some = self.every.map_or(published_hz, |n| published_hz / f64::from(n));
+        self.max_hz.map_or(some, |max| some.min(max))
+    }
+}
+
+/// The line for people.
+pub(super) fn line(asked: &Asked, granted: &Granted, delivered: &Delivered) -> String {
+    let mut wish = asked.form.clone();
+    if let Some(us) = asked.within_us {
+        wish.push_str(&format!(" within {} ms", show::millis(us)));
+    }
+    if let Some(loss) = &asked.loss {
+        wish.push_str(&format!(" loss {loss}"));
+    }
+    let how = if granted.promised { "promised" } else { "best effort" };
+    let rate = granted.rate_hz.map_or_else(|| how.to_owned(), |hz| format!("{hz:.2} Hz {how}"));
+    let answer = match granted.refused.first() {
+        Some(why) if granted.rate_hz.is_none() => format!("no: {why}"),
+        Some(why) => format!("{rate}, and of one publisher no: {why}"),
+        None => rate,
+    };
+    format!(
+        "asked: {wish} | granted: {answer} | delivered: {:.2} Hz, late {}, dropped {}",
+        delivered.rate_hz,
+        delivered.late,
+        show::drops(&delivered.dropped)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked {
+            form: "5 Hz at 160x120".to_owned(),
+            every: None,
+            max_hz: Some(5.0),
+            width: Some(160),
+            height: Some(120),
+            within_us: Some(200_000),
+            loss: Some("1/10".to_owned()),
+        }
+    }
+
+    fn granted(refused: &[&str], rate_hz: Option<f64>) -> Granted {
+        let refused = refused.iter().map(|&why| why.to_owned()).collect();
+        Granted { rate_hz, published_hz: rate_hz, promised: true, refused }
+    }
+
+    fn delivered() -> Delivered {
+        Delivered { samples: 9, bytes: 90, rate_hz: 4.98, late: 1, dropped: Drops::default() }
+    }
+
+    #[test]
+    fn it_says_all_three() {
+        assert_eq!(
+            line(&asked(), &granted(&[], Some(5.0)), &delivered()),
+            "asked: 5 Hz at 160x120 within 200 ms loss 1/10 | granted: 5.00 Hz promised | \
+             delivered: 4.98 Hz, late 1, dropped 0"
+        );
+        let told = line(&asked(), &granted(&["link 'thin' is full"], None), &delivered());
+        assert!(told.contains("| granted: no: link 'thin' is full |"), "{told}");
+        let told = line(&asked(), &granted(&["x"], Some(5.0)), &delivered());
+        assert!(told.contains("5.00 Hz promised, and of one publisher no: x"), "{told}");
+    }
+
+    #[test]
+    fn what_is_granted_follows_from_what_is_published() {
+        assert!((asked().of(30.0) - 5.0).abs() < 1e-9);
+        assert!((asked().of(2.0) - 2.0).abs() < 1e-9);
+        let third = Asked { every: Some(3), max_hz: None, ..asked() };
+        assert!((third.of(30.0) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_line_of_json_has_the_figures_beside_the_rest() {
+        let figures =
+            Figures::Rate { rate_hz: 5.0, min_us: 1.0, max_us: 2.0, std_dev_us: 0.5, window: 3 };
+        let (asked, granted) = (asked(), granted(&[], None));
+        let line = Line {
+            tag: "a/b",
+            figures: Some(figures),
+            asked: &asked,
+            granted,
+            delivered: delivered(),
+        };
+        assert_eq!(
+            serde_json::to_string(&line).unwrap(),
+            "{\"tag\":\"a/b\",\"rate_hz\":5.0,\"min_us\":1.0,\"max_us\":2.0,\"std_dev_us\":0.5,\
+             \"window\":3,\"asked\":{\"form\":\"5 Hz at 160x120\",\"every\":null,\"max_hz\":5.0,\
+             \"width\":160,\"height\":120,\"within_us\":200000,\"loss\":\"1/10\"},\"granted\":\
+             {\"rate_hz\":null,\"published_hz\":null,\"promised\":true,\"refused\":[]},\
+             \"delivered\":{\"samples\":9,\"bytes\":90,\"rate_hz\":4.98,\"late\":1,\"dropped\":{}}}"
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! One tag: its subscription, and what came of it.
+
+use super::args::LookArgs;
+use super::choice::{Choice, Thin};
+use super::meter::Meter;
+use super::tell::{Asked, Delivered, Granted, Line, line};
+use crate::show;
+use crate::stats::{Tally, round3};
+use anyhow::Context as _;
+use bytes::Bytes;
+use paceline::{
+    Delivery, DropReason, Drops, Form, Node, PublisherId, SubscribeError, SubscriberEvent,
+    Subscription, Tag,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+/// A sample that came.
+pub(crate) struct Seen {
+    /// When it was delivered.
+    pub(super) at: Instant,
+    /// Bytes of its payload.
+    pub(super) bytes: usize,
+    /// The sample; without its payload where only its size counts.
+    pub(super) delivery: Delivery,
+}
+
+/// What is asked for now.
+struct Asking {
+    form: Form,
+    asked: Asked,
+    subscription: Subscription,
+    /// Samples for which there was no room.
+    missed: Arc<AtomicU64>,
+}
+
+/// Which samples a publisher has published: at the last report, and now, by number and clock.
+#[derive(Clone, Copy)]
+struct Published {
+    then: (u64, u64),
+    now: (u64, u64),
+    hz: Option<f64>,
+}
+
+/// A tag that is looked at.
+pub(crate) struct Watch {
+    tag: Tag,
+    asking: Option<Asking>,
+    meter: Option<Meter>,
+    published: BTreeMap<PublisherId, Published>,
+    refused: BTreeMap<PublisherId, String>,
+    /// Since the last report, and since the beginning.
+    second: Tally,
+    total: Tally,
+    /// What was dropped of subscriptions that have ended.
+    dropped: Drops,
+    noted: Option<Thin>,
+}
+
+impl Watch {
+    pub(super) fn new(tag: Tag, meter: Option<Meter>) -> Self {
+        Self {
+            tag,
+            asking: None,
+            meter,
+            published: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            second: Tally::new(),
+            total: Tally::new(),
+            dropped: Drops::default(),
+            noted: None,
+        }
+    }
+
+    /// The form that it asks for now.
+    pub(super) fn form(&self) -> Option<Form> {
+        self.asking.as_ref().map(|asking| asking.form)
+    }
+
+    /// Why nothing is asked for, in words.
+    pub(super) fn why_not(&self) -> Option<String> {
+        self.noted.as_ref().map(|thin| {
+            format!(
+                "{} would come over link {} ({}), and nobody behind it takes it; --max-hz 1 asks for one \
+                 sample a second, --every 1 for all",
+                self.tag, thin.link, thin.capacity
+            )
+        })
+    }
+
+    /// Does what was chosen.
+    pub(super) fn follow(
+        &mut self,
+        choice: Choice,
+        look: &LookArgs,
+        node: &Node,
+        to: &SyncSender<Seen>,
+        payloads: bool,
+    ) -> anyhow::Result<()> {
+        match choice {
+            Choice::Take(form) if self.form() == Some(form) => {}
+            Choice::Take(form) => {
+                self.leave();
+                self.noted = None;
+                let asking = self.ask(form, look, node, to.clone(), payloads);
+                let asking = asking.with_context(|| format!("cannot subscribe to {}", self.tag))?;
+                show::note(&format!("subscribed to [{}]: {}", self.tag, asking.asked.form));
+                self.asking = Some(asking);
+            }
+            Choice::Nobody => {
+                if self.asking.is_some() {
+                    show::note(&format!("[{}]: its publisher has gone; waiting on", self.tag));
+                }
+                self.leave();
+            }
+            Choice::Leave(thin) => {
+                self.leave();
+                if self.noted.as_ref() != Some(&thin) {
+                    self.noted = Some(thin);
+                    let why = self.why_not().unwrap_or_default();
+                    show::note(&format!("not subscribed to [{}]: {why}", self.tag));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(
+        &self,
+        form: Form,
+        look: &LookArgs,
+        node: &Node,
+        to: SyncSender<Seen>,
+        payloads: bool,
+    ) -> Result<Asking, SubscribeError> {
+        let missed = Arc::new(AtomicU64::new(0));
+        let full = Arc::clone(&missed);
+        let builder = look.ask(node, self.tag.as_str(), form)?;
+        let subscription = builder.callback(move |mut delivery| {
+            let (at, bytes) = (Instant::now(), delivery.payload.len());
+            if !payloads {
+                delivery.payload = Bytes::new();
+            }
+            if to.try_send(Seen { at, bytes, delivery }).is_err() {
+                full.fetch_add(1, Ordering::Relaxed);
+            }
+        })?;
+        Ok(Asking { form, asked: Asked::new(look, form), subscription, missed })
+    }
+
+    /// Ends the subscription, if there is one; what is measured begins anew with the next.
+    fn leave(&mut self) {
+        if let Some(asking) = self.asking.take() {
+            for (reason, count) in asking.drops().iter() {
+                self.dropped.add(reason, count);
+            }
+            if let Some(meter) = &mut self.meter {
+                meter.begin_anew();
+            }
+            self.published.clear();
+            self.refused.clear();
+        }
+    }
+
+    /// Counts a sample.
+    pub(super) fn take(&mut self, seen: &Seen) {
+        let delivery = &seen.delivery;
+        self.refused.remove(&delivery.publisher);
+        self.second.add_sized(delivery, seen.bytes, seen.at);
+        self.total.add_sized(delivery, seen.bytes, seen.at);
+        if let Some(meter) = &mut self.meter {
+            meter.add(seen.at, seen.bytes, delivery.age);
+        }
+        let now = (delivery.seq, delivery.captured.nanos);
+        let fresh = Published { then: now, now, hz: None };
+        self.published.entry(delivery.publisher).or_insert(fresh).now = now;
+    }
+
+    /// What the subscription is told beside samples.
+    pub(super) fn hear(&mut self) {
+        let Some(asking) = &self.asking else { return };
+        while let Some(event) = asking.subscription.try_event() {
+            match event {
+                SubscriberEvent::Publishers(heard) => {
+                    self.refused.retain(|publisher, _| !heard.contains(publisher));
+                    self.published.retain(|publisher, _| heard.contains(publisher));
+                }
+                SubscriberEvent::Refused(publisher, refusal) => {
+                    let why = refusal.to_string();
+                    if self.refused.get(&publisher) != Some(&why) {
+                        show::note(&format!("[{}]: refused: {why}", self.tag));
+                        self.refused.insert(publisher, why);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first refusal.
+    pub(super) fn refusal(&self) -> Option<&String> {
+        self.refused.values().next()
+    }
+
+    fn granted(&mut self, asked: &Asked) -> Granted {
+        for rate in self.published.values_mut() {
+            let (numbers, nanos) =
+                (rate.now.0.checked_sub(rate.then.0), rate.now.1.checked_sub(rate.then.1));
+            if let (Some(numbers @ 1..), Some(nanos @ 1..)) = (numbers, nanos) {
+                #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+                let hz = numbers as f64 * 1e9 / nanos as f64;
+                (rate.then, rate.hz) = (rate.now, Some(hz));
+            }
+        }
+        let rates: Vec<f64> = self.published.values().filter_map(|rate| rate.hz).collect();
+        let published: Option<f64> = (!rates.is_empty()).then(|| rates.iter().sum());
+        Granted {
+            rate_hz: published.map(|hz| round3(asked.of(hz))),
+            published_hz: published.map(round3),
+            promised: asked.within_us.is_some() || asked.loss.is_some(),
+            refused: self.refused.values().cloned().collect(),
+        }
+    }
+
+    fn delivered(&self) -> Delivered {
+        let mut dropped = self.dropped;
+        for (reason, count) in
+            self.asking.iter().flat_map(|asking| asking.drops().iter().collect::<Vec<_>>())
+        {
+            dropped.add(reason, count);
+        }
+        Delivered {
+            samples: self.total.delivered,
+            bytes: self.total.bytes,
+            rate_hz: self.second.rate_hz(),
+            late: self.total.late,
+            dropped,
+        }
+    }
+
+    /// What is told each second, as text: nothing of a tag of which nothing came yet.
+    pub(super) fn tell(&mut self, now: Instant, named: bool) -> anyhow::Result<()> {
+        let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
+        let (Some(asked), Some(figures)) = (self.asked(), figures) else { return Ok(()) };
+        let name = if named { format!("[{}]\n", self.tag) } else { String::new() };
+        let figures = match self.second.delivered {
+            0 => "no new messages".to_owned(),
+            _ => figures.lines(),
+        };
+        let three = line(&asked, &self.granted(&asked), &self.delivered());
+        self.second = self.second.next();
+        show::line(&format!("{name}{figures}\n\t{three}"))
+    }
+
+    /// The same as a line of JSON.
+    pub(super) fn tell_json(&mut self, now: Instant) -> anyhow::Result<()> {
+        let Some(asked) = self.asked() else { return Ok(()) };
+        let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
+        let (granted, delivered) = (self.granted(&asked), self.delivered());
+        self.second = self.second.next();
+        show::json(&Line { tag: self.tag.as_str(), figures, asked: &asked, granted, delivered })
+    }
+
+    /// The line of what was asked for, granted and delivered since the beginning.
+    pub(super) fn sum(&mut self) -> Option<String> {
+        let asked = self.asked()?;
+        let (granted, delivered) = (self.granted(&asked), self.delivered());
+        let delivered = Delivered { rate_hz: self.total.rate_hz(), ..delivered };
+        Some(format!("[{}] {}", self.tag, line(&asked, &granted, &delivered)))
+    }
+
+    /// True if samples came since the last report.
+    pub(super) const fn has_news(&self) -> bool {
+        self.second.delivered > 0
+    }
+
+    fn asked(&self) -> Option<Asked> {
+        self.asking.as_ref().map(|asking| asking.asked.clone())
+    }
+}
+
+impl Asking {
+    /// What was dropped here, what had no room included.
+    fn drops(&self) -> Drops {
+        let mut drops = self.subscription.drops();
+        drops.add(DropReason::SubscriberFull, self.missed.load(Ordering::Relaxed));
+        drops
+    }
+}

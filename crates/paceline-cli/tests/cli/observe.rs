@@ -1,0 +1,191 @@
+//! `hz`, `bw`, `delay`, `echo`: the lines that people know, and nothing added to a thin link unasked.
+
+use crate::host::{Ended, Host, LIMIT, Running, free_port};
+use rustix::process::Signal;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Publishes lines from a pipe that stays open.
+fn publish(host: &Host, args: &[&str], lines: &str) -> Running {
+    let all = [&["pub"], args, &["-", "--wait", "20"]].concat();
+    let mut child = host.command(&all).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    Running::gathered(child)
+}
+
+/// The numbers of a line such as `min: 0.033s max: 0.034s`, with words and units left out.
+fn numbers(line: &str) -> Vec<f64> {
+    let words = line.split([' ', '\t']).map(|word| word.trim_end_matches(['s', ',']));
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _fast = host.start(&["pub", "a/fast", "--test-card", "160x120@20"]);
+    let _slow = host.start(&["pub", "a/slow", "--test-card", "160x120@5"]);
+    let measured = |command: &str| {
+        let ended = host.run(&[command, "a/*", "--duration", "4"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let text = ended.text();
+        let blocks: Vec<Vec<String>> = text
+            .split('[')
+            .skip(1)
+            .map(|block| block.lines().map(ToOwned::to_owned).collect())
+            .collect();
+        assert!(blocks.len() >= 4, "{text}");
+        for block in &blocks {
+            let [tag, head, body, three] = &block[..] else { panic!("four lines: {text}") };
+            assert!(tag == "a/fast]" || tag == "a/slow]", "{text}");
+            assert!(three.starts_with("\tasked: all | granted: "), "{three}");
+            assert!(three.contains(" best effort | delivered: "), "{three}");
+            assert!(body.starts_with('\t') && !head.starts_with('\t'), "{text}");
+        }
+        blocks.into_iter().rev().find(|block| block[0] == "a/fast]").unwrap()
+    };
+    let hz = measured("hz");
+    assert!(hz[1].starts_with("average rate: "), "{hz:?}");
+    assert!((10.0..30.0).contains(&numbers(&hz[1])[0]), "{hz:?}");
+    let [min, max, spread, window] = numbers(&hz[2])[..] else { panic!("{hz:?}") };
+    assert!(min <= 0.06 && max >= 0.04 && spread >= 0.0 && window >= 10.0, "{hz:?}");
+    let bw = measured("bw");
+    assert!(bw[1].contains(" KB/s from ") && bw[1].ends_with(" messages"), "{bw:?}");
+    assert!(bw[2].starts_with("\tMessage size mean: ") && bw[2].contains(" KB max: "), "{bw:?}");
+    let delay = measured("delay");
+    assert!(delay[1].starts_with("average delay: "), "{delay:?}");
+    assert!(numbers(&delay[2])[1] < 5.0, "{delay:?}");
+}
+
+#[test]
+fn json_says_what_was_published_granted_and_delivered() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let hz = host.run(&["hz", "cam", "--max-hz", "5", "--count", "15", "--json"]);
+    assert_eq!(hz.code, Some(0), "{hz:?}");
+    let lines = hz.json();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["tag"], &last["asked"]["form"]), (&"cam".into(), &"5 Hz".into()));
+    assert_eq!(last["delivered"]["samples"], 15);
+    let near = |value: &serde_json::Value, wanted: f64| {
+        value.as_f64().is_some_and(|value| (value / wanted - 1.0).abs() < 0.4)
+    };
+    assert!(near(&last["granted"]["published_hz"], 20.0), "{last}");
+    assert!(near(&last["granted"]["rate_hz"], 5.0) && near(&last["rate_hz"], 5.0), "{last}");
+}
+
+/// A robot that publishes over a thin link, and an operator's host behind it.
+fn joined() -> (Host, Host, [Running; 3]) {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
+    let connect = format!("name=back,connect=tcp/127.0.0.1:{port}");
+    let there = robot.start(&["node", "--name", "robot", "--link", &listen]);
+    let here = operator.start(&["node", "--name", "operator", "--link", &connect]);
+    let camera = robot.start(&["pub", "cam", "--test-card", "320x240@20"]);
+    (robot, operator, [there, here, camera])
+}
+
+/// The forms of the streams that leave the robot over its thin link.
+fn forms(robot: &Host) -> Vec<String> {
+    let ls = robot.run(&["ls", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
+    let nodes = document["nodes"].as_array().unwrap();
+    let links = nodes.iter().flat_map(|node| node["links"].as_array().unwrap());
+    let thin = links.filter(|link| link["name"] == "thin");
+    let streams = thin.flat_map(|link| link["streams"].as_array().unwrap());
+    streams.map(|stream| stream["asked"]["form"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
+    let (robot, operator, _running) = joined();
+    let unasked = operator.run(&["hz", "cam", "--duration", "6"]);
+    unasked.said(3, "cam would come over link thin (2 Mbit/s), and nobody behind it takes it");
+    unasked.said(3, "--max-hz 1 asks for one sample a second");
+    assert_eq!(forms(&robot), Vec::<String>::new());
+    let told = operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+
+    let few = ["sub", "cam", "--max-hz", "5", "--size", "160x120", "--json"];
+    let sub = operator.start(&few);
+    let until = Instant::now() + LIMIT;
+    while forms(&robot) != ["5 Hz at 160x120"] {
+        assert!(Instant::now() < until, "{:?}", forms(&robot));
+    }
+    let hz = operator.start(&["hz", "cam", "--json"]);
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(forms(&robot), ["5 Hz at 160x120"], "they share one stream");
+    sub.signal(Signal::INT);
+    drop(sub.ended());
+    // Alone it would cost the link something: it leaves too.
+    while !forms(&robot).is_empty() {
+        assert!(Instant::now() < until, "{:?}", forms(&robot));
+    }
+    hz.signal(Signal::INT);
+    let hz = hz.ended();
+    hz.said(0, "subscribed to [cam]: 5 Hz at 160x120");
+    hz.said(0, "not subscribed to [cam]: ");
+    let lines = hz.json();
+    assert!(lines.iter().any(|line| line["delivered"]["samples"].as_u64() > Some(5)), "{lines:?}");
+}
+
+fn echo(host: &Host, encoding: &[&str], lines: &str, args: &[&str]) -> Ended {
+    let echo = host.start(&[&["echo", "t", "--duration", "30"], args].concat());
+    let _talk = publish(host, &[&["t"], encoding].concat(), lines);
+    echo.ended()
+}
+
+#[test]
+fn echo_prints_text_json_and_fields() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let text = echo(&host, &[], "one\ntwo\n", &["--count", "2"]);
+    assert_eq!((text.code, text.text().as_str()), (Some(0), "one\n---\ntwo\n---\n"), "{text:?}");
+    let json = ["--encoding", "application/json"];
+    let lines = "{\"p\": {\"x\": 1.5}}\n{\"q\": 2}\n{\"p\": {\"x\": 3}}\n";
+    let field = echo(&host, &json, lines, &["--count", "3", "--field", "p.x"]);
+    assert_eq!(field.text(), "1.5\n---\n3\n---\n", "{field:?}");
+    field.said(0, "--field p.x: sample 1 of t has no p; it has q");
+    let once = echo(&host, &["--encoding", "x/y"], "abcdef\n", &["--once", "-l", "2"]);
+    assert_eq!(once.text(), "x/y, 6 bytes: 6162...\n---\n", "{once:?}");
+    let line = echo(&host, &json, "{\"a\": 1}\n", &["--once", "--json"]);
+    assert_eq!(line.json()[0]["json"]["a"], 1, "{line:?}");
+    assert_eq!(line.json()[0]["seq"], 0, "{line:?}");
+}
+
+#[test]
+fn a_tag_that_nobody_knows_is_waited_for_and_a_publisher_that_dies_is_told() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _other = host.start(&["pub", "b/other", "--test-card", "160x120@5"]);
+    let hz = host.start(&["hz", "a/cam", "--json"]);
+    std::thread::sleep(Duration::from_secs(4));
+    let mut card = host.start(&["pub", "a/cam", "--test-card", "160x120@10"]);
+    std::thread::sleep(Duration::from_secs(4));
+    card.child().kill().unwrap();
+    let _ = card.child().wait();
+    std::thread::sleep(Duration::from_secs(6));
+    hz.signal(Signal::INT);
+    let hz = hz.ended();
+    hz.said(0, "no publisher on a/cam yet; the tags there are: b/other; waiting on");
+    hz.said(0, "subscribed to [a/cam]: all");
+    hz.said(0, "[a/cam]: its publisher has gone; waiting on");
+    assert!(!hz.json().is_empty(), "{hz:?}");
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
+    let host = Host::new();
+    host.run(&["hz", "a", "--window", "0"]).said(2, "must be a whole number from 1 to 100000");
+    host.run(&["hz"]).said(2, "<TAG>");
+    host.run(&["bw", "a//b"]).said(2, "a//b");
+    host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by points");
+    host.run(&["hz", "a", "--duration", "1"]).said(3, "no sample within --duration 1 s");
+    let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
+    assert!(echo.first_line().starts_with("160x120 image/jpeg, "));
+    assert_eq!(echo.status().code(), Some(0));
+}

@@ -1,0 +1,76 @@
+//! What the registry says of nodes and of a tag's publishers, without a question to anybody.
+
+use super::super::pull::is_private;
+use super::Engine;
+use crate::source::{HopView, SourceView, Taken};
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::{Form, NodeId, Pattern, Proxy, PublisherId};
+use std::sync::mpsc::Sender;
+
+impl Engine {
+    pub(super) fn tell_nodes(&self, reply: &Sender<Vec<(NodeId, String)>>) {
+        let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
+        // Whoever asked may not wait any more.
+        let _ = reply.send(nodes.collect());
+    }
+
+    pub(super) fn tell_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {
+        let _ = reply.send(self.sources_of(pattern));
+    }
+
+    fn sources_of(&self, pattern: &Pattern) -> Vec<SourceView> {
+        let mut found = Vec::new();
+        for node in self.control.nodes() {
+            for (&id, spec) in node.publishers {
+                if pattern.matches(&spec.tag) && !is_private(spec.tag.as_str()) {
+                    found.push(self.source(id, spec, node.name));
+                }
+            }
+        }
+        found.sort_by(|a, b| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
+        found
+    }
+
+    fn source(&self, id: PublisherId, spec: &PublisherSpec, node: &str) -> SourceView {
+        let mut taken = Vec::new();
+        for other in self.control.nodes().filter(|other| other.id != self.control.me()) {
+            for (&subscription, request) in other.subscriptions {
+                if !request.pattern.matches(&spec.tag) || (request.local && other.id != id.node) {
+                    continue;
+                }
+                taken.push(Taken {
+                    subscription,
+                    form: on_links(spec, request),
+                    hops: self.hops(id.node, other.id),
+                });
+            }
+        }
+        SourceView {
+            publisher: id,
+            tag: spec.tag.clone(),
+            node: node.to_owned(),
+            period: spec.period.map(Into::into),
+            hops: self.hops(id.node, self.control.me()),
+            taken,
+        }
+    }
+
+    fn hops(&self, from: NodeId, to: NodeId) -> Vec<HopView> {
+        let path = self.control.path(from, to).unwrap_or_default();
+        let hop = |(from, to, info): (NodeId, NodeId, &paceline_proto::control::HopInfo)| HopView {
+            from,
+            to,
+            link: info.link_name.clone(),
+            capacity: info.capacity,
+        };
+        path.into_iter().map(hop).collect()
+    }
+}
+
+/// The form in which links carry what a subscription gets.
+fn on_links(spec: &PublisherSpec, request: &SubscriptionSpec) -> Form {
+    match request.proxy {
+        Proxy::Publisher => spec.form_of(request.form),
+        Proxy::Subscriber => Form::FULL,
+    }
+}
