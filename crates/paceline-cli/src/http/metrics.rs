@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 #[cfg(test)]
+mod grafana;
+#[cfg(test)]
 mod tests;
 
 #[derive(Clone, Copy)]
