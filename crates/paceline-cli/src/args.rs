@@ -61,6 +61,11 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.001, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
 }
 
+/// Seconds from one reading to the next.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    number(text, 0.5, 60.0, "s", "1 is usual").map(Duration::from_secs_f64)
+}
+
 /// A time to wait in milliseconds.
 pub(crate) fn wait_millis(text: &str) -> Result<Duration, String> {
     whole(text, 1, 60_000, "1000 reaches every node that answers").map(Duration::from_millis)

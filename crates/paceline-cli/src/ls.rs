@@ -6,7 +6,9 @@ mod view;
 
 #[cfg(test)]
 pub(crate) use document::{Ages, Asked, Closed, Contract, tests::status as test_status};
-pub(crate) use document::{Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription};
+pub(crate) use document::{
+    Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription, bits_per_s,
+};
 pub(crate) use gather::{Reader, settle};
 
 use crate::args::{self, NodeArgs};

@@ -26,6 +26,7 @@ mod stats;
 mod stop;
 mod subscribe;
 mod table;
+mod top;
 
 use clap::{Parser, Subcommand};
 use observe::Measure;
@@ -63,6 +64,8 @@ enum Command {
     Pull(Box<pull::PullArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
+    /// Shows streams, subscriptions and links as they change.
+    Top(top::TopArgs),
     /// Prints at which rate samples come, as `ros2 topic hz`.
     Hz(Box<observe::MeterArgs>),
     /// Prints how many bytes a second come, as `ros2 topic bw`.
@@ -71,6 +74,8 @@ enum Command {
     Delay(Box<observe::MeterArgs>),
     /// Prints samples, as `ros2 topic echo`.
     Echo(Box<observe::EchoArgs>),
+    /// Prints where on the way of a tag's samples the time goes.
+    Trace(Box<observe::TraceArgs>),
     /// Runs a scheduling discipline on a link in virtual time, and prints every decision.
     Schedule(schedule::ScheduleArgs),
     /// Runs a scenario, a network with its load and faults, in virtual time, and sums it up.
@@ -106,10 +111,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Ls(args) => ls::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Hz(args) => observe::run(Measure::Rate, &args),
         Command::Bw(args) => observe::run(Measure::Bandwidth, &args),
         Command::Delay(args) => observe::run(Measure::Delay, &args),
         Command::Echo(args) => observe::run_echo(&args),
+        Command::Trace(args) => observe::run_trace(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -7,11 +7,13 @@ mod echo;
 mod meter;
 mod session;
 mod tell;
+mod trace;
 mod watch;
 
-pub(crate) use args::{EchoArgs, MeterArgs};
+pub(crate) use args::{EchoArgs, MeterArgs, TraceArgs};
 
 use meter::Meter;
+use paceline::Node;
 use session::{Session, Target};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -53,6 +55,12 @@ pub(crate) fn run_echo(args: &EchoArgs) -> anyhow::Result<ExitCode> {
     Session::open(&args.look, QUEUE_ECHO, true)?.run(echo::Printing::new(args))
 }
 
+/// Prints samples, and where their time went.
+pub(crate) fn run_trace(args: &TraceArgs) -> anyhow::Result<ExitCode> {
+    args.check()?;
+    Session::open(&args.look, QUEUE, false)?.run(trace::Tracing::new(args))
+}
+
 /// Prints once a second what was measured.
 struct Measuring<'a> {
     args: &'a MeterArgs,
@@ -69,7 +77,7 @@ impl Target for Measuring<'_> {
         self.args.look.count
     }
 
-    fn take(&mut self, _seen: &Seen) -> anyhow::Result<()> {
+    fn take(&mut self, _seen: &Seen, _node: &Node) -> anyhow::Result<()> {
         Ok(())
     }
 
@@ -77,5 +85,7 @@ impl Target for Measuring<'_> {
         if self.args.look.json { watch.tell_json(now) } else { watch.tell(now, named) }
     }
 
-    fn end(&mut self, _watch: &mut Watch, _now: Instant) {}
+    fn end(&mut self, _watch: &mut Watch, _node: &Node) -> anyhow::Result<()> {
+        Ok(())
+    }
 }

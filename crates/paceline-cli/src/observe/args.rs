@@ -16,6 +16,11 @@ const AFTER_ECHO: &str = "\
 Text and JSON are printed as they are, pictures, sound and video in one line, everything else as hexadecimal \
 digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline hz`.";
 
+const AFTER_TRACE: &str = "\
+Of each sample its age, and how far that may be off; at the end the mean time that each part of the way took. Ten \
+samples unless --count or --duration is said. The nodes of the way are asked twice, at the beginning and at the \
+end. What is taken of the tag follows the rules of `paceline hz`.";
+
 /// At what is looked, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LookArgs {
@@ -82,6 +87,25 @@ pub(crate) struct EchoArgs {
     pub(crate) full_length: bool,
     #[command(flatten)]
     pub(crate) look: LookArgs,
+}
+
+/// `paceline trace`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_TRACE, allow_negative_numbers = true)]
+pub(crate) struct TraceArgs {
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+}
+
+impl TraceArgs {
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if self.look.names_several() {
+            return Err(exit::usage(
+                "TAG must be one tag, without * and **; ls shows the tags there are",
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl LookArgs {

@@ -8,6 +8,7 @@ use super::session::Target;
 use super::watch::{Seen, Watch};
 use crate::show;
 use crate::subscribe::SampleLine;
+use paceline::Node;
 use payload::{Payload, PayloadLine};
 use serde::Serialize;
 use std::io::IsTerminal as _;
@@ -72,7 +73,7 @@ impl Target for Printing<'_> {
         self.args.count()
     }
 
-    fn take(&mut self, seen: &Seen) -> anyhow::Result<()> {
+    fn take(&mut self, seen: &Seen, _node: &Node) -> anyhow::Result<()> {
         let delivery = &seen.delivery;
         let mut payload = Payload::read(delivery, self.bytes_max);
         if let Some(path) = &self.args.field {
@@ -96,9 +97,10 @@ impl Target for Printing<'_> {
         Ok(())
     }
 
-    fn end(&mut self, watch: &mut Watch, _now: Instant) {
+    fn end(&mut self, watch: &mut Watch, _node: &Node) -> anyhow::Result<()> {
         if let Some(sum) = watch.sum() {
             show::note(&sum);
         }
+        Ok(())
     }
 }

@@ -29,11 +29,11 @@ pub(super) trait Target {
     /// How many samples there are to be; any number if not said.
     fn count(&self) -> Option<u64>;
     /// A sample came.
-    fn take(&mut self, seen: &Seen) -> anyhow::Result<()>;
+    fn take(&mut self, seen: &Seen, node: &Node) -> anyhow::Result<()>;
     /// A second has passed; the tag is to be named if there may be several.
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()>;
     /// The end.
-    fn end(&mut self, watch: &mut Watch, now: Instant);
+    fn end(&mut self, watch: &mut Watch, node: &Node) -> anyhow::Result<()>;
 }
 
 enum End {
@@ -117,7 +117,7 @@ impl<'a> Session<'a> {
         let Some(watch) = self.watches.get_mut(&seen.delivery.tag) else { return Ok(()) };
         self.came += 1;
         watch.take(seen);
-        target.take(seen)
+        target.take(seen, &self.node)
     }
 
     /// Looks who publishes what, and asks for it.
@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
             if watch.has_news() {
                 target.report(watch, now, named)?;
             }
-            target.end(watch, now);
+            target.end(watch, &self.node)?;
         }
         let verdict = self.verdict(end, target.count());
         self.watches.clear();

@@ -271,6 +271,11 @@ impl Watch {
         Some(format!("[{}] {}", self.tag, line(&asked, &granted, &delivered)))
     }
 
+    /// The form that it asks for, in words.
+    pub(super) fn form_in_words(&self) -> Option<String> {
+        self.asked().map(|asked| asked.form)
+    }
+
     /// True if samples came since the last report.
     pub(super) const fn has_news(&self) -> bool {
         self.second.delivered > 0

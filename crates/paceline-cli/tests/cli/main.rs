@@ -18,4 +18,5 @@ mod schedule;
 mod signals;
 mod simulate;
 mod telemetry;
+mod top;
 mod video;

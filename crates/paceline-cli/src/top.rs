@@ -1,0 +1,126 @@
+//! `paceline top`: streams, subscriptions and links as they change, in a terminal or as plain tables.
+
+mod asker;
+mod keys;
+mod model;
+mod screen;
+mod view;
+
+use crate::args::{self, NodeArgs};
+use crate::show;
+use crate::stop::{STOP_SLICE, Stop};
+use anyhow::{Context as _, bail};
+use asker::Asker;
+use keys::{Key, Keys};
+use model::{Model, Order};
+use screen::Screen;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use view::{Look, Said};
+
+const AFTER: &str = "\
+Keys: s or > and < choose the column to sort by, r turns the order, Tab goes from streams to subscriptions to \
+refusals, arrows and Page keys move, space holds still, h helps, q ends. Where standard output is no terminal it \
+prints plain tables, as with --batch.";
+
+/// `paceline top`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct TopArgs {
+    /// By what rows are sorted at first: tag, node, rate, bits, delay, late or drops
+    #[arg(long, value_name = "COLUMN", default_value = "bits")]
+    sort: Order,
+    /// Seconds from one reading to the next, 0.5 to 60
+    #[arg(long, value_name = "SECONDS", value_parser = args::interval, default_value = "1")]
+    interval: Duration,
+    /// Prints the tables once, and ends
+    #[arg(long)]
+    once: bool,
+    /// Prints the tables again and again, one after the other
+    #[arg(long, conflicts_with = "once")]
+    batch: bool,
+    /// How long nodes may take to answer, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    timeout: Duration,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// Shows what happens until it is told to end.
+pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let node = args.node.open_guest()?;
+    let asker = Asker::start(node.clone(), args.timeout, args.interval, stop.clone())
+        .context("cannot start a thread")?;
+    let done = if args.once || args.batch || !std::io::stdout().is_terminal() {
+        print(args, &asker, &stop)
+    } else {
+        watch(args, &asker, &stop)
+    };
+    stop.request();
+    asker.end();
+    node.close();
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Plain tables: rates need two readings, so the first of them prints nothing.
+fn print(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
+    let mut model = Model::default();
+    let (mut readings, mut printed) = (0u64, false);
+    while !stop.requested() {
+        let Some(reading) = asker.wait(STOP_SLICE) else {
+            if asker.has_ended() && !stop.requested() {
+                bail!("the nodes are not asked any more; start paceline top again");
+            }
+            continue;
+        };
+        model.take(reading.document, reading.at);
+        readings += 1;
+        if readings < 2 && !model.is_empty() {
+            continue;
+        }
+        if printed {
+            show::line("")?;
+        }
+        printed = true;
+        show::text(&view::plain(&model.view(args.sort, false)))?;
+        if args.once {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The terminal.
+fn watch(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
+    let mut screen = Screen::open()?;
+    let (mut model, mut look) = (Model::default(), Look::new(args.sort));
+    let mut keys = Keys::default();
+    let mut drawn: Option<(usize, usize)> = None;
+    while !stop.requested() {
+        let mut changed = false;
+        let typed = screen.typed(STOP_SLICE)?;
+        let whole: Vec<Key> = typed.into_iter().filter_map(|byte| keys.take(byte)).collect();
+        for key in whole.into_iter().chain(keys.settle(Instant::now())) {
+            changed = true;
+            if look.press(key) == Said::End {
+                return Ok(());
+            }
+        }
+        while let Some(reading) = asker.wait(Duration::ZERO) {
+            model.take(reading.document, reading.at);
+            changed |= !look.is_held();
+        }
+        if asker.has_ended() && !stop.requested() {
+            bail!("the nodes are not asked any more; start paceline top again");
+        }
+        let size = screen.size();
+        if changed || drawn != Some(size) {
+            let view = model.view(look.order(), look.is_turned());
+            screen.draw(&view::screen(&view, &mut look, size))?;
+            drawn = Some(size);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What was typed: bytes of a terminal to keys.
+
+use std::time::{Duration, Instant};
+
+/// A terminal sends the bytes of one key at once; an escape alone is the key of that name.
+const ESCAPE_ALONE: Duration = Duration::from_millis(60);
+
+/// A key that means something here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Key {
+    Quit,
+    Next,
+    Before,
+    Turn,
+    Tab,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Hold,
+    Help,
+    /// Any other: shows again.
+    Other,
+}
+
+/// What came of a key that is not whole yet.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pending: Vec<u8>,
+    since: Option<Instant>,
+}
+
+impl Keys {
+    /// One more byte; the keys that are whole now.
+    pub(super) fn take(&mut self, byte: u8) -> Option<Key> {
+        if self.pending.is_empty() && byte != 0x1b {
+            return Some(plain(byte));
+        }
+        if self.pending.is_empty() {
+            self.since = Some(Instant::now());
+        }
+        self.pending.push(byte);
+        let whole = match self.pending[..] {
+            [0x1b] => false,
+            [0x1b, b'[' | b'O'] => false,
+            [0x1b, b'[' | b'O', .., last] => (0x40..=0x7e).contains(&last),
+            _ => true,
+        };
+        // No key has so many bytes: whatever it was, it is over.
+        if !whole && self.pending.len() < 8 {
+            return None;
+        }
+        let key = sequence(&self.pending);
+        self.pending.clear();
+        Some(key)
+    }
+
+    /// The escape that nothing followed.
+    pub(super) fn settle(&mut self, now: Instant) -> Option<Key> {
+        let alone = self.pending == [0x1b] && self.since.is_some_and(|at| now >= at + ESCAPE_ALONE);
+        alone.then(|| {
+            self.pending.clear();
+            Key::Other
+        })
+    }
+}
+
+const fn plain(byte: u8) -> Key {
+    match byte {
+        // Ctrl-C and Ctrl-D come as bytes: the terminal makes no signals of them here.
+        b'q' | b'Q' | 0x03 | 0x04 => Key::Quit,
+        b's' | b'>' => Key::Next,
+        b'<' => Key::Before,
+        b'r' => Key::Turn,
+        b'\t' => Key::Tab,
+        b'k' => Key::Up,
+        b'j' => Key::Down,
+        b' ' => Key::Hold,
+        b'h' | b'?' => Key::Help,
+        _ => Key::Other,
+    }
+}
+
+fn sequence(bytes: &[u8]) -> Key {
+    match bytes.get(2..).unwrap_or_default() {
+        b"A" => Key::Up,
+        b"B" => Key::Down,
+        b"C" => Key::Next,
+        b"D" => Key::Before,
+        b"H" | b"1~" | b"7~" => Key::Home,
+        b"F" | b"4~" | b"8~" => Key::End,
+        b"5~" => Key::PageUp,
+        b"6~" => Key::PageDown,
+        _ => Key::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(bytes: &[u8]) -> Vec<Key> {
+        let mut keys = Keys::default();
+        bytes.iter().filter_map(|&byte| keys.take(byte)).collect()
+    }
+
+    #[test]
+    fn bytes_become_keys() {
+        assert_eq!(typed(b"s<r\tq"), [Key::Next, Key::Before, Key::Turn, Key::Tab, Key::Quit]);
+        assert_eq!(typed(b"\x03"), [Key::Quit]);
+        assert_eq!(typed(b"\x1b[A\x1b[B\x1bOC"), [Key::Up, Key::Down, Key::Next]);
+        assert_eq!(typed(b"\x1b[5~\x1b[6~\x1b[1~"), [Key::PageUp, Key::PageDown, Key::Home]);
+        assert_eq!(typed(b"\x1b[1;5Ax"), [Key::Other, Key::Other], "one with Ctrl, then x");
+    }
+
+    #[test]
+    fn an_escape_alone_is_a_key_and_what_never_ends_is_cut() {
+        let mut keys = Keys::default();
+        assert_eq!(keys.take(0x1b), None);
+        let now = Instant::now();
+        assert_eq!(keys.settle(now + ESCAPE_ALONE), Some(Key::Other));
+        assert_eq!(keys.settle(now + ESCAPE_ALONE), None);
+        assert_eq!(keys.take(b'q'), Some(Key::Quit), "it does not belong to the escape");
+        assert_eq!(
+            typed(b"\x1b[11111111q"),
+            [Key::Other, Key::Other, Key::Other, Key::Quit][..].to_vec()
+        );
+    }
+}

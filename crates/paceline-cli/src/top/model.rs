@@ -1,0 +1,324 @@
+//! From readings to what is shown: rates and means are differences of two readings. Pure: time comes with the
+//! readings.
+
+use crate::ls::{Document, Link, Node, Stream, Subscription};
+use crate::show;
+use paceline::Drops;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// How long a node that does not answer any more is shown as gone.
+const GONE_FOR: Duration = Duration::from_secs(10);
+
+/// By what rows are sorted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Order {
+    Tag,
+    Node,
+    Rate,
+    Bits,
+    Delay,
+    Late,
+    Drops,
+}
+
+impl Order {
+    /// All, in the order in which a key goes through them.
+    pub(super) const ALL: [Self; 7] =
+        [Self::Tag, Self::Node, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
+
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Tag => "tag",
+            Self::Node => "node",
+            Self::Rate => "rate",
+            Self::Bits => "bits",
+            Self::Delay => "delay",
+            Self::Late => "late",
+            Self::Drops => "drops",
+        }
+    }
+
+    /// The one so many places further, around.
+    pub(super) fn moved(self, by: usize) -> Self {
+        let at = Self::ALL.iter().position(|&order| order == self).unwrap_or_default();
+        Self::ALL.iter().cycle().nth(at + by).copied().unwrap_or(self)
+    }
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == text);
+        found.ok_or_else(|| "must be tag, node, rate, bits, delay, late or drops".to_owned())
+    }
+}
+
+/// A stream or a subscription in the time between two readings.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) tag: String,
+    /// Its node, with the link of a stream.
+    pub(super) place: String,
+    /// The next hop of a stream.
+    pub(super) to: String,
+    pub(super) form: String,
+    pub(super) rate_hz: f64,
+    pub(super) bits_per_s: u64,
+    /// Mean time on the link, or age at delivery; none if nothing came.
+    pub(super) delay_us: Option<u64>,
+    /// What a contract or `--within` allows.
+    pub(super) bound_us: Option<u64>,
+    pub(super) late: u64,
+    pub(super) violations: Option<u64>,
+    pub(super) dropped: Drops,
+    pub(super) refused: bool,
+    pub(super) gone: bool,
+}
+
+/// A link in the time between two readings.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LinkRow {
+    pub(super) place: String,
+    pub(super) to: String,
+    pub(super) capacity: Option<u64>,
+    pub(super) used: Option<u64>,
+    pub(super) reserved: u64,
+    pub(super) round_trip_us: u64,
+    pub(super) streams: usize,
+    pub(super) gone: bool,
+}
+
+/// Everything that is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct View {
+    pub(super) nodes: usize,
+    pub(super) gone: Vec<String>,
+    pub(super) links: Vec<LinkRow>,
+    pub(super) streams: Vec<Row>,
+    pub(super) subscriptions: Vec<Row>,
+    /// Who was refused what, and why.
+    pub(super) refusals: Vec<String>,
+}
+
+/// A node's last answer, and the one before.
+#[derive(Debug)]
+struct Known {
+    node: Node,
+    at: Instant,
+    before: Option<(Node, Instant)>,
+}
+
+/// What was read so far.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    nodes: BTreeMap<String, Known>,
+    now: Option<Instant>,
+}
+
+impl Model {
+    /// One more reading.
+    pub(super) fn take(&mut self, document: Document, at: Instant) {
+        self.now = Some(at);
+        for node in document.nodes {
+            let before = self.nodes.remove(&node.id).map(|known| (known.node, known.at));
+            self.nodes.insert(node.id.clone(), Known { node, at, before });
+        }
+        self.nodes.retain(|_, known| at.saturating_duration_since(known.at) <= GONE_FOR);
+    }
+
+    /// True if no node has answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// What is shown now.
+    pub(super) fn view(&self, order: Order, turned: bool) -> View {
+        let mut view = View::default();
+        let names =
+            self.nodes.values().map(|known| (known.node.id.as_str(), known.node.name.as_str()));
+        let names: BTreeMap<&str, &str> = names.collect();
+        for known in self.nodes.values() {
+            let gone = self.now != Some(known.at);
+            let node = &known.node;
+            match gone {
+                true => view.gone.push(node.name.clone()),
+                false => view.nodes += 1,
+            }
+            for link in &node.links {
+                view.links.push(known.link_row(link, &names, gone));
+                for stream in &link.streams {
+                    view.streams.push(known.stream_row(link, stream, &names, gone));
+                }
+            }
+            for subscription in &node.subscriptions {
+                view.subscriptions.push(known.subscription_row(subscription, gone));
+                for why in &subscription.refusals {
+                    view.refusals.push(format!("{} {}: {why}", node.name, subscription.pattern));
+                }
+            }
+        }
+        view.links.sort_by(|a, b| a.place.cmp(&b.place));
+        sort(&mut view.streams, order, turned);
+        sort(&mut view.subscriptions, order, turned);
+        view
+    }
+}
+
+fn sort(rows: &mut [Row], order: Order, turned: bool) {
+    rows.sort_by(|a, b| {
+        let name = || (&a.tag, &a.place, &a.to, &a.form).cmp(&(&b.tag, &b.place, &b.to, &b.form));
+        // Of numbers the largest come first.
+        let by = match order {
+            Order::Tag => name(),
+            Order::Node => a.place.cmp(&b.place),
+            Order::Rate => b.rate_hz.total_cmp(&a.rate_hz),
+            Order::Bits => b.bits_per_s.cmp(&a.bits_per_s),
+            Order::Delay => b.delay_us.cmp(&a.delay_us),
+            Order::Late => (b.late, b.violations).cmp(&(a.late, a.violations)),
+            Order::Drops => total(&b.dropped).cmp(&total(&a.dropped)),
+        };
+        (if turned { by.reverse() } else { by }).then_with(name)
+    });
+}
+
+/// All that was dropped, whatever the reason.
+pub(super) fn total(drops: &Drops) -> u64 {
+    drops.iter().map(|(_, count)| count).sum()
+}
+
+fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
+    names.get(id).copied().unwrap_or(id)
+}
+
+/// How much a counter grew; one that is smaller than before has begun anew.
+fn grown(now: u64, before: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
+fn dropped_since(now: &Drops, before: Option<&Drops>) -> Drops {
+    let mut since = Drops::default();
+    for (reason, count) in now.iter() {
+        let was = before.map_or(0, |before| {
+            before.iter().find(|(other, _)| *other == reason).map_or(0, |(_, count)| count)
+        });
+        since.add(reason, grown(count, was));
+    }
+    since
+}
+
+impl Known {
+    /// Seconds since the reading before.
+    fn seconds(&self) -> Option<f64> {
+        let (_, then) = self.before.as_ref()?;
+        let seconds = self.at.saturating_duration_since(*then).as_secs_f64();
+        (seconds > 0.0).then_some(seconds)
+    }
+
+    fn link_row(&self, link: &Link, names: &BTreeMap<&str, &str>, gone: bool) -> LinkRow {
+        let to: Vec<&str> = link.hops.iter().map(|hop| named(names, hop)).collect();
+        let mut all = self.before.iter().flat_map(|(node, _)| &node.links);
+        let before = all.find(|other| other.name == link.name).filter(|_| !gone);
+        let used = before.zip(self.seconds()).map(|(before, seconds)| {
+            crate::ls::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds)
+        });
+        LinkRow {
+            place: format!("{}.{}", self.node.name, link.name),
+            to: to.join(", "),
+            capacity: link.capacity_bits_per_s,
+            used,
+            reserved: link.reserved_bits_per_s,
+            round_trip_us: link.round_trip_us,
+            streams: link.streams.len(),
+            gone,
+        }
+    }
+
+    fn stream_row(
+        &self,
+        link: &Link,
+        stream: &Stream,
+        names: &BTreeMap<&str, &str>,
+        gone: bool,
+    ) -> Row {
+        let same = |other: &&Stream| {
+            (&other.publisher, &other.hop, &other.asked.form)
+                == (&stream.publisher, &stream.hop, &stream.asked.form)
+        };
+        let links = self.before.iter().flat_map(|(node, _)| &node.links);
+        let mut all =
+            links.filter(|other| other.name == link.name).flat_map(|other| &other.streams);
+        let before = all.rfind(same);
+        let seconds = self.seconds().filter(|_| before.is_some() && !gone);
+        let was = |of: fn(&Stream) -> u64| grown(of(stream), before.map_or(0, of));
+        let (entered, sent) = (was(|s| s.ages.entered), was(|s| s.sent));
+        let mean = |sum: u64, count: u64| sum.checked_div(count);
+        let came = mean(was(|s| s.ages.entered_us), entered);
+        let left = mean(was(|s| s.ages.left_us), sent);
+        Row {
+            tag: stream.tag.clone().unwrap_or_else(|| stream.publisher.clone()),
+            place: format!("{}.{}", self.node.name, link.name),
+            to: named(names, &stream.hop).to_owned(),
+            form: stream.asked.form.clone(),
+            rate_hz: seconds.map_or(0.0, |seconds| per_second(sent, seconds)),
+            bits_per_s: seconds.map_or(0, |s| crate::ls::bits_per_s(was(|s| s.bytes), s)),
+            delay_us: left
+                .zip(came)
+                .map(|(left, came)| left.saturating_sub(came))
+                .filter(|_| seconds.is_some()),
+            bound_us: stream.contract.as_ref().map(|contract| contract.deadline_us),
+            late: was(|s| s.late),
+            violations: stream.contracted.then(|| was(|s| s.violations)),
+            dropped: dropped_since(&stream.dropped, before.map(|before| &before.dropped)),
+            refused: false,
+            gone,
+        }
+    }
+
+    fn subscription_row(&self, row: &Subscription, gone: bool) -> Row {
+        let mut all = self.before.iter().flat_map(|(node, _)| &node.subscriptions);
+        let before = all.rfind(|other| other.id == row.id);
+        let seconds = self.seconds().filter(|_| before.is_some() && !gone);
+        let was = |of: fn(&Subscription) -> u64| grown(of(row), before.map_or(0, of));
+        let delivered = was(|s| s.delivered);
+        Row {
+            tag: row.pattern.clone(),
+            place: self.node.name.clone(),
+            to: String::new(),
+            form: row.asked.form.clone(),
+            rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
+            bits_per_s: seconds.map_or(0, |s| crate::ls::bits_per_s(was(|s| s.bytes), s)),
+            delay_us: was(|s| s.age_sum_us).checked_div(delivered).filter(|_| seconds.is_some()),
+            bound_us: row.within_us,
+            late: was(|s| s.late),
+            violations: None,
+            dropped: dropped_since(&row.dropped, before.map(|before| &before.dropped)),
+            refused: !row.refusals.is_empty(),
+            gone,
+        }
+    }
+}
+
+fn per_second(count: u64, seconds: f64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let rate = count as f64 / seconds;
+    rate
+}
+
+impl Row {
+    /// The delay beside its bound.
+    pub(super) fn delay(&self) -> String {
+        let of = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), show::millis);
+        match self.bound_us {
+            Some(bound) => format!("{}/{}", of(self.delay_us), show::millis(bound)),
+            None => of(self.delay_us),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "model/tests.rs"]
+pub(super) mod tests;

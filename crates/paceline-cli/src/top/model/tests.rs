@@ -1,0 +1,130 @@
+use super::*;
+use crate::ls::test_status;
+use paceline::{DropReason, NodeStatus};
+
+/// A reading of the nodes after so many seconds, in each of which the robot sent 5 pictures of 10,000 bytes.
+fn reading(seconds: u64) -> Vec<NodeStatus> {
+    let mut status = test_status();
+    for node in &mut status {
+        for link in &mut node.links {
+            link.wire_bytes += seconds * 60_000;
+            for stream in &mut link.streams {
+                stream.counters.sent += seconds * 5;
+                stream.counters.offered += seconds * 6;
+                stream.counters.bytes += seconds * 50_000;
+                stream.counters.drops.add(DropReason::DeadlineMissed, seconds);
+                stream.ages.entered += seconds * 6;
+                stream.ages.entered_ns += seconds * 6 * 5_000_000;
+                stream.ages.left_ns += seconds * 5 * 25_000_000;
+            }
+        }
+        for subscription in &mut node.subscriptions {
+            subscription.delivered += seconds * 5;
+            subscription.bytes += seconds * 50_000;
+            subscription.age_sum += Duration::from_millis(seconds * 5 * 30);
+            subscription.late += seconds;
+        }
+    }
+    status
+}
+
+/// The model after readings at these seconds, of these nodes.
+pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
+    let start = Instant::now();
+    let mut model = Model::default();
+    for (second, status) in readings {
+        model.take(Document::new(status), start + Duration::from_secs(*second));
+    }
+    model
+}
+
+/// What is shown after one second, and after two.
+pub(crate) fn two() -> Model {
+    model(&[(0, reading(0)), (2, reading(2))])
+}
+
+/// The same; then the robot does not answer.
+pub(crate) fn without_robot() -> Model {
+    let mut rest = reading(3);
+    rest.retain(|node| node.name != "robot");
+    model(&[(0, reading(0)), (2, reading(2)), (3, rest)])
+}
+
+#[test]
+fn rates_and_means_are_differences_of_two_readings() {
+    let view = two().view(Order::Bits, false);
+    let row = &view.streams[0];
+    assert!((row.rate_hz - 5.0).abs() < 1e-9);
+    assert_eq!(
+        (row.bits_per_s, row.delay_us, row.bound_us),
+        (400_000, Some(20_000), Some(190_000))
+    );
+    assert_eq!(row.dropped.iter().collect::<Vec<_>>(), [(DropReason::DeadlineMissed, 2)]);
+    assert_eq!((row.late, row.violations), (0, Some(0)));
+    assert_eq!(view.links[0].used, Some(480_000));
+    let row = &view.subscriptions[0];
+    assert!((row.rate_hz - 5.0).abs() < 1e-9);
+    assert_eq!((row.bits_per_s, row.delay_us, row.late), (400_000, Some(30_000), 2));
+}
+
+#[test]
+fn one_reading_has_no_rates() {
+    let view = model(&[(0, reading(7))]).view(Order::Bits, false);
+    let row = &view.streams[0];
+    assert_eq!((row.bits_per_s, row.delay_us), (0, None));
+    assert!(row.rate_hz.abs() < 1e-9);
+}
+
+#[test]
+fn a_counter_that_begins_anew_is_no_drop_of_billions() {
+    let view = model(&[(0, reading(9)), (1, reading(1))]).view(Order::Bits, false);
+    let row = &view.streams[0];
+    assert!(row.rate_hz < 100.0, "{row:?}");
+    assert!(total(&row.dropped) < 10, "{row:?}");
+}
+
+#[test]
+fn a_node_that_does_not_answer_is_gone_and_then_forgotten() {
+    let gone = without_robot();
+    let view = gone.view(Order::Bits, false);
+    assert_eq!((view.nodes, &view.gone[..]), (1, &["robot".to_owned()][..]));
+    assert!(view.links[0].gone && view.links[0].used.is_none());
+    assert!(view.streams[0].gone && view.streams[0].bits_per_s == 0);
+    assert!(!view.subscriptions[0].gone);
+    let mut rest = reading(9);
+    rest.retain(|node| node.name != "robot");
+    let later = model(&[(0, reading(0)), (2, reading(2)), (3, rest.clone()), (13, rest)]);
+    let view = later.view(Order::Bits, false);
+    assert!(view.gone.is_empty() && view.links.is_empty() && view.streams.is_empty());
+}
+
+#[test]
+fn rows_are_sorted_by_any_column_and_the_other_way_round() {
+    let base = two().view(Order::Tag, false).streams.remove(0);
+    let row = |tag: &str, rate_hz: f64, bits_per_s: u64, late: u64| Row {
+        tag: tag.to_owned(),
+        rate_hz,
+        bits_per_s,
+        late,
+        delay_us: (late > 0).then_some(late),
+        ..base.clone()
+    };
+    let sorted = |order: Order, turned: bool| {
+        let mut rows = [row("b", 1.0, 30, 0), row("a", 3.0, 10, 2), row("c", 2.0, 20, 1)];
+        sort(&mut rows, order, turned);
+        rows.map(|row| row.tag).concat()
+    };
+    assert_eq!((sorted(Order::Tag, false), sorted(Order::Tag, true)), ("abc".into(), "cba".into()));
+    assert_eq!(
+        (sorted(Order::Rate, false), sorted(Order::Bits, false)),
+        ("acb".into(), "bca".into())
+    );
+    assert_eq!(
+        (sorted(Order::Late, false), sorted(Order::Delay, false)),
+        ("acb".into(), "acb".into())
+    );
+    assert_eq!(sorted(Order::Drops, false), "abc", "equal rows go by name");
+    assert_eq!(Order::Drops.moved(1), Order::Tag);
+    assert_eq!("late".parse(), Ok(Order::Late));
+    assert!("latest".parse::<Order>().is_err());
+}

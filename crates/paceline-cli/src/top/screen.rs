@@ -1,0 +1,128 @@
+//! The terminal: taken over while it is shown, and given back however the command ends.
+
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+/// The alternate screen, without a cursor; and the way back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// What a terminal has that does not say.
+const SIZE: (usize, usize) = (80, 24);
+
+/// How the terminal was, while it is ours.
+static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
+static HOOK: Once = Once::new();
+
+struct Before {
+    /// Of standard input, if that is a terminal.
+    modes: Option<Termios>,
+}
+
+/// The screen, while it is ours.
+pub(super) struct Screen {
+    keys: bool,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    pub(super) fn open() -> anyhow::Result<Self> {
+        let keys = io::stdin().is_terminal();
+        let modes = keys.then(|| tcgetattr(io::stdin())).transpose();
+        let modes = modes.context("cannot ask the terminal for its modes; try --batch")?;
+        HOOK.call_once(|| {
+            let tell = std::panic::take_hook();
+            // What a panic says is to be seen, and the terminal to be as it was.
+            std::panic::set_hook(Box::new(move |panic| {
+                give_back();
+                tell(panic);
+            }));
+        });
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Before { modes: modes.clone() });
+        let screen = Self { keys };
+        if let Some(mut modes) = modes {
+            // Keys come one by one and unseen; Ctrl-C comes as a byte, so that it cannot end the command
+            // half-way.
+            modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+            tcsetattr(io::stdin(), OptionalActions::Now, &modes)
+                .context("cannot set the terminal's modes; try --batch")?;
+        }
+        crate::show::text(ENTER)?;
+        Ok(screen)
+    }
+
+    /// What is typed within `timeout`.
+    pub(super) fn typed(&mut self, timeout: Duration) -> anyhow::Result<Vec<u8>> {
+        if !self.keys {
+            std::thread::sleep(timeout);
+            return Ok(Vec::new());
+        }
+        let stdin = io::stdin();
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        let limit = Timespec::try_from(timeout).context("no such time")?;
+        match poll(&mut ready, Some(&limit)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Ok(_) => {}
+            Err(error) => return Err(error).context("cannot wait for keys"),
+        }
+        let mut bytes = [0; 64];
+        match rustix::io::read(&stdin, &mut bytes) {
+            Ok(0) => self.keys = false,
+            Ok(read) => return Ok(bytes.get(..read).unwrap_or_default().to_vec()),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            // The terminal has gone; a signal will say so.
+            Err(_) => self.keys = false,
+        }
+        Ok(Vec::new())
+    }
+
+    /// Columns and lines now.
+    #[expect(clippy::unused_self, reason = "only who has the screen may ask for its size")]
+    pub(super) fn size(&self) -> (usize, usize) {
+        match tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                (size.ws_col.into(), size.ws_row.into())
+            }
+            _ => SIZE,
+        }
+    }
+
+    /// Shows these lines, as many as there are on the screen.
+    #[expect(clippy::unused_self, reason = "only who has the screen may draw")]
+    pub(super) fn draw(&self, lines: &[String]) -> anyhow::Result<()> {
+        // Each line is written over the one before and cleared to its end: nothing flickers.
+        let mut out = "\x1b[H".to_owned();
+        for (at, line) in lines.iter().enumerate() {
+            if at > 0 {
+                out.push_str("\r\n");
+            }
+            out.push_str(line);
+            out.push_str("\x1b[K");
+        }
+        out.push_str("\x1b[J");
+        let mut stdout = io::stdout().lock();
+        crate::show::written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the terminal back, once.
+fn give_back() {
+    let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(before) = before else { return };
+    let mut stdout = io::stdout();
+    // If the terminal has gone there is nobody to tell.
+    let _ = stdout.write_all(LEAVE.as_bytes()).and_then(|()| stdout.flush());
+    if let Some(modes) = before.modes {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+    }
+}

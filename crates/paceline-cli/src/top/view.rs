@@ -1,0 +1,330 @@
+//! What is shown, as lines of text: for a screen of any size, and as plain tables.
+
+use super::keys::Key;
+use super::model::{LinkRow, Order, Row, View};
+use crate::show;
+use crate::table::{Align, Align::Left, Align::Right, Table, WIDTH};
+use std::fmt::Write as _;
+
+/// What follows from a key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Said {
+    /// It goes on.
+    Go,
+    /// It ends.
+    End,
+}
+
+/// Which table has most of the screen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Shown {
+    Streams,
+    Subscriptions,
+    Refusals,
+}
+
+/// How it is looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    order: Order,
+    turned: bool,
+    shown: Shown,
+    /// The first row on the screen, and how many there are at a time.
+    first: usize,
+    page: usize,
+    held: Option<View>,
+    holds: bool,
+    helps: bool,
+}
+
+const HELP: [&str; 9] = [
+    "s  >  right   sort by the next column     <  left   by the one before",
+    "r             turn the order",
+    "Tab           streams, subscriptions, refusals",
+    "j  k  arrows  one row down, up            Page keys, Home, End",
+    "space         hold still, and go on",
+    "h  ?          this help",
+    "q  Ctrl-C     end",
+    "",
+    "Rates and means are of the time between two readings. See paceline ls for sums.",
+];
+
+impl Look {
+    pub(super) const fn new(order: Order) -> Self {
+        Self {
+            order,
+            turned: false,
+            shown: Shown::Streams,
+            first: 0,
+            page: 1,
+            held: None,
+            holds: false,
+            helps: false,
+        }
+    }
+
+    pub(super) const fn order(&self) -> Order {
+        self.order
+    }
+
+    pub(super) const fn is_turned(&self) -> bool {
+        self.turned
+    }
+
+    /// True if readings are not to be shown.
+    pub(super) const fn is_held(&self) -> bool {
+        self.holds
+    }
+
+    /// A key was pressed.
+    pub(super) fn press(&mut self, key: Key) -> Said {
+        match key {
+            Key::Quit => return Said::End,
+            Key::Next => self.order = self.order.moved(1),
+            Key::Before => self.order = self.order.moved(Order::ALL.len() - 1),
+            Key::Turn => self.turned = !self.turned,
+            Key::Tab => {
+                self.first = 0;
+                self.shown = match self.shown {
+                    Shown::Streams => Shown::Subscriptions,
+                    Shown::Subscriptions => Shown::Refusals,
+                    Shown::Refusals => Shown::Streams,
+                };
+            }
+            Key::Up => self.first = self.first.saturating_sub(1),
+            Key::Down => self.first = self.first.saturating_add(1),
+            Key::PageUp => self.first = self.first.saturating_sub(self.page),
+            Key::PageDown => self.first = self.first.saturating_add(self.page),
+            Key::Home => self.first = 0,
+            Key::End => self.first = usize::MAX,
+            Key::Hold => {
+                self.holds = !self.holds;
+                self.held = None;
+            }
+            Key::Help => self.helps = !self.helps,
+            Key::Other => self.helps = false,
+        }
+        Said::Go
+    }
+}
+
+/// The lines of a screen of so many columns and lines.
+pub(super) fn screen(now: &View, look: &mut Look, (width, height): (usize, usize)) -> Vec<String> {
+    let view = match (look.holds, look.held.take()) {
+        (true, Some(held)) => held,
+        _ => now.clone(),
+    };
+    let mut lines = vec![title(&view, look.holds)];
+    if look.helps {
+        lines.extend(HELP.iter().map(|&line| line.to_owned()));
+    } else {
+        let links = table_of_links(&view.links, width);
+        let room = (height / 3).max(2);
+        if links.len() > 1 {
+            lines.push(String::new());
+            let left = links.len().saturating_sub(room);
+            lines.extend(links.into_iter().take(room));
+            if left > 0 {
+                lines.push(format!("… and {left} more"));
+            }
+        }
+        lines.push(String::new());
+        body(&view, look, width, height, &mut lines);
+    }
+    let keys = "q ends  s sorts  r turns  Tab next table  space holds  h helps";
+    lines.truncate(height.saturating_sub(1).max(1));
+    while lines.len() + 1 < height {
+        lines.push(String::new());
+    }
+    if height > 1 {
+        lines.push(keys.to_owned());
+    }
+    look.held = look.holds.then_some(view);
+    lines.iter().map(|line| clipped(line, width)).collect()
+}
+
+/// The table that has the rest of the screen.
+fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut Vec<String>) {
+    let (name, rows) = match look.shown {
+        Shown::Streams => ("STREAMS", table_of(&view.streams, &STREAMS, width)),
+        Shown::Subscriptions => {
+            ("SUBSCRIPTIONS", table_of(&view.subscriptions, &SUBSCRIPTIONS, width))
+        }
+        Shown::Refusals => ("REFUSALS", refusals(&view.refusals, width)),
+    };
+    // Title, head, and the line of keys.
+    let room = height.saturating_sub(lines.len() + 3).max(1);
+    let count = rows.len().saturating_sub(1);
+    look.page = room;
+    look.first = look.first.min(count.saturating_sub(room));
+    let mut title = match look.shown {
+        Shown::Refusals => format!("{name} ({count})"),
+        Shown::Streams | Shown::Subscriptions => {
+            let turned = if look.turned { ", turned" } else { "" };
+            format!("{name} ({count}) by {}{turned}", look.order.name())
+        }
+    };
+    if count > room {
+        let _ = write!(title, ", from {}", look.first + 1);
+    }
+    lines.push(title);
+    if count == 0 {
+        lines.push("none".to_owned());
+        return;
+    }
+    lines.extend(rows.iter().take(1).cloned());
+    lines.extend(rows.into_iter().skip(1 + look.first).take(room));
+}
+
+/// All tables, whole.
+pub(super) fn plain(view: &View) -> String {
+    if view.nodes == 0 && view.gone.is_empty() {
+        return "no other node answers: none runs on this host, and no --link leads to one\n"
+            .to_owned();
+    }
+    let mut out = format!("{}\n", title(view, false));
+    let tables = [
+        ("LINKS", table_of_links(&view.links, WIDTH)),
+        ("STREAMS", table_of(&view.streams, &STREAMS, WIDTH)),
+        ("SUBSCRIPTIONS", table_of(&view.subscriptions, &SUBSCRIPTIONS, WIDTH)),
+    ];
+    for (name, lines) in tables.iter().filter(|(_, lines)| lines.len() > 1) {
+        let _ = write!(out, "\n{name}\n{}\n", lines.join("\n"));
+    }
+    if !view.refusals.is_empty() {
+        let _ = write!(out, "\nREFUSALS\n{}\n", view.refusals.join("\n"));
+    }
+    out
+}
+
+fn title(view: &View, held: bool) -> String {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut text = format!(
+        "paceline top: {}, {}, {}, {}, {} refused",
+        count(view.nodes, "node"),
+        count(view.links.len(), "link"),
+        count(view.streams.len(), "stream"),
+        count(view.subscriptions.len(), "subscription"),
+        view.refusals.len(),
+    );
+    if !view.gone.is_empty() {
+        let _ = write!(text, ", gone: {}", view.gone.join(", "));
+    }
+    if held {
+        text.push_str(", held");
+    }
+    text
+}
+
+/// A column: its name, its side, the narrowest screen that has it, and its cell.
+type Column = (&'static str, Align, usize, fn(&Row) -> String);
+
+const STREAMS: [Column; 10] = [
+    ("tag", Left, 0, |row| row.tag.clone()),
+    ("link", Left, 0, |row| row.place.clone()),
+    ("to", Left, 90, |row| row.to.clone()),
+    ("form", Left, 60, |row| row.form.clone()),
+    ("Hz", Right, 0, |row| format!("{:.1}", row.rate_hz)),
+    ("bit/s", Right, 0, |row| short(row.bits_per_s)),
+    ("ms on link", Right, 50, Row::delay),
+    ("late", Right, 70, |row| row.late.to_string()),
+    ("broken", Right, 100, |row| row.violations.map_or_else(|| "-".to_owned(), |n| n.to_string())),
+    ("dropped", Left, 0, state),
+];
+
+const SUBSCRIPTIONS: [Column; 8] = [
+    ("pattern", Left, 0, |row| row.tag.clone()),
+    ("node", Left, 0, |row| row.place.clone()),
+    ("asked", Left, 60, |row| row.form.clone()),
+    ("Hz", Right, 0, |row| format!("{:.1}", row.rate_hz)),
+    ("bit/s", Right, 0, |row| short(row.bits_per_s)),
+    ("age ms", Right, 50, Row::delay),
+    ("late", Right, 70, |row| row.late.to_string()),
+    ("dropped", Left, 0, state),
+];
+
+/// What became of what did not come.
+fn state(row: &Row) -> String {
+    match (row.gone, row.refused) {
+        (true, _) => "gone".to_owned(),
+        (_, true) => "refused".to_owned(),
+        _ => show::drops(&row.dropped),
+    }
+}
+
+fn table_of(rows: &[Row], columns: &[Column], width: usize) -> Vec<String> {
+    let shown: Vec<&Column> = columns.iter().filter(|(_, _, least, _)| width >= *least).collect();
+    let heads: Vec<_> = shown.iter().map(|(name, side, _, _)| (*name, *side)).collect();
+    let mut table = Table::new(&heads);
+    for row in rows {
+        table.row(shown.iter().map(|(_, _, _, cell)| cell(row)).collect());
+    }
+    table.render(width).lines().map(ToOwned::to_owned).collect()
+}
+
+fn table_of_links(rows: &[LinkRow], width: usize) -> Vec<String> {
+    let mut table = Table::new(&[
+        ("link", Left),
+        ("to", Left),
+        ("capacity", Right),
+        ("used", Right),
+        ("held", Right),
+        ("full", Right),
+        ("trip ms", Right),
+        ("streams", Right),
+    ]);
+    for row in rows {
+        let or_dash = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), short);
+        let full = row.used.zip(row.capacity).and_then(|(used, capacity)| {
+            Some(format!("{} %", used.saturating_mul(100).checked_div(capacity)?))
+        });
+        table.row(vec![
+            row.place.clone(),
+            if row.gone { "gone".to_owned() } else { row.to.clone() },
+            or_dash(row.capacity),
+            or_dash(row.used),
+            short(row.reserved),
+            full.unwrap_or_else(|| "-".to_owned()),
+            if row.round_trip_us == 0 { "-".to_owned() } else { show::millis(row.round_trip_us) },
+            row.streams.to_string(),
+        ]);
+    }
+    table.render(width).lines().map(ToOwned::to_owned).collect()
+}
+
+/// The reasons in full, over as many lines as they take, under a head.
+fn refusals(all: &[String], width: usize) -> Vec<String> {
+    let mut lines = vec!["who, what, and why".to_owned()];
+    for refusal in all {
+        let letters: Vec<char> = refusal.chars().collect();
+        lines.extend(letters.chunks(width.max(1)).map(|part| part.iter().collect::<String>()));
+    }
+    lines
+}
+
+/// A number with three digits that count: 950, 12.3k, 2.00M.
+fn short(number: u64) -> String {
+    let scaled = |unit: u64, letter: char| {
+        let hundredths = number.saturating_mul(100) / unit;
+        match hundredths {
+            0..=999 => format!("{}.{:02}{letter}", hundredths / 100, hundredths % 100),
+            1_000..=9_999 => format!("{}.{}{letter}", hundredths / 100, hundredths % 100 / 10),
+            _ => format!("{}{letter}", hundredths / 100),
+        }
+    };
+    match number {
+        0..=999 => number.to_string(),
+        1_000..=999_999 => scaled(1_000, 'k'),
+        1_000_000..=999_999_999 => scaled(1_000_000, 'M'),
+        _ => scaled(1_000_000_000, 'G'),
+    }
+}
+
+/// As much as fits, with nothing that moves the cursor.
+fn clipped(line: &str, width: usize) -> String {
+    line.chars().take(width).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+#[path = "view/tests.rs"]
+mod tests;
