@@ -7,6 +7,7 @@ mod screen;
 mod view;
 
 use crate::args::{self, NodeArgs};
+use crate::ls::Reader;
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, bail};
@@ -40,6 +41,9 @@ pub(crate) struct TopArgs {
     /// Prints the tables again and again, one after the other
     #[arg(long, conflicts_with = "once")]
     batch: bool,
+    /// Asks the nodes behind links with a capacity too, which carry question and answer
+    #[arg(long)]
+    all: bool,
     /// How long nodes may take to answer, in milliseconds
     #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
@@ -51,7 +55,8 @@ pub(crate) struct TopArgs {
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
-    let asker = Asker::start(node.clone(), args.timeout, args.interval, stop.clone())
+    let reader = if args.all { Reader::new(args.timeout) } else { Reader::near(args.timeout) };
+    let asker = Asker::start(node.clone(), reader, args.timeout, args.interval, stop.clone())
         .context("cannot start a thread")?;
     let done = if args.once || args.batch || !std::io::stdout().is_terminal() {
         print(args, &asker, &stop)
@@ -75,7 +80,7 @@ fn print(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
             }
             continue;
         };
-        model.take(reading.document, reading.at);
+        model.take(reading.document, reading.at, reading.known);
         readings += 1;
         if readings < 2 && !model.is_empty() {
             continue;
@@ -109,7 +114,7 @@ fn watch(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
             }
         }
         while let Some(reading) = asker.wait(Duration::ZERO) {
-            model.take(reading.document, reading.at);
+            model.take(reading.document, reading.at, reading.known);
             changed |= !look.is_held();
         }
         if asker.has_ended() && !stop.requested() {

@@ -227,6 +227,17 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
+    /// The nodes, this one included, that no link with a capacity lies between: asking them costs no such link
+    /// anything.
+    #[must_use]
+    pub fn near(&self) -> Vec<NodeId> {
+        let (reply, answer) = std::sync::mpsc::channel();
+        if !self.inner.commands.send(Command::Near(reply)) {
+            return Vec::new();
+        }
+        answer.recv().unwrap_or_default()
+    }
+
     /// The publishers on the tags of `pattern`, how their samples would come here, and who else gets them; in the
     /// order of their tags. It is what every node knows: nobody is asked.
     #[must_use]

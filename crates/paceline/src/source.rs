@@ -1,6 +1,6 @@
 //! Publishers as the registry of every node knows them, and the ways that their samples take.
 
-use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId, Tag};
+use paceline_proto::{Form, NodeId, PublisherId, Retransmit, SubscriptionId, Tag};
 use paceline_sched::Capacity;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct Taken {
     /// The form in which links carry them. Subscriptions behind one hop that ask for the same form share one
     /// stream there.
     pub form: Form,
+    /// What it wants done about loss. Observers want nothing.
+    pub retransmit: Retransmit,
     /// The hops from the publisher's node to its own.
     pub hops: Vec<HopView>,
 }

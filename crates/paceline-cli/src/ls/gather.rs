@@ -29,18 +29,27 @@ pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
 /// Reads again and again, and knows the use of links by the reading before.
 pub(crate) struct Reader {
     timeout: Duration,
+    near: bool,
     before: BTreeMap<(String, String), (Instant, u64)>,
 }
 
 impl Reader {
     /// A reader that waits at most `timeout` for an answer.
     pub(crate) const fn new(timeout: Duration) -> Self {
-        Self { timeout, before: BTreeMap::new() }
+        Self { timeout, near: false, before: BTreeMap::new() }
+    }
+
+    /// The same of the nodes that no link with a capacity lies between.
+    pub(crate) const fn near(timeout: Duration) -> Self {
+        Self { timeout, near: true, before: BTreeMap::new() }
     }
 
     /// What every node but the reader's own says now.
     pub(crate) fn read(&mut self, node: &Node) -> Document {
-        let mut status = node.status(self.timeout);
+        let mut status = match self.near {
+            true => node.status_of(&node.near(), self.timeout),
+            false => node.status(self.timeout),
+        };
         status.retain(|found| {
             found.id != node.id()
                 || !(found.publishers.is_empty()

@@ -1,6 +1,6 @@
 //! What an observer asks for if it is not told: never more than what links with a capacity carry anyway.
 
-use paceline::{Capacity, Form, HopView, Rate, SourceView};
+use paceline::{Capacity, Form, HopView, Rate, Retransmit, SourceView, Taken};
 
 /// What is asked for of a tag.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +27,7 @@ pub(super) fn choose(sources: &[SourceView], current: Option<Form>) -> Choice {
     if sources.is_empty() {
         return Choice::Nobody;
     }
-    let mut forms: Vec<Form> =
-        sources.iter().flat_map(|source| &source.taken).map(|taken| taken.form).collect();
+    let mut forms: Vec<Form> = sources.iter().flat_map(others).map(|taken| taken.form).collect();
     forms.push(Form::FULL);
     forms.sort_by_key(rank);
     forms.dedup();
@@ -38,6 +37,12 @@ pub(super) fn choose(sources: &[SourceView], current: Option<Form>) -> Choice {
     }
     let thin = sources.iter().find_map(|source| unpaid(source, Form::FULL));
     thin.map_or(Choice::Nobody, Choice::Leave)
+}
+
+/// Who else takes a publisher's samples. Observers want nothing sent again, and so do not count: two of them would
+/// keep each other's streams.
+fn others(source: &SourceView) -> impl Iterator<Item = &Taken> {
+    source.taken.iter().filter(|taken| taken.retransmit != Retransmit::None)
 }
 
 /// The most samples first, then the largest pictures.
@@ -54,7 +59,7 @@ fn rank(form: &Form) -> (u8, u32, u64) {
 /// The first hop with a capacity that does not carry this form for somebody else already.
 fn unpaid(source: &SourceView, form: Form) -> Option<Thin> {
     let carried = |hop: &HopView| {
-        let same = source.taken.iter().filter(|taken| taken.form == form);
+        let same = others(source).filter(|taken| taken.form == form);
         same.flat_map(|taken| &taken.hops).any(|other| other == hop)
     };
     let thin = source.hops.iter().filter(|hop| !carried(hop));
@@ -64,7 +69,7 @@ fn unpaid(source: &SourceView, form: Form) -> Option<Thin> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{NodeId, PublisherId, Size, SubscriptionId, Tag, Taken};
+    use paceline::{NodeId, PublisherId, Size, SubscriptionId, Tag};
     use std::num::NonZeroU32;
 
     const ROBOT: u64 = 1;
@@ -85,6 +90,7 @@ mod tests {
         let taken = taken.into_iter().map(|(form, hops)| Taken {
             subscription: SubscriptionId { node: NodeId(7), index: 1 },
             form,
+            retransmit: Retransmit::Selective,
             hops,
         });
         SourceView {
@@ -134,6 +140,14 @@ mod tests {
         assert!(thin(choose(&[before], None)));
         let aside = source(way(), vec![(Form::FULL, vec![hop(ROBOT, 5, Some(2))])]);
         assert!(thin(choose(&[aside], None)));
+    }
+
+    #[test]
+    fn another_observer_is_no_reason_to_stay() {
+        let mut camera = source(way(), vec![(few(), way())]);
+        assert_eq!(choose(std::slice::from_ref(&camera), None), Choice::Take(few()));
+        camera.taken[0].retransmit = Retransmit::None;
+        assert!(matches!(choose(&[camera], Some(few())), Choice::Leave(_)));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) document: Document,
+    /// How many nodes there are beside this one.
+    pub(super) known: usize,
 }
 
 /// The thread that asks.
@@ -23,6 +25,7 @@ impl Asker {
     /// Asks once in `interval` until it is told to end.
     pub(super) fn start(
         node: Node,
+        mut reader: Reader,
         timeout: Duration,
         interval: Duration,
         stop: Stop,
@@ -31,11 +34,11 @@ impl Asker {
         let (to, readings) = sync_channel(2);
         let ask = move || {
             settle(&node, timeout, &stop);
-            let mut reader = Reader::new(timeout);
             let mut due = Instant::now();
             while !stop.requested() {
                 let document = reader.read(&node);
-                let reading = Reading { at: Instant::now(), document };
+                let known = node.nodes().len().saturating_sub(1);
+                let reading = Reading { at: Instant::now(), document, known };
                 if let Err(TrySendError::Disconnected(_)) = to.try_send(reading) {
                     return;
                 }

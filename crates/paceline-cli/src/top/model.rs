@@ -96,6 +96,8 @@ pub(super) struct LinkRow {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct View {
     pub(super) nodes: usize,
+    /// Nodes that there are beside them, which did not answer or were not asked.
+    pub(super) silent: usize,
     pub(super) gone: Vec<String>,
     pub(super) links: Vec<LinkRow>,
     pub(super) streams: Vec<Row>,
@@ -116,13 +118,15 @@ struct Known {
 #[derive(Debug, Default)]
 pub(super) struct Model {
     nodes: BTreeMap<String, Known>,
+    known: usize,
     now: Option<Instant>,
 }
 
 impl Model {
-    /// One more reading.
-    pub(super) fn take(&mut self, document: Document, at: Instant) {
+    /// One more reading, and how many nodes there are, asked or not.
+    pub(super) fn take(&mut self, document: Document, at: Instant, known: usize) {
         self.now = Some(at);
+        self.known = known;
         for node in document.nodes {
             let before = self.nodes.remove(&node.id).map(|known| (known.node, known.at));
             self.nodes.insert(node.id.clone(), Known { node, at, before });
@@ -161,6 +165,7 @@ impl Model {
                 }
             }
         }
+        view.silent = self.known.saturating_sub(view.nodes);
         view.links.sort_by(|a, b| a.place.cmp(&b.place));
         sort(&mut view.streams, order, turned);
         sort(&mut view.subscriptions, order, turned);

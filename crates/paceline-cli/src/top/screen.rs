@@ -126,3 +126,40 @@ fn give_back() {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::ManuallyDrop;
+    use std::process::Command;
+
+    /// Not a test of its own: what the other one runs in a terminal.
+    #[test]
+    #[ignore = "takes a terminal over; the other test gives it one"]
+    fn panics_on_the_screen() {
+        // Nothing is dropped: whatever gives the terminal back is the hook.
+        let _screen = ManuallyDrop::new(Screen::open().unwrap());
+        panic!("on the screen");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        let this = std::env::current_exe().unwrap();
+        let line = format!(
+            "stty cols 80 rows 24; {} --ignored --exact --nocapture top::screen::tests::panics_on_the_screen; \
+             stty -a",
+            this.display()
+        );
+        let Ok(script) = Command::new("script").args(["-qec", &line, "/dev/null"]).output() else {
+            println!("skipped: there is no script(1)");
+            return;
+        };
+        let text = String::from_utf8_lossy(&script.stdout).into_owned();
+        let at = |part: &str| text.rfind(part).unwrap_or_else(|| panic!("no {part:?}: {text:?}"));
+        assert!(at(ENTER) < at(LEAVE) && at(LEAVE) < at("on the screen"), "{text:?}");
+        let modes: Vec<&str> = text[at("speed")..].split_whitespace().collect();
+        for mode in ["icanon", "echo", "isig"] {
+            assert!(modes.contains(&mode), "{text:?}");
+        }
+    }
+}

@@ -207,6 +207,9 @@ fn title(view: &View, held: bool) -> String {
         count(view.subscriptions.len(), "subscription"),
         view.refusals.len(),
     );
+    if view.silent > view.gone.len() {
+        let _ = write!(text, ", {} not asked", view.silent - view.gone.len());
+    }
     if !view.gone.is_empty() {
         let _ = write!(text, ", gone: {}", view.gone.join(", "));
     }

@@ -116,6 +116,8 @@ fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
         assert!(Instant::now() < until, "{:?}", forms(&robot));
     }
     let hz = operator.start(&["hz", "cam", "--json"]);
+    // A second observer is no reason for the first to stay.
+    let _other = operator.start(&["bw", "cam", "--json"]);
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(forms(&robot), ["5 Hz at 160x120"], "they share one stream");
     sub.signal(Signal::INT);

@@ -151,6 +151,11 @@ fn a_trace_splits_the_age_over_every_hop() {
     let sum: u64 = parts.iter().filter_map(|part| part["us"].as_u64()).sum();
     let age = way["age_us"].as_u64().unwrap();
     assert!(sum > age / 2 && sum < age * 2, "the sum is near the whole: {way}");
+    // What a thin link lies between is not asked unless it is said.
+    let near = operator.run(&["top", "--once"]).text();
+    assert!(near.starts_with("paceline top: 1 node,") && near.contains(", 2 not asked"), "{near}");
+    let all = operator.run(&["top", "--once", "--all"]).text();
+    assert!(all.starts_with("paceline top: 3 nodes,") && all.contains("robot.thin"), "{all}");
     let text = operator.run(&ask);
     assert!(text.text().contains("\nmean of 15 samples: age "), "{text:?}");
     assert!(text.text().contains("No clocks are compared"), "{text:?}");

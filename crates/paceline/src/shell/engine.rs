@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
+    Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
     SetCapacity {
         link: String,
@@ -244,6 +245,7 @@ impl Engine {
                 let _ = reply.send(self.sinks.get(&id).cloned());
             }
             Command::Nodes(reply) => self.tell_nodes(&reply),
+            Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));

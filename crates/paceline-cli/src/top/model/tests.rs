@@ -33,7 +33,7 @@ pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
     let start = Instant::now();
     let mut model = Model::default();
     for (second, status) in readings {
-        model.take(Document::new(status), start + Duration::from_secs(*second));
+        model.take(Document::new(status), start + Duration::from_secs(*second), 2);
     }
     model
 }

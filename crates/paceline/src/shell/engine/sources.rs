@@ -14,6 +14,13 @@ impl Engine {
         let _ = reply.send(nodes.collect());
     }
 
+    pub(super) fn tell_near(&self, reply: &Sender<Vec<NodeId>>) {
+        let me = self.control.me();
+        let free = |from, to| self.hops(from, to).iter().all(|hop| hop.capacity.is_none());
+        let near = self.control.nodes().map(|node| node.id);
+        let _ = reply.send(near.filter(|&id| free(me, id) && free(id, me)).collect());
+    }
+
     pub(super) fn tell_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {
         let _ = reply.send(self.sources_of(pattern));
     }
@@ -41,6 +48,7 @@ impl Engine {
                 taken.push(Taken {
                     subscription,
                     form: on_links(spec, request),
+                    retransmit: request.retransmit,
                     hops: self.hops(id.node, other.id),
                 });
             }
