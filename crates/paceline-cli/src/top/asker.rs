@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the nodes said, and when.
+/// What the nodes said, and when they were asked.
 pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) document: Document,
@@ -34,17 +34,17 @@ impl Asker {
         let (to, readings) = sync_channel(2);
         let ask = move || {
             settle(&node, timeout, &stop);
-            let mut due = Instant::now();
             while !stop.requested() {
+                // Nodes answer at once: what they say is of now, however long one that has died is waited
+                // for. So two readings are never closer than `interval`, and rates are right.
+                let at = Instant::now();
                 let document = reader.read(&node);
                 let known = node.nodes().len().saturating_sub(1);
-                let reading = Reading { at: Instant::now(), document, known };
+                let reading = Reading { at, document, known };
                 if let Err(TrySendError::Disconnected(_)) = to.try_send(reading) {
                     return;
                 }
-                // Answers that took longer are not made up for.
-                due = (due + interval).max(Instant::now());
-                if stop.wait_until(due) {
+                if stop.wait_until(at + interval) {
                     return;
                 }
             }

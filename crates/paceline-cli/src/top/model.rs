@@ -152,7 +152,13 @@ impl Model {
                 true => view.gone.push(node.name.clone()),
                 false => view.nodes += 1,
             }
-            for link in &node.links {
+            // Those of the host's processes come and go: an empty one says nothing.
+            let idle = |link: &&Link| {
+                link.hops.is_empty()
+                    && link.streams.is_empty()
+                    && link.capacity_bits_per_s.is_none()
+            };
+            for link in node.links.iter().filter(|link| !idle(link)) {
                 view.links.push(known.link_row(link, &names, gone));
                 for stream in &link.streams {
                     view.streams.push(known.stream_row(link, stream, &names, gone));

@@ -33,9 +33,11 @@ fn where_there_is_no_terminal_it_prints_tables() {
 }
 
 #[test]
-fn a_node_that_dies_is_shown_as_gone() {
+fn a_node_that_dies_is_shown_as_gone_and_rates_stay_right() {
     let host = Host::new();
     let _node = host.start_node();
+    let _other = host.start(&["pub", "other", "--test-card", "160x120@10"]);
+    let _sub = host.start(&["sub", "other", "--json"]);
     let mut card = host.start(&["pub", "cam", "--test-card", "160x120@10", "--name", "robot"]);
     let batch = host.start(&["top", "--batch"]);
     std::thread::sleep(Duration::from_secs(4));
@@ -44,7 +46,20 @@ fn a_node_that_dies_is_shown_as_gone() {
     std::thread::sleep(Duration::from_secs(7));
     batch.signal(Signal::INT);
     let batch = batch.ended();
-    assert!(batch.text().contains("gone: robot\n"), "{batch:?}");
+    let text = batch.text();
+    assert!(text.contains("gone: robot\n"), "{text}");
+    // While the dead one is waited for, readings take longer: that is no other rate.
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("other ") && line.contains(" all "))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(rows.len() > 4, "{text}");
+    for row in rows {
+        let form = row.iter().position(|cell| *cell == "all").unwrap();
+        let rate: f64 = row[form + 1].parse().unwrap();
+        assert!(rate < 25.0, "{row:?} in {text}");
+    }
 }
 
 #[test]
