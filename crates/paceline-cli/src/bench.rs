@@ -10,6 +10,7 @@ mod machine;
 mod main_job;
 mod meet;
 mod netns;
+mod plain;
 mod pull;
 mod recordings;
 mod report;
@@ -51,6 +52,8 @@ enum Command {
     Fanout(fanout::Args),
     /// Service rate against the scheduler's period, in virtual time
     Figure7(figure7::Args),
+    /// Two plain Zenoh programs through two nodes, beside directly
+    Plain(plain::Args),
     /// 25 MB pulled over 8 Mbit/s beside live streams (needs root)
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
@@ -89,6 +92,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),
         Command::Figure7(args) => figure7::run(&args),
+        Command::Plain(args) => plain::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),

@@ -1,6 +1,7 @@
 //! The configuration file: where it is looked for, and what it says.
 
 mod class;
+mod plain;
 mod read;
 mod section;
 mod template;
@@ -11,6 +12,7 @@ pub(crate) use template::TEMPLATE;
 use crate::args::{BufferSpec, LinkSpec};
 use crate::exit;
 use crate::http::HttpAddress;
+use paceline_plain::{PlainConfig, Rules};
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,10 @@ pub(crate) struct Config {
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.
     pub(crate) buffers: Vec<BufferSpec>,
+    /// Where plain Zenoh programs are met.
+    pub(crate) plain: Option<PlainConfig>,
+    /// What of theirs enters and leaves.
+    pub(crate) rules: Rules,
 }
 
 /// Reads a configuration file.

@@ -1,6 +1,7 @@
 //! `paceline node`: a node on its own, as a daemon or in a terminal.
 
 mod buffers;
+mod plain;
 mod reload;
 mod unit;
 
@@ -12,6 +13,7 @@ use crate::stop::{Hangup, STOP_SLICE, Stop};
 use crate::{log, show};
 use buffers::Buffers;
 use paceline::Node;
+use plain::{PlainLine, PlainSide};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ struct NodeLine {
     links: Vec<LinkLine>,
     buffers: Vec<BufferLine>,
     http: Option<String>,
+    plain: Option<PlainLine>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +91,8 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let node = settings.open()?;
     let mut buffers = Buffers::default();
     buffers.set(&node, &settings.buffers)?;
+    let mut plain = PlainSide::default();
+    plain.set(&node, &settings)?;
     let served = settings.http.as_ref();
     let http = served
         .map(|address| Http::start(address, Arc::new(OwnSource::new(&node, Neighbours::Free))));
@@ -99,7 +104,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
         show::line(&told(&line))?
     }
     notify.ready(&told(&line));
-    serve(args, (settings, buffers), &node, (&stop, &hangup, &notify));
+    serve(args, (settings, buffers, plain), &node, (&stop, &hangup, &notify));
     notify.stopping();
     drop(http);
     node.close();
@@ -109,7 +114,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
 /// Waits for the end, and reads the configuration again as often as told.
 fn serve(
     args: &NodeCommand,
-    (mut settings, mut buffers): (Settings, Buffers),
+    (mut settings, mut buffers, mut plain): (Settings, Buffers, PlainSide),
     node: &Node,
     (stop, hangup, notify): (&Stop, &Hangup, &Notify),
 ) {
@@ -121,7 +126,7 @@ fn serve(
             break;
         }
         notify.reloading();
-        reload::reload(args.settings(), &mut settings, &mut buffers, node);
+        reload::reload(args.settings(), &mut settings, (&mut buffers, &mut plain), node);
         notify.ready(&told(&NodeLine::new(node, &settings)));
     }
 }
@@ -134,7 +139,14 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let (links, buffers) = (settings.links.len(), settings.buffers.len());
-    show::line(&format!("{}: right; links: {links}, buffers: {buffers}", file.display()))?;
+    let (imports, exports) = (settings.rules.imports.len(), settings.rules.exports.len());
+    let rules = if settings.rules.is_empty() {
+        String::new()
+    } else {
+        format!(", imports: {imports}, exports: {exports}")
+    };
+    let file = file.display();
+    show::line(&format!("{file}: right; links: {links}, buffers: {buffers}{rules}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -165,6 +177,7 @@ impl NodeLine {
             links: links.collect(),
             buffers: settings.buffers.iter().map(BufferLine::new).collect(),
             http: None,
+            plain: PlainLine::new(settings),
         }
     }
 }
@@ -198,6 +211,13 @@ fn told(node: &NodeLine) -> String {
     for buffer in &node.buffers {
         let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
         text.push_str(&format!("; holds {pattern}: {samples_max} samples, {bytes_max} bytes"));
+    }
+    if let Some(PlainLine { listen, connect, imports, exports }) = &node.plain {
+        let endpoints: Vec<_> = listen.iter().chain(connect).map(String::as_str).collect();
+        let endpoints = endpoints.join(" and ");
+        text.push_str(&format!(
+            "; plain Zenoh at {endpoints}: {imports} imports, {exports} exports"
+        ));
     }
     if let Some(http) = &node.http {
         text.push_str(&format!("; dashboard {http}"));

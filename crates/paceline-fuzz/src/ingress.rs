@@ -76,6 +76,7 @@ impl Both {
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: payload.clone(),
+            attachment: None,
         };
         let mut got = Vec::new();
         self.real.offer(sample, |output, sample| {

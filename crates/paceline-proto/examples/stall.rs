@@ -82,6 +82,7 @@ fn fill(link: &mut Link, streams: u32, now: Instant) {
                 kind: Kind::Data,
                 encoding: Encoding::Bytes,
                 payload: Bytes::from_static(&[0; 64]),
+                attachment: None,
             };
             assert!(link.handle_sample(now, StreamIndex(index), sample), "it has room");
         }

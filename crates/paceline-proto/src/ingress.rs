@@ -27,7 +27,7 @@ impl Stamper {
     ) -> Sample {
         let seq = self.next_seq;
         self.next_seq += 1;
-        Sample { seq, captured, born: now, kind, encoding, payload }
+        Sample { seq, captured, born: now, kind, encoding, payload, attachment: None }
     }
 }
 

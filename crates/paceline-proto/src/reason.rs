@@ -31,11 +31,17 @@ pub enum DropReason {
     Undecodable,
     /// It came beyond what its class is held to.
     Policed,
+    /// A node had already taken it out of the network to plain programs: here it would enter it again.
+    Loop,
+    /// A plain program put it on a key that makes no tag, or that its import rule has no room for.
+    NotImported,
+    /// Its tag makes no key for plain programs, or their session took it not.
+    NotExported,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -49,6 +55,9 @@ impl DropReason {
         Self::TooLarge,
         Self::Undecodable,
         Self::Policed,
+        Self::Loop,
+        Self::NotImported,
+        Self::NotExported,
     ];
 
     /// Its place in [`Self::ALL`], which is also its byte on the wire.
@@ -80,6 +89,9 @@ impl DropReason {
             Self::TooLarge => "too_large",
             Self::Undecodable => "undecodable",
             Self::Policed => "policed",
+            Self::Loop => "loop",
+            Self::NotImported => "not_imported",
+            Self::NotExported => "not_exported",
         }
     }
 }

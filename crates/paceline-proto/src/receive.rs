@@ -415,8 +415,8 @@ struct Piece {
 }
 
 fn sample(head: SampleHead, born: Instant, payload: Bytes) -> Sample {
-    let SampleHead { seq, captured, kind, encoding, .. } = head;
-    Sample { seq, captured, born, kind, encoding, payload }
+    let SampleHead { seq, captured, kind, encoding, attachment, .. } = head;
+    Sample { seq, captured, born, kind, encoding, payload, attachment }
 }
 
 #[cfg(test)]

@@ -98,6 +98,9 @@ impl fmt::Display for Kind {
     }
 }
 
+/// The longest [`Sample::attachment`], in bytes: it is never cut, and has to fit into one frame of any link.
+pub const ATTACHMENT_BYTES_MAX: usize = 512;
+
 /// The media type of a payload. Common ones cost one byte on the wire.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Encoding {
@@ -171,9 +174,18 @@ pub struct Sample {
     pub encoding: Encoding,
     /// The message.
     pub payload: Bytes,
+    /// What a program put beside the message, at most [`ATTACHMENT_BYTES_MAX`] bytes; nobody here looks
+    /// into it.
+    pub attachment: Option<Arc<[u8]>>,
 }
 
 impl Sample {
+    /// Bytes of the payload and of what is beside it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.payload.len() + self.attachment.as_ref().map_or(0, |bytes| bytes.len())
+    }
+
     /// How old the sample is: publish to `now`.
     #[must_use]
     pub fn age(&self, now: Instant) -> Duration {

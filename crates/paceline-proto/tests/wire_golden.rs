@@ -4,8 +4,8 @@ use bytes::Bytes;
 use paceline_proto::wire::Reader;
 use paceline_proto::wire::frame::{Ack, FrameHeader};
 use paceline_proto::wire::segment::{
-    ControlHead, DataHead, Mend, Place, SampleHead, Segment, write_abort, write_close, write_open,
-    write_open_mended, write_part,
+    ControlHead, DataHead, Mend, Place, SampleHead, Segment, read_encoding, write_abort,
+    write_close, write_encoding, write_open, write_open_mended, write_part,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, PublisherId, Rate, Retransmit, Size, Timestamp,
@@ -57,6 +57,7 @@ fn a_sample_in_one_piece() {
         kind: Kind::Picture,
         encoding: Encoding::Jpeg,
         age: Duration::from_micros(1_000),
+        attachment: None,
     };
     let data = DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
     let mut out = Vec::new();
@@ -66,6 +67,55 @@ fn a_sample_in_one_piece() {
     let payload = Bytes::from_static(b"abc");
     let (place, last) = (Place::First(head), true);
     assert_eq!(read(out), Segment::Data { stream: 2, number: 9, place, last, payload });
+}
+
+#[test]
+fn a_sample_with_an_attachment() {
+    let head = SampleHead {
+        total: 3,
+        seq: 258,
+        captured: Timestamp { nanos: 1, error: 10 },
+        kind: Kind::Data,
+        encoding: Encoding::Bytes,
+        age: Duration::from_micros(1_000),
+        attachment: Some([7, 8][..].into()),
+    };
+    let data = DataHead { stream: 2, number: 9, first: Some(&head), offset: 0, last: true, len: 3 };
+    let mut out = Vec::new();
+    data.write(&mut out);
+    out.extend_from_slice(b"abc");
+    assert_eq!(hex(&out), "710209820201000000000000000a0000e80702070803616263");
+    for end in 0..out.len() {
+        let short = Bytes::copy_from_slice(&out[..end]);
+        assert!(Segment::read(&mut Reader::new(short)).is_err(), "{end} bytes of it");
+    }
+    let payload = Bytes::from_static(b"abc");
+    let (place, last) = (Place::First(head), true);
+    assert_eq!(read(out), Segment::Data { stream: 2, number: 9, place, last, payload });
+    // Only a first piece has one, and none is longer than what fits a frame of any link.
+    let later = Bytes::from_static(&[0x61, 2, 9, 1, 1, 0]);
+    assert!(Segment::read(&mut Reader::new(later)).is_err());
+    let mut long = vec![0x71, 2, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    long.extend([0x81, 4]);
+    long.extend([0; 600]);
+    assert!(Segment::read(&mut Reader::new(long.into())).is_err());
+}
+
+#[test]
+fn common_encodings_are_one_byte() {
+    for (code, name) in [
+        (0, "application/octet-stream"),
+        (1, "text/plain"),
+        (2, "application/json"),
+        (3, "image/jpeg"),
+        (4, "zenoh/bytes"),
+    ] {
+        let mut out = Vec::new();
+        write_encoding(&Encoding::new(name), &mut out);
+        assert_eq!(out, [code], "{name}");
+        let back = read_encoding(&mut Reader::new(out.into())).unwrap();
+        assert_eq!(back, Encoding::new(name));
+    }
 }
 
 #[test]

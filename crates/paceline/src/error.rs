@@ -1,8 +1,8 @@
 //! What can go wrong, one type per operation.
 
-use paceline_proto::TagError;
 use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
+use paceline_proto::{ATTACHMENT_BYTES_MAX, TagError};
 use paceline_sched::ContractError;
 
 /// Why a node could not be opened.
@@ -102,6 +102,14 @@ pub enum PublishError {
         bytes: usize,
         /// The bound.
         max: usize,
+    },
+    /// What goes with the sample is longer than a frame of any link has room for.
+    #[error(
+        "attachment of {bytes} bytes: at most {ATTACHMENT_BYTES_MAX}; put the rest into the payload"
+    )]
+    AttachmentTooLong {
+        /// Its length.
+        bytes: usize,
     },
     /// A video sample that is no picture.
     #[error(

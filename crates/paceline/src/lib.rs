@@ -37,18 +37,20 @@ pub use config::{LinkConfig, NodeBuilder};
 pub use error::{CapacityError, ClassesError, OpenError, PublishError, RecvError, SubscribeError};
 pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{Refusal, RefusalReason};
+pub use paceline_proto::form::Audio;
 pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
-    DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
-    Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError, Timestamp,
+    ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy,
+    PublisherId, Rate, Retransmit, Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError,
+    Timestamp,
 };
 pub use paceline_sched::curve::{Curve, CurveError};
 pub use paceline_sched::hfsc::Curves;
 pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
-pub use publisher::{Publisher, PublisherBuilder, Put};
+pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
 pub use shell::host::default_dir as default_runtime_dir;
 pub use source::{HopView, SourceView, Taken};

@@ -22,7 +22,7 @@ use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::control::{Control, Ways};
 use paceline_proto::link::{Carrier, ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
-use paceline_proto::{NodeId, Pattern, SubscriptionId, Tag};
+use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -47,6 +47,7 @@ struct Inner {
     id: NodeId,
     name: String,
     commands: Commands,
+    sources: Arc<RxSources>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -105,7 +106,7 @@ impl Node {
             links,
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
-            sources,
+            sources: sources.clone(),
             pool: Arc::new(ScalePool::default()),
             ways: Ways::default(),
             publishers: BTreeMap::new(),
@@ -125,7 +126,7 @@ impl Node {
         let named = std::thread::Builder::new().name("paceline-engine".to_owned());
         threads.push(named.spawn(move || engine.run()).map_err(OpenError::Thread)?);
         let threads = Mutex::new(threads);
-        Ok(Self { inner: Arc::new(Inner { id, name, commands, threads }) })
+        Ok(Self { inner: Arc::new(Inner { id, name, commands, sources, threads }) })
     }
 
     /// Who it is.
@@ -275,6 +276,12 @@ impl Node {
             return Err(ClassesError::Closed);
         }
         answer.recv().unwrap_or(Err(ClassesError::Closed))
+    }
+
+    /// Counts samples that were to be published here and were not, for whoever brings them from elsewhere:
+    /// they are among the drops of [`Self::status`].
+    pub fn note_dropped(&self, reason: DropReason, samples: u64) {
+        self.inner.sources.drops.add(reason, samples);
     }
 
     /// Closes the node, whoever else holds a handle of it. What was published is sent first, for at

@@ -15,7 +15,9 @@ use paceline_media::h264::{self, ParameterSets};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
-use paceline_proto::{Encoding, Kind, PublisherId, Sample, Size, Tag};
+use paceline_proto::{
+    ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, Sample, Size, Tag, Timestamp,
+};
 use paceline_sched::{ContractError, Late, LossTolerance};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -174,6 +176,18 @@ pub struct Put {
     pub dropped: u32,
 }
 
+/// What goes with one sample beside its payload; what is not said is as declared.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Its media type; what was declared if not said. Whether and how samples are scaled goes by what was
+    /// declared.
+    pub encoding: Option<Encoding>,
+    /// When it was captured; now if not said. Rates are kept by it, deadlines are not.
+    pub captured: Option<Timestamp>,
+    /// Bytes that every subscriber gets as they are, at most [`ATTACHMENT_BYTES_MAX`].
+    pub attachment: Option<Arc<[u8]>>,
+}
+
 /// Publishes samples on one tag. Dropping it tells everybody that it is gone, once what it published
 /// has been sent. It keeps its node open.
 pub struct Publisher {
@@ -221,7 +235,24 @@ impl Publisher {
     /// # Errors
     /// [`PublishError::TooLarge`], [`PublishError::NoAccessUnit`], [`PublishError::Closed`].
     pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
+        self.put_with(payload, Beside::default())
+    }
+
+    /// As [`Self::put`], with an encoding, a capture time or an attachment of its own.
+    ///
+    /// # Errors
+    /// As [`Self::put`], and [`PublishError::AttachmentTooLong`].
+    pub fn put_with(
+        &mut self,
+        payload: impl Into<Bytes>,
+        beside: Beside,
+    ) -> Result<Put, PublishError> {
+        let Beside { encoding, captured, attachment } = beside;
         let mut payload = payload.into();
+        let attached = attachment.as_ref().map_or(0, |bytes| bytes.len());
+        if attached > ATTACHMENT_BYTES_MAX {
+            return Err(PublishError::AttachmentTooLong { bytes: attached });
+        }
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(PublishError::Closed);
         }
@@ -232,12 +263,13 @@ impl Publisher {
             Some(Format::H264) if self.spec.kind.is_video() => self.take_video(&mut payload)?,
             _ => self.spec.kind,
         };
-        self.observe(&payload);
+        self.observe(&payload, attached);
         self.install();
         let now = clock::now();
-        let encoding = self.spec.encoding.clone();
-        let captured = self.utc.at(now);
-        let sample = self.stamper.stamp(now, captured, kind, encoding, payload);
+        let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
+        let captured = captured.unwrap_or_else(|| self.utc.at(now));
+        let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
+        sample.attachment = attachment;
         let mut put = Put { seq: sample.seq, ..Put::default() };
         self.ingress.offer(sample, |output, sample| {
             let taken = output.port.take(now, sample);
@@ -333,8 +365,8 @@ impl Publisher {
 
     /// Keeps what is announced of the samples true: their picture size and largest length are what
     /// refusals are computed from.
-    fn observe(&mut self, payload: &Bytes) {
-        let bytes = payload.len() as u64;
+    fn observe(&mut self, payload: &Bytes, attached: usize) {
+        let bytes = (payload.len() + attached) as u64;
         let larger = !self.bytes_declared && self.spec.bytes_max.is_none_or(|max| bytes > max);
         let size = match self.format {
             Some(format) if self.spec.size.is_none() || larger => {

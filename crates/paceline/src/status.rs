@@ -22,7 +22,8 @@ pub struct NodeStatus {
     pub buffers: Vec<BufferStatus>,
     /// Its links.
     pub links: Vec<LinkStatus>,
-    /// Samples that arrived here and found nobody to go to, by reason.
+    /// Samples that arrived here and found nobody to go to, or that were not published
+    /// ([`Node::note_dropped`](crate::Node::note_dropped)), by reason.
     pub drops: Drops,
 }
 

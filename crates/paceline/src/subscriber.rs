@@ -223,6 +223,8 @@ pub struct Delivery {
     pub encoding: Encoding,
     /// The message.
     pub payload: Bytes,
+    /// What the publisher put beside it, as it came.
+    pub attachment: Option<Arc<[u8]>>,
 }
 
 /// What a subscriber is told beside samples.

@@ -56,10 +56,15 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer {
+        folder: "crates/paceline-plain",
+        uses: &["paceline", "bytes", "thiserror", "tracing", "zenoh"],
+    },
+    Layer {
         folder: "crates/paceline-cli",
         uses: &[
             "paceline",
             "paceline-media",
+            "paceline-plain",
             "paceline-sched",
             "paceline-sim",
             "anyhow",

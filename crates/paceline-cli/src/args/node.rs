@@ -5,6 +5,7 @@ use crate::config::{self, Config};
 use crate::http::HttpAddress;
 use crate::{exit, log};
 use paceline::{LINKS_MAX, Node, NodeBuilder, OpenError};
+use paceline_plain::{PlainConfig, Rules};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -48,6 +49,10 @@ pub(crate) struct Settings {
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.
     pub(crate) buffers: Vec<BufferSpec>,
+    /// Where plain Zenoh programs are met.
+    pub(crate) plain: Option<PlainConfig>,
+    /// What of theirs enters and leaves.
+    pub(crate) rules: Rules,
     /// The configuration file.
     pub(crate) file: Option<PathBuf>,
     /// Who has said the links: "--link" or the file.
@@ -86,6 +91,12 @@ impl NodeArgs {
             tracing::warn!("[[buffer]] of the configuration holds for `paceline node` alone");
             settings.buffers.clear();
         }
+        if settings.plain.take().is_some() || !settings.rules.is_empty() {
+            tracing::warn!(
+                "[plain], [[import]] and [[export]] of the configuration hold for `paceline node` alone"
+            );
+            settings.rules = Rules::default();
+        }
         Ok(settings)
     }
 
@@ -108,6 +119,8 @@ impl NodeArgs {
             http: config.http,
             links,
             buffers: config.buffers,
+            plain: config.plain,
+            rules: config.rules,
             file,
             links_from,
         })

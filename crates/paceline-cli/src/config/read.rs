@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::class;
+use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use crate::args::{self, BufferSpec, LinkSpec};
@@ -11,8 +12,18 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 7] =
-    ["name", "runtime_dir", "isolated", "log", "http", "link", "buffer"];
+pub(super) const KEYS: [&str; 10] = [
+    "name",
+    "runtime_dir",
+    "isolated",
+    "log",
+    "http",
+    "link",
+    "buffer",
+    "plain",
+    "import",
+    "export",
+];
 pub(super) const LINK_KEYS: [&str; 7] =
     ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
@@ -75,6 +86,8 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
         links: links(section, problems),
         buffers: buffers(section, problems),
+        plain: plain::plain(section, problems),
+        rules: plain::rules(section, problems),
     }
 }
 

@@ -44,6 +44,11 @@ impl<'t> Problems<'t> {
         self.found.is_empty()
     }
 
+    /// How much is wrong.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
     /// All of it, by line.
     pub(super) fn told(self) -> String {
         let Self { file, found, .. } = self;
@@ -139,6 +144,23 @@ impl<'a, 'i> Section<'a, 'i> {
             }
         }
         right
+    }
+
+    /// The table `[key]`, if it is there; `wrong` is said of anything else.
+    pub(super) fn table(
+        &self,
+        key: &str,
+        wrong: &str,
+        keys: &[&str],
+        problems: &mut Problems<'_>,
+    ) -> Option<Self> {
+        let value = self.value(key)?;
+        let Some(table) = value.get_ref().as_table() else {
+            problems.add(&value.span(), wrong.to_owned());
+            return None;
+        };
+        let place = format!("{}{key}: ", self.place);
+        Some(Self::new(place, value.span(), table, keys, problems))
     }
 
     /// The tables `[[key]]`, with the place of each.

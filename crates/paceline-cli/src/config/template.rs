@@ -7,7 +7,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Looked for in $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config if not set) and
 # /etc/paceline/config.toml: the first one holds. Flags and environment variables win over it.
 # Check it:  paceline node --check-config
-# Reload it: kill -HUP; log, capacity, classes and buffers change at once, the log says what needs a restart.
+# Reload it: kill -HUP; log, capacity, classes, buffers and rules change at once, the log says what needs a restart.
 
 # What people call this node. Text of 1 to 255 bytes.
 # Default: the host name and the number of the process.
@@ -91,4 +91,64 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #bytes = 67108864
 # How old a sample may become: a whole number with ms, s, min or h, from 1ms to 24h. Default: 24h.
 #age = "10s"
+
+# Where plain Zenoh and ROS 2 programs are met: a Zenoh router of the node's own, apart from the links. It is
+# there if this table or a rule below is.
+#[plain]
+# Where it waits for them, and which Zenoh routers it reaches out to: each a list of 1 to 64 endpoints.
+# Default: ["tcp/localhost:7447", "unixsock-stream/RUNTIME_DIR/plain.sock"], and none.
+#listen = ["tcp/localhost:7447"]
+#connect = ["tcp/localhost:7448"]
+# Allows listening beyond this host without TLS. true or false. Default: false.
+#insecure = false
+
+# What plain programs put on these keys is published by the node. At most 64.
+#[[import]]
+# A key expression of Zenoh: * stands for one chunk, ** for any number. No default.
+#key = "robot/**"
+# The tag that a key becomes: {key} is the key, {1} what its first wildcard stands for. Default: "{key}".
+#tag = "{key}"
+# Takes the liveliness tokens with these keys in place of samples; the tag has no wildcard then, as
+# "robot/@tokens". true or false. Default: false.
+#tokens = false
+# How many keys it takes: a whole number from 1 to 4096. Default: 256.
+#keys = 256
+# Samples per second that each key is to have, which deadlines are spaced by: a number from 0.001 to
+# 1000000. Default: none; then they are spaced as the rate asked for says.
+#hz = 30
+# What samples are: "data", "state", "picture", "audio" or "video". Default: by their encoding.
+#kind = "picture"
+# Their media type, whatever they say. Text of 1 to 255 bytes. Default: what they say.
+#encoding = "image/jpeg"
+# For subscribers that state a delay bound and no loss tolerance: of Y samples at most X. Default: "0/1".
+#loss = "1/10"
+
+# A subscription of the node, whose samples are put on keys for plain programs. At most 64.
+#[[export]]
+# A tag, or a pattern: * stands for one chunk, ** for any number. No default.
+#tag = "operator/**"
+# The key that a tag becomes: {tag} is the tag, {1} what its first wildcard stands for. Default: "{tag}".
+#key = "{1}"
+# Declares the liveliness tokens that come on these tags, under their own keys. true or false. Default: false.
+#tokens = false
+# Subscribes although no plain program listens. true or false. Default: false.
+#always = false
+# Answers queries for the keys from the pull buffers that hold the tags. true or false. Default: false.
+#queries = false
+# At most so many samples per second, from 0.001 to 1000000; or one in every so many. Default: every sample.
+#max_hz = 10
+# Pictures of this size; sound with this rate and these channels. Default: as they are.
+#size = "320x240"
+#audio = "8000x1"
+# The delay bound: a whole number with ms, s, min or h, from 1ms to 24h. Default: none.
+#within = "200ms"
+# Of Y samples at most X may be late or lost. Default: what the publisher says.
+#loss = "1/10"
+# Where rate and size are reduced: "publisher" or "subscriber". Default: "publisher".
+#proxy = "publisher"
+# What is done about samples lost on links over UDP: "none", "selective" or "go-back-n". Default: "selective".
+#retransmit = "selective"
+#[[export]]
+#tag = "lab/**"
+#every = 3
 "#;

@@ -1,4 +1,5 @@
 use super::class::CLASS_KEYS;
+use super::plain::{EXPORT_KEYS, IMPORT_KEYS, PLAIN_KEYS};
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
 use super::*;
 use paceline::Policy;
@@ -114,6 +115,117 @@ const CASES: &[Case] = &[
          listen = [\"tcp/[::1]:2\"]\n",
         4,
         &["two links are named 'link2'"],
+    ),
+    // Plain programs.
+    ("[[import]]\nkey = \"a\"\ntokens = 1\n", 3, &["tokens = 1: must be true or false"]),
+    (
+        "[[import]]\nkey = \"@ros2_lv/**\"\ntokens = true\n",
+        3,
+        &["import 1: tokens needs a tag without wildcards; tag = \"robot/@tokens\" is one"],
+    ),
+    (
+        "[[import]]\nkey = \"@a/**\"\ntag = \"x\"\ntokens = true\n[[export]]\ntag = \"x\"\ntokens = true\n",
+        5,
+        &["import 1 (key '@a/**') and export 1 (tag 'x') are a loop"],
+    ),
+    ("[[export]]\ntag = \"a\"\ntokens = 1\n", 3, &["tokens = 1: must be true or false"]),
+    ("plain = 5\n", 1, &["plain must be a table: write [plain]"]),
+    ("[plain]\nlistn = []\n", 2, &["plain: listn is not known: did you mean listen?"]),
+    ("[plain]\nlisten = []\n", 2, &["plain: listen = []: must be a list of 1 to 64 endpoints"]),
+    (
+        "[plain]\nlisten = [\"here\"]\n",
+        2,
+        &["plain: listen has \"here\": must be PROTOCOL/ADDRESS"],
+    ),
+    ("[plain]\nconnect = 7447\n", 2, &["plain: connect = 7447: must be a list"]),
+    ("[plain]\ninsecure = 1\n", 2, &["plain: insecure = 1: must be true or false"]),
+    (
+        "[plain]\nlisten = [\"tcp/0.0.0.0:7447\"]\n",
+        2,
+        &["'plain'", "listening on tcp/0.0.0.0:7447 lets anybody in", "insecure"],
+    ),
+    ("import = 5\n", 1, &["import must be a list of tables: write [[import]]"]),
+    ("[[import]]\ntag = \"a\"\n", 1, &["import 1: no key: it must be text: a key expression"]),
+    ("[[import]]\nkey = 5\n", 2, &["import 1: key = 5: must be text: a key expression of Zenoh"]),
+    (
+        "[[import]]\nkey = \"/a\"\n",
+        2,
+        &["import 1: key = \"/a\": '/a' is no key expression of Zenoh"],
+    ),
+    ("[[import]]\nkey = \"a/**/b/**\"\n", 2, &["import 1: key", "more than one **"]),
+    ("[[import]]\nkey = \"a\"\ntag = 5\n", 3, &["tag = 5: must be text with {key} for the key"]),
+    ("[[import]]\nkey = \"a\"\ntag = \"{tag}\"\n", 3, &["{tag} is not known: write {key}"]),
+    ("[[import]]\nkey = \"a/*\"\ntag = \"{2}\"\n", 3, &["names {2}, but a/* has 1 wildcards"]),
+    ("[[import]]\nkey = \"a/*\"\ntag = \"b c/{1}\"\n", 3, &["tag = \"b c/{1}\"", "contains ' '"]),
+    (
+        "[[import]]\nkey = \"a\"\nkeys = 0\n",
+        3,
+        &["keys = 0: must be a whole number from 1 to 4096"],
+    ),
+    ("[[import]]\nkey = \"a\"\nhz = 0\n", 3, &["hz = 0: must be a number from 0.001 to 1000000"]),
+    ("[[import]]\nkey = \"a\"\nhz = \"30\"\n", 3, &["hz = \"30\": must be a number"]),
+    (
+        "[[import]]\nkey = \"a\"\nkind = \"film\"\n",
+        3,
+        &["kind = \"film\": must be \"data\", \"state\""],
+    ),
+    (
+        "[[import]]\nkey = \"a\"\nencoding = \"\"\n",
+        3,
+        &["encoding = \"\": must be text of 1 to 255"],
+    ),
+    ("[[import]]\nkey = \"a\"\nloss = \"2\"\n", 3, &["loss = \"2\": must be text \"X/Y\""]),
+    ("[[import]]\nkey = \"a\"\nrate = 3\n", 3, &["import 1: rate is not known: "]),
+    ("[[export]]\nkey = \"a\"\n", 1, &["export 1: no tag: it must be text: a tag or a pattern"]),
+    ("[[export]]\ntag = \"a b\"\n", 2, &["export 1: tag = \"a b\"", "contains ' '"]),
+    ("[[export]]\ntag = \"a\"\nkey = \"{key}\"\n", 3, &["{key} is not known: write {tag}"]),
+    ("[[export]]\ntag = \"a\"\nalways = 1\n", 3, &["always = 1: must be true or false"]),
+    ("[[export]]\ntag = \"a\"\nqueries = 1\n", 3, &["queries = 1: must be true or false"]),
+    (
+        "[[export]]\ntag = \"a/*\"\nkey = \"b\"\nqueries = true\n",
+        4,
+        &["export 1: queries needs keys that can be made tags again: name each wildcard of 'a/*'"],
+    ),
+    ("[[export]]\ntag = \"a\"\nevery = 0\n", 3, &["every = 0: must be a whole number from 1"]),
+    ("[[export]]\ntag = \"a\"\nmax_hz = -1\n", 3, &["max_hz = -1: must be a number from 0.001"]),
+    ("[[export]]\ntag = \"a\"\nmax_hz = nan\n", 3, &["max_hz = nan: must be a number from 0.001"]),
+    ("[[export]]\ntag = \"a\"\nevery = 2\nmax_hz = 1\n", 4, &["every and max_hz are both there"]),
+    ("[[export]]\ntag = \"a\"\nsize = \"big\"\n", 3, &["size = \"big\": ", "\"320x240\" is one"]),
+    ("[[export]]\ntag = \"a\"\naudio = \"8000\"\n", 3, &["audio = \"8000\": has no x"]),
+    (
+        "[[export]]\ntag = \"a\"\nwithin = 200\n",
+        3,
+        &["within = 200: must be text with a whole number"],
+    ),
+    (
+        "[[export]]\ntag = \"a\"\nwithin = \"0ms\"\n",
+        3,
+        &["within = \"0ms\": must be text", "\"200ms\" is one"],
+    ),
+    ("[[export]]\ntag = \"a\"\nloss = \"3/2\"\n", 3, &["loss = \"3/2\": must be text \"X/Y\""]),
+    (
+        "[[export]]\ntag = \"a\"\nproxy = \"moon\"\n",
+        3,
+        &["proxy = \"moon\": must be \"publisher\""],
+    ),
+    ("[[export]]\ntag = \"a\"\nretransmit = 1\n", 3, &["retransmit = 1: must be \"none\""]),
+    (
+        "[[import]]\nkey = \"a/**\"\n[[import]]\nkey = \"a/b\"\n",
+        3,
+        &["imports 1 (key 'a/**') and 2 (key 'a/b') take the same keys to the same tags"],
+    ),
+    (
+        "[[export]]\ntag = \"a/**\"\n[[export]]\ntag = \"a/b\"\n",
+        3,
+        &["exports 1 (tag 'a/**') and 2 (tag 'a/b') put the same tags on the same keys"],
+    ),
+    (
+        "[[import]]\nkey = \"a/**\"\n[[export]]\ntag = \"**\"\n",
+        3,
+        &[
+            "import 1 (key 'a/**') and export 1 (tag '**') are a loop",
+            "give the import tags of its own",
+        ],
     ),
     // Classes.
     (CLASS_WITHOUT_NAME, 3, &["link 1: class 1: no name: it must be text of 1 to 64 bytes"]),
@@ -311,6 +423,13 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     assert_eq!(keys, CLASS_KEYS.into());
     assert_eq!(config.links[0].classes.len(), 3);
     has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
+    has(table["plain"].as_table().unwrap(), &PLAIN_KEYS);
+    has(table["import"][0].as_table().unwrap(), &IMPORT_KEYS);
+    let exports = table["export"].as_array().unwrap();
+    let keys = exports.iter().flat_map(|export| export.as_table().unwrap().keys());
+    let keys: std::collections::BTreeSet<&str> = keys.map(String::as_str).collect();
+    assert_eq!(keys, EXPORT_KEYS.into());
+    assert_eq!((config.rules.imports.len(), config.rules.exports.len()), (1, 2));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! SIGHUP: reading the configuration again, and what of it can change without a restart.
 
 use super::buffers::Buffers;
+use super::plain::{self, PlainSide};
 use crate::args::Settings;
 use crate::log;
 use paceline::{Capacity, LinkClass, Node};
@@ -16,6 +17,8 @@ enum Change {
     Classes(usize, String, Vec<LinkClass>),
     /// Other pull buffers.
     Buffers,
+    /// Other rules for plain programs.
+    Rules,
     /// This key, which holds from the next start on.
     Restart(String),
 }
@@ -25,7 +28,7 @@ enum Change {
 pub(super) fn reload(
     read: anyhow::Result<Settings>,
     settings: &mut Settings,
-    buffers: &mut Buffers,
+    (buffers, plain): (&mut Buffers, &mut PlainSide),
     node: &Node,
 ) {
     let new = match read.and_then(|new| new.check().map(|()| new)) {
@@ -42,7 +45,7 @@ pub(super) fn reload(
     let file = file.unwrap_or_else(|| "no configuration file".to_owned());
     let changes = changes(settings, &new);
     for change in &changes {
-        apply(change, settings, buffers, &new, node);
+        apply(change, settings, (buffers, plain), &new, node);
     }
     tracing::info!("reloaded {file}: {} keys differ", changes.len());
 }
@@ -50,7 +53,7 @@ pub(super) fn reload(
 fn apply(
     change: &Change,
     settings: &mut Settings,
-    buffers: &mut Buffers,
+    (buffers, plain): (&mut Buffers, &mut PlainSide),
     new: &Settings,
     node: &Node,
 ) {
@@ -87,6 +90,16 @@ fn apply(
                 Err(error) => tracing::error!("{error:#}"),
             }
         }
+        Change::Rules => {
+            settings.rules.clone_from(&new.rules);
+            let (imports, exports) = (new.rules.imports.len(), new.rules.exports.len());
+            match plain.set(node, settings) {
+                Ok(()) => {
+                    tracing::info!("plain: {imports} imports, {exports} exports from now on");
+                }
+                Err(error) => tracing::error!("{error:#}"),
+            }
+        }
         Change::Restart(key) => tracing::warn!("{key} differs: restart the node to apply it"),
     }
 }
@@ -100,11 +113,15 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
     if old.buffers != new.buffers {
         changes.push(Change::Buffers);
     }
+    if old.rules != new.rules {
+        changes.push(Change::Rules);
+    }
     for (key, differs) in [
         ("name", old.name != new.name),
         ("runtime_dir", old.runtime_dir != new.runtime_dir),
         ("isolated", old.isolated != new.isolated),
         ("http", old.http != new.http),
+        ("plain", is_moved(old, new)),
     ] {
         if differs {
             changes.push(Change::Restart(key.to_owned()));
@@ -145,6 +162,17 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
     changes
 }
 
+/// True if plain programs would be met elsewhere, while some are met already.
+fn is_moved(old: &Settings, new: &Settings) -> bool {
+    match (plain::config(old), plain::config(new)) {
+        (Some(was), Some(is)) => was != is,
+        // Without rules it opens and closes with the node.
+        (None, Some(_)) => new.rules.is_empty(),
+        (Some(_), None) => old.rules.is_empty(),
+        (None, None) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +186,11 @@ mod tests {
         let changes = changes(old, new);
         let key = |change| match change {
             Change::Restart(key) => key,
-            Change::Log | Change::Buffers | Change::Capacity(..) | Change::Classes(..) => {
+            Change::Log
+            | Change::Buffers
+            | Change::Rules
+            | Change::Capacity(..)
+            | Change::Classes(..) => {
                 panic!("{change:?}")
             }
         };

@@ -124,6 +124,7 @@ mod tests {
             kind: Kind::Data,
             encoding,
             payload: payload.into(),
+            attachment: None,
         }
     }
 

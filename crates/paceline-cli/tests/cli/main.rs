@@ -13,6 +13,7 @@ mod links;
 mod manual;
 mod meet;
 mod observe;
+mod plain;
 mod pull;
 mod schedule;
 mod signals;

@@ -25,6 +25,7 @@ fn head(total: usize, encoding: Encoding) -> SampleHead {
         kind: Kind::Picture,
         encoding,
         age: Duration::from_micros(1_500),
+        attachment: None,
     }
 }
 

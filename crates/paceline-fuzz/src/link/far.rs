@@ -206,6 +206,7 @@ impl Far {
 /// What arrived is what was sent, and no younger than it is.
 fn check_sample(got: &Sample, sent: &Sample) {
     assert_eq!((got.seq, got.captured), (sent.seq, sent.captured));
+    assert_eq!(got.attachment, sent.attachment, "sample {}", sent.seq);
     assert_eq!((got.kind, &got.encoding), (sent.kind, &sent.encoding));
     assert!(got.payload == sent.payload, "sample {}: another payload", sent.seq);
     assert!(got.born <= sent.born + Duration::from_micros(1), "sample {} became younger", sent.seq);

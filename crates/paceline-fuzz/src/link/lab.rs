@@ -15,10 +15,13 @@ use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::wire::codec::Reader;
 use paceline_proto::wire::frame::{Ack, FrameBuf, FrameHeader};
 use paceline_proto::wire::segment::Segment;
-use paceline_proto::{DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp};
+use paceline_proto::{
+    ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp,
+};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Contract, Duration, Instant, Late, LossTolerance};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const STREAMS: u8 = 6;
 /// Frames in flight to a hop: the window, control beyond it, and questions while nobody answers.
@@ -226,6 +229,7 @@ impl Lab {
             kind: if seq.is_multiple_of(3) { Kind::Data } else { Kind::State },
             encoding: if seq & 1 == 0 { Encoding::Jpeg } else { Encoding::new("a/b") },
             payload,
+            attachment: attachment(seq),
         };
         self.book.insert(seq, sample.clone());
         let stream = StreamIndex(index);
@@ -344,4 +348,10 @@ impl Lab {
             Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
         }
     }
+}
+
+/// Some samples have one, of any length that may be.
+fn attachment(seq: u64) -> Option<Arc<[u8]>> {
+    let len = usize::try_from(seq * 37).unwrap_or(0) % (ATTACHMENT_BYTES_MAX + 1);
+    seq.is_multiple_of(5).then(|| vec![seq.to_le_bytes()[0]; len].into())
 }

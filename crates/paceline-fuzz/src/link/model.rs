@@ -160,7 +160,7 @@ impl Model {
 fn check_head(now: Instant, head: &SampleHead, sample: &Sample, setup: &Setup) {
     assert_eq!((head.total, head.seq), (sample.payload.len(), sample.seq));
     assert_eq!((head.kind, &head.encoding), (sample.kind, &sample.encoding));
-    assert_eq!(head.captured, sample.captured);
+    assert_eq!((head.captured, &head.attachment), (sample.captured, &sample.attachment));
     let age = now.since(sample.born).as_micros();
     // At least as old as it is; with a capacity as old as it will be when it has left the wire.
     assert!(head.age.as_micros() >= age, "{} µs old, says {}", age, head.age);

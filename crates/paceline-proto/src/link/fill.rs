@@ -367,6 +367,7 @@ impl Link {
             kind: sample.kind,
             encoding: sample.encoding.clone(),
             age: sample.age(now),
+            attachment: sample.attachment.clone(),
         };
         let first = (!stream.head_begun).then_some(&head);
         let (id, number, offset) = (stream.id, stream.number, stream.head_sent);

@@ -41,6 +41,7 @@ fn sample(now: Instant, seq: u64, len: usize) -> Sample {
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),
+        attachment: None,
     }
 }
 

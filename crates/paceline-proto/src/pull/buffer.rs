@@ -103,7 +103,7 @@ impl PullBuffer {
     /// Holds a sample of `publisher`, in whatever order samples come, and lets go what is beyond the
     /// bounds then.
     pub fn push(&mut self, now: Instant, publisher: PublisherId, mut sample: Sample) -> Pushed {
-        let bytes = sample.payload.len() as u64;
+        let bytes = sample.bytes() as u64;
         if bytes > self.limits.bytes() {
             return Pushed::TooLarge;
         }
@@ -145,7 +145,7 @@ impl PullBuffer {
             let line = self.lines.remove(place);
             self.fronts.remove(place);
             self.len -= line.samples.len();
-            self.bytes -= line.samples.iter().map(|s| s.payload.len() as u64).sum::<u64>();
+            self.bytes -= line.samples.iter().map(|s| s.bytes() as u64).sum::<u64>();
         }
     }
 
@@ -254,7 +254,7 @@ impl PullBuffer {
         let Some(line) = self.lines.get_mut(place) else { return };
         if let Some(gone) = line.pop() {
             self.len -= 1;
-            self.bytes -= gone.payload.len() as u64;
+            self.bytes -= gone.bytes() as u64;
         }
         if line.samples.is_empty() {
             self.lines.remove(place);

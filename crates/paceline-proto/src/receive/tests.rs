@@ -30,6 +30,7 @@ fn head(total: usize) -> SampleHead {
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         age: Duration::from_millis(3),
+        attachment: None,
     }
 }
 

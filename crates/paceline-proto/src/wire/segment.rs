@@ -6,10 +6,11 @@ use crate::form::{Audio, Form, Rate, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::link::STREAMS_MAX;
 use crate::retransmit::Retransmit;
-use crate::sample::{Encoding, Kind, Timestamp};
+use crate::sample::{ATTACHMENT_BYTES_MAX, Encoding, Kind, Timestamp};
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_sched::Duration;
+use std::sync::Arc;
 
 const DATA: u8 = 1;
 const CONTROL: u8 = 2;
@@ -20,6 +21,7 @@ const PART: u8 = 6;
 const KIND: u8 = 0x0f;
 const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
+const ATTACHED: u8 = 0x40;
 
 /// What the first segment of a sample says about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +38,8 @@ pub struct SampleHead {
     pub encoding: Encoding,
     /// How old it is when this frame has left the link.
     pub age: Duration,
+    /// What a program put beside the payload.
+    pub attachment: Option<Arc<[u8]>>,
 }
 
 /// Where in its sample a segment belongs.
@@ -144,6 +148,7 @@ impl Segment {
         let flags = first_byte & !KIND;
         let kind = first_byte & KIND;
         let allowed = match kind {
+            DATA if flags & FIRST != 0 => FIRST | LAST | ATTACHED,
             DATA | CONTROL => FIRST | LAST,
             OPEN => FIRST,
             _ => 0,
@@ -153,7 +158,7 @@ impl Segment {
         }
         let (first, last) = (flags & FIRST != 0, flags & LAST != 0);
         match kind {
-            DATA => read_data(reader, first, last),
+            DATA => read_data(reader, first, last, flags & ATTACHED != 0),
             CONTROL => {
                 let total = if first {
                     Some(reader.len(CONTROL_BYTES_MAX, "message length")?)
@@ -201,10 +206,15 @@ fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
     Ok(Mend { retransmit, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
 }
 
-fn read_data(reader: &mut Reader, first: bool, last: bool) -> Result<Segment, WireError> {
+fn read_data(
+    reader: &mut Reader,
+    first: bool,
+    last: bool,
+    attached: bool,
+) -> Result<Segment, WireError> {
     let stream = reader.varint32("stream")?;
     let number = reader.varint("sample number")?;
-    let head = if first { Some(read_head(reader, last)?) } else { None };
+    let head = if first { Some(read_head(reader, last, attached)?) } else { None };
     let offset = if first { 0 } else { reader.len(SAMPLE_BYTES_MAX, "offset")? };
     let len = reader.len(SAMPLE_BYTES_MAX, "segment length")?;
     let payload = reader.bytes(len, "payload")?;
@@ -218,7 +228,7 @@ fn read_data(reader: &mut Reader, first: bool, last: bool) -> Result<Segment, Wi
     Ok(Segment::Data { stream, number, place, last, payload })
 }
 
-fn read_head(reader: &mut Reader, last: bool) -> Result<SampleHead, WireError> {
+fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHead, WireError> {
     Ok(SampleHead {
         // A sample in one piece says its length once, as that piece's.
         total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
@@ -227,7 +237,14 @@ fn read_head(reader: &mut Reader, last: bool) -> Result<SampleHead, WireError> {
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         age: Duration::from_micros(reader.varint_max(u64::MAX / 1_000, "age")?),
+        attachment: if attached { Some(read_attachment(reader)?) } else { None },
     })
+}
+
+fn read_attachment(reader: &mut Reader) -> Result<Arc<[u8]>, WireError> {
+    let len = reader.len(ATTACHMENT_BYTES_MAX, "attachment length")?;
+    // A copy: it would keep the whole frame otherwise, for as long as somebody holds the sample.
+    Ok(reader.bytes(len, "attachment")?[..].into())
 }
 
 /// The head of a data segment, to be written in front of its payload.
@@ -251,7 +268,9 @@ impl DataHead<'_> {
     /// Appends the head to `out`; the payload follows.
     pub fn write(&self, out: &mut Vec<u8>) {
         let first = if self.first.is_some() { FIRST } else { 0 };
-        out.put_u8(DATA | first | if self.last { LAST } else { 0 });
+        let attachment = self.first.and_then(attachment);
+        let attached = if attachment.is_some() { ATTACHED } else { 0 };
+        out.put_u8(DATA | first | attached | if self.last { LAST } else { 0 });
         out.put_varint(u64::from(self.stream));
         out.put_varint(self.number);
         match self.first {
@@ -265,6 +284,10 @@ impl DataHead<'_> {
                 out.put_u8(head.kind.code());
                 write_encoding(&head.encoding, out);
                 out.put_varint(head.age.as_micros());
+                if let Some(bytes) = attachment {
+                    out.put_varint(bytes.len() as u64);
+                    out.extend_from_slice(bytes);
+                }
             }
             None => out.put_varint(self.offset as u64),
         }
@@ -276,10 +299,18 @@ impl DataHead<'_> {
     pub fn bytes_max(&self) -> usize {
         let ids = 1 + varint_len(u64::from(self.stream)) + varint_len(self.number) + 5;
         match self.first {
-            Some(head) => ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10,
+            Some(head) => {
+                let attached = attachment(head).map_or(0, |bytes| 2 + bytes.len());
+                ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10 + attached
+            }
             None => ids + 5,
         }
     }
+}
+
+/// What is beside the payload, as much of it as the wire takes.
+fn attachment(head: &SampleHead) -> Option<&[u8]> {
+    head.attachment.as_deref().map(|bytes| bytes.get(..ATTACHMENT_BYTES_MAX).unwrap_or(bytes))
 }
 
 fn other_len(encoding: &Encoding) -> usize {
@@ -451,6 +482,9 @@ pub(crate) fn read_audio(reader: &mut Reader) -> Result<Audio, WireError> {
     Ok(audio)
 }
 
+/// What programs of Zenoh alone send if they say nothing: a byte on the wire, as the other common ones.
+const ZENOH_BYTES: &str = "zenoh/bytes";
+
 /// Appends an encoding: a code, or 255 and the name.
 pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
     match encoding {
@@ -458,6 +492,7 @@ pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
         Encoding::Text => out.put_u8(1),
         Encoding::Json => out.put_u8(2),
         Encoding::Jpeg => out.put_u8(3),
+        Encoding::Other(name) if &**name == ZENOH_BYTES => out.put_u8(4),
         Encoding::Other(name) => {
             out.put_u8(255);
             out.put_text(Encoding::cut(name));
@@ -475,6 +510,7 @@ pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
         1 => Encoding::Text,
         2 => Encoding::Json,
         3 => Encoding::Jpeg,
+        4 => Encoding::new(ZENOH_BYTES),
         255 => Encoding::new(&reader.text(255, "encoding")?),
         _ => return Err(WireError::Invalid("encoding")),
     })

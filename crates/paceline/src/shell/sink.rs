@@ -176,6 +176,7 @@ impl Sink {
             kind: sample.kind,
             encoding: sample.encoding,
             payload: sample.payload,
+            attachment: sample.attachment,
         };
         self.seen.keep(&delivery);
         self.hand_over(Unread { delivery, needed });

@@ -9,6 +9,7 @@ fn config() -> Config {
         log: Some("info".to_owned()),
         links: vec!["name=file,connect=tcp/h:1".parse().unwrap()],
         buffers: Vec::new(),
+        ..Config::default()
     }
 }
 

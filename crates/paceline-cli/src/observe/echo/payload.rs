@@ -201,6 +201,7 @@ mod tests {
             kind: Kind::Data,
             encoding: Encoding::new(encoding),
             payload: payload.to_vec().into(),
+            attachment: None,
         }
     }
 

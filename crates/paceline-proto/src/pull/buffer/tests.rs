@@ -21,6 +21,7 @@ fn sample(seq: u64, born: u64, captured_ns: u64, len: usize, kind: Kind) -> Samp
         kind,
         encoding: Encoding::Bytes,
         payload: vec![0; len].into(),
+        attachment: None,
     }
 }
 

@@ -14,6 +14,7 @@ fn encodings() -> impl Strategy<Value = Encoding> {
     prop_oneof![
         Just(Encoding::Bytes),
         Just(Encoding::Jpeg),
+        Just(Encoding::new("zenoh/bytes")),
         "[a-z/;=0-9]{0,60}".prop_map(|name| Encoding::new(&name)),
     ]
 }
@@ -22,11 +23,13 @@ proptest! {
     #[test]
     fn data_segments_come_back(stream: u32, number: u64, seq: u64, nanos: u64, error: u8, last: bool,
                                micros in 0..u64::MAX / 1_000, encoding in encodings(),
+                               attached in prop::option::of(prop::collection::vec(any::<u8>(), 0..=ATTACHMENT_BYTES_MAX)),
                                first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
         let total = if last { body.len() } else { body.len() + 7 };
         let captured = Timestamp { nanos, error };
         let age = Duration::from_micros(micros);
-        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age };
+        let attachment = attached.map(Into::into);
+        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age, attachment };
         let first = first.then_some(&head);
         let offset = if first.is_some() { 0 } else { 77 };
         let data = DataHead { stream, number, first, offset, last, len: body.len() };

@@ -199,6 +199,7 @@ mod tests {
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             payload: vec![0; 64].into(),
+            attachment: None,
         }
     }
 

@@ -149,7 +149,8 @@ impl Coder {
                 let (seq, captured, born) = (due.seq, due.captured, due.born);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
-                takers.give(&Sample { seq, captured, born, kind, encoding, payload });
+                let attachment = None; // what was coded again may show several of the pictures that came
+                takers.give(&Sample { seq, captured, born, kind, encoding, payload, attachment });
             }
             Event::Passed => {}
             Event::Failed(error) => {

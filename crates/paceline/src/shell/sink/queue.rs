@@ -74,6 +74,7 @@ mod tests {
             kind,
             encoding: Encoding::Bytes,
             payload: Default::default(),
+            attachment: None,
         };
         queue.is_usable(&Unread { delivery, needed })
     }

@@ -1,0 +1,235 @@
+//! `paceline bench plain`: what it costs two plain Zenoh programs to meet through two nodes.
+
+use super::machine::{Ticks, cpu_seconds};
+use super::report::{Bound, Report, Section, Unit};
+use super::stats::{Samples, float, median};
+use super::{OutputArgs, clock, interrupt};
+use crate::scratch::Scratch;
+use anyhow::{Context as _, Result, anyhow};
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use zenoh::{Config, Session, Wait};
+
+/// Two plain Zenoh programs, one direct connection or two nodes with a rule each between them, all over
+/// TCP on loopback.
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Pairs of runs, through the nodes and direct in turn; medians are told
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u32).range(1..=99))]
+    pairs: u32,
+    /// Seconds of each run
+    #[arg(long, value_name = "S", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Samples per second.
+const RATE: u64 = 1_000;
+const KEY: &str = "robot/imu";
+/// Samples that are not counted: what is new at first is known by then.
+const WARM_UP: u64 = 500;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    interrupt::install()?;
+    let scratch = Scratch::new("plain")?;
+    let command = match (args.pairs, args.seconds) {
+        (3, 5) => "paceline bench plain".to_owned(),
+        (pairs, seconds) => format!("paceline bench plain --pairs {pairs} --seconds {seconds}"),
+    };
+    let mut report = Report::new("Plain Zenoh programs through two nodes", &command);
+    for bytes in [64, 252] {
+        report.add(measure(args, &scratch, bytes)?, &args.output);
+    }
+    report.finish(&args.output)
+}
+
+/// One run.
+struct Figures {
+    p50_us: f64,
+    p99_us: f64,
+    /// Processor time per sample of the importing and of the exporting node.
+    cpu_us: [f64; 2],
+}
+
+fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
+    let before = Ticks::read()?;
+    let (mut through, mut direct) = (Vec::new(), Vec::new());
+    for pair in 0..args.pairs {
+        eprintln!("{bytes} bytes: pair {} of {}", pair + 1, args.pairs);
+        through.push(through_nodes(args, scratch, bytes)?);
+        direct.push(directly(args, bytes)?);
+    }
+    let of = |runs: &[Figures], figure: fn(&Figures) -> f64| {
+        median(&runs.iter().map(figure).collect::<Vec<_>>())
+    };
+    let mut section = Section::new(format!(
+        "{RATE} samples of {bytes} bytes a second, one way over TCP on loopback ({} pairs of {} s)",
+        args.pairs, args.seconds
+    ));
+    let ratios = through.iter().zip(&direct).map(|(ours, plain)| ours.p50_us / plain.p50_us);
+    let ratio = median(&ratios.collect::<Vec<_>>());
+    let name = "p50 / direct p50";
+    match bytes {
+        64 => section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(5.0)),
+        _ => section.tell(name, Unit::Ratio, ratio, f64::NAN),
+    }
+    section.tell("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&direct, |f| f.p50_us));
+    section.tell("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&direct, |f| f.p99_us));
+    let [import, export] = [of(&through, |f| f.cpu_us[0]), of(&through, |f| f.cpu_us[1])];
+    section.tell("processor time of the importing node, a sample", Unit::Micros, import, f64::NAN);
+    section.tell("processor time of the exporting node, a sample", Unit::Micros, export, f64::NAN);
+    section.load(Some(Ticks::read()?.since(before)), None);
+    Ok(section)
+}
+
+/// A node that ends with this.
+struct Node(Child);
+
+impl Node {
+    fn start(dir: &Path, config: &str) -> Result<Self> {
+        std::fs::create_dir_all(dir).with_context(|| format!("folder {}", dir.display()))?;
+        let file = dir.join("config.toml");
+        std::fs::write(&file, config).with_context(|| format!("{}", file.display()))?;
+        let mut command = Command::new(std::env::current_exe().context("path of this executable")?);
+        command.args(["node", "--config"]).arg(&file).env("PACELINE_RUNTIME_DIR", dir);
+        let mut child = command.stdout(Stdio::piped()).spawn().context("a node does not start")?;
+        let stdout = child.stdout.take().context("output of a node")?;
+        let node = Self(child);
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).context("output of a node")?;
+        anyhow::ensure!(line.contains("plain Zenoh at"), "a node did not open: {line}");
+        Ok(node)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It has ended already, or it is ended here.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn through_nodes(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Figures> {
+    let [link, here, there] = [free_port()?, free_port()?, free_port()?];
+    let config = |way: &str, port: u16, rule: &str| {
+        format!(
+            "[[link]]\nname = \"wire\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
+             [plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rule}\n"
+        )
+    };
+    let import = config("listen", here, "[[import]]\nkey = \"robot/**\"");
+    let export = config("connect", there, "[[export]]\ntag = \"robot/**\"");
+    let nodes = [Node::start(&scratch.host(), &import)?, Node::start(&scratch.host(), &export)?];
+    let publisher = open("client", &[], &[format!("tcp/127.0.0.1:{here}")])?;
+    let subscriber = open("client", &[], &[format!("tcp/127.0.0.1:{there}")])?;
+    let processes = nodes.each_ref().map(|node| node.0.id());
+    drive(args, [&publisher, &subscriber], bytes, &processes)
+}
+
+fn directly(args: &Args, bytes: usize) -> Result<Figures> {
+    let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
+    let publisher = open("peer", std::slice::from_ref(&endpoint), &[])?;
+    let subscriber = open("peer", &[], &[endpoint])?;
+    drive(args, [&publisher, &subscriber], bytes, &[])
+}
+
+fn open(mode: &str, listen: &[String], connect: &[String]) -> Result<Session> {
+    let list = |endpoints: &[String]| format!("{endpoints:?}");
+    let mut config = Config::default();
+    for (key, value) in [
+        ("mode", format!("{mode:?}")),
+        ("listen/endpoints", list(listen)),
+        ("connect/endpoints", list(connect)),
+        ("scouting/multicast/enabled", "false".to_owned()),
+        ("scouting/gossip/enabled", "false".to_owned()),
+    ] {
+        config.insert_json5(key, &value).map_err(|error| anyhow!("{key}: {error}"))?;
+    }
+    zenoh::open(config).wait().map_err(|error| anyhow!("a plain Zenoh session: {error}"))
+}
+
+/// Sends at the rate, and gathers the delays of what comes.
+fn drive(
+    args: &Args,
+    [from, to]: [&Session; 2],
+    bytes: usize,
+    processes: &[u32],
+) -> Result<Figures> {
+    let delays = Arc::new(Mutex::new(Vec::new()));
+    let seen = delays.clone();
+    let plain = |error: zenoh::Error| anyhow!("plain Zenoh: {error}");
+    let subscriber = to
+        .declare_subscriber(KEY)
+        .callback(move |sample| {
+            let now = clock::now();
+            let payload = sample.payload().to_bytes();
+            let sent = payload.first_chunk().map_or(0, |sent| u64::from_le_bytes(*sent));
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(sent));
+        })
+        .wait()
+        .map_err(plain)?;
+    let publisher = from.declare_publisher(KEY).wait().map_err(plain)?;
+    let mut payload = vec![7; bytes];
+    let mut put = || {
+        if let Some(front) = payload.first_chunk_mut() {
+            *front = clock::now().to_le_bytes();
+        }
+        publisher.put(payload.clone()).wait().map_err(plain)
+    };
+    let until = std::time::Instant::now() + PATIENCE;
+    let count = || delays.lock().unwrap_or_else(PoisonError::into_inner).len();
+    while count() == 0 {
+        anyhow::ensure!(std::time::Instant::now() < until, "nothing came within {PATIENCE:?}");
+        put()?;
+        interrupt::sleep(Duration::from_millis(10))?;
+    }
+    let total = WARM_UP + RATE * u64::from(args.seconds);
+    let start = clock::now();
+    let mut used = [0.0; 2];
+    for n in 0..total {
+        if n == WARM_UP {
+            delays.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            read_cpu(processes, &mut used)?;
+        }
+        interrupt::sleep_until(start + n * (1_000_000_000 / RATE))?;
+        put()?;
+    }
+    interrupt::sleep(Duration::from_millis(200))?;
+    let before = used;
+    read_cpu(processes, &mut used)?;
+    drop((subscriber, publisher));
+    let delays = std::mem::take(&mut *delays.lock().unwrap_or_else(PoisonError::into_inner));
+    let came = delays.len();
+    let sent = total - WARM_UP;
+    if u64::try_from(came).unwrap_or(0) < sent {
+        eprintln!("{came} of {sent} samples came");
+    }
+    let delays = Samples::new(delays);
+    let micros = |per_mille| delays.percentile(per_mille).map_or(f64::NAN, |it| float(it) / 1e3);
+    let each = |at: usize| {
+        let spent = used.get(at).zip(before.get(at)).map_or(f64::NAN, |(now, then)| now - then);
+        if processes.is_empty() { f64::NAN } else { spent * 1e6 / float(sent) }
+    };
+    Ok(Figures { p50_us: micros(500), p99_us: micros(990), cpu_us: [each(0), each(1)] })
+}
+
+fn read_cpu(processes: &[u32], used: &mut [f64; 2]) -> Result<()> {
+    for (process, used) in processes.iter().zip(used) {
+        *used = cpu_seconds(*process)?;
+    }
+    Ok(())
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("a free port")?;
+    Ok(listener.local_addr().context("a free port")?.port())
+}

@@ -1,0 +1,263 @@
+//! `[plain]`, `[[import]]` and `[[export]]`: where plain Zenoh programs are met, and what of theirs enters and
+//! leaves.
+
+use super::read::{text, truth, whole};
+use super::section::{Problems, Section};
+use super::units;
+use crate::args;
+use paceline::{Audio, Encoding, Form, LossTolerance, Pattern, Rate, Size};
+use paceline_plain::{
+    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, PlainConfig, RULES_MAX, Rules,
+    Template,
+};
+use std::fmt::Display;
+use std::num::NonZeroU32;
+use std::time::Duration;
+use toml::de::DeValue;
+
+/// The keys of each table.
+pub(super) const PLAIN_KEYS: [&str; 3] = ["listen", "connect", "insecure"];
+pub(super) const IMPORT_KEYS: [&str; 8] =
+    ["key", "tag", "tokens", "keys", "hz", "kind", "encoding", "loss"];
+pub(super) const EXPORT_KEYS: [&str; 13] = [
+    "tag",
+    "key",
+    "tokens",
+    "always",
+    "queries",
+    "every",
+    "max_hz",
+    "size",
+    "audio",
+    "within",
+    "loss",
+    "proxy",
+    "retransmit",
+];
+
+const ENDPOINTS_MAX: usize = 64;
+
+const PLAIN: &str = "plain must be a table: write [plain] above its keys";
+const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/localhost:7447\"] is one";
+const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const KEY: &str = "must be text: a key expression of Zenoh; \"robot/**\" is one";
+const TAG_OF: &str = "must be text with {key} for the key, {1} to {9} for what its wildcards stand \
+     for; leave it out for \"{key}\"";
+const KEYS: &str =
+    "must be a whole number from 1 to 4096, how many keys the rule takes; leave it out for 256";
+const HZ: &str = "must be a number from 0.001 to 1000000, samples per second; leave it out if they \
+     do not come evenly";
+const KIND: &str = "must be \"data\", \"state\", \"picture\", \"audio\" or \"video\"; leave it out to go by the \
+     encoding";
+const ENCODING: &str = "must be text of 1 to 255 bytes, the media type of the samples; \"image/jpeg\" is \
+     one, or leave it out for what they say themselves";
+const LOSS: &str = "must be text \"X/Y\": of each Y samples at most X may be late or lost; \"1/10\" is \
+     one, or leave it out";
+const TAG: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
+const KEY_OF: &str = "must be text with {tag} for the tag, {1} to {9} for what its wildcards stand \
+     for; leave it out for \"{tag}\"";
+const ALWAYS: &str = "must be true or false; false subscribes only while a plain program listens";
+const TOKENS: &str = "must be true or false; true is for liveliness tokens in place of samples";
+const QUERIES: &str = "must be true or false; true answers queries for the keys from pull buffers";
+const EVERY: &str = "must be a whole number from 1 to 4294967295; 3 takes one sample in three";
+const MAX_HZ: &str =
+    "must be a number from 0.001 to 1000000, samples per second; leave it out for every sample";
+const SIZE: &str = "must be text \"WIDTHxHEIGHT\"; \"320x240\" is one, or leave it out";
+const AUDIO: &str = "must be text \"RATExCHANNELS\"; \"8000x1\" is one, or leave it out";
+const WITHIN: &str = "must be text with a whole number and a unit (ms, s, min or h), from 1ms to 24h: \
+     from publish to delivery; \"200ms\" is one, or leave it out";
+const PROXY: &str = "must be \"publisher\" or \"subscriber\"; leave it out for publisher";
+const RETRANSMIT: &str =
+    "must be \"none\", \"selective\" or \"go-back-n\"; leave it out for selective";
+
+/// Where plain programs are met, if the file says so.
+pub(super) fn plain(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<PlainConfig> {
+    let table = section.table("plain", PLAIN, &PLAIN_KEYS, problems)?;
+    let endpoints = |key, problems: &mut Problems<'_>| {
+        table.read_list(key, ENDPOINTS_MAX, ENDPOINTS, problems, args::endpoint)
+    };
+    let plain = PlainConfig {
+        listen: endpoints("listen", problems),
+        connect: endpoints("connect", problems),
+        insecure: table.read("insecure", problems, |value| truth(value, INSECURE)) == Some(true),
+    };
+    if let Err(error) = plain.check() {
+        problems.add(&table.span_of("listen"), error.to_string());
+    }
+    Some(plain)
+}
+
+/// What enters and leaves.
+pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Rules {
+    let before = problems.len();
+    let import_tables = section.tables("import", &IMPORT_KEYS, problems);
+    let export_tables = section.tables("export", &EXPORT_KEYS, problems);
+    for (name, tables) in [("imports", &import_tables), ("exports", &export_tables)] {
+        if let Some(first) = tables.get(RULES_MAX) {
+            let given = tables.len();
+            problems.add(
+                &first.span,
+                format!("{given} {name}, a node takes at most {RULES_MAX}; a pattern may cover several keys"),
+            );
+        }
+    }
+    let imports = import_tables.iter().filter_map(|table| import(table, problems)).collect();
+    let exports = export_tables.iter().filter_map(|table| export(table, problems)).collect();
+    let rules = Rules { imports, exports };
+    if problems.len() == before // what is not read is not in its place
+        && let Err(conflict) = paceline_plain::check(&rules)
+    {
+        let table = conflict.culprit().and_then(|(place, export)| {
+            if export { export_tables.get(place) } else { import_tables.get(place) }
+        });
+        let span = table.map_or_else(|| section.span.clone(), |table| table.span.clone());
+        problems.add(&span, conflict.to_string());
+    }
+    rules
+}
+
+fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<ImportRule> {
+    if table.is_without("key") {
+        problems.add(&table.span, format!("{}no key: it {KEY}", table.place));
+    }
+    let key = table.read("key", problems, |value| text(value, KEY, |it| said(KeyPattern::new(it))));
+    let keys = u64::try_from(KEYS_MAX).unwrap_or(u64::MAX);
+    let keys = table.read("keys", problems, |value| whole(value, keys, KEYS));
+    let hz = table.read("hz", problems, |value| hertz(value, HZ));
+    let kind = table.read("kind", problems, |value| {
+        text(value, KIND, |it| args::kind(it).map_err(|_| KIND.to_owned()))
+    });
+    let encoding = table.read("encoding", problems, |value| {
+        let fits = |it: &&str| (1..=255).contains(&it.len());
+        value.as_str().filter(fits).map(Encoding::new).ok_or_else(|| ENCODING.to_owned())
+    });
+    let loss = table.read("loss", problems, loss);
+    let tokens = table.read("tokens", problems, |value| truth(value, TOKENS)) == Some(true);
+    let key = key?;
+    let template = template(table, "tag", ("key", TAG_OF), &key, problems, |made| {
+        // A pattern of tags has no wildcard inside a chunk; what it stands for is seen sample by sample.
+        said(Pattern::new(&made.replace("$*", "x"))).map(|_| ())
+    })?;
+    if tokens && template.makes().is_ok_and(|made| made.as_str().contains('*')) {
+        let what = format!(
+            "{}tokens needs a tag without wildcards; tag = \"robot/@tokens\" is one",
+            table.place
+        );
+        problems.add(&table.span_of("tokens"), what);
+    }
+    Some(ImportRule {
+        tokens,
+        keys: keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(KEYS_DEFAULT),
+        period: hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
+        kind,
+        encoding,
+        loss,
+        ..ImportRule::new(key, template)
+    })
+}
+
+fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<ExportRule> {
+    if table.is_without("tag") {
+        problems.add(&table.span, format!("{}no tag: it {TAG}", table.place));
+    }
+    let tag = table.read("tag", problems, |value| {
+        text(value, TAG, |it| {
+            said(Pattern::new(it))?;
+            said(KeyPattern::new(it))
+        })
+    });
+    let every = table.read("every", problems, |value| whole(value, u64::from(u32::MAX), EVERY));
+    let max_hz = table.read("max_hz", problems, |value| hertz(value, MAX_HZ));
+    if every.is_some() && max_hz.is_some() {
+        let what = format!("{}every and max_hz are both there: keep one", table.place);
+        problems.add(&table.span_of("max_hz"), what);
+    }
+    let size = table.read("size", problems, |value| {
+        text(value, SIZE, |it| args::size(it).map_err(|error| format!("{error}; {SIZE}")))
+    });
+    let audio = table.read("audio", problems, |value| text(value, AUDIO, args::audio));
+    let within = table.read("within", problems, |value| {
+        text(value, WITHIN, |it| units::time(it).map_err(|_| WITHIN.to_owned()))
+    });
+    let loss = table.read("loss", problems, loss);
+    let proxy = table.read("proxy", problems, |value| {
+        text(value, PROXY, |it| args::proxy(it).map_err(|_| PROXY.to_owned()))
+    });
+    let retransmit = table.read("retransmit", problems, |value| {
+        text(value, RETRANSMIT, |it| args::retransmit(it).map_err(|_| RETRANSMIT.to_owned()))
+    });
+    let always = table.read("always", problems, |value| truth(value, ALWAYS)) == Some(true);
+    let tokens = table.read("tokens", problems, |value| truth(value, TOKENS)) == Some(true);
+    let queries = table.read("queries", problems, |value| truth(value, QUERIES)) == Some(true);
+    let tag = tag?;
+    let key = template(table, "key", ("tag", KEY_OF), &tag, problems, |_| Ok(()))?;
+    if queries && key.inverse().is_none() {
+        let what = format!(
+            "{}queries needs keys that can be made tags again: name each wildcard of '{tag}' once, as a whole chunk",
+            table.place
+        );
+        problems.add(&table.span_of("queries"), what);
+    }
+    let size = size.map(|size| Size { width: size.width, height: size.height });
+    let audio = audio.map(|(rate, channels)| Audio { rate, channels });
+    let rule = ExportRule::new(tag, key);
+    Some(ExportRule {
+        tokens,
+        always,
+        queries,
+        form: Form { rate: rate(every, max_hz), size, audio },
+        within,
+        loss,
+        proxy: proxy.unwrap_or(rule.proxy),
+        retransmit: retransmit.unwrap_or(rule.retransmit),
+        ..rule
+    })
+}
+
+/// The template `key` of a rule, filled from `from`, whose whole is named `whole`; what it can make at all
+/// must be right too.
+fn template(
+    table: &Section<'_, '_>,
+    key: &str,
+    (whole, rule): (&'static str, &str),
+    from: &KeyPattern,
+    problems: &mut Problems<'_>,
+    check: impl Fn(&str) -> Result<(), String>,
+) -> Option<Template> {
+    let read = |it: &str| {
+        let template = said(Template::new(it, whole, from))?;
+        check(said(template.makes())?.as_str())?;
+        Ok(template)
+    };
+    if table.is_without(key) {
+        return Template::new(&format!("{{{whole}}}"), whole, from).ok();
+    }
+    table.read(key, problems, |value| text(value, rule, read))
+}
+
+fn said<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
+    result.map_err(|error| error.to_string())
+}
+
+fn loss(value: &DeValue<'_>) -> Result<LossTolerance, String> {
+    text(value, LOSS, |it| it.parse().map_err(|_| LOSS.to_owned()))
+}
+
+/// A rate as text or as a number.
+fn hertz(value: &DeValue<'_>, rule: &str) -> Result<f64, String> {
+    let integer = value.as_integer().filter(|number| number.radix() == 10);
+    let number = integer.map(|it| it.as_str()).or_else(|| value.as_float().map(|it| it.as_str()));
+    let number = number.and_then(|number| number.replace('_', "").parse::<f64>().ok());
+    number.filter(|hz| (0.001..=1e6).contains(hz)).ok_or_else(|| rule.to_owned())
+}
+
+fn rate(every: Option<u64>, max_hz: Option<f64>) -> Rate {
+    let every = every.and_then(|n| u32::try_from(n).ok()).and_then(NonZeroU32::new);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "read as from 0.001 to 1,000,000"
+    )]
+    let max = max_hz.and_then(|hz| NonZeroU32::new((hz * 1_000.0).round() as u32));
+    every.map(Rate::Every).or_else(|| max.map(Rate::Max)).unwrap_or(Rate::All)
+}

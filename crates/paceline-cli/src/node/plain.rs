@@ -1,0 +1,67 @@
+//! The plain side of the node: open while the configuration says so.
+
+use crate::args::Settings;
+use crate::exit;
+use paceline::{Node, default_runtime_dir};
+use paceline_plain::{Plain, PlainConfig, PlainError};
+use serde::Serialize;
+
+/// The plain side, if there is one.
+#[derive(Default)]
+pub(super) struct PlainSide(Option<Plain>);
+
+/// What the node says of it.
+#[derive(Serialize)]
+pub(super) struct PlainLine {
+    pub(super) listen: Vec<String>,
+    pub(super) connect: Vec<String>,
+    pub(super) imports: usize,
+    pub(super) exports: usize,
+}
+
+impl PlainSide {
+    /// Makes it what `settings` say. Rules that stay as they are go on undisturbed.
+    pub(super) fn set(&mut self, node: &Node, settings: &Settings) -> anyhow::Result<()> {
+        let Some(config) = config(settings) else {
+            self.0 = None;
+            return Ok(());
+        };
+        let rules = &settings.rules;
+        let set = match &mut self.0 {
+            Some(plain) => plain.set(rules),
+            None => Plain::open(node, &config, rules).map(|plain| self.0 = Some(plain)),
+        };
+        set.map_err(|error| {
+            if matches!(error, PlainError::Endpoint(_) | PlainError::Conflict(_)) {
+                return exit::usage(error);
+            }
+            error.into()
+        })
+    }
+}
+
+impl PlainLine {
+    /// None if there is no plain side.
+    pub(super) fn new(settings: &Settings) -> Option<Self> {
+        let PlainConfig { listen, connect, .. } = config(settings)?;
+        let (imports, exports) = (settings.rules.imports.len(), settings.rules.exports.len());
+        Some(Self { listen, connect, imports, exports })
+    }
+}
+
+/// Where plain programs are met: nowhere if nothing is said of them.
+pub(super) fn config(settings: &Settings) -> Option<PlainConfig> {
+    if settings.plain.is_none() && settings.rules.is_empty() {
+        return None;
+    }
+    let mut config = settings.plain.clone().unwrap_or_default();
+    if config.listen.is_empty() && config.connect.is_empty() {
+        let dir = settings.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
+        config.listen = PlainConfig::default_listen(&dir);
+        if settings.isolated {
+            // Its folder may belong to another node of this host.
+            config.listen.truncate(1);
+        }
+    }
+    Some(config)
+}

@@ -1,0 +1,447 @@
+//! Programs that know Zenoh alone, between two nodes. Their sessions are this process's, or those of Python
+//! programs with eclipse-zenoh; the nodes are processes of their own.
+
+use crate::host::{Host, LIMIT, Running, arg, free_port};
+use rustix::process::Signal;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use zenoh::bytes::Encoding;
+use zenoh::query::ConsolidationMode;
+use zenoh::sample::{Sample, SampleKind};
+use zenoh::time::{NTP64, Timestamp, TimestampId};
+use zenoh::{Config, Session, Wait};
+
+/// Two hosts, a thin link between their nodes, and a place on each where plain programs are met.
+struct Pair {
+    robot: Host,
+    operator: Host,
+    /// Of the link, the robot's plain side and the operator's.
+    ports: [u16; 3],
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self {
+            robot: Host::new(),
+            operator: Host::new(),
+            ports: [free_port(), free_port(), free_port()],
+        }
+    }
+
+    /// The file of a node with these rules.
+    fn write(&self, host: &Host, rules: &str) -> PathBuf {
+        let [link, robot, operator] = self.ports;
+        let at_robot = host.path("") == self.robot.path("");
+        let (name, way, port) =
+            if at_robot { ("robot", "listen", robot) } else { ("operator", "connect", operator) };
+        let path = host.path("config.toml");
+        let text = format!(
+            "name = \"{name}\"\n[[link]]\nname = \"radio\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
+             capacity = \"2mbit\"\n[plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rules}"
+        );
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn start(&self, host: &Host, rules: &str) -> Running {
+        let config = self.write(host, rules);
+        let mut command = host.command(&["node", "--config", arg(&config), "--log", "info"]);
+        command.stderr(std::fs::File::create(host.path("log")).unwrap());
+        let mut node = Running::unread(command.spawn().unwrap());
+        assert!(node.first_line().contains("; plain Zenoh at tcp/127.0.0.1:"));
+        node
+    }
+
+    fn session_at(&self, port: usize) -> Session {
+        let endpoint = format!("[\"tcp/127.0.0.1:{}\"]", self.ports[port]);
+        let mut config = Config::default();
+        for (key, value) in [
+            ("mode", "\"client\""),
+            ("connect/endpoints", endpoint.as_str()),
+            ("scouting/multicast/enabled", "false"),
+        ] {
+            config.insert_json5(key, value).unwrap();
+        }
+        zenoh::open(config).wait().unwrap()
+    }
+}
+
+/// What comes on `key`, in order.
+fn listen(session: &Session, key: &str) -> Receiver<Sample> {
+    let (to, got) = channel();
+    let callback = move |sample| {
+        let _ = to.send(sample);
+    };
+    session.declare_subscriber(key.to_owned()).callback(callback).background().wait().unwrap();
+    got
+}
+
+/// What a sample's payload says: its number.
+fn number(sample: &Sample) -> u64 {
+    sample.payload().try_to_string().unwrap().parse().unwrap()
+}
+
+/// Puts numbers on `key` until `done`, each captured 10 ms after the last: 100 a second by their stamps.
+fn put_until(session: &Session, key: &str, from: u64, mut done: impl FnMut() -> bool) -> u64 {
+    let until = Instant::now() + LIMIT;
+    let mut n = from;
+    while !done() {
+        assert!(Instant::now() < until, "what was to come on {key} came");
+        put(session, key, n);
+        n += 1;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    n
+}
+
+fn put(session: &Session, key: &str, n: u64) {
+    let payload = n.to_string();
+    let put = session.put(key, payload).encoding(Encoding::APPLICATION_CDR.with_schema("x/y"));
+    put.attachment(vec![7; 33]).timestamp(stamp(n)).wait().unwrap();
+}
+
+fn stamp(n: u64) -> Timestamp {
+    let time = Duration::from_millis(1_700_000_000_000 + 10 * n);
+    Timestamp::new(NTP64::from(time), TimestampId::try_from(7u8).unwrap())
+}
+
+/// What the node of `host` says of itself.
+fn status(host: &Host) -> serde_json::Value {
+    let ls = host.run(&["ls", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
+    let nodes = document["nodes"].as_array().unwrap();
+    let own = |node: &&serde_json::Value| node["name"] == "robot" || node["name"] == "operator";
+    let own: Vec<_> = nodes.iter().filter(own).collect();
+    let mine = if host.path("config.toml").exists() { own } else { Vec::new() };
+    serde_json::json!(mine)
+}
+
+fn node_of(host: &Host, name: &str) -> serde_json::Value {
+    let nodes = status(host);
+    let found = nodes.as_array().into_iter().flatten().find(|node| node["name"] == name);
+    found.cloned().unwrap_or_default()
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + LIMIT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const IMPORT: &str = "[[import]]\nkey = \"robot/**\"\n";
+
+#[test]
+fn a_plain_subscriber_is_given_the_rate_that_its_rule_asks_for() {
+    let pair = Pair::new();
+    let _robot = pair.start(&pair.robot, IMPORT);
+    let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nmax_hz = 10\n";
+    let _operator = pair.start(&pair.operator, rules);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let got = listen(&there, "far/**");
+    let mut samples: Vec<Sample> = Vec::new();
+    put_until(&here, "robot/imu", 0, || {
+        samples.extend(got.try_iter());
+        samples.len() >= 12
+    });
+    for sample in &samples {
+        assert_eq!(sample.key_expr().as_str(), "far/imu");
+        assert_eq!(sample.encoding(), &Encoding::APPLICATION_CDR.with_schema("x/y"));
+        assert_eq!(sample.attachment().unwrap().to_bytes().as_ref(), [7; 33]);
+        let (stamped, sent) = (sample.timestamp().unwrap(), stamp(number(sample)));
+        let apart = stamped.get_time().as_nanos().abs_diff(sent.get_time().as_nanos());
+        assert!(apart <= 2, "{apart} ns off");
+    }
+    let numbers: Vec<_> = samples.iter().map(number).collect();
+    let steps: Vec<_> = numbers.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(steps.iter().all(|step| *step >= 10), "{steps:?}");
+    assert!(steps.iter().filter(|step| **step == 10).count() >= 8, "{steps:?}");
+    // A deletion is a sample too.
+    wait_for("the deletion", || {
+        here.delete("robot/other").wait().unwrap();
+        got.try_iter().find(|sample| sample.kind() == SampleKind::Delete)
+    });
+}
+
+#[test]
+fn nothing_is_subscribed_to_while_nobody_listens() {
+    let pair = Pair::new();
+    let _robot = pair.start(&pair.robot, IMPORT);
+    let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\n";
+    let _operator = pair.start(&pair.operator, rules);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let subscriptions =
+        || node_of(&pair.operator, "operator")["subscriptions"].as_array().map(Vec::len);
+    put(&here, "robot/imu", 0);
+    assert_eq!(subscriptions(), Some(0));
+    let (to, got) = channel();
+    let subscriber = there
+        .declare_subscriber("far/imu")
+        .callback(move |sample: Sample| {
+            let _ = to.send(number(&sample));
+        })
+        .wait()
+        .unwrap();
+    wait_for("it subscribes", || (subscriptions() == Some(1)).then_some(()));
+    put_until(&here, "robot/imu", 1, || got.try_recv().is_ok());
+    subscriber.undeclare().wait().unwrap();
+    wait_for("it subscribes no more", || (subscriptions() == Some(0)).then_some(()));
+}
+
+#[test]
+fn a_reload_leaves_rules_alone_that_stay() {
+    let pair = Pair::new();
+    let _robot = pair.start(&pair.robot, IMPORT);
+    let kept = "[[export]]\ntag = \"robot/imu\"\n";
+    let rules = format!("{kept}[[export]]\ntag = \"robot/gps\"\nkey = \"old\"\n");
+    let operator = pair.start(&pair.operator, &rules);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let (imu, new) = (listen(&there, "robot/imu"), listen(&there, "new"));
+    let old = listen(&there, "old");
+    let mut heard = Vec::new();
+    let n = put_until(&here, "robot/imu", 0, || {
+        put(&here, "robot/gps", 0);
+        heard.extend(imu.try_iter().map(|sample| number(&sample)));
+        old.try_recv().is_ok() && heard.len() > 5
+    });
+    pair.write(&pair.operator, &format!("{kept}[[export]]\ntag = \"robot/gps\"\nkey = \"new\"\n"));
+    operator.signal(Signal::HUP);
+    let mut heard_new = false;
+    put_until(&here, "robot/imu", n, || {
+        put(&here, "robot/gps", 1);
+        heard.extend(imu.try_iter().map(|sample| number(&sample)));
+        heard_new |= new.try_recv().is_ok();
+        heard_new && heard.last().is_some_and(|last| *last > n + 20)
+    });
+    // What the rule that stayed carries goes on without a gap.
+    let gaps: Vec<_> = heard.windows(2).filter(|pair| pair[1] != pair[0] + 1).collect();
+    assert!(gaps.is_empty(), "{gaps:?}");
+    // One that is wrong changes nothing, and both rules are named.
+    pair.write(&pair.operator, "[[import]]\nkey = \"a/**\"\n[[export]]\ntag = \"a/**\"\n");
+    operator.signal(Signal::HUP);
+    let log = || std::fs::read_to_string(pair.operator.path("log")).unwrap();
+    wait_for("the loop is named", || log().contains("are a loop").then_some(()));
+    assert!(log().contains("import 1 (key 'a/**') and export 1 (tag 'a/**')"), "{}", log());
+    let last = heard.last().copied().unwrap_or_default() + 100;
+    put_until(&here, "robot/imu", last, || imu.try_iter().any(|sample| number(&sample) >= last));
+}
+
+#[test]
+fn what_comes_round_is_dropped_and_both_rules_are_named() {
+    let pair = Pair::new();
+    // The plain sides meet: the operator's node reaches out to where the robot's programs are.
+    let _robot = pair.start(&pair.robot, IMPORT);
+    let connect = format!("connect = [\"tcp/127.0.0.1:{}\"]\n", pair.ports[1]);
+    let rules = format!("{connect}[[export]]\ntag = \"robot/**\"\n");
+    let _operator = pair.start(&pair.operator, &rules);
+    let here = pair.session_at(1);
+    let sent = put_until(&here, "robot/imu", 0, || {
+        std::fs::read_to_string(pair.robot.path("log")).unwrap().contains("a loop with export 1")
+    });
+    let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
+    for part in ["import 1 (key 'robot/**'): a loop with export 1 of node operator", "'robot/imu'"]
+    {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    let robot = wait_for("it is counted", || {
+        let robot = node_of(&pair.robot, "robot");
+        robot["dropped"]["loop"].as_u64().filter(|count| *count > 0).map(|_| robot)
+    });
+    let published = robot["publishers"][0]["published"].as_u64().unwrap();
+    assert!(published <= sent, "{published} of {sent}: nothing went round");
+}
+
+#[test]
+fn keys_and_attachments_beyond_a_rules_bounds_are_counted() {
+    let pair = Pair::new();
+    let _robot = pair.start(&pair.robot, "[[import]]\nkey = \"robot/**\"\nkeys = 2\n");
+    let here = pair.session_at(1);
+    let count =
+        |reason: &str| node_of(&pair.robot, "robot")["dropped"][reason].as_u64().unwrap_or(0);
+    wait_for("drops are counted", || {
+        for n in 0..10u64 {
+            put(&here, &format!("robot/{n}"), n);
+        }
+        here.put("robot/0", "x").attachment(vec![0; 513]).wait().unwrap();
+        (count("not_imported") >= 8 && count("too_large") >= 1).then_some(())
+    });
+    let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
+    assert!(log.contains("import 1 (key 'robot/**'): has 2 keys, and takes no more"), "{log}");
+    let robot = node_of(&pair.robot, "robot");
+    assert_eq!(robot["publishers"].as_array().map(Vec::len), Some(2), "{robot}");
+}
+
+/// A key and a token as rmw_zenoh writes them.
+const CHATTER: &str = "0/front/chatter/std_msgs::msg::dds_::String_/\
+     RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
+const TOKEN: &str = "@ros2_lv/0/8f20917502ee955ac4476e0266340d5c/0/10/MP/%/%front/talker/%front%chatter/\
+     std_msgs::msg::dds_::String_/\
+     RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18/::,7:,:,:,,";
+
+/// The files of docs/ros2.md, in their order, without links.
+fn ros_rules() -> Vec<String> {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ros2.md"));
+    let page = page.unwrap();
+    let files = page.split("```toml").skip(1).filter_map(|rest| rest.split("```").next());
+    let rules = files.map(|file| {
+        let start = file.find("[[import]]").into_iter().chain(file.find("[[export]]")).min();
+        file[start.unwrap()..].to_owned()
+    });
+    rules.collect()
+}
+
+#[test]
+fn a_robot_is_served_by_the_files_of_the_documentation() {
+    let rules = ros_rules();
+    let [on_robot, on_operator] = rules.as_slice() else { panic!("{rules:?}") };
+    let pair = Pair::new();
+    let mut robot = pair.start(&pair.robot, on_robot);
+    let more = "[[export]]\ntag = \"robot/front/chatter/*/*\"\nkey = \"0/front/chatter/{1}/{2}\"\nevery = 3\n";
+    let _operator = pair.start(&pair.operator, &format!("{on_operator}{more}"));
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let got = listen(&there, CHATTER);
+    let mut samples = Vec::new();
+    put_until(&here, CHATTER, 0, || {
+        samples.extend(got.try_iter());
+        samples.len() >= 5
+    });
+    let numbers: Vec<_> = samples.iter().map(number).collect();
+    assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] >= 3), "one in three: {numbers:?}");
+    assert_eq!(samples[0].attachment().unwrap().to_bytes().as_ref(), [7; 33]);
+    // Commands go the other way.
+    let command = CHATTER.replace("front/chatter", "cmd_vel");
+    let commands = listen(&here, &command);
+    put_until(&there, &command, 0, || commands.try_recv().is_ok());
+    // The operator's programs see who is there, and that he went.
+    let seen = || {
+        let replies = there.liveliness().get("@ros2_lv/**").timeout(LIMIT).wait().unwrap();
+        replies
+            .iter()
+            .filter_map(|reply| Some(reply.into_result().ok()?.key_expr().to_string()))
+            .next()
+    };
+    let token = here.liveliness().declare_token(TOKEN).wait().unwrap();
+    wait_for("the token is there", || seen().filter(|key| key == TOKEN));
+    token.undeclare().wait().unwrap();
+    wait_for("the token is gone", || seen().is_none().then_some(()));
+    let _token = here.liveliness().declare_token(TOKEN).wait().unwrap();
+    wait_for("the token is back", seen);
+    robot.signal(Signal::KILL);
+    robot.status();
+    wait_for("the token is gone with its node", || seen().is_none().then_some(()));
+}
+
+#[test]
+fn queries_are_answered_from_pull_buffers() {
+    let pair = Pair::new();
+    // Held by the robot's node, asked for at the operator's.
+    let held = format!("{IMPORT}[[buffer]]\npattern = \"robot/**\"\nsamples = 100\n");
+    let _robot = pair.start(&pair.robot, &held);
+    let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nqueries = true\n";
+    let _operator = pair.start(&pair.operator, rules);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let ask = |selector: &str| {
+        let get = there.get(selector.to_owned()).consolidation(ConsolidationMode::None);
+        let replies = get.timeout(LIMIT).wait().unwrap();
+        let replies: Vec<_> = replies.iter().map(zenoh::query::Reply::into_result).collect();
+        replies
+    };
+    for n in 0..30 {
+        put(&here, "robot/imu", n);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait_for("samples are held", || {
+        let held = node_of(&pair.robot, "robot")["buffers"][0]["samples"].as_u64();
+        held.filter(|held| *held >= 20)
+    });
+    let newest =
+        wait_for("the newest sample", || ask("far/imu").into_iter().next().and_then(Result::ok));
+    assert_eq!(newest.key_expr().as_str(), "far/imu");
+    assert_eq!(newest.encoding(), &Encoding::APPLICATION_CDR.with_schema("x/y"));
+    assert_eq!(newest.attachment().unwrap().to_bytes().as_ref(), [7; 33]);
+    let last = number(&newest);
+    // The stamps are in 2023: the samples from last - 9 to last - 5.
+    let at = |n: u64| stamp(n).get_time().to_string_rfc3339_lossy();
+    let between = ask(&format!("far/imu?_time=[{}..{}]", at(last - 9), at(last - 5)));
+    let mut numbers: Vec<_> = between.into_iter().map(|reply| number(&reply.unwrap())).collect();
+    numbers.sort_unstable();
+    // Written times are exact to the nanosecond, Zenoh's to a quarter of one.
+    assert!(
+        numbers.len() >= 4 && numbers.iter().all(|n| (last - 9..=last - 5).contains(n)),
+        "{numbers:?}"
+    );
+    for (selector, what) in [
+        ("far/imu?_time=[yesterday..]", "write _time=[FROM..TO]"),
+        ("far/**", "ask for one key at a time"),
+        ("far/nobody", "'robot/nobody'"),
+    ] {
+        let [Err(refused)] = &ask(selector)[..] else { panic!("{selector}") };
+        let said = refused.payload().try_to_string().unwrap();
+        assert!(said.contains(what), "{selector}: {said}");
+    }
+}
+
+/// A Python with eclipse-zenoh, if there is one.
+fn python(test: &str) -> Option<String> {
+    let python = std::env::var("PACELINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let try_import = Command::new(&python)
+        .args(["-c", "import zenoh"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if try_import.is_ok_and(|status| status.success()) {
+        return Some(python);
+    }
+    println!(
+        "skipped: {test} (no eclipse-zenoh in {python}: pip install it, or name another Python in PACELINE_PYTHON)"
+    );
+    None
+}
+
+const PYTHON_PUBLISHER: &str = "
+import sys, time, zenoh
+config = zenoh.Config()
+config.insert_json5('mode', '\"client\"')
+config.insert_json5('connect/endpoints', '[\"tcp/127.0.0.1:' + sys.argv[1] + '\"]')
+with zenoh.open(config) as session:
+    publisher = session.declare_publisher('robot/imu', encoding='application/cdr')
+    while True:
+        publisher.put(b'1', attachment=b'of python')
+        time.sleep(0.01)
+";
+
+#[test]
+fn a_python_program_is_served_and_may_die_at_any_time() {
+    let Some(python) = python("a_python_program_is_served_and_may_die_at_any_time") else { return };
+    let pair = Pair::new();
+    let mut robot = pair.start(&pair.robot, IMPORT);
+    let mut operator = pair.start(&pair.operator, "[[export]]\ntag = \"robot/**\"\n");
+    let there = pair.session_at(2);
+    let got = listen(&there, "robot/imu");
+    let port = pair.ports[1].to_string();
+    let start = || {
+        let mut command = Command::new(&python);
+        command.args(["-c", PYTHON_PUBLISHER, &port]);
+        Running::unread(command.spawn().unwrap())
+    };
+    for _ in 0..2 {
+        let mut program = start();
+        let sample = got.recv_timeout(LIMIT).unwrap();
+        assert_eq!(sample.encoding(), &Encoding::APPLICATION_CDR);
+        assert_eq!(sample.attachment().unwrap().to_bytes().as_ref(), b"of python");
+        program.signal(Signal::KILL);
+        program.status();
+        while got.recv_timeout(Duration::from_millis(300)).is_ok() {}
+    }
+    for node in [&mut robot, &mut operator] {
+        assert!(node.child().try_wait().unwrap().is_none(), "the nodes run on");
+    }
+    let here = pair.session_at(1);
+    put_until(&here, "robot/imu", 5, || got.try_iter().any(|sample| number(&sample) >= 5));
+}

@@ -1,0 +1,133 @@
+//! Queries of plain programs, answered from pull buffers of any node.
+//!
+//! A thread of the rule's own pulls: an answer may take as long as the link to the buffer takes, in the
+//! background of everything that is published now.
+
+use crate::convert::{DELETION, Encodings};
+use crate::key::Template;
+use crate::mark::Mark;
+use crate::selector::{self, Asked};
+use paceline::{Delivery, Node};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+use zenoh::query::{Query, Queryable};
+use zenoh::{Session, Wait};
+
+/// Queries that wait for an earlier one's answer.
+const WAITING: usize = 64;
+/// Zenoh gives up on a query after 10 s if its program does not say otherwise.
+const PATIENCE: Duration = Duration::from_secs(9);
+
+/// Answers queries for the keys of a rule; ends when dropped.
+pub(crate) struct Answers {
+    queryable: Option<Queryable<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Answerer {
+    node: Node,
+    mark: Mark,
+    /// Makes a tag of a key.
+    tag: Template,
+}
+
+impl Answers {
+    /// Answers what is asked of `keys` from now on; `tag` makes the tag of a key.
+    pub(crate) fn open(
+        node: &Node,
+        session: &Session,
+        mark: Mark,
+        (keys, tag): (&str, Template),
+    ) -> zenoh::Result<Self> {
+        let (to, queries) = sync_channel::<Query>(WAITING);
+        let answerer = Answerer { node: node.clone(), mark, tag };
+        let named = std::thread::Builder::new().name(format!("paceline-ask-{}", mark.rule));
+        let thread = named.spawn(move || answerer.run(&queries))?;
+        let queryable = session
+            .declare_queryable(keys.to_owned())
+            .callback(move |query| {
+                if let Err(refused) = to.try_send(query) {
+                    let query = match refused {
+                        std::sync::mpsc::TrySendError::Full(query)
+                        | std::sync::mpsc::TrySendError::Disconnected(query) => query,
+                    };
+                    refuse(&query, "64 queries wait already: ask again later");
+                }
+            })
+            .wait()?;
+        Ok(Self { queryable: Some(queryable), thread: Some(thread) })
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        // With its callback goes the way to the thread, which ends.
+        if let Some(queryable) = self.queryable.take() {
+            let _ = queryable.undeclare().wait();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Answerer {
+    fn run(&self, queries: &Receiver<Query>) {
+        for query in queries {
+            if let Err(what) = self.answer(&query) {
+                refuse(&query, &what);
+            }
+        }
+    }
+
+    fn answer(&self, query: &Query) -> Result<(), String> {
+        let key = query.key_expr().as_str();
+        if key.contains('*') {
+            return Err(format!("'{key}' has wildcards: ask for one key at a time"));
+        }
+        let tag = self.tag.fill(key).ok_or_else(|| format!("'{key}' makes no tag"))?;
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let pull = || {
+            let pull = self.node.pull(&tag)?;
+            let pull = match selector::read(query.parameters().as_str(), now) {
+                Ok(Asked::Newest(n)) => pull.newest(n)?,
+                Ok(Asked::Between(from, to)) => pull.time(from..=to)?,
+                Err(what) => return Ok(Err(what)),
+            };
+            pull.timeout(PATIENCE)?.run().map(Ok)
+        };
+        let mut pulled = pull().map_err(|error: paceline::PullError| error.to_string())??;
+        let mut encodings = Encodings::default();
+        while let Ok(Some(delivery)) = pulled.next_timeout(PATIENCE) {
+            self.reply(query, delivery, &mut encodings)?;
+        }
+        Ok(())
+    }
+
+    fn reply(
+        &self,
+        query: &Query,
+        delivery: Delivery,
+        encodings: &mut Encodings<paceline::Encoding, zenoh::bytes::Encoding>,
+    ) -> Result<(), String> {
+        let key = query.key_expr().clone();
+        let stamp = self.mark.stamp(delivery.captured);
+        let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
+        let replied = if delivery.encoding.as_str() == DELETION {
+            query.reply_del(key).attachment(attachment).timestamp(stamp).wait()
+        } else {
+            let encoding = encodings.export(&delivery.encoding);
+            let reply = query.reply(key, delivery.payload).encoding(encoding);
+            reply.attachment(attachment).timestamp(stamp).wait()
+        };
+        replied.map_err(|error| error.to_string())
+    }
+}
+
+fn refuse(query: &Query, what: &str) {
+    if let Err(error) = query.reply_err(what).wait() {
+        tracing::debug!("a query was not answered: {error}");
+    }
+}

@@ -1,0 +1,270 @@
+//! One export rule at work: a subscription of the node whose samples are put on keys for plain programs.
+//!
+//! It subscribes while somebody on the plain side listens, so that no link carries what nobody reads. A
+//! thread of its own puts the samples: a put may wait for a slow program, and no link may.
+
+use crate::answer::Answers;
+use crate::convert::{DELETION, Encodings};
+use crate::mark::Mark;
+use crate::rule::ExportRule;
+use paceline::{
+    DropReason, Encoding, Form, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent,
+    Tag,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use zenoh::bytes::Encoding as ZenohEncoding;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::CongestionControl;
+use zenoh::sample::Locality;
+use zenoh::{Session, Wait};
+
+/// How long a change on the plain side may go unseen while no sample comes.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Keys that are declared to Zenoh at a time.
+const KEYS_MAX: usize = 4_096;
+/// Samples that wait for a slow plain side before the oldest is dropped.
+const QUEUE: usize = 256;
+
+/// A rule at work; it ends when dropped.
+pub(crate) struct Export {
+    rule: ExportRule,
+    wanted: Arc<Wanted>,
+    /// Tells whether somebody listens; undeclared with the rule.
+    watch: Option<Publisher<'static>>,
+    _answers: Option<Answers>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Want {
+    Nobody,
+    Somebody,
+    End,
+}
+
+/// Whether somebody on the plain side listens.
+struct Wanted {
+    want: Mutex<Want>,
+    changed: Condvar,
+}
+
+impl Wanted {
+    fn set(&self, matching: bool) {
+        let mut want = lock(&self.want);
+        if *want != Want::End {
+            *want = if matching { Want::Somebody } else { Want::Nobody };
+        }
+        drop(want);
+        self.changed.notify_all();
+    }
+
+    fn end(&self) {
+        *lock(&self.want) = Want::End;
+        self.changed.notify_all();
+    }
+
+    fn get(&self) -> Want {
+        *lock(&self.want)
+    }
+
+    /// Waits until somebody listens, or the end.
+    fn wait(&self) -> Want {
+        let mut want = lock(&self.want);
+        while *want == Want::Nobody {
+            want = self.changed.wait(want).unwrap_or_else(PoisonError::into_inner);
+        }
+        *want
+    }
+}
+
+impl Export {
+    /// Puts what comes on the rule's tags on its keys from now on.
+    pub(crate) fn open(
+        node: &Node,
+        session: &Session,
+        number: usize,
+        rule: ExportRule,
+    ) -> zenoh::Result<Self> {
+        let want = if rule.always { Want::Somebody } else { Want::Nobody };
+        let wanted = Arc::new(Wanted { want: Mutex::new(want), changed: Condvar::new() });
+        let mark = Mark { node: node.id(), rule: u16::try_from(number).unwrap_or(u16::MAX) };
+        let answers = if rule.queries {
+            let keys = rule.key.makes().map_err(|error| error.to_string())?;
+            let back = rule.key.inverse().ok_or("its keys cannot be made tags again")?;
+            Some(Answers::open(node, session, mark, (keys.as_str(), back))?)
+        } else {
+            None
+        };
+        let mut watch = None;
+        if !rule.always {
+            let keys = rule.key.makes().map_err(|error| error.to_string())?;
+            let publisher = session
+                .declare_publisher(keys.as_str().to_owned())
+                .allowed_destination(Locality::Remote)
+                .wait()?;
+            let tell = wanted.clone();
+            publisher
+                .matching_listener()
+                .callback(move |status| tell.set(status.matching()))
+                .background()
+                .wait()?;
+            wanted.set(publisher.matching_status().wait()?.matching());
+            watch = Some(publisher);
+        }
+        let worker = Worker {
+            node: node.clone(),
+            session: session.clone(),
+            mark,
+            number,
+            rule: rule.clone(),
+            wanted: wanted.clone(),
+            keys: HashMap::new(),
+        };
+        let named = std::thread::Builder::new().name(format!("paceline-out-{number}"));
+        let thread = named.spawn(move || worker.run())?;
+        Ok(Self { rule, wanted, watch, _answers: answers, thread: Some(thread) })
+    }
+
+    /// The rule.
+    pub(crate) const fn rule(&self) -> &ExportRule {
+        &self.rule
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        drop(self.watch.take());
+        self.wanted.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Where a tag's samples go.
+struct Way {
+    publisher: Publisher<'static>,
+    encodings: Encodings<Encoding, ZenohEncoding>,
+}
+
+struct Worker {
+    node: Node,
+    session: Session,
+    mark: Mark,
+    number: usize,
+    rule: ExportRule,
+    wanted: Arc<Wanted>,
+    keys: HashMap<Tag, Way>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while self.wanted.wait() == Want::Somebody {
+            let Some(mut subscriber) = self.told(self.subscribe()) else { return };
+            while self.wanted.get() == Want::Somebody {
+                while let Some(event) = subscriber.try_event() {
+                    self.tell(event);
+                }
+                match subscriber.recv_timeout(LOOK_EVERY) {
+                    Ok(delivery) => self.put(delivery),
+                    Err(RecvError::Closed) => return,
+                    Err(_) => {}
+                }
+            }
+            self.keys.clear();
+        }
+    }
+
+    fn told<T>(&self, result: Result<T, SubscribeError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(SubscribeError::Closed) => None,
+            Err(error) => {
+                tracing::error!("export {} (tag '{}'): {error}", self.number, self.rule.tag);
+                None
+            }
+        }
+    }
+
+    fn subscribe(&self) -> Result<Subscriber, SubscribeError> {
+        let ExportRule { tag, form, within, loss, proxy, retransmit, .. } = &self.rule;
+        let Form { rate, size, audio } = form;
+        let mut builder = self.node.subscriber(tag.as_str())?.queue(QUEUE)?;
+        builder = match rate {
+            Rate::All => builder,
+            Rate::Every(n) => builder.every(n.get())?,
+            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0)?,
+        };
+        if let Some(size) = size {
+            builder = builder.size(size.width, size.height)?;
+        }
+        if let Some(audio) = audio {
+            builder = builder.audio(audio.rate, audio.channels)?;
+        }
+        if let Some(within) = within {
+            builder = builder.within(*within)?;
+        }
+        if let Some(loss) = loss {
+            builder = builder.loss(loss.x(), loss.y())?;
+        }
+        builder.proxy(*proxy).retransmit(*retransmit).declare()
+    }
+
+    fn tell(&self, event: SubscriberEvent) {
+        if let SubscriberEvent::Refused(publisher, refusal) = event {
+            let (number, tag) = (self.number, &self.rule.tag);
+            tracing::warn!("export {number} (tag '{tag}'): {publisher} was refused: {refusal}");
+        }
+    }
+
+    fn put(&mut self, delivery: paceline::Delivery) {
+        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&delivery.tag) {
+            self.keys.clear();
+        }
+        if !self.keys.contains_key(&delivery.tag) {
+            match self.declare(&delivery.tag) {
+                Ok(publisher) => {
+                    let way = Way { publisher, encodings: Encodings::default() };
+                    self.keys.insert(delivery.tag.clone(), way);
+                }
+                Err(what) => {
+                    self.node.note_dropped(DropReason::NotExported, 1);
+                    let (number, tag) = (self.number, &delivery.tag);
+                    return tracing::warn!("export {number}: nothing can be put for {tag}: {what}");
+                }
+            }
+        }
+        let Some(way) = self.keys.get_mut(&delivery.tag) else { return };
+        let stamp = self.mark.stamp(delivery.captured);
+        let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
+        let put = if delivery.encoding.as_str() == DELETION {
+            way.publisher.delete().attachment(attachment).timestamp(stamp).wait()
+        } else {
+            let encoding = way.encodings.export(&delivery.encoding);
+            let put = way.publisher.put(delivery.payload).encoding(encoding);
+            put.attachment(attachment).timestamp(stamp).wait()
+        };
+        if let Err(error) = put {
+            self.node.note_dropped(DropReason::NotExported, 1);
+            tracing::debug!("export {}: {}: {error}", self.number, delivery.tag);
+        }
+    }
+
+    fn declare(&self, tag: &Tag) -> Result<Publisher<'static>, String> {
+        let key = self.rule.key.fill(tag.as_str()).ok_or("its key would be empty")?;
+        let publisher = self
+            .session
+            .declare_publisher(key)
+            .allowed_destination(Locality::Remote)
+            .congestion_control(CongestionControl::Drop)
+            .wait();
+        publisher.map_err(|error| error.to_string())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,290 @@
+//! One import rule at work: samples from plain programs become publications of the node.
+//!
+//! Zenoh's threads carry links too, so nothing here may keep one: a key that was not seen before is declared
+//! by a thread of the rule's own, and what comes on it meanwhile waits in a short queue.
+
+use crate::convert::{self, DELETION, Encodings};
+use crate::mark::Mark;
+use crate::rule::ImportRule;
+use bytes::Bytes;
+use paceline::{Beside, DropReason, Encoding, Node, PublishError, Publisher};
+use std::collections::HashMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use zenoh::bytes::Encoding as ZenohEncoding;
+use zenoh::pubsub::Subscriber;
+use zenoh::sample::{Locality, Sample, SampleKind};
+use zenoh::{Session, Wait};
+
+/// Samples that wait for their key to be declared.
+const OPENING_SAMPLES: usize = 16;
+/// Keys without a sample for so long make room for others when a rule is full.
+const IDLE: Duration = Duration::from_secs(60);
+/// How often a full rule is looked through.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What is said of one rule's drops is said this often at most.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// A sample on its way in.
+struct Incoming {
+    payload: Bytes,
+    beside: Beside,
+}
+
+/// A key of the plain side.
+enum Key {
+    /// Being declared.
+    Opening(Vec<Incoming>),
+    Open(Box<OpenKey>),
+    /// No tag can be made of it.
+    Refused,
+}
+
+struct OpenKey {
+    publisher: Publisher,
+    encodings: Encodings<ZenohEncoding, Encoding>,
+    last: Instant,
+}
+
+struct Shared {
+    node: Node,
+    number: usize,
+    rule: ImportRule,
+    keys: Mutex<HashMap<String, Key>>,
+    said: Mutex<Option<Instant>>,
+    /// Dropped with the rule, so that its thread ends.
+    to_open: Mutex<Option<SyncSender<String>>>,
+}
+
+/// A rule at work; it ends when dropped.
+pub(crate) struct Import {
+    subscriber: Option<Subscriber<()>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Import {
+    /// Takes in what comes on the rule's keys from now on.
+    pub(crate) fn open(
+        node: &Node,
+        session: &Session,
+        number: usize,
+        rule: ImportRule,
+    ) -> zenoh::Result<Self> {
+        let (to_open, opening) = sync_channel(rule.keys);
+        let shared = Arc::new(Shared {
+            node: node.clone(),
+            number,
+            rule,
+            keys: Mutex::default(),
+            said: Mutex::default(),
+            to_open: Mutex::new(Some(to_open)),
+        });
+        let (worker, taker) = (shared.clone(), shared.clone());
+        let named = std::thread::Builder::new().name(format!("paceline-in-{number}"));
+        let thread = named.spawn(move || worker.run(&opening))?;
+        let subscriber = session
+            .declare_subscriber(shared.rule.key.as_str())
+            // What this node itself puts on the plain side was never meant to come back.
+            .allowed_origin(Locality::Remote)
+            .callback(move |sample| taker.take(&sample))
+            .wait()?;
+        Ok(Self { subscriber: Some(subscriber), shared, thread: Some(thread) })
+    }
+
+    /// The rule.
+    pub(crate) fn rule(&self) -> &ImportRule {
+        &self.shared.rule
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        drop(self.subscriber.take());
+        drop(lock(&self.shared.to_open).take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        lock(&self.shared.keys).clear();
+    }
+}
+
+impl Shared {
+    /// On a thread of Zenoh's: never waits.
+    fn take(&self, sample: &Sample) {
+        if let Some(mark) = Mark::of(sample) {
+            return self.refuse_loop(sample.key_expr().as_str(), mark);
+        }
+        let name = sample.key_expr().as_str();
+        let mut keys = lock(&self.keys);
+        let full = keys.len() >= self.rule.keys;
+        match keys.get_mut(name) {
+            Some(Key::Open(key)) => {
+                let incoming = incoming(sample, &self.rule, &mut key.encodings);
+                self.publish(key, incoming);
+            }
+            Some(Key::Opening(waiting)) if waiting.len() < OPENING_SAMPLES => {
+                waiting.push(incoming(sample, &self.rule, &mut Encodings::default()));
+            }
+            Some(Key::Opening(_)) => self.node.note_dropped(DropReason::QueueFull, 1),
+            Some(Key::Refused) => self.node.note_dropped(DropReason::NotImported, 1),
+            None if full => {
+                self.node.note_dropped(DropReason::NotImported, 1);
+                let most = self.rule.keys;
+                self.say(|| format!("has {most} keys, and takes no more: '{name}'; raise keys"));
+            }
+            None => {
+                let first = incoming(sample, &self.rule, &mut Encodings::default());
+                keys.insert(name.to_owned(), Key::Opening(vec![first]));
+                // It has room for as many as there may be keys.
+                let sent = lock(&self.to_open).as_ref().map(|to| to.try_send(name.to_owned()));
+                if !matches!(sent, Some(Ok(()))) {
+                    keys.remove(name);
+                    self.node.note_dropped(DropReason::QueueFull, 1);
+                }
+            }
+        }
+    }
+
+    fn publish(&self, key: &mut OpenKey, incoming: Incoming) {
+        key.last = Instant::now();
+        match key.publisher.put_with(incoming.payload, incoming.beside) {
+            // A closed node counts nothing any more.
+            Ok(_) | Err(PublishError::Closed) => {}
+            Err(error) => {
+                self.node.note_dropped(DropReason::TooLarge, 1);
+                let tag = key.publisher.tag().clone();
+                self.say(|| format!("a sample for {tag} was dropped: {error}"));
+            }
+        }
+    }
+
+    /// Declares keys as they come, until the rule ends.
+    fn run(&self, opening: &Receiver<String>) {
+        loop {
+            match opening.recv_timeout(LOOK_EVERY) {
+                Ok(name) => self.open(&name),
+                Err(RecvTimeoutError::Timeout) => self.forget_idle(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn open(&self, name: &str) {
+        let encoding = match lock(&self.keys).get(name) {
+            Some(Key::Opening(waiting)) => {
+                waiting.first().and_then(|it| it.beside.encoding.clone())
+            }
+            _ => return,
+        };
+        let declared = self.declare(name, encoding);
+        let mut keys = lock(&self.keys);
+        let Some(Key::Opening(waiting)) = keys.remove(name) else { return };
+        match declared {
+            Ok(publisher) => {
+                let encodings = Encodings::default();
+                let mut key = Box::new(OpenKey { publisher, encodings, last: Instant::now() });
+                for incoming in waiting {
+                    self.publish(&mut key, incoming);
+                }
+                keys.insert(name.to_owned(), Key::Open(key));
+            }
+            Err(what) => {
+                let count = u64::try_from(waiting.len()).unwrap_or(u64::MAX);
+                self.node.note_dropped(DropReason::NotImported, count);
+                keys.insert(name.to_owned(), Key::Refused);
+                self.say(|| format!("nothing can be published for '{name}': {what}"));
+            }
+        }
+    }
+
+    fn declare(&self, name: &str, encoding: Option<Encoding>) -> Result<Publisher, String> {
+        let tag = self.rule.tag.fill(name).ok_or("its tag would be empty")?;
+        let declare = || {
+            let mut builder = self.node.publisher(&tag)?;
+            if let Some(encoding) = encoding {
+                builder = builder.encoding(encoding);
+            }
+            if let Some(kind) = self.rule.kind {
+                builder = builder.kind(kind);
+            }
+            if let Some(period) = self.rule.period {
+                builder = builder.period(period)?;
+            }
+            if let Some(loss) = self.rule.loss {
+                builder = builder.loss(loss.x(), loss.y())?;
+            }
+            builder.declare()
+        };
+        declare().map_err(|error| error.to_string())
+    }
+
+    /// A rule that is full lets go the keys that nobody uses any more.
+    fn forget_idle(&self) {
+        let mut gone = Vec::new();
+        let mut keys = lock(&self.keys);
+        if keys.len() < self.rule.keys {
+            return;
+        }
+        keys.retain(|_, key| match key {
+            Key::Open(open) if open.last.elapsed() > IDLE => {
+                gone.push(std::mem::replace(key, Key::Refused));
+                false
+            }
+            Key::Open(_) | Key::Opening(_) => true,
+            Key::Refused => false,
+        });
+        drop(keys);
+        // Their publishers wait for the engine when they go: not under the lock.
+        drop(gone);
+    }
+
+    fn refuse_loop(&self, name: &str, mark: Mark) {
+        self.node.note_dropped(DropReason::Loop, 1);
+        self.say(|| {
+            let nodes = self.node.nodes();
+            let known = nodes.iter().find(|(id, _)| *id == mark.node);
+            let who = known.map_or_else(|| mark.node.to_string(), |(_, name)| name.clone());
+            format!(
+                "a loop with export {} of node {who}, which puts '{name}' on a plain side that meets this \
+                 one: its samples are dropped here; part the two sides, or take other keys",
+                mark.rule
+            )
+        });
+    }
+
+    /// Says what is wrong, now and then.
+    fn say(&self, what: impl FnOnce() -> String) {
+        let mut said = lock(&self.said);
+        if said.is_none_or(|last| last.elapsed() > SAY_EVERY) {
+            *said = Some(Instant::now());
+            drop(said);
+            tracing::warn!("import {} (key '{}'): {}", self.number, self.rule.key, what());
+        }
+    }
+}
+
+fn incoming(
+    sample: &Sample,
+    rule: &ImportRule,
+    encodings: &mut Encodings<ZenohEncoding, Encoding>,
+) -> Incoming {
+    let deleted = sample.kind() == SampleKind::Delete;
+    let encoding = match &rule.encoding {
+        _ if deleted => Encoding::new(DELETION),
+        Some(encoding) => encoding.clone(),
+        None => encodings.import(sample.encoding()),
+    };
+    let beside = Beside {
+        encoding: Some(encoding),
+        captured: sample.timestamp().map(convert::captured),
+        attachment: sample.attachment().map(convert::attachment),
+    };
+    Incoming { payload: convert::payload(sample.payload()), beside }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

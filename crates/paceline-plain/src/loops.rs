@@ -1,0 +1,189 @@
+//! Rules of one node that contradict each other: samples would come twice, or go round.
+
+use crate::key::KeyError;
+use crate::rule::Rules;
+
+/// Two rules that must not be together. Numbers count from 1.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuleConflict {
+    /// What the one takes in the other puts back where it came from.
+    #[error(
+        "import {import} (key '{key}') and export {export} (tag '{tag}') are a loop: what plain programs put on \
+         '{key}' would come back to them on '{back}'; give the import tags of its own, like \
+         \"{example}/{{key}}\", that the export leaves out"
+    )]
+    Loop {
+        /// The import rule.
+        import: usize,
+        /// The export rule.
+        export: usize,
+        /// The keys of the import.
+        key: String,
+        /// The tags of the export.
+        tag: String,
+        /// The keys that the export makes.
+        back: String,
+        /// A name for a prefix.
+        example: &'static str,
+    },
+    /// Two import rules publish the same key on the same tag.
+    #[error(
+        "imports {first} (key '{key}') and {second} (key '{other}') take the same keys to the same tags: \
+         everything would come twice; keep one, or give one other tags"
+    )]
+    SameImport {
+        /// The one.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// The keys of the one.
+        key: String,
+        /// The keys of the other.
+        other: String,
+    },
+    /// Two export rules put the same tag on the same key.
+    #[error(
+        "exports {first} (tag '{tag}') and {second} (tag '{other}') put the same tags on the same keys: \
+         everything would come twice; keep one, or give one other keys"
+    )]
+    SameExport {
+        /// The one.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// The tags of the one.
+        tag: String,
+        /// The tags of the other.
+        other: String,
+    },
+    /// A rule whose template makes nothing.
+    #[error("{0}")]
+    Key(#[from] KeyError),
+}
+
+impl RuleConflict {
+    /// The later one of the two among its kind, from 0, and whether it is an export.
+    #[must_use]
+    pub const fn culprit(&self) -> Option<(usize, bool)> {
+        match self {
+            Self::Loop { export, .. } => Some((*export - 1, true)),
+            Self::SameImport { second, .. } => Some((*second - 1, false)),
+            Self::SameExport { second, .. } => Some((*second - 1, true)),
+            Self::Key(_) => None,
+        }
+    }
+}
+
+/// Looks for rules of one node that contradict each other. It takes patterns for all that they can be, so it
+/// also refuses what would come back for some names only.
+///
+/// # Errors
+/// The first [`RuleConflict`] names both rules and the mend.
+pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
+    for (second, later) in rules.imports.iter().enumerate() {
+        let makes = later.tag.makes()?;
+        for (first, earlier) in rules.imports.iter().enumerate().take(second) {
+            if earlier.tokens == later.tokens
+                && earlier.key.intersects(&later.key)
+                && earlier.tag.makes()?.intersects(&makes)
+            {
+                let (key, other) = (earlier.key.to_string(), later.key.to_string());
+                let (first, second) = (first + 1, second + 1);
+                return Err(RuleConflict::SameImport { first, second, key, other });
+            }
+        }
+    }
+    for (second, later) in rules.exports.iter().enumerate() {
+        let makes = later.key.makes()?;
+        for (first, earlier) in rules.exports.iter().enumerate().take(second) {
+            if earlier.tokens == later.tokens
+                && earlier.tag.intersects(&later.tag)
+                && earlier.key.makes()?.intersects(&makes)
+            {
+                let (tag, other) = (earlier.tag.to_string(), later.tag.to_string());
+                let (first, second) = (first + 1, second + 1);
+                return Err(RuleConflict::SameExport { first, second, tag, other });
+            }
+        }
+        for (at, import) in rules.imports.iter().enumerate() {
+            // Tokens keep their keys, whatever they are.
+            let comes_back = later.tokens || makes.intersects(&import.key);
+            if import.tokens == later.tokens
+                && import.tag.makes()?.intersects(&later.tag)
+                && comes_back
+            {
+                return Err(RuleConflict::Loop {
+                    import: at + 1,
+                    export: second + 1,
+                    key: import.key.to_string(),
+                    tag: later.tag.to_string(),
+                    back: if later.tokens { import.key.to_string() } else { makes.to_string() },
+                    example: "here",
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{KeyPattern, Template};
+    use crate::rule::{ExportRule, ImportRule};
+
+    fn import(key: &str, tag: &str) -> ImportRule {
+        let key = KeyPattern::new(key).unwrap();
+        let tag = Template::new(tag, "key", &key).unwrap();
+        ImportRule::new(key, tag)
+    }
+
+    fn export(tag: &str, key: &str) -> ExportRule {
+        let tag = KeyPattern::new(tag).unwrap();
+        let key = Template::new(key, "tag", &tag).unwrap();
+        ExportRule::new(tag, key)
+    }
+
+    fn found(imports: &[ImportRule], exports: &[ExportRule]) -> Option<String> {
+        let rules = Rules { imports: imports.to_vec(), exports: exports.to_vec() };
+        check(&rules).err().map(|conflict| conflict.to_string())
+    }
+
+    #[test]
+    fn what_comes_back_is_a_loop_and_both_rules_are_named() {
+        let loops = [
+            ("robot/**", "{key}", "robot/**", "{tag}"),
+            ("robot/**", "lab/{1}", "lab/**", "robot/{1}"),
+            ("robot/*/camera", "{1}", "*", "robot/{1}/camera"),
+            ("robot/camera", "picture", "**", "robot/camera"),
+            ("0/**/*/*", "ros2/{1}/{2}/{3}", "ros2/**", "0/{1}"),
+        ];
+        for (key, tag, pattern, back) in loops {
+            let said = found(&[import(key, tag)], &[export(pattern, back)]).expect(key);
+            for part in ["import 1", "export 1", key, pattern, "are a loop"] {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+        let fine = [
+            // Both ways, each node with tags of its own.
+            ("robot/**", "robot/{key}", "operator/**", "{1}"),
+            // Throttled for programs of the same host.
+            ("robot/**", "{key}", "robot/**", "slow/{tag}"),
+            ("robot/camera", "picture", "picture", "robot/camera/slow"),
+        ];
+        for (key, tag, pattern, back) in fine {
+            assert_eq!(found(&[import(key, tag)], &[export(pattern, back)]), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn two_rules_for_one_key_are_named() {
+        let same = found(&[import("a/**", "{key}"), import("a/b", "{key}")], &[]).unwrap();
+        assert!(same.contains("imports 1 (key 'a/**') and 2 (key 'a/b')"), "{same}");
+        assert_eq!(found(&[import("a/**", "{key}"), import("a/b", "other/{key}")], &[]), None);
+        let same = found(&[], &[export("a/*", "{tag}"), export("*/b", "{tag}")]).unwrap();
+        assert!(same.contains("exports 1 (tag 'a/*') and 2 (tag '*/b')"), "{same}");
+        assert_eq!(found(&[], &[export("a/*", "{tag}"), export("*/b", "slow/{tag}")]), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! What tells a node that another one has put a sample on the plain side: without it, two nodes whose plain
+//! sides meet would send it round for ever.
+//!
+//! The mark is the id in the sample's timestamp, which travels through every Zenoh router as it is and which
+//! no program reads: payload, encoding and attachment stay what they were.
+
+use paceline::{NodeId, Timestamp};
+use std::time::Duration;
+use zenoh::sample::Sample;
+use zenoh::time::{NTP64, Timestamp as ZenohTimestamp, TimestampId};
+
+/// The first bytes of every mark. The last byte of one is never zero: Zenoh leaves out those at the end.
+const MAGIC: [u8; 4] = *b"pcln";
+const LAST: u8 = 1;
+
+/// Who has put a sample on the plain side.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Mark {
+    /// The node.
+    pub(crate) node: NodeId,
+    /// The place of its export rule, from 1.
+    pub(crate) rule: u16,
+}
+
+impl Mark {
+    /// The timestamp of a sample captured at `captured` that carries the mark.
+    pub(crate) fn stamp(self, captured: Timestamp) -> Option<ZenohTimestamp> {
+        let [n0, n1, n2, n3, n4, n5, n6, n7] = self.node.0.to_be_bytes();
+        let [r0, r1] = self.rule.to_be_bytes();
+        let [m0, m1, m2, m3] = MAGIC;
+        let id = [m0, m1, m2, m3, n0, n1, n2, n3, n4, n5, n6, n7, r0, r1, 0, LAST];
+        let time = NTP64::from(Duration::from_nanos(captured.nanos));
+        Some(ZenohTimestamp::new(time, TimestampId::try_from(&id).ok()?))
+    }
+
+    /// The mark of a sample from the plain side, if a node has put it there.
+    pub(crate) fn of(sample: &Sample) -> Option<Self> {
+        Self::read(sample.timestamp()?.get_id().to_le_bytes())
+    }
+
+    fn read(id: [u8; 16]) -> Option<Self> {
+        let [m0, m1, m2, m3, n0, n1, n2, n3, n4, n5, n6, n7, r0, r1, 0, LAST] = id else {
+            return None;
+        };
+        let node = NodeId(u64::from_be_bytes([n0, n1, n2, n3, n4, n5, n6, n7]));
+        let rule = u16::from_be_bytes([r0, r1]);
+        ([m0, m1, m2, m3] == MAGIC).then_some(Self { node, rule })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_comes_back_and_nothing_else_is_one() {
+        for node in [0, 1, u64::MAX, 0x0011_2233_4455_6677] {
+            let mark = Mark { node: NodeId(node), rule: 7 };
+            let captured = Timestamp { nanos: 1_700_000_000_123_456_789, error: 3 };
+            let stamp = mark.stamp(captured).unwrap();
+            assert_eq!(Mark::read(stamp.get_id().to_le_bytes()), Some(mark));
+            // Zenoh's clock counts 2^-32 seconds.
+            assert!(stamp.get_time().as_nanos().abs_diff(captured.nanos) <= 1);
+        }
+        assert_eq!(Mark::read([0x33; 16]), None);
+        let mut almost = *b"pcln000000000000";
+        assert_eq!(Mark::read(almost), None);
+        almost[14] = 0;
+        almost[15] = 2;
+        assert_eq!(Mark::read(almost), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! The plain side of a node: its session and the rules at work.
+
+use crate::export::Export;
+use crate::import::Import;
+use crate::loops::{self, RuleConflict};
+use crate::rule::{ExportRule, ImportRule, RULES_MAX, Rules};
+use crate::session::{EndpointError, PlainConfig};
+use crate::tokens::{Own, TokenExport, TokenImport};
+use paceline::Node;
+use zenoh::{Session, Wait};
+
+/// Why the plain side could not be opened, or its rules not be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlainError {
+    /// An endpoint is wrong.
+    #[error("plain: {0}")]
+    Endpoint(#[from] EndpointError),
+    /// Two rules contradict each other.
+    #[error("{0}")]
+    Conflict(#[from] RuleConflict),
+    /// More rules of a kind than a node takes.
+    #[error(
+        "{0} rules of one kind, a node takes at most {RULES_MAX}; a pattern may cover several keys"
+    )]
+    TooManyRules(usize),
+    /// Zenoh could not listen there.
+    #[error(
+        "plain programs cannot be met at {endpoints}: {what}; if a Zenoh router has that place, give [plain] \
+         another listen, or connect to the router"
+    )]
+    Open {
+        /// Where it was to listen, or whom to reach.
+        endpoints: String,
+        /// What Zenoh says.
+        what: String,
+    },
+    /// Zenoh refused a rule.
+    #[error("{rule}: {what}")]
+    Rule {
+        /// Which one.
+        rule: String,
+        /// What Zenoh says.
+        what: String,
+    },
+}
+
+/// The plain side of a node; it ends when dropped, and so do all its rules.
+pub struct Plain {
+    node: Node,
+    session: Session,
+    // Before the session goes.
+    imports: Vec<Import>,
+    exports: Vec<Export>,
+    token_imports: Vec<TokenImport>,
+    token_exports: Vec<TokenExport>,
+    own_tokens: Own,
+}
+
+impl Plain {
+    /// Opens the session, and sets rules to work.
+    ///
+    /// # Errors
+    /// [`PlainError`] names what is wrong and the mend.
+    pub fn open(node: &Node, config: &PlainConfig, rules: &Rules) -> Result<Self, PlainError> {
+        config.check()?;
+        let session = config.open().map_err(|error| {
+            let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
+            PlainError::Open { endpoints: endpoints.join(", "), what: said(&error) }
+        })?;
+        let mut plain = Self {
+            node: node.clone(),
+            session,
+            imports: Vec::new(),
+            exports: Vec::new(),
+            token_imports: Vec::new(),
+            token_exports: Vec::new(),
+            own_tokens: Own::default(),
+        };
+        plain.set(rules)?;
+        Ok(plain)
+    }
+
+    /// Makes `rules` the rules that are at work. Those that stay as they are go on undisturbed.
+    ///
+    /// # Errors
+    /// [`PlainError`]: they contradict each other, and then nothing changes; or Zenoh refuses one, and then
+    /// those before it are at work.
+    pub fn set(&mut self, rules: &Rules) -> Result<(), PlainError> {
+        loops::check(rules)?;
+        let most = rules.imports.len().max(rules.exports.len());
+        if most > RULES_MAX {
+            return Err(PlainError::TooManyRules(most));
+        }
+        self.imports.retain(|open| rules.imports.contains(open.rule()));
+        self.exports.retain(|open| rules.exports.contains(open.rule()));
+        self.token_imports.retain(|open| rules.imports.contains(open.rule()));
+        self.token_exports.retain(|open| rules.exports.contains(open.rule()));
+        for (number, rule) in (1..).zip(&rules.exports) {
+            if rule.tokens {
+                self.export_tokens(number, rule)?;
+            } else if !self.exports.iter().any(|open| open.rule() == rule) {
+                let export = Export::open(&self.node, &self.session, number, rule.clone());
+                self.exports.push(export.map_err(|error| refused("export", number, &error))?);
+            }
+        }
+        for (number, rule) in (1..).zip(&rules.imports) {
+            if rule.tokens {
+                self.import_tokens(number, rule)?;
+            } else if !self.imports.iter().any(|open| open.rule() == rule) {
+                let import = Import::open(&self.node, &self.session, number, rule.clone());
+                self.imports.push(import.map_err(|error| refused("import", number, &error))?);
+            }
+        }
+        Ok(())
+    }
+
+    fn import_tokens(&mut self, number: usize, rule: &ImportRule) -> Result<(), PlainError> {
+        if self.token_imports.iter().any(|open| open.rule() == rule) {
+            return Ok(());
+        }
+        let rule = (number, rule.clone());
+        let opened = TokenImport::open(&self.node, &self.session, rule, &self.own_tokens);
+        self.token_imports.push(opened.map_err(|error| refused("import", number, &error))?);
+        Ok(())
+    }
+
+    fn export_tokens(&mut self, number: usize, rule: &ExportRule) -> Result<(), PlainError> {
+        if self.token_exports.iter().any(|open| open.rule() == rule) {
+            return Ok(());
+        }
+        let rule = (number, rule.clone());
+        let opened = TokenExport::open(&self.node, &self.session, rule, &self.own_tokens);
+        self.token_exports.push(opened.map_err(|error| refused("export", number, &error))?);
+        Ok(())
+    }
+}
+
+impl Drop for Plain {
+    fn drop(&mut self) {
+        self.token_imports.clear();
+        self.token_exports.clear();
+        self.imports.clear();
+        self.exports.clear();
+        if let Err(error) = self.session.close().wait() {
+            tracing::debug!("closing the plain side: {error}");
+        }
+    }
+}
+
+fn refused(kind: &str, number: usize, error: &zenoh::Error) -> PlainError {
+    PlainError::Rule { rule: format!("{kind} {number}"), what: said(error) }
+}
+
+/// What Zenoh says, without where in its source it said so.
+fn said(error: &zenoh::Error) -> String {
+    let error = error.to_string();
+    error.split(" at /").next().unwrap_or(&error).to_owned()
+}

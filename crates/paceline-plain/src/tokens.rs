@@ -1,0 +1,250 @@
+//! Liveliness tokens: what plain programs of one host declare to be there is declared on another one.
+//!
+//! All tokens of a rule are one sample of text, a line each, published when they change and now and then for
+//! whoever comes late. When their publisher goes, so do they: a node that dies takes its tokens along.
+
+use crate::rule::{ExportRule, ImportRule, KEYS_MAX};
+use paceline::{
+    DropReason, Encoding, Kind, Node, Publisher, PublisherId, RecvError, Subscriber,
+    SubscriberEvent,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Subscriber as ZenohSubscriber;
+use zenoh::sample::SampleKind;
+use zenoh::{Session, Wait};
+
+/// What a sample of tokens is.
+const ENCODING: &str = "text/plain;tokens";
+/// Changes that come together are told together.
+const GATHER: Duration = Duration::from_millis(20);
+/// How often all tokens are told to whoever came late, or lost a sample.
+const REPEAT: Duration = Duration::from_secs(10);
+/// How soon a rule ends, and a change of publishers is seen.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// The tokens that this node itself has declared: they are not its programs'.
+pub(crate) type Own = Arc<Mutex<BTreeSet<String>>>;
+
+/// Tells of the tokens of plain programs here; ends when dropped.
+pub(crate) struct TokenImport {
+    rule: ImportRule,
+    subscriber: Option<ZenohSubscriber<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TokenImport {
+    pub(crate) fn open(
+        node: &Node,
+        session: &Session,
+        (number, rule): (usize, ImportRule),
+        own: &Own,
+    ) -> zenoh::Result<Self> {
+        let tag = rule.tag.fill(rule.key.as_str()).unwrap_or_default();
+        let encoding = Encoding::new(ENCODING);
+        let publisher = node.publisher(&tag)?.kind(Kind::State).encoding(encoding).declare()?;
+        let tokens = Arc::new(Mutex::new(BTreeSet::new()));
+        // One change that waits stands for all: the thread looks at the whole.
+        let (changed, changes) = sync_channel(1);
+        let teller = Teller { publisher, tokens: tokens.clone() };
+        let named = std::thread::Builder::new().name(format!("paceline-in-{number}"));
+        let thread = named.spawn(move || teller.run(&changes))?;
+        let (own, node, keys) = (own.clone(), node.clone(), rule.keys);
+        let subscriber = session
+            .liveliness()
+            .declare_subscriber(rule.key.as_str().to_owned())
+            .history(true)
+            .callback(move |sample| {
+                let key = sample.key_expr().as_str();
+                let mut tokens = lock(&tokens);
+                let differs = match sample.kind() {
+                    SampleKind::Delete => tokens.remove(key),
+                    SampleKind::Put if lock(&own).contains(key) => false,
+                    SampleKind::Put if tokens.len() >= keys && !tokens.contains(key) => {
+                        node.note_dropped(DropReason::NotImported, 1);
+                        false
+                    }
+                    SampleKind::Put => tokens.insert(key.to_owned()),
+                };
+                if differs {
+                    tell(&changed);
+                }
+            })
+            .wait()?;
+        Ok(Self { rule, subscriber: Some(subscriber), thread: Some(thread) })
+    }
+
+    pub(crate) const fn rule(&self) -> &ImportRule {
+        &self.rule
+    }
+}
+
+impl Drop for TokenImport {
+    fn drop(&mut self) {
+        // With its callback goes the way to the thread, which ends.
+        if let Some(subscriber) = self.subscriber.take() {
+            let _ = subscriber.undeclare().wait();
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tell(changed: &SyncSender<()>) {
+    if let Err(TrySendError::Disconnected(())) = changed.try_send(()) {
+        tracing::debug!("a change of tokens came after the end of its rule");
+    }
+}
+
+struct Teller {
+    publisher: Publisher,
+    tokens: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Teller {
+    fn run(mut self, changes: &Receiver<()>) {
+        let (mut matching, mut told) = (false, Instant::now());
+        loop {
+            let heard = changes.recv_timeout(LOOK_EVERY);
+            let newly = self.publisher.matching() && !matching;
+            matching = self.publisher.matching();
+            match heard {
+                Ok(()) => std::thread::sleep(GATHER),
+                Err(RecvTimeoutError::Timeout) if newly || told.elapsed() > REPEAT => {}
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            told = Instant::now();
+            let tokens = lock(&self.tokens).iter().cloned().collect::<Vec<_>>().join("\n");
+            if let Err(error) = self.publisher.put(tokens.into_bytes()) {
+                tracing::debug!("{}: {error}", self.publisher.tag());
+            }
+        }
+    }
+}
+
+/// Declares the tokens of others to plain programs here; ends when dropped.
+pub(crate) struct TokenExport {
+    rule: ExportRule,
+    end: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TokenExport {
+    pub(crate) fn open(
+        node: &Node,
+        session: &Session,
+        (number, rule): (usize, ExportRule),
+        own: &Own,
+    ) -> zenoh::Result<Self> {
+        let subscriber = node.subscriber(rule.tag.as_str())?.declare()?;
+        let (end, ended) = sync_channel(0);
+        let (session, own) = (session.clone(), own.clone());
+        let mut declarer =
+            Declarer { session, own, heard: BTreeMap::new(), declared: BTreeMap::new() };
+        let named = std::thread::Builder::new().name(format!("paceline-out-{number}"));
+        let thread = named.spawn(move || declarer.run(subscriber, &ended))?;
+        Ok(Self { rule, end: Some(end), thread: Some(thread) })
+    }
+
+    pub(crate) const fn rule(&self) -> &ExportRule {
+        &self.rule
+    }
+}
+
+impl Drop for TokenExport {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Declarer {
+    session: Session,
+    own: Own,
+    /// The tokens that each publisher tells of.
+    heard: BTreeMap<PublisherId, BTreeSet<String>>,
+    declared: BTreeMap<String, LivelinessToken>,
+}
+
+impl Declarer {
+    fn run(&mut self, mut subscriber: Subscriber, ended: &Receiver<()>) {
+        while !matches!(ended.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected)) {
+            while let Some(event) = subscriber.try_event() {
+                if let SubscriberEvent::Publishers(there) = event {
+                    self.heard.retain(|publisher, _| there.contains(publisher));
+                    self.declare();
+                }
+            }
+            match subscriber.recv_timeout(LOOK_EVERY) {
+                Ok(delivery) => {
+                    let tokens = read(&delivery.payload);
+                    self.heard.insert(delivery.publisher, tokens);
+                    self.declare();
+                }
+                Err(RecvError::Closed) => break,
+                Err(_) => {}
+            }
+        }
+        self.heard.clear();
+        self.declare();
+    }
+
+    /// Makes what is declared what was heard.
+    fn declare(&mut self) {
+        let wanted: BTreeSet<&String> = self.heard.values().flatten().take(KEYS_MAX).collect();
+        for key in &wanted {
+            if self.declared.contains_key(*key) {
+                continue;
+            }
+            // Before it is declared: this node's own rules hear of it at once.
+            lock(&self.own).insert((*key).clone());
+            match self.session.liveliness().declare_token((*key).clone()).wait() {
+                Ok(token) => drop(self.declared.insert((*key).clone(), token)),
+                Err(error) => {
+                    lock(&self.own).remove(*key);
+                    tracing::debug!("token {key}: {error}");
+                }
+            }
+        }
+        let gone: Vec<_> =
+            self.declared.keys().filter(|key| !wanted.contains(key)).cloned().collect();
+        for key in gone {
+            self.declared.remove(&key);
+            lock(&self.own).remove(&key);
+        }
+    }
+}
+
+/// The tokens of a sample; lines that are no key are left out.
+fn read(payload: &[u8]) -> BTreeSet<String> {
+    let text = std::str::from_utf8(payload).unwrap_or_default();
+    let is_key =
+        |line: &&str| zenoh::key_expr::KeyExpr::try_from(*line).is_ok_and(|key| !key.is_wild());
+    text.lines().filter(is_key).take(KEYS_MAX).map(str::to_owned).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_are_tokens() {
+        let read = read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\n{ok}\n\xc3");
+        assert!(read.is_empty(), "what is no text holds none");
+        let read = super::read(b"@ros2_lv/0/a/0/0/NN/%/%/talker\n\na//b\n/x\n*\na/**\nok");
+        let read: Vec<_> = read.iter().map(String::as_str).collect();
+        assert_eq!(read, ["@ros2_lv/0/a/0/0/NN/%/%/talker", "ok"]);
+    }
+}
