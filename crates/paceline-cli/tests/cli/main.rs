@@ -5,6 +5,7 @@ mod bad_input;
 mod daemon;
 mod doctor;
 mod files;
+mod grafana;
 mod host;
 mod http;
 mod impair;
