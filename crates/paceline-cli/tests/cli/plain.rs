@@ -170,6 +170,49 @@ fn a_plain_subscriber_is_given_the_rate_that_its_rule_asks_for() {
 }
 
 #[test]
+fn pictures_stay_whole_here_and_come_small_and_seldom_there() {
+    let pair = Pair::new();
+    let import = "[[import]]\nkey = \"robot/camera\"\nencoding = \"image/jpeg\"\nhz = 30\n";
+    let _robot = pair.start(&pair.robot, import);
+    let rules =
+        "[[export]]\ntag = \"robot/camera\"\nevery = 10\nsize = \"160x120\"\nwithin = \"5s\"\n";
+    let _operator = pair.start(&pair.operator, rules);
+    let (here, beside, there) = (pair.session_at(1), pair.session_at(1), pair.session_at(2));
+    let (local, remote) = (listen(&beside, "robot/camera"), listen(&there, "robot/camera"));
+    let size = paceline_media::Size { width: 320, height: 240 };
+    let mut card = paceline_media::TestCard::new(size).unwrap();
+    let (mut whole, mut small) = (0, Vec::new());
+    let mut sent = 0u64;
+    wait_for("pictures come", || {
+        let picture = card.draw_jpeg(sent, 0, 80).unwrap();
+        let attachment = sent.to_le_bytes().to_vec();
+        here.put("robot/camera", picture)
+            .attachment(attachment)
+            .timestamp(stamp(sent))
+            .wait()
+            .unwrap();
+        sent += 1;
+        whole += local.try_iter().count();
+        small.extend(remote.try_iter());
+        (small.len() >= 4).then_some(())
+    });
+    wait_for("all are whole here", || {
+        whole += local.try_iter().count();
+        (u64::try_from(whole) == Ok(sent)).then_some(())
+    });
+    let mut numbers = Vec::new();
+    for sample in &small {
+        let picture = sample.payload().to_bytes();
+        let jpeg: paceline_media::Format = "image/jpeg".parse().unwrap();
+        let size = jpeg.picture_size(&picture).unwrap();
+        assert_eq!((size.width, size.height), (160, 120));
+        let attachment = sample.attachment().unwrap().to_bytes();
+        numbers.push(u64::from_le_bytes(attachment.as_ref().try_into().unwrap()));
+    }
+    assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] >= 10), "{numbers:?}");
+}
+
+#[test]
 fn nothing_is_subscribed_to_while_nobody_listens() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, IMPORT);
