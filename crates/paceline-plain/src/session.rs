@@ -11,6 +11,8 @@ const USUAL: &str = "tcp/localhost:7447";
 const SOCKET: &str = "plain.sock";
 /// The largest message of a plain program, and the most that one connection makes this process hold.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Programs that may be connected at a time; Zenoh's default of 1,000 leaves no room for a router beside them.
+const SESSIONS_MAX: usize = 4_096;
 
 /// Where plain programs are met.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -86,6 +88,7 @@ impl PlainConfig {
             ("adminspace/enabled", "true".to_owned()),
             ("adminspace/permissions/read", "true".to_owned()),
             ("adminspace/permissions/write", "false".to_owned()),
+            ("transport/unicast/max_sessions", SESSIONS_MAX.to_string()),
             ("transport/link/rx/max_message_size", MESSAGE_BYTES_MAX.to_string()),
         ] {
             config.insert_json5(key, &value)?;
