@@ -77,7 +77,8 @@ fn measure(rule: Rule) -> Option<()> {
         let (bunched, loss) = (Duration::ZERO, LossTolerance::NONE);
         let wanted = Wanted { trunk, traffic, bunched, within, loss, level: None };
         let path = vec![Node(0), Node(1), Node(2)];
-        let request = Request { path, forward: Some(wanted), backward: None, idle: None };
+        let request =
+            Request { path, label: Vec::new(), forward: Some(wanted), backward: None, idle: None };
         if row.nodes.first_mut()?.request(Instant::ZERO, &request).is_ok() {
             row.collect(0);
             row.deliver();

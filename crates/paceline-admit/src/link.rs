@@ -105,13 +105,16 @@ pub struct LinkSpec {
     pub buffer: Option<u64>,
     /// What of the processors it may use; `None` if it does not limit.
     pub cpu: Option<CpuBudget>,
+    /// Its discipline looks at deadlines. Of others the rate alone is tested, and none is promised.
+    pub timed: bool,
 }
 
 impl LinkSpec {
     /// A link that nothing limits but its capacity, beside other traffic in packets of `other` bytes.
     #[must_use]
     pub const fn new(capacity: Capacity, rule: Rule, other: u64) -> Self {
-        Self { capacity, rule, other, latency: Duration::ZERO, buffer: None, cpu: None }
+        let latency = Duration::ZERO;
+        Self { capacity, rule, other, latency, buffer: None, cpu: None, timed: true }
     }
 }
 
@@ -285,6 +288,15 @@ impl Admission {
     #[must_use]
     pub fn held_by(&self, trunk: Trunk, holder: Holder) -> Option<Demand> {
         self.trunks.get(&trunk)?.installed_by(holder)
+    }
+
+    /// A demand as the link's discipline looks at it.
+    #[must_use]
+    pub fn seen(&self, demand: &Demand) -> Demand {
+        if self.spec.timed {
+            return *demand;
+        }
+        demand.with_deadline(Demand::DEADLINE_MAX).unwrap_or(*demand)
     }
 
     /// By how much a stream that is granted `demand` may have bunched up where it leaves: the next hop has

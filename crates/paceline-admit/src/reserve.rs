@@ -40,7 +40,7 @@ pub use timing::Timing;
 
 use crate::demand::Demand;
 use crate::link::{Admission, Trunk};
-use message::{HopShare, NAMES_MAX, Report, Standing};
+use message::{Admit, HopShare, NAMES_MAX, Report, Standing};
 use paceline_sched::{Duration, Instant};
 use state::{Entry, Past};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -125,6 +125,8 @@ pub enum Output {
         key: Key,
         /// Why; `None` if the other end closed it.
         reason: Option<Reason>,
+        /// The node that said so, as far as it is known.
+        node: Node,
     },
     /// What a neighbour holds, as [`Reservations::ask_status`] asked.
     Status {
@@ -133,6 +135,23 @@ pub enum Output {
         /// One page of it.
         report: Report,
     },
+}
+
+/// One reservation that is installed at a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Which version of which.
+    pub name: Name,
+    /// From its origin to the other end.
+    pub path: &'a [Node],
+    /// What it is for, in its origin's words.
+    pub label: &'a [u8],
+    /// This node's place in the path.
+    pub at: usize,
+    /// What goes along the path.
+    pub forward: Option<&'a Wanted>,
+    /// What goes against it.
+    pub backward: Option<&'a Wanted>,
 }
 
 /// What the other end says to a request.
@@ -313,6 +332,29 @@ impl Reservations {
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Everything that is installed here.
+    pub fn standing_here(&self) -> impl Iterator<Item = Held<'_>> {
+        self.entries.values().filter_map(|entry| {
+            let version = entry.installed.as_ref()?;
+            let Admit { name, path, label, forward, backward, .. } = &version.ask;
+            Some(Held {
+                name: *name,
+                path,
+                label,
+                at: version.at,
+                forward: forward.as_ref(),
+                backward: backward.as_ref(),
+            })
+        })
+    }
+
+    /// What the name `trunk` of a stream stands for on the link to `next`: what goes to two neighbours over one
+    /// link goes over it twice.
+    #[must_use]
+    pub fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
+        legs::trunk_to(trunk, next)
     }
 
     /// True if it holds none.

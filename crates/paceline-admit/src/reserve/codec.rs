@@ -1,8 +1,8 @@
 //! The bytes of messages: LEB128 for numbers, a length before every list, and a bound on each.
 
 use super::message::{
-    Accept, Admit, Deny, HopShare, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, PERIODS, Reason,
-    Refresh, Report, Share, Stamp, Standing, Wanted,
+    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, NAMES_MAX, Name, Node, PATH_MAX,
+    PERIODS, Reason, Refresh, Report, Share, Stamp, Standing, Wanted,
 };
 use crate::link::Trunk;
 use crate::traffic::Traffic;
@@ -43,6 +43,7 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Admit(admit) => {
             to.byte(0).name(admit.name).list(&admit.path, |to, node| to.number(node.0));
+            to.list(&admit.label, |to, byte| to.byte(*byte));
             to.number(admit.period.as_nanos()).number(admit.spent.as_nanos());
             to.optional(admit.forward.as_ref(), Writer::wanted);
             to.optional(admit.backward.as_ref(), Writer::wanted);
@@ -195,6 +196,7 @@ pub fn decode(bytes: &[u8]) -> Result<Message> {
         0 => Message::Admit(Admit {
             name: from.name()?,
             path: from.list(PATH_MAX, "path", |from| from.number("path").map(Node))?,
+            label: from.list(LABEL_MAX, "label", |from| from.byte("label"))?,
             period: from.period()?,
             spent: from.duration("spent")?,
             forward: from.optional("forward", Reader::wanted)?,

@@ -34,7 +34,7 @@ impl Reservations {
             return;
         };
         if entry.up_until <= now || entry.down_until <= now {
-            self.end(key, Reason::PeerLost, None);
+            self.end(key, Reason::PeerLost, None, self.me);
         }
     }
 
@@ -57,7 +57,7 @@ impl Reservations {
 
     /// An installed reservation is over because a side of it is; both sides are told, but not the one
     /// that said so or is gone.
-    pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>) {
+    pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>, node: Node) {
         let newest = self.entries.get(&key).and_then(Entry::newest);
         let Some((previous, next)) = newest.map(|it| (it.previous(), it.next())) else { return };
         let installed =
@@ -78,14 +78,14 @@ impl Reservations {
                 | Reason::Impossible
                 | Reason::Contradiction => Reason::PeerLost,
             };
-            let deny = Deny { name: installed, node: self.me, reason, retry: Duration::ZERO };
+            let deny = Deny { name: installed, node, reason, retry: Duration::ZERO };
             self.send(previous, Message::Deny(deny));
         }
         if let Some(next) = next.filter(|it| Some(*it) != said) {
             self.close_to(next, name);
         }
         if previous.is_none() || next.is_none() {
-            self.outputs.push_back(Output::Ended { key, reason: Some(reason) });
+            self.outputs.push_back(Output::Ended { key, reason: Some(reason), node });
         }
         self.rearm(key);
     }
@@ -123,7 +123,7 @@ impl Reservations {
             .collect();
         for (key, installed) in touched {
             if installed {
-                self.end(key, Reason::PeerLost, Some(node));
+                self.end(key, Reason::PeerLost, Some(node), node);
             } else {
                 self.give_up(key, Reason::PeerLost, Some(node));
             }
@@ -152,7 +152,7 @@ impl Reservations {
             let forward = entry.newest().is_some_and(|version| leg(version.forward));
             let reason = Reason::Refused { forward, refusal };
             if of(&entry.installed) {
-                self.end(key, reason, None);
+                self.end(key, reason, None, self.me);
             } else if of(&entry.tentative) {
                 self.give_up(key, reason, None);
             }

@@ -324,7 +324,7 @@ impl Reservations {
             self.cancel_tentative(key);
             self.denied(key, previous, deny);
         } else if held && matches!(deny.reason, Reason::PeerLost | Reason::Refused { .. }) {
-            self.end(key, deny.reason, Some(from));
+            self.end(key, deny.reason, Some(from), deny.node);
         } else if held && deny.reason == Reason::Unknown {
             match previous {
                 _ if own => self.ask_again(key),
@@ -365,7 +365,7 @@ impl Reservations {
             self.free(key);
             match other {
                 Some(other) => self.close_to(other, name),
-                None => self.outputs.push_back(Output::Ended { key, reason: None }),
+                None => self.outputs.push_back(Output::Ended { key, reason: None, node: from }),
             }
         }
         // Also of what is not known: a CLOSE may overtake what it closes.

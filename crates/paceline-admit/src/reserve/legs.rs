@@ -12,9 +12,17 @@ fn holder(name: Name) -> Holder {
     Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
 }
 
+/// One name for a stream and where it goes: two neighbours over one link get it twice. Names that lie far
+/// apart keep their order.
+pub(super) fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
+    let mixed = (next.0 ^ next.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Trunk(trunk.0.wrapping_add((mixed ^ mixed >> 31).into()))
+}
+
 fn share_of(leg: &Leg) -> Share {
     let traffic = leg.demand.traffic();
-    Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.demand.deadline() }
+    Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.bound }
 }
 
 impl Reservations {
@@ -37,7 +45,7 @@ impl Reservations {
             let leg = self.leg(version.ask.name, next, &wanted, rest.mul_div(1, left), true)?;
             version.forward = Some(leg);
             onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
-            onward.spent = version.ask.spent.saturating_add(leg.demand.deadline());
+            onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
             // What comes from behind was not reserved there yet: at worst it bunches up as much as
@@ -70,16 +78,17 @@ impl Reservations {
         let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss).with_bunched(admission.arriving(wanted.bunched));
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
-        match admission.hold(wanted.trunk, holder(name), &demand) {
-            Verdict::Granted(_) => Ok(Leg { link, trunk: wanted.trunk, demand }),
+        let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
+        match admission.hold(trunk, holder(name), &demand) {
+            Verdict::Granted(_) => Ok(Leg { link, trunk, demand, bound }),
             Verdict::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
         }
     }
 
     /// By how much what leaves a leg may have bunched up.
     fn bunched_behind(&self, leg: &Leg) -> Duration {
-        let admission = self.links.get(&leg.link);
-        admission.map_or(leg.demand.deadline(), |admission| admission.bunches(&leg.demand))
+        let demand = leg.demand.with_deadline(leg.bound).unwrap_or(leg.demand);
+        self.links.get(&leg.link).map_or(leg.bound, |admission| admission.bunches(&demand))
     }
 
     /// Gives a tentative version back; what is installed stays.
@@ -114,10 +123,10 @@ impl Reservations {
         if let Some(leg) = &mut version.forward {
             let sharing = version.at as u64 + 1;
             let more = told.slack.mul_div(1, sharing);
-            let relaxed = leg.demand.with_deadline(leg.demand.deadline().saturating_add(more));
-            if let Ok(relaxed) = relaxed {
+            let bound = leg.bound.saturating_add(more);
+            if let Ok(relaxed) = leg.demand.with_deadline(leg.demand.deadline().max(bound)) {
                 told.slack = told.slack.saturating_sub(more);
-                leg.demand = relaxed;
+                (leg.demand, leg.bound) = (relaxed, bound);
             }
         }
         if let (Some(leg), Some(bunched)) = (&mut version.backward, accept.backward) {
@@ -128,6 +137,9 @@ impl Reservations {
             if let Some(admission) = self.links.get_mut(&leg.link) {
                 admission.commit(leg.trunk, holder, Some(&leg.demand));
                 leg.demand = admission.held_by(leg.trunk, holder).unwrap_or(leg.demand);
+                if admission.spec().timed {
+                    leg.bound = leg.demand.deadline();
+                }
             }
             let (link, trunk) = (leg.link, leg.trunk);
             self.tell_police(link, trunk);

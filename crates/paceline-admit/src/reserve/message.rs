@@ -72,6 +72,9 @@ pub struct Admit {
     pub name: Name,
     /// From the origin to the other end, both included.
     pub path: Vec<Node>,
+    /// What it is for, as the callers at the nodes of the path understand it: at most [`LABEL_MAX`] bytes that
+    /// are carried and kept as they are.
+    pub label: Vec<u8>,
     /// R: how often the origin refreshes. Whoever holds the reservation counts its life from it.
     pub period: Duration,
     /// What goes the way of this message.
@@ -242,6 +245,8 @@ pub enum Message {
 
 /// The most nodes of a path.
 pub const PATH_MAX: usize = 32;
+/// The longest label.
+pub const LABEL_MAX: usize = 1_024;
 /// The most reservations that one [`Refresh`] or [`Report`] names.
 pub const NAMES_MAX: usize = 64;
 /// The shortest and the longest R.

@@ -1,8 +1,8 @@
 //! What the node does that asks: requests, changes, answers, refreshes, the end.
 
 use super::message::{
-    Accept, Admit, Deny, HopShare, Key, Message, Name, Node, PATH_MAX, Reason, Refresh, Stamp,
-    Wanted,
+    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, Name, Node, PATH_MAX, Reason, Refresh,
+    Stamp, Wanted,
 };
 use super::state::{Entry, Origin, Version};
 use super::{Answer, Granted, Output, Reservations};
@@ -14,6 +14,8 @@ use paceline_sched::{Duration, Instant};
 pub struct Request {
     /// From this node to the other end, both included.
     pub path: Vec<Node>,
+    /// What it is for, for the callers at all nodes of the path.
+    pub label: Vec<u8>,
     /// What leaves here.
     pub forward: Option<Wanted>,
     /// What comes here.
@@ -35,6 +37,11 @@ pub enum RequestError {
     Nothing,
     /// Both directions have the same trunk.
     OneTrunk,
+    /// Its label is too long.
+    Label {
+        /// How long it is, in bytes.
+        bytes: usize,
+    },
     /// A delay bound is shorter than a nanosecond a hop.
     NoTime,
     /// There is no such reservation of this node.
@@ -53,6 +60,9 @@ impl fmt::Display for RequestError {
                 "path of {nodes} nodes: must be from 2 to {PATH_MAX} different ones, this one first"
             ),
             Self::Nothing => f.write_str("no traffic in either direction: ask for one at least"),
+            Self::Label { bytes } => {
+                write!(f, "label of {bytes} bytes: at most {LABEL_MAX} are carried")
+            }
             Self::OneTrunk => f.write_str("one trunk in both directions: give each its own"),
             Self::NoTime => {
                 f.write_str("delay bound of less than 1 ns a hop: ask for a longer one")
@@ -73,6 +83,9 @@ impl Request {
             .any(|at| self.path.iter().take(at).any(|node| self.path.get(at) == Some(node)));
         if !(2..=PATH_MAX).contains(&nodes) || self.path.first() != Some(&me) || twice {
             return Err(RequestError::Path { nodes });
+        }
+        if self.label.len() > LABEL_MAX {
+            return Err(RequestError::Label { bytes: self.label.len() });
         }
         let wanted = [self.forward, self.backward];
         if wanted.iter().flatten().any(|it| it.within.as_nanos() < nodes as u64 - 1) {
@@ -150,6 +163,7 @@ impl Reservations {
         let ask = Admit {
             name: Name { key, stamp: Stamp { epoch: self.epoch, seq } },
             path: request.path.clone(),
+            label: request.label.clone(),
             period,
             forward: request.forward,
             backward: request.backward,
@@ -186,13 +200,14 @@ impl Reservations {
         };
         let request = Request {
             path: installed.ask.path.clone(),
+            label: installed.ask.label.clone(),
             forward: installed.ask.forward,
             backward: installed.ask.backward,
             idle: origin.idle,
         };
         match self.ask(key, origin.seq + 1, origin.told, &request) {
             Ok(version) => self.sent(key, version, true),
-            Err(reason) => self.end(key, reason, None),
+            Err(reason) => self.end(key, reason, None, self.me),
         }
     }
 
@@ -209,7 +224,7 @@ impl Reservations {
         }
         let Some(granted) = judge(&ask, accept) else {
             // Somebody on the path says what cannot be: it is not relied on.
-            self.end(key, Reason::Contradiction, None);
+            self.end(key, Reason::Contradiction, None, self.me);
             return;
         };
         if !repaired {
@@ -224,7 +239,7 @@ impl Reservations {
             .is_some_and(|entry| entry.origin.is_some_and(|origin| origin.repairs));
         if repairs {
             // What was installed has lost a node and is refused there now.
-            return self.end(key, deny.reason, None);
+            return self.end(key, deny.reason, None, deny.node);
         }
         let answer = Answer::Denied { node: deny.node, reason: deny.reason };
         self.outputs.push_back(Output::Answer { key, answer });
@@ -285,7 +300,11 @@ impl Reservations {
         }
         if idle {
             self.close(self.now, key);
-            self.outputs.push_back(Output::Ended { key, reason: Some(Reason::Timeout) });
+            self.outputs.push_back(Output::Ended {
+                key,
+                reason: Some(Reason::Timeout),
+                node: self.me,
+            });
         }
     }
 

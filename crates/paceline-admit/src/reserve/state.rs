@@ -11,7 +11,10 @@ use paceline_sched::{Duration, Instant};
 pub(super) struct Leg {
     pub(super) link: LinkId,
     pub(super) trunk: Trunk,
+    /// As the link's discipline sees it.
     pub(super) demand: Demand,
+    /// Its part of the delay bound.
+    pub(super) bound: Duration,
 }
 
 /// One version, tentative or installed.

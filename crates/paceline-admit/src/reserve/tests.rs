@@ -52,8 +52,13 @@ fn a_path_is_reserved_in_one_round_trip_and_given_back() {
 fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_none() {
     let mut world = World::row(3);
     let path = [0, 1, 2].map(Node).to_vec();
-    let backward =
-        Request { path: path.clone(), forward: None, backward: Some(wanted(1, 4)), idle: None };
+    let backward = Request {
+        path: path.clone(),
+        label: Vec::new(),
+        forward: None,
+        backward: Some(wanted(1, 4)),
+        idle: None,
+    };
     let key = world.request(0, &backward).unwrap();
     world.deliver_all();
     let answer = granted(&mut world, 0, key);
@@ -62,8 +67,13 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
     let bursts: Vec<_> =
         answer.hops.iter().map(|hop| hop.backward.map(|share| share.burst)).collect();
     assert_eq!(bursts, [None, Some(76_000), Some(1_000)]);
-    let both =
-        Request { forward: Some(wanted(2, 7)), backward: Some(wanted(3, 7)), path, idle: None };
+    let both = Request {
+        forward: Some(wanted(2, 7)),
+        backward: Some(wanted(3, 7)),
+        label: vec![7],
+        path,
+        idle: None,
+    };
     let talk = world.request(0, &both).unwrap();
     world.deliver_all();
     let (node, reason) = denied(&mut world, 0, talk);
@@ -246,6 +256,7 @@ fn the_whole_link_twice_is_granted_once_and_a_killer_is_blocked() {
     let ask = |seq| Admit {
         name: name(seq),
         path: [0, 1, 2].map(Node).to_vec(),
+        label: Vec::new(),
         period: millis(1_000),
         forward: Some(wanted(77, 4)),
         backward: None,
@@ -283,6 +294,7 @@ fn forged_and_replayed_messages_change_nothing() {
         Message::Admit(Admit {
             name: newer,
             path: path.iter().copied().map(Node).collect(),
+            label: Vec::new(),
             period: millis(1_000),
             forward: Some(wanted(1, 1)),
             backward: None,

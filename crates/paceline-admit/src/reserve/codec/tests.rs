@@ -25,6 +25,7 @@ fn messages() -> Vec<Message> {
         Message::Admit(Admit {
             name: name(1),
             path: vec![Node(1), Node(2), Node(u64::MAX)],
+            label: vec![0, 0xff, 7],
             period: Duration::from_secs(1),
             forward: Some(wanted(u128::MAX)),
             backward: Some(Wanted { level: None, loss: LossTolerance::EDF, ..wanted(5) }),

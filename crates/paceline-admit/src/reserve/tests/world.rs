@@ -49,6 +49,7 @@ pub(super) fn wanted(trunk: u128, mbit: u64) -> Wanted {
 pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
     let trunk = path.iter().fold(0, |sum, node| sum * 64 + u128::from(*node) + 1) << 32;
     Request {
+        label: Vec::new(),
         path: path.iter().copied().map(Node).collect(),
         forward: Some(wanted(trunk, mbit)),
         backward: None,
@@ -181,7 +182,7 @@ impl World {
                     self.flight.push(flight);
                 }
                 Output::Answer { key, answer } => _ = self.answers.insert((at, key), answer),
-                Output::Ended { key, reason } => _ = self.ended.insert((at, key), reason),
+                Output::Ended { key, reason, .. } => _ = self.ended.insert((at, key), reason),
                 Output::Asked { name, .. } => match self.deciding {
                     Some(decision) => _ = self.nodes[at].answer(self.now, name, decision),
                     None => self.asked.push(name),
