@@ -98,6 +98,8 @@ pub enum Output {
     Asked {
         /// Which version of which reservation.
         name: Name,
+        /// What it is for.
+        label: Vec<u8>,
         /// What would come here.
         forward: Option<Wanted>,
         /// What would leave here.

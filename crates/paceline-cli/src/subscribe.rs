@@ -181,6 +181,9 @@ impl<'a> Session<'a> {
         while let Some(event) = self.subscriber.try_event() {
             match event {
                 SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
+                SubscriberEvent::Granted(grant) => {
+                    self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
+                }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
                     let text = refusal.to_string();

@@ -12,22 +12,27 @@
 
 mod admission;
 mod ask;
+mod booking;
 mod codec;
 mod contract;
 mod flood;
+mod grant;
 mod graph;
+mod links;
 mod message;
 mod offer;
 mod path;
-mod promises;
 mod recompute;
 mod refusal;
 mod registry;
+mod reserve;
 mod routes;
 mod spec;
+mod survey;
 mod ways;
 
 pub use ask::Topic;
+pub use grant::{Grant, GrantedHop};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;
@@ -46,11 +51,15 @@ use crate::wire::WireError;
 use admission::Admission;
 use bytes::Bytes;
 use graph::Tree;
+use paceline_admit::reserve::Node;
 use paceline_sched::{Instant, Policy};
 use registry::{Change, PairKey, Registry};
 use routes::Installed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// How many rounds of decisions one change may take at once; what is left is for the next input.
+const ROUNDS_MAX: u32 = 8;
 
 /// What the owner of a [`Control`] is to do or to know.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -94,6 +103,23 @@ pub enum Output {
         publisher: PublisherId,
         /// Why, and what would be possible.
         refusal: Refusal,
+    },
+    /// The path of a local subscription's samples holds what it asked for, or holds it otherwise than before.
+    /// What is granted is over when [`Output::Subscribed`] does not list the publisher any more.
+    Granted {
+        /// What is promised, to whom, and by whom.
+        grant: Grant,
+    },
+    /// The answer to [`Control::survey`].
+    Surveyed {
+        /// The number that it returned.
+        survey: u64,
+        /// From the publisher's node to this one.
+        path: Vec<NodeId>,
+        /// All nodes of the path have answered.
+        complete: bool,
+        /// What stands in the way; nothing if all that have answered would promise it.
+        refusal: Option<Refusal>,
     },
     /// Someone asks this node: answer by [`Control::answer`], or not at all.
     Asked {
@@ -145,16 +171,21 @@ pub struct Control {
     flood: flood::State,
     admission: Admission,
     questions: ask::State,
+    surveys: survey::State,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
     /// True if the streams may no longer follow from the registry.
     dirty: bool,
+    /// The registry has changed since the streams were computed.
+    news: bool,
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     /// The refusals of local subscriptions that were told.
     refused: BTreeMap<PairKey, Refusal>,
+    /// The grants of local subscriptions that were told.
+    granted: BTreeMap<PairKey, Grant>,
     outputs: VecDeque<Output>,
     /// Messages wait apart, so that what a change installs here comes first.
     sends: VecDeque<(NodeId, Bytes)>,
@@ -180,16 +211,19 @@ impl Control {
             registry: Registry::new(me, cut(name)),
             hops: BTreeMap::new(),
             flood: flood::State::default(),
-            admission: Admission::default(),
+            admission: Admission::new(me),
             questions: ask::State::default(),
+            surveys: survey::State::default(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,
             dirty: false,
+            news: false,
             installed: BTreeMap::new(),
             matching: BTreeSet::new(),
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
+            granted: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),
         }
@@ -210,8 +244,8 @@ impl Control {
     /// Which discipline schedules a link of this node: what may be promised on it is tested accordingly. VDS
     /// if it was not said.
     pub fn set_policy(&mut self, link: &str, policy: Policy) {
-        self.admission.set_policy(&cut(link), policy);
-        self.dirty = true;
+        self.admission.links.set_policy(&cut(link), policy);
+        self.follow_links();
     }
 
     /// The nodes that can be reached, this one included, in the order of their ids.
@@ -257,6 +291,7 @@ impl Control {
             self.hops.insert(node, hop.clone());
             // A new neighbour gets the whole record when its digest shows what it lacks.
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
+            self.follow_links();
         }
         self.greet(node);
     }
@@ -268,6 +303,8 @@ impl Control {
             self.sends.retain(|(hop, _)| *hop != node);
             self.flood.handle_hop_down(node);
             self.announce(Change::HopDown(node), None);
+            self.admission.reservations.lose_neighbour(self.now, Node(node.0));
+            self.follow_links();
         }
     }
 
@@ -302,6 +339,11 @@ impl Control {
             self.registry.mark(self.now, &tree);
             self.registry.forget(self.now);
         }
+        if self.admission.reservations_at() <= self.now {
+            self.admission.reservations.tick(self.now);
+            self.follow_reservations();
+        }
+        self.end_surveys();
         self.dirty |= self.admission.wake_at() <= self.now;
     }
 
@@ -370,8 +412,11 @@ impl Control {
 
     /// The next thing to do. To be called until `None` after each batch of inputs.
     pub fn poll_output(&mut self) -> Option<Output> {
-        if self.dirty {
-            self.recompute();
+        // What follows from one round of decisions may ask for another one, never for many.
+        for _ in 0..ROUNDS_MAX {
+            if self.dirty {
+                self.recompute();
+            }
         }
         self.outputs
             .pop_front()
@@ -381,7 +426,17 @@ impl Control {
     /// When [`Self::handle_timeout`] is to be called; [`Instant::FAR`] for never.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
-        self.flood.digest_at().min(self.registry.forget_at()).min(self.admission.wake_at())
+        let own = self.flood.digest_at().min(self.registry.forget_at());
+        let promises = self.admission.wake_at().min(self.admission.reservations_at());
+        own.min(promises).min(self.surveys.wake_at())
+    }
+
+    /// Links or neighbours have changed: what they have promised follows.
+    fn follow_links(&mut self) {
+        let Admission { links, reservations, .. } = &mut self.admission;
+        links.follow(self.now, reservations, &self.hops);
+        self.dirty = true;
+        self.follow_reservations();
     }
 
     fn advance(&mut self, now: Instant) {

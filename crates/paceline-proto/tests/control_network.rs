@@ -12,6 +12,7 @@ mod control_network {
     mod oracle;
     mod random;
     mod refusals;
+    mod reservations;
     mod routes;
     mod truth;
 }

@@ -6,11 +6,12 @@ use crate::node::Node;
 use crate::sink::{Counted, Delivered, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
-use paceline_proto::control::{Control, Refusal, SubscriptionSpec};
+use paceline_proto::control::{Control, Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::Instant;
+use std::collections::BTreeMap;
 
 impl World {
     pub(super) fn node(&self, node: NodeIx) -> &Node {
@@ -73,6 +74,12 @@ impl World {
     #[must_use]
     pub fn refusals(&self, subscription: Sub) -> &[(PublisherId, Refusal)] {
         &self.sink(subscription).refusals
+    }
+
+    /// What was promised to a subscription last, by publisher.
+    #[must_use]
+    pub fn grants(&self, subscription: Sub) -> &BTreeMap<PublisherId, Grant> {
+        &self.sink(subscription).grants
     }
 
     /// Who a publisher is.

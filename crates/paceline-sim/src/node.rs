@@ -460,6 +460,12 @@ impl Node {
                         sink.refusals.push((publisher, refusal));
                     }
                 }
+                Output::Granted { grant } => {
+                    if let Some(sink) = self.sinks.get_mut(&grant.subscription) {
+                        sink.grants.insert(grant.publisher, grant);
+                    }
+                }
+                Output::Surveyed { .. } => {}
                 Output::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

@@ -1,11 +1,12 @@
 //! Where a subscription's samples end.
 
 use crate::ages::Ages;
-use paceline_proto::control::{Refusal, SubscriptionSpec};
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::sample::{Kind, Sample};
 use paceline_sched::{Duration, Instant, Late};
+use std::collections::BTreeMap;
 
 /// A sample as a subscription got it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,6 +55,8 @@ pub(super) struct Sink {
     pub(super) offered: u64,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
+    /// What its paths promise, by publisher.
+    pub(super) grants: BTreeMap<PublisherId, Grant>,
 }
 
 impl Sink {
@@ -68,6 +71,7 @@ impl Sink {
             offered: 0,
             publishers: Vec::new(),
             refusals: Vec::new(),
+            grants: BTreeMap::new(),
         }
     }
 

@@ -36,7 +36,7 @@ pub use buffer::{Buffer, BufferBuilder, History};
 pub use config::{LinkConfig, NodeBuilder};
 pub use error::{CapacityError, ClassesError, OpenError, PublishError, RecvError, SubscribeError};
 pub use node::{LINKS_MAX, Node};
-pub use paceline_proto::control::{Refusal, RefusalReason};
+pub use paceline_proto::control::{Grant, GrantedHop, Refusal, RefusalReason};
 pub use paceline_proto::form::Audio;
 pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,

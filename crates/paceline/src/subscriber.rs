@@ -9,7 +9,7 @@ use crate::shell::sink::Sink;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
-use paceline_proto::control::{Refusal, SubscriptionSpec};
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{
     Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Retransmit, Size,
@@ -234,6 +234,9 @@ pub enum SubscriberEvent {
     Publishers(Vec<PublisherId>),
     /// A publisher's stream was refused, and why.
     Refused(PublisherId, Refusal),
+    /// The path of a publisher's samples holds what was asked for, or holds it otherwise than before: its
+    /// delay bound, its nodes and links, and what each of them holds.
+    Granted(Grant),
 }
 
 /// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it;

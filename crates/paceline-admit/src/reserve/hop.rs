@@ -91,6 +91,7 @@ impl Reservations {
             Some(next) => self.send(next, Message::Admit(version.onward.clone())),
             None => self.outputs.push_back(Output::Asked {
                 name: version.ask.name,
+                label: version.ask.label.clone(),
                 forward: version.ask.forward,
                 backward: version.ask.backward,
             }),
@@ -293,6 +294,10 @@ impl Reservations {
         let told = self.install(&mut version, accept);
         if let Some(before) = &before {
             self.release(before, Some(&version));
+            // Where the paths part, what lies on the old one alone is not needed any more.
+            if let Some(old) = before.next().filter(|old| version.next() != Some(*old)) {
+                self.close_to(old, before.ask.name);
+            }
         }
         let (previous, life) = (version.previous(), self.timing.life(version.ask.period));
         let last = version.next().is_none();

@@ -142,7 +142,7 @@ pub(super) struct Past {
 
 impl Past {
     pub(super) fn next_wake(&self) -> Instant {
-        let closing = self.closing.map_or(Instant::FAR, |closing| closing.at);
-        self.until.max(self.blocked_until).min(closing)
+        // It is not forgotten before its CLOSE is answered or given up, however short its memory is.
+        self.closing.map_or_else(|| self.until.max(self.blocked_until), |closing| closing.at)
     }
 }

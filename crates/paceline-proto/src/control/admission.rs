@@ -1,320 +1,489 @@
-//! Which pairs the links of this node have room for, by the admission test that belongs to each link's
-//! discipline (docs/admission.md).
+//! Which pairs are carried: a path promises all of it, or nothing of it leaves the publisher's node.
 //!
-//! Each hop of a path has its part of a delay bound, which every node computes alike; a hop that can't
-//! keep its part beside what it has promised already refuses, so what no hop refuses keeps its bound.
-//! Only the node that owns the outgoing hop decides, in one order: pairs that have their place keep
-//! it as long as nothing was changed about them, then the others by subscription and publisher. A
-//! pair refused here is ignored by every node until this one releases it.
+//! A pair that asks for a contract is reserved along its whole path before its first sample
+//! ([`paceline_admit::reserve`]): the publisher's node asks, every node of the path tests and holds its own
+//! outgoing link, the subscription's node agrees, and on the way back each node installs its part, so that
+//! who is further from the publisher is ready first. What is installed is carried, by the path and in the
+//! form that were asked for; the registry only says what is to be asked for. A change is asked for beside
+//! what is installed. What is refused is told with the node, the link and the number, and is asked for again
+//! when what it was made of has changed, and now and then.
 //!
-//! Two nodes on a path could refuse each other's pairs for ever, each making the room that lets the
-//! other try again. So a refusal is kept for a while that differs by node and pair before room alone
-//! releases it; a change of what was asked for or of the link releases it at once.
+//! Pairs without a contract, and those whose path has no link with a capacity, are carried as the registry
+//! has them.
 
-use super::contract::asked;
-use super::offer::explain;
-use super::promises::{Promises, Wanted};
+use super::booking::{Booking, request};
+use super::graph::Tree;
+use super::links::Links;
 use super::refusal::{Offer, Refusal, RefusalReason};
-use super::registry::{Change, PairKey, REFUSALS_MAX};
+use super::registry::{Change, PairKey, REFUSALS_MAX, Registry};
 use super::routes::Pair;
-use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec, Target};
+use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::Size;
 use crate::ids::NodeId;
-use core::mem;
-use paceline_sched::{Duration, Instant, Policy};
+use paceline_admit::reserve::{Key, Node, Reason, Request, RequestError, Reservations, Timing};
+use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The shortest time for which a refusal is kept, and the spread above it.
 const HOLD_MIN: Duration = Duration::from_millis(500);
 const HOLD_SPREAD_NANOS: u64 = 2_000_000_000;
+/// How often that time doubles at most.
+const HOLD_DOUBLED_MAX: u32 = 3;
+/// How long after a path gave no answer it is asked again; twice as long each time.
+const SILENCE: Duration = Duration::from_millis(50);
+/// After so many times without an answer the subscription is told.
+const SILENCES: u32 = 4;
+/// What time does to reservations is done together, in steps of this.
+const STEP_NANOS: u64 = 50_000_000;
 
-/// What a decision was made on.
+/// Hops repeat what is lost by themselves, and a hop that is gone is told of; messages and refreshes
+/// repeated here are for what no one tells of.
+const TIMING: Timing = Timing {
+    refresh: Duration::from_secs(5),
+    losses: 3,
+    tentative: Duration::from_secs(4),
+    retry: Duration::from_secs(1),
+    retries: 2,
+    memory: Duration::from_secs(2),
+    backoff: Duration::ZERO,
+    backoff_max: Duration::ZERO,
+};
+
+/// What a request or a refusal was made on.
 #[derive(Clone, Debug, PartialEq)]
-struct Basis {
+pub(super) struct Basis {
     spec: Arc<PublisherSpec>,
     request: SubscriptionSpec,
+    pub(super) path: Vec<NodeId>,
+    hops: Vec<HopInfo>,
 }
 
 impl Basis {
-    fn of(pair: &Pair<'_>) -> Self {
-        Self { spec: Arc::clone(pair.spec), request: pair.request.clone() }
-    }
-
-    fn holds_for(&self, pair: &Pair<'_>) -> bool {
-        self.spec == *pair.spec && self.request == *pair.request
+    fn of(pair: &Pair<'_>, registry: &Registry, tree: &Tree) -> Option<Self> {
+        let path = tree.path(pair.subscription.node)?;
+        let hop = |(from, to): (&NodeId, &NodeId)| {
+            registry.record(*from).and_then(|record| record.neighbours.get(to)).cloned()
+        };
+        let hops = path.iter().zip(path.iter().skip(1)).filter_map(hop).collect();
+        Some(Self { spec: Arc::clone(pair.spec), request: pair.request.clone(), path, hops })
     }
 }
 
-/// A refusal of this node.
+/// How far a pair has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Standing {
+    /// Its path was asked and has not answered.
+    Pending,
+    /// Its path holds it.
+    Granted,
+    /// It was refused, and the nodes of the path are asked what they would promise.
+    Surveyed,
+}
+
+/// What this node has asked for a pair.
+#[derive(Debug)]
+struct Asked {
+    key: Option<Key>,
+    basis: Basis,
+    request: Request,
+    standing: Standing,
+    /// What its path holds.
+    granted: Option<Request>,
+    /// Before this instant another path is not asked for again.
+    retry_at: Instant,
+}
+
+/// A pair that is not carried now.
 #[derive(Clone, Debug)]
 struct Hold {
-    refusal: Refusal,
-    /// Before this instant room alone does not release it.
+    /// What was told; nothing as long as the path only does not answer.
+    refusal: Option<Refusal>,
+    /// Before this instant it is not asked for again unless it asks for something else.
     until: Instant,
+    /// When it is asked for again in any case.
+    again: Instant,
+    tries: u32,
     basis: Basis,
-    hop: Option<HopInfo>,
 }
 
-/// What the numbers say of a pair.
-enum Judged<'a> {
-    /// Nothing here limits it.
-    Free,
-    /// The link has room for it.
-    Fits(&'a str, Wanted),
-    /// The link has not.
-    TooMuch(&'a str, Wanted),
-    /// Pictures would have to be made larger.
-    TooLarge { asked: Size, source: Size },
-}
-
-/// What follows from one round.
-#[derive(Debug, Default)]
-pub(crate) struct Decision {
-    /// Changes of this node's refusals, releases first.
-    pub(crate) changes: Vec<Change>,
-    /// Pairs that don't fit, but can't be refused either as the table is full: best effort.
-    pub(crate) unpromised: BTreeSet<PairKey>,
-}
-
-/// The memory of past decisions.
-#[derive(Debug, Default)]
+/// All that is promised here, and what became of what was asked for.
+#[derive(Debug)]
 pub(crate) struct Admission {
-    placed: BTreeMap<PairKey, Basis>,
-    promises: Promises,
-    /// Which discipline schedules each link, where one was told.
-    policies: BTreeMap<String, Policy>,
+    pub(super) reservations: Reservations,
+    pub(super) links: Links,
+    bookings: BTreeMap<Key, Booking>,
+    asks: BTreeMap<PairKey, Asked>,
+    keys: BTreeMap<Key, PairKey>,
     holds: BTreeMap<PairKey, Hold>,
-    /// When a refusal could be released that is only kept for its time.
-    wake: Option<Instant>,
+    /// Changes of this node's refusals that were not announced yet.
+    changes: Vec<Change>,
+    denials: Vec<(PairKey, NodeId, Reason)>,
+    silent: Vec<(PairKey, NodeId)>,
+    wake: Instant,
     rounds: u64,
 }
 
+/// A refusal of which the nodes of the path are to say what they would promise.
+pub(super) struct Survey {
+    pub(super) pair: PairKey,
+    pub(super) path: Vec<NodeId>,
+    /// Who refused.
+    pub(super) node: NodeId,
+    /// What there was too little of there.
+    pub(super) lack: paceline_admit::Refusal,
+    /// What was asked for, in bits per second.
+    pub(super) rate: u64,
+}
+
+/// Where a round of decisions stands.
+pub(super) struct Round<'r> {
+    pub(super) me: NodeId,
+    pub(super) registry: &'r Registry,
+    /// From this node.
+    pub(super) tree: &'r Tree,
+    /// Something is other than in the round before, and may have made room.
+    pub(super) news: bool,
+}
+
 impl Admission {
-    pub(crate) fn refuses(&self, key: PairKey) -> bool {
+    pub(super) fn new(me: NodeId) -> Self {
+        Self {
+            reservations: Reservations::new(Node(me.0), 1, TIMING, me.0),
+            links: Links::default(),
+            bookings: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            changes: Vec::new(),
+            denials: Vec::new(),
+            silent: Vec::new(),
+            wake: Instant::FAR,
+            rounds: 0,
+        }
+    }
+
+    /// True if a pair is not carried for a reason that was told.
+    pub(super) fn refuses(&self, key: PairKey) -> bool {
         self.holds.contains_key(&key)
     }
 
-    /// Which discipline schedules a link: its test is made from the next round on.
-    pub(crate) fn set_policy(&mut self, link: &str, policy: Policy) {
-        self.policies.insert(link.to_owned(), policy);
+    pub(super) fn wake_at(&self) -> Instant {
+        self.wake
     }
 
-    pub(crate) fn wake_at(&self) -> Instant {
-        self.wake.unwrap_or(Instant::FAR)
+    /// When time does something to reservations.
+    pub(super) fn reservations_at(&self) -> Instant {
+        match self.reservations.next_wake() {
+            Instant::FAR => Instant::FAR,
+            at => {
+                Instant::from_nanos(at.as_nanos().div_ceil(STEP_NANOS).saturating_mul(STEP_NANOS))
+            }
+        }
     }
 
-    /// Decides on all `pairs`, which come in the order of their keys. `foreign` are those that other
-    /// nodes refuse: they use nothing here.
-    pub(crate) fn decide(
+    /// What is to be announced of this node's refusals.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        core::mem::take(&mut self.changes)
+    }
+
+    /// What is installed on this node, one for each pair.
+    pub(super) fn bookings(&self) -> impl Iterator<Item = &Booking> {
+        let newest: BTreeMap<PairKey, &Booking> =
+            self.bookings.values().map(|booking| (booking.pair, booking)).collect();
+        newest.into_values()
+    }
+
+    /// Asks for what the pairs of this node's publishers need and do not have, and gives back what nobody
+    /// needs any more. `pairs` come in the order of their keys.
+    pub(super) fn decide(&mut self, now: Instant, round: &Round<'_>, pairs: &[Pair<'_>]) {
+        self.rounds += 1;
+        self.wake = Instant::FAR;
+        let own = |pair: &&Pair<'_>| pair.publisher.node == round.me;
+        let acts = |pair: &&Pair<'_>| too_large(pair).is_some() || pair.is_reserved();
+        let acts: Vec<&Pair<'_>> = pairs.iter().filter(own).filter(acts).collect();
+        self.give_back(now, &acts);
+        for pair in acts {
+            let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
+            if let Some((asked, source)) = too_large(pair) {
+                if self.holds.get(&pair.key()).is_none_or(|hold| hold.basis != basis) {
+                    let reason = RefusalReason::SizeAboveSource { asked, source };
+                    let refusal = blank(pair.key(), round.me, round.registry, reason);
+                    self.refuse(now, pair.key(), refusal, basis);
+                }
+            } else {
+                self.need(now, round, pair, basis);
+            }
+        }
+        self.follow_reservations();
+    }
+
+    /// Ends what none of the pairs that are acted for needs, before anything is asked for: there may be room
+    /// only then.
+    fn give_back(&mut self, now: Instant, acts: &[&Pair<'_>]) {
+        let stays: BTreeSet<PairKey> = acts.iter().map(|pair| pair.key()).collect();
+        let gone: Vec<PairKey> =
+            self.asks.keys().filter(|key| !stays.contains(key)).copied().collect();
+        for key in gone {
+            self.forget(now, key);
+        }
+        let over: Vec<PairKey> =
+            self.holds.keys().filter(|key| !stays.contains(key)).copied().collect();
+        for key in over {
+            self.release(key);
+        }
+    }
+
+    /// Sees what reservations are installed here now.
+    fn follow_reservations(&mut self) {
+        let mut before = core::mem::take(&mut self.bookings);
+        for held in self.reservations.standing_here() {
+            let known = before.remove(&held.name.key).filter(|it| it.name == held.name);
+            if let Some(booking) = known.or_else(|| Booking::of(&held)) {
+                self.bookings.insert(held.name.key, booking);
+            }
+        }
+    }
+
+    /// A pair needs its path's promise.
+    fn need(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
+        let (me, key) = (round.me, pair.key());
+        if let Some(asked) = self.asks.get_mut(&key) {
+            if asked.standing != Standing::Granted || asked.basis == basis {
+                return;
+            }
+            let Some(wanted) = request(pair, &basis.path) else { return };
+            if asked.request == wanted {
+                asked.basis = basis;
+            } else if asked.request.label == wanted.label && now < asked.retry_at {
+                self.wake = self.wake.min(asked.retry_at);
+            } else {
+                self.change(now, me, key, wanted, basis);
+            }
+            return;
+        }
+        if let Some(hold) = self.holds.get_mut(&key)
+            && hold.basis == basis
+            && now < hold.until
+        {
+            if round.news {
+                hold.again = hold.until;
+            }
+            self.wake = self.wake.min(hold.again);
+            return;
+        }
+        let Some(wanted) = request(pair, &basis.path) else { return };
+        let asked = self.reservations.request(now, &wanted);
+        let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
+        let entry = Asked { key: None, basis, request: wanted, standing, granted, retry_at };
+        self.asks.insert(key, entry);
+        self.pend(me, key, asked);
+    }
+
+    /// What is granted and what is needed differ.
+    fn change(&mut self, now: Instant, me: NodeId, key: PairKey, wanted: Request, basis: Basis) {
+        let Some(asked) = self.asks.get_mut(&key) else { return };
+        let Some(number) = asked.key else { return };
+        let result = self.reservations.change(now, number, &wanted).map(|()| number);
+        (asked.request, asked.basis, asked.standing) = (wanted, basis, Standing::Pending);
+        self.pend(me, key, result);
+    }
+
+    /// A request is on its way, or this node itself says no.
+    fn pend(&mut self, me: NodeId, key: PairKey, result: Result<Key, RequestError>) {
+        match result {
+            Ok(number) => {
+                if let Some(asked) = self.asks.get_mut(&key) {
+                    asked.key = Some(number);
+                }
+                self.keys.insert(number, key);
+            }
+            Err(error) => {
+                let reason = match error {
+                    RequestError::Denied(reason) => reason,
+                    _ => Reason::Impossible,
+                };
+                self.denials.push((key, me, reason));
+            }
+        }
+    }
+
+    /// What was denied here at once.
+    pub(super) fn take_denials(&mut self) -> Vec<(PairKey, NodeId, Reason)> {
+        core::mem::take(&mut self.denials)
+    }
+
+    /// The pair that asked for a reservation.
+    pub(super) fn pair_of(&self, key: Key) -> Option<PairKey> {
+        self.keys.get(&key).copied()
+    }
+
+    /// A path holds it: what was refused before is not any more.
+    pub(super) fn granted(&mut self, key: PairKey) {
+        if let Some(asked) = self.asks.get_mut(&key) {
+            asked.standing = Standing::Granted;
+            asked.granted = Some(asked.request.clone());
+            asked.retry_at = Instant::ZERO;
+            self.release(key);
+        }
+    }
+
+    /// A path said no, and nothing of what was asked for is held.
+    pub(super) fn denied(
         &mut self,
         now: Instant,
-        me: NodeId,
-        pairs: &[Pair<'_>],
-        foreign: &BTreeSet<PairKey>,
-        hops: &BTreeMap<NodeId, HopInfo>,
-    ) -> Decision {
-        self.wake = None;
-        self.rounds += 1;
-        let wanted = wanted(pairs, hops);
-        let on = |link: &str, key| {
-            let (over, wanted) = wanted.get(&key).filter(|_| !foreign.contains(&key))?;
-            (*over == link).then_some(*wanted)
-        };
-        self.promises.update(hops, &self.policies, on);
-        let placed = mem::take(&mut self.placed);
-        let mut round = Round {
-            now,
-            me,
-            hops,
-            wanted,
-            old: mem::take(&mut self.holds),
-            releases: Vec::new(),
-            refusals: Vec::new(),
-            unpromised: BTreeSet::new(),
-            memory: self,
-        };
-        let keeps =
-            |pair: &&Pair<'_>| placed.get(&pair.key()).is_some_and(|basis| basis.holds_for(pair));
-        for pair in pairs.iter().filter(keeps).chain(pairs.iter().filter(|pair| !keeps(pair))) {
-            round.handle(pair, foreign.contains(&pair.key()));
-        }
-        round.finish()
-    }
-}
-
-/// What each pair asks of which link, if its hop has a capacity and the numbers are known.
-fn wanted<'a>(
-    pairs: &[Pair<'_>],
-    hops: &'a BTreeMap<NodeId, HopInfo>,
-) -> BTreeMap<PairKey, (&'a str, Wanted)> {
-    let of = |pair: &Pair<'_>| {
-        let Target::Hop(node) = pair.target() else { return None };
-        let hop = hops.get(&node).filter(|hop| hop.capacity.is_some())?;
-        let demand = asked(pair.spec, pair.leaving(), &pair.ask()?)?;
-        let stream = (pair.source(), pair.target(), pair.leaving());
-        Some((pair.key(), (hop.link_name.as_str(), Wanted { stream, demand })))
-    };
-    pairs.iter().filter_map(of).collect()
-}
-
-/// One round of decisions.
-struct Round<'a> {
-    now: Instant,
-    me: NodeId,
-    hops: &'a BTreeMap<NodeId, HopInfo>,
-    wanted: BTreeMap<PairKey, (&'a str, Wanted)>,
-    /// Refusals that were not looked at yet.
-    old: BTreeMap<PairKey, Hold>,
-    releases: Vec<Change>,
-    refusals: Vec<Change>,
-    unpromised: BTreeSet<PairKey>,
-    memory: &'a mut Admission,
-}
-
-impl<'a> Round<'a> {
-    fn hop(&self, pair: &Pair<'_>) -> Option<&'a HopInfo> {
-        match pair.target() {
-            Target::Hop(node) => self.hops.get(&node),
-            Target::Local => None,
-        }
-    }
-
-    fn handle(&mut self, pair: &Pair<'_>, foreign: bool) {
-        let held = self.old.remove(&pair.key());
-        match (self.judge(pair), held) {
-            (Judged::Free, None) => {}
-            (Judged::Fits(link, wanted), None) if !foreign => self.promise(pair, link, wanted),
-            (Judged::Fits(..), None) => {}
-            (judged @ (Judged::TooMuch(..) | Judged::TooLarge { .. }), None) => {
-                if !foreign {
-                    let refusal = self.refusal(pair, &judged);
-                    self.refuse(pair, refusal);
-                }
+        key: PairKey,
+        node: NodeId,
+        reason: Reason,
+    ) -> Option<Survey> {
+        let hold_time = self.hold_time(key);
+        let asked = self.asks.get_mut(&key)?;
+        if let Some(granted) = asked.granted.clone() {
+            if granted.label == asked.request.label && granted.forward == asked.request.forward {
+                // Another path for the same: what there is stays as good as it was.
+                asked.request = granted;
+                (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
+                return None;
             }
-            (judged @ (Judged::TooMuch(..) | Judged::TooLarge { .. }), Some(hold)) => {
-                self.keep(pair, &judged, hold);
-            }
-            (judged @ (Judged::Free | Judged::Fits(..)), Some(hold)) => {
-                self.release(pair, judged, hold, foreign);
+            // It asks for something else now, and that cannot be.
+            asked.granted = None;
+            if let Some(number) = asked.key.take() {
+                self.keys.remove(&number);
+                self.reservations.close(now, number);
             }
         }
+        self.over(now, key, node, reason)
     }
 
-    fn judge(&self, pair: &Pair<'_>) -> Judged<'a> {
-        let (_, publisher) = pair.key();
-        if let (true, Some(asked), Some(source)) =
-            (publisher.node == self.me, pair.asked.size, pair.spec.size)
-            && !asked.fits_in(source)
+    /// A pair has lost what it had, or never got it.
+    pub(super) fn over(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        node: NodeId,
+        reason: Reason,
+    ) -> Option<Survey> {
+        let asked = self.asks.get_mut(&key)?;
+        if let Some(number) = asked.key.take() {
+            self.keys.remove(&number);
+        }
+        asked.granted = None;
+        let told = self.holds.get(&key).filter(|hold| hold.basis == asked.basis);
+        if let Reason::Refused { refusal: lack, .. } = reason
+            && told.is_none_or(|hold| hold.refusal.is_none())
         {
-            return Judged::TooLarge { asked, source };
+            asked.standing = Standing::Surveyed;
+            let path = asked.basis.path.clone();
+            let rate = asked.request.forward.map_or(0, |wanted| wanted.traffic.rate());
+            return Some(Survey { pair: key, path, node, lack, rate });
         }
-        let Some(&(link, wanted)) = self.wanted.get(&pair.key()) else { return Judged::Free };
-        let Some(promised) = self.memory.promises.get(link) else { return Judged::Free };
-        match promised.fits(pair.key(), &wanted) {
-            true => Judged::Fits(link, wanted),
-            false => Judged::TooMuch(link, wanted),
-        }
+        let asked = self.asks.remove(&key)?;
+        self.wait(now, key, node, asked.basis);
+        None
     }
 
-    /// Why, and what would be possible.
-    fn refusal(&self, pair: &Pair<'_>, judged: &Judged<'_>) -> Refusal {
-        let (subscription, publisher) = pair.key();
-        let mut refusal = Refusal {
-            subscription,
-            publisher,
-            link: String::new(),
-            needed_bytes_per_s: 0,
-            available_bytes_per_s: 0,
-            reason: RefusalReason::Capacity,
-            offer: Offer::default(),
+    /// A pair that was refused before, or whose path does not answer, is asked for again later.
+    fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
+        let long = self.hold_time(key);
+        let before = self.holds.remove(&key);
+        let same = before.as_ref().is_some_and(|hold| hold.basis == basis);
+        let tries = before.as_ref().filter(|_| same).map_or(0, |hold| hold.tries) + 1;
+        let refusal = before.and_then(|hold| hold.refusal);
+        let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
+        let (until, again) = if refusal.is_some() {
+            let others = self.holds.len() as u64;
+            let soon = HOLD_MIN.max(Duration::from_millis(8).mul_div(others, 1));
+            (soon, doubled(long, HOLD_DOUBLED_MAX))
+        } else {
+            (doubled(SILENCE, 7), doubled(SILENCE, 7))
         };
-        match judged {
-            Judged::TooLarge { asked, source } => {
-                refusal.reason = RefusalReason::SizeAboveSource { asked: *asked, source: *source };
-            }
-            Judged::TooMuch(link, wanted) => {
-                (*link).clone_into(&mut refusal.link);
-                if let Some(promised) = self.memory.promises.get(link) {
-                    explain(&mut refusal, pair, promised, wanted);
-                }
-            }
-            Judged::Free | Judged::Fits(..) => {}
+        let (until, again) = (now + until, now + again.max(until));
+        self.holds.insert(key, Hold { refusal, until, again, tries, basis });
+        if tries == SILENCES {
+            self.silent.push((key, node));
         }
-        refusal
+        self.wake = self.wake.min(again);
     }
 
-    fn promise(&mut self, pair: &Pair<'_>, link: &str, wanted: Wanted) {
-        if let Some(promised) = self.memory.promises.get_mut(link) {
-            promised.hold(pair.key(), wanted);
-        }
-        self.memory.placed.insert(pair.key(), Basis::of(pair));
+    /// The pairs whose paths do not answer, and from which node on.
+    pub(super) fn take_silent(&mut self) -> Vec<(PairKey, NodeId)> {
+        core::mem::take(&mut self.silent)
     }
 
-    fn refuse(&mut self, pair: &Pair<'_>, refusal: Refusal) {
-        if self.memory.holds.len() + self.old.len() >= REFUSALS_MAX {
-            self.unpromised.insert(pair.key());
+    /// Says that the path of a pair does not answer; the pair is asked for all the same.
+    pub(super) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
+        if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
+            hold.refusal = Some(refusal.clone());
+            self.changes.push(Change::Refuse(refusal));
+        }
+    }
+
+    /// What the nodes of a path say is here; nothing if all of them would promise it now. `known` is what the
+    /// one that refused said.
+    pub(super) fn surveyed(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        refusal: Option<Refusal>,
+        known: Refusal,
+    ) {
+        let Some(asked) = self.asks.get(&key) else { return };
+        if asked.standing != Standing::Surveyed {
             return;
         }
-        self.refusals.push(Change::Refuse(refusal.clone()));
-        self.hold(pair, refusal);
-    }
-
-    fn hold(&mut self, pair: &Pair<'_>, refusal: Refusal) {
-        let until = match refusal.reason {
-            RefusalReason::Capacity
-            | RefusalReason::Deadlines { .. }
-            | RefusalReason::Delay { .. } => self.now + self.hold_time(pair.key()),
-            RefusalReason::SizeAboveSource { .. } => self.now,
-        };
-        let hop = self.hop(pair).cloned();
-        let hold = Hold { refusal, until, basis: Basis::of(pair), hop };
-        self.memory.holds.insert(pair.key(), hold);
-    }
-
-    /// A refused pair that still does not fit: the numbers are told anew only if what they were made
-    /// of has changed.
-    fn keep(&mut self, pair: &Pair<'_>, judged: &Judged<'_>, hold: Hold) {
-        if self.unchanged(pair, &hold) {
-            self.memory.holds.insert(pair.key(), hold);
-            return;
-        }
-        let refusal = self.refusal(pair, judged);
-        if refusal != hold.refusal {
-            self.refusals.push(Change::Refuse(refusal.clone()));
-        }
-        self.hold(pair, refusal);
-    }
-
-    /// A refused pair that fits now.
-    fn release(&mut self, pair: &Pair<'_>, judged: Judged<'a>, hold: Hold, foreign: bool) {
-        if self.unchanged(pair, &hold) && self.now < hold.until {
-            let wake = self.memory.wake.map_or(hold.until, |wake| wake.min(hold.until));
-            self.memory.wake = Some(wake);
-            self.memory.holds.insert(pair.key(), hold);
-            return;
-        }
-        let (subscription, publisher) = pair.key();
-        self.releases.push(Change::Release(subscription, publisher));
-        match judged {
-            Judged::Fits(link, wanted) if !foreign => self.promise(pair, link, wanted),
-            Judged::Fits(..) | Judged::Free | Judged::TooMuch(..) | Judged::TooLarge { .. } => {}
+        let Some(asked) = self.asks.remove(&key) else { return };
+        let tries = self.holds.get(&key).map_or(0, |hold| hold.tries);
+        match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
+            Some(refusal) => self.refuse(now, key, refusal, asked.basis),
+            // What was in the way was only tentative.
+            None => self.wait(now, key, known.node, asked.basis),
         }
     }
 
-    fn unchanged(&self, pair: &Pair<'_>, hold: &Hold) -> bool {
-        hold.basis.holds_for(pair) && hold.hop.as_ref() == self.hop(pair)
+    /// Refuses a pair, and tells why unless just that was told.
+    fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
+        let hold_time = self.hold_time(key);
+        self.forget(now, key);
+        let before = self.holds.remove(&key);
+        let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
+        let known = before.as_ref().is_some_and(|hold| hold.basis == basis);
+        let refused = self.holds.values().filter(|hold| hold.refusal.is_some()).count();
+        let tell = refused < REFUSALS_MAX && (told.is_none() || !known && told != Some(&refusal));
+        if tell {
+            self.changes.push(Change::Refuse(refusal.clone()));
+        }
+        let until = now + hold_time;
+        let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
+        let hold = Hold { refusal: Some(refusal), until, again: until, tries: 1, basis };
+        self.holds.insert(key, hold);
+        self.wake = self.wake.min(until);
     }
 
-    /// Differs by node, pair and round, and is the same in every run.
+    /// A pair is not refused any more.
+    fn release(&mut self, key: PairKey) {
+        let told = self.holds.remove(&key).is_some_and(|hold| hold.refusal.is_some());
+        if told {
+            self.changes.push(Change::Release(key.0, key.1));
+        }
+    }
+
+    /// Gives back what was asked for a pair.
+    fn forget(&mut self, now: Instant, key: PairKey) {
+        let number = self.asks.remove(&key).and_then(|asked| asked.key);
+        if let Some(number) = number {
+            self.keys.remove(&number);
+            self.reservations.close(now, number);
+        }
+    }
+
+    /// Differs by pair and round, and is the same in every run.
     fn hold_time(&self, (subscription, publisher): PairKey) -> Duration {
         let parts = [
-            self.me.0,
             subscription.node.0,
             u64::from(subscription.index),
             publisher.node.0,
             u64::from(publisher.index),
-            self.memory.rounds,
+            self.rounds,
         ];
         let mixed = parts.iter().fold(0, |mixed: u64, part| {
             let turned = (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -322,12 +491,31 @@ impl<'a> Round<'a> {
         });
         HOLD_MIN.saturating_add(Duration::from_nanos(mixed % HOLD_SPREAD_NANOS))
     }
+}
 
-    fn finish(mut self) -> Decision {
-        // What was not looked at is no pair of this node any more.
-        let gone = self.old.into_keys();
-        self.releases.extend(gone.map(|(subscription, id)| Change::Release(subscription, id)));
-        self.releases.append(&mut self.refusals);
-        Decision { changes: self.releases, unpromised: self.unpromised }
+/// The size asked for and the publisher's, if pictures would have to be made larger.
+fn too_large(pair: &Pair<'_>) -> Option<(Size, Size)> {
+    let (asked, source) = (pair.asked.size?, pair.spec.size?);
+    (!asked.fits_in(source)).then_some((asked, source))
+}
+
+/// A refusal of `node` without numbers.
+pub(super) fn blank(
+    (subscription, publisher): PairKey,
+    node: NodeId,
+    registry: &Registry,
+    reason: RefusalReason,
+) -> Refusal {
+    let node_name = registry.record(node).map(|record| record.name.clone()).unwrap_or_default();
+    Refusal {
+        subscription,
+        publisher,
+        node,
+        node_name,
+        link: String::new(),
+        needed_bytes_per_s: 0,
+        available_bytes_per_s: 0,
+        reason,
+        offer: Offer::default(),
     }
 }

@@ -24,6 +24,8 @@ pub enum Topic {
     Status,
     /// What pull buffers hold: a [`crate::pull::Question`] follows.
     Pull,
+    /// Whether this node's link of a path has room for a stream: [`Control`] answers it by itself.
+    Room,
 }
 
 impl Topic {
@@ -33,6 +35,7 @@ impl Topic {
         match self {
             Self::Status => 0,
             Self::Pull => 1,
+            Self::Room => 2,
         }
     }
 
@@ -42,6 +45,7 @@ impl Topic {
         let topic = match question.first()? {
             0 => Self::Status,
             1 => Self::Pull,
+            2 => Self::Room,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -106,7 +110,10 @@ impl Control {
     pub(super) fn receive_question(&mut self, errand: Errand, body: Bytes) {
         if errand.to == self.me {
             let Errand { request, from, .. } = errand;
-            self.outputs.push_back(Output::Asked { request, from, body });
+            match Topic::split(body.clone()) {
+                Some((Topic::Room, query)) => self.answer_room(request, from, query),
+                _ => self.outputs.push_back(Output::Asked { request, from, body }),
+            }
         } else if let Some((hop, errand)) = self.onward(errand) {
             self.send(hop, Message::Question(errand, body).encode());
         }
@@ -120,6 +127,9 @@ impl Control {
             }
         } else if self.questions.open.get(&request) == Some(&node) {
             self.questions.open.remove(&request);
+            if self.surveys.asked(request) {
+                return self.hear_room(request, body);
+            }
             self.outputs.push_back(Output::Answered { request, node, body });
         }
     }

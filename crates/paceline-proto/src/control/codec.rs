@@ -171,7 +171,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
     })
 }
 
-fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
+pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     let asks = spec.retransmit != Retransmit::default();
     let flags = u64::from(
         bit(spec.form.rate != Rate::All, ASKS_RATE)
@@ -203,7 +203,7 @@ fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     }
 }
 
-fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
+pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
     let all = reader.varint_max(2 * ASKS_RETRANSMIT - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
@@ -243,21 +243,21 @@ fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     })
 }
 
-fn put_pair(out: &mut Vec<u8>, subscription: SubscriptionId, publisher: PublisherId) {
+pub(super) fn put_pair(out: &mut Vec<u8>, subscription: SubscriptionId, publisher: PublisherId) {
     out.put_u64(subscription.node.0);
     out.put_varint(u64::from(subscription.index));
     out.put_u64(publisher.node.0);
     out.put_varint(u64::from(publisher.index));
 }
 
-fn read_pair(reader: &mut Reader) -> Result<(SubscriptionId, PublisherId), WireError> {
+pub(super) fn read_pair(reader: &mut Reader) -> Result<(SubscriptionId, PublisherId), WireError> {
     let node = NodeId(reader.u64("subscription")?);
     let subscription = SubscriptionId { node, index: reader.varint32("subscription")? };
     let node = NodeId(reader.u64("publisher")?);
     Ok((subscription, PublisherId { node, index: reader.varint32("publisher")? }))
 }
 
-fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
+pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     put_pair(out, refusal.subscription, refusal.publisher);
     match refusal.reason {
         RefusalReason::Capacity => out.put_u8(0),
@@ -277,7 +277,10 @@ fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(takes.as_nanos());
             out.put_varint(within.as_nanos());
         }
+        RefusalReason::NoAnswer => out.put_u8(4),
     }
+    out.put_u64(refusal.node.0);
+    out.put_text(&refusal.node_name);
     out.put_text(&refusal.link);
     out.put_varint(refusal.needed_bytes_per_s);
     out.put_varint(refusal.available_bytes_per_s);
@@ -308,7 +311,7 @@ fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
     Ok(Offer { max_millihertz, bytes, within, loss })
 }
 
-fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
+pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
     let (subscription, publisher) = read_pair(reader)?;
     let reason = match reader.u8("refusal reason")? {
         0 => RefusalReason::Capacity,
@@ -325,11 +328,14 @@ fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
             let takes = Duration::from_nanos(reader.varint("time taken")?);
             RefusalReason::Delay { takes, within: Duration::from_nanos(reader.varint("time")?) }
         }
+        4 => RefusalReason::NoAnswer,
         _ => return Err(WireError::Invalid("refusal reason")),
     };
     Ok(Refusal {
         subscription,
         publisher,
+        node: NodeId(reader.u64("refusing node")?),
+        node_name: reader.text(NAME_BYTES_MAX, "refusing node")?,
         link: reader.text(NAME_BYTES_MAX, "link name")?,
         needed_bytes_per_s: reader.varint("needed bytes")?,
         available_bytes_per_s: reader.varint("available bytes")?,

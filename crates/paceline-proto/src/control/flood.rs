@@ -86,6 +86,7 @@ impl Control {
         let hops = self.hops.keys().filter(|&&hop| Some(hop) != except);
         self.sends.extend(hops.map(|&hop| (hop, message.clone())));
         self.dirty = true;
+        self.news = true;
     }
 
     pub(super) fn send(&mut self, hop: NodeId, message: Bytes) {
@@ -122,6 +123,7 @@ impl Control {
             }
             Message::Question(errand, body) => self.receive_question(errand, body),
             Message::Answer(errand, body) => self.receive_answer(errand, body),
+            Message::Reserve(message) => self.receive_reservation(from, *message),
         }
         Ok(())
     }

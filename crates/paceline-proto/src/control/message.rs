@@ -5,6 +5,7 @@ use super::registry::{Change, NODES_MAX, Record};
 use crate::ids::NodeId;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
+use paceline_admit::reserve;
 
 /// The longest question to a node, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 4_096;
@@ -20,6 +21,7 @@ const DELTA: u8 = 3;
 const SNAPSHOT: u8 = 4;
 const QUESTION: u8 = 5;
 const ANSWER: u8 = 6;
+const RESERVE: u8 = 7;
 
 /// A question or its answer on its way.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,6 +48,8 @@ pub(crate) enum Message {
     Question(Errand, Bytes),
     /// The answer.
     Answer(Errand, Bytes),
+    /// About a reservation on a path of which both are neighbours: [`paceline_admit::reserve::codec`] has its bytes.
+    Reserve(Box<reserve::Message>),
 }
 
 fn put_node(out: &mut Vec<u8>, kind: u8, node: NodeId) {
@@ -117,6 +121,10 @@ impl Message {
             Self::Snapshot { node, record } => return snapshot(*node, record),
             Self::Question(errand, body) => put_errand(&mut out, QUESTION, errand, body),
             Self::Answer(errand, body) => put_errand(&mut out, ANSWER, errand, body),
+            Self::Reserve(message) => {
+                out.put_u8(RESERVE);
+                reserve::codec::encode(message, &mut out);
+            }
         }
         out.into()
     }
@@ -142,6 +150,11 @@ impl Message {
             ANSWER => {
                 let (errand, body) = read_errand(&mut reader, ANSWER_BYTES_MAX)?;
                 Self::Answer(errand, body)
+            }
+            RESERVE => {
+                let body = reader.bytes(reader.remaining(), "reservation")?;
+                let message = reserve::codec::decode(&body);
+                Self::Reserve(Box::new(message.map_err(|_| WireError::Invalid("reservation"))?))
             }
             _ => return Err(WireError::Invalid("control message")),
         };

@@ -1,31 +1,33 @@
 //! Why a link said no, and what it would promise instead.
 
 use super::contract::{Ask, asked};
-use super::promises::{Promised, Wanted};
 use super::refusal::{Offer, Refusal, RefusalReason};
-use super::routes::Pair;
 use super::spec::PublisherSpec;
 use crate::form::{Form, Rate};
 use core::num::NonZeroU32;
-use paceline_admit::Resource;
+use paceline_admit::{Admission, Demand, Holder, Resource, Trunk, Verdict};
 use paceline_sched::{Duration, LossTolerance};
 
 /// The window of an offered loss tolerance, for somebody who tolerates none.
 const WINDOW: u32 = 100;
 /// How finely an offer is searched: to so many parts of itself.
 const PARTS: u64 = 256;
+/// Nobody's: what is only asked for is held by none.
+const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
-/// Fills in why `wanted` does not fit, with its numbers, and the best that would.
-pub(super) fn explain(
-    refusal: &mut Refusal,
-    pair: &Pair<'_>,
-    promised: &Promised,
-    wanted: &Wanted,
-) {
-    let Some(ask) = pair.ask() else { return };
-    let (Some(lack), Some(demand)) = (promised.ask(pair.key(), wanted), &wanted.demand) else {
-        return;
-    };
+/// What one stream asks of one link.
+pub(super) struct Tried<'t> {
+    pub(super) spec: &'t PublisherSpec,
+    /// As it travels over links.
+    pub(super) form: Form,
+    pub(super) ask: Ask,
+    pub(super) link: &'t Admission,
+    /// Its name on this link.
+    pub(super) trunk: Trunk,
+}
+
+/// Fills in what there is too little of.
+pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::Refusal, rate: u64) {
     let bytes = |bits: u64| bits.div_ceil(8);
     match lack.resource {
         Resource::Due { within } => {
@@ -48,25 +50,33 @@ pub(super) fn explain(
         | Resource::Windows
         | Resource::Places
         | _ => {
-            let rate = demand.traffic().rate();
+            refusal.reason = RefusalReason::Capacity;
             refusal.needed_bytes_per_s = bytes(rate);
             let others = lack.needed.saturating_sub(rate);
             refusal.available_bytes_per_s = lack.available.saturating_sub(others) / 8;
         }
     }
-    let form = pair.leaving();
-    let tried = Tried { spec: pair.spec, form, ask, pair, promised, wanted };
-    refusal.offer = Offer {
-        max_millihertz: tried.rate(),
-        bytes: tried.bytes(),
-        within: lack.offer.deadline.and_then(|deadline| tried.within(deadline)),
-        loss: tried.loss(),
-    };
 }
 
 fn per_second(bytes: u64, time: Duration) -> u64 {
     let per = u128::from(bytes) * 1_000_000_000 / u128::from(time.as_nanos().max(1));
     u64::try_from(per).unwrap_or(u64::MAX)
+}
+
+/// What of two offers both hold: each part alone has to fit every link of a path.
+pub(super) fn both(one: Offer, other: Offer) -> Offer {
+    fn meet<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
+        Some(of(one?, other?))
+    }
+    let part = |loss: LossTolerance| {
+        u64::from(loss.x()) * u64::from(LossTolerance::Y_MAX) / u64::from(loss.y().max(1))
+    };
+    Offer {
+        max_millihertz: meet(one.max_millihertz, other.max_millihertz, u64::min),
+        bytes: meet(one.bytes, other.bytes, u64::min),
+        within: meet(one.within, other.within, Duration::max),
+        loss: meet(one.loss, other.loss, |a, b| if part(a) < part(b) { b } else { a }),
+    }
 }
 
 /// The largest number below `full` that fits, to one part in [`PARTS`] of it, where all smaller ones fit too.
@@ -82,21 +92,27 @@ fn most(full: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     Some(low)
 }
 
-/// A pair that was refused, asking otherwise.
-struct Tried<'t> {
-    spec: &'t PublisherSpec,
-    form: Form,
-    ask: Ask,
-    pair: &'t Pair<'t>,
-    promised: &'t Promised,
-    wanted: &'t Wanted,
-}
-
 impl Tried<'_> {
+    /// Why the link cannot promise it, with its numbers and the best that would fit; `None` if it can, or
+    /// if nothing of it is to be promised.
+    pub(super) fn explain(&self, mut refusal: Refusal) -> Option<Refusal> {
+        let demand = asked(self.spec, self.form, &self.ask)??;
+        let seen = self.link.seen(&demand);
+        let Verdict::Refused(lack) = self.link.ask(self.trunk, NOBODY, &seen) else { return None };
+        name_lack(&mut refusal, &lack, demand.traffic().rate());
+        refusal.offer = Offer {
+            max_millihertz: self.rate(),
+            bytes: self.bytes(),
+            within: lack.offer.deadline.and_then(|deadline| self.within(deadline)),
+            loss: self.loss(),
+        };
+        Some(refusal)
+    }
+
     /// True if there is room for it so.
     fn fits(&self, spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
-        let Some(demand) = asked(spec, form, ask) else { return false };
-        self.promised.fits(self.pair.key(), &Wanted { demand, ..*self.wanted })
+        let fits = |demand: Demand| self.link.fits(self.trunk, NOBODY, &self.link.seen(&demand));
+        asked(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
     }
 
     fn rate(&self) -> Option<u64> {

@@ -1,5 +1,7 @@
 //! From the registry to this node's streams, and to what has changed about them.
 
+use super::admission::Round;
+use super::grant::Grant;
 use super::graph::Tree;
 use super::refusal::Refusal;
 use super::registry::PairKey;
@@ -29,25 +31,50 @@ impl Control {
             .flat_map(|(_, record)| record.refusals.keys().copied())
             .collect();
         let pairs = routes::pairs(&self.registry, &tree, self.me);
-        let decision = self.admission.decide(self.now, self.me, &pairs, &foreign, &self.hops);
-        let live = |pair: &&Pair<'_>| {
-            !foreign.contains(&pair.key()) && !self.admission.refuses(pair.key())
+        let (me, registry, news) = (self.me, &self.registry, self.news);
+        let round = Round { me, registry, tree: &tree, news };
+        self.admission.decide(self.now, &round, &pairs);
+        let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
+        let free = |pair: &&Pair<'_>| {
+            let refused = foreign.contains(&pair.key()) || self.admission.refuses(pair.key());
+            !refused && !pair.is_reserved()
         };
-        let live: Vec<&Pair<'_>> = pairs.iter().filter(live).collect();
+        let mut live: BTreeMap<PairKey, &Pair<'_>> = BTreeMap::new();
+        live.extend(pairs.iter().filter(free).map(|pair| (pair.key(), pair)));
+        live.extend(booked.iter().map(|pair| (pair.key(), pair)));
+        let live: Vec<&Pair<'_>> = live.into_values().collect();
         let streams = Streams {
-            installed: routes::plan(&live, &decision.unpromised),
+            installed: routes::plan(&live),
             matching: live.iter().map(|pair| pair.publisher).collect(),
             heard: self.hear(&live),
         };
-        for change in decision.changes {
+        // What is announced here is part of these streams already.
+        self.dirty = false;
+        for change in self.admission.take_changes() {
             self.announce(change, None);
         }
+        (self.dirty, self.news) = (false, false);
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);
         self.tell_refusals(&tree);
-        // The refusals announced above are part of these streams already.
-        self.dirty = false;
+        self.tell_grants();
+        self.follow_reservations();
+    }
+
+    /// Tells of what is promised to subscriptions here, if it is new or other.
+    fn tell_grants(&mut self) {
+        let heard = |(subscription, publisher): &PairKey| {
+            self.heard.get(subscription).is_some_and(|heard| heard.contains(publisher))
+        };
+        let granted: BTreeMap<PairKey, Grant> =
+            self.granted_here().filter(|(key, _)| heard(key)).collect();
+        for (key, grant) in &granted {
+            if self.granted.get(key) != Some(grant) {
+                self.outputs.push_back(Output::Granted { grant: grant.clone() });
+            }
+        }
+        self.granted = granted;
     }
 
     /// What each local subscription hears, in order, as `live` is.

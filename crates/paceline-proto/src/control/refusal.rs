@@ -1,7 +1,7 @@
 //! The answer no, with the number that did not fit and what would.
 
 use crate::form::Size;
-use crate::ids::{PublisherId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use core::fmt;
 use paceline_sched::{Capacity, Duration, LossTolerance};
 
@@ -12,7 +12,11 @@ pub struct Refusal {
     pub subscription: SubscriptionId,
     /// For whose samples.
     pub publisher: PublisherId,
-    /// The link that can't carry it; empty where no link is the reason.
+    /// The node that says so: the first of the path whose link can't carry it.
+    pub node: NodeId,
+    /// What people call it, a label only.
+    pub node_name: String,
+    /// The link of that node that can't carry it; empty where no link is the reason.
     pub link: String,
     /// What the stream needs on the link besides what is promised already; with
     /// [`RefusalReason::Deadlines`] what all of them would need while the most is due.
@@ -62,6 +66,8 @@ pub enum RefusalReason {
         /// How long it may.
         within: Duration,
     },
+    /// The path was asked again and again, and the node gives no answer, or not one that can be relied on.
+    NoAnswer,
     /// Pictures can be made smaller, not larger.
     SizeAboveSource {
         /// The size asked for.
@@ -85,26 +91,30 @@ impl fmt::Display for BitRate {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = format!("link '{}' of '{}'", self.link, self.node_name);
         match self.reason {
             RefusalReason::Capacity => write!(
                 f,
-                "link '{}' can't carry it: it needs {} and {} are left; {}",
-                self.link,
+                "{on} can't carry it: it needs {} and {} are left; {}",
                 BitRate(self.needed_bytes_per_s),
                 BitRate(self.available_bytes_per_s),
                 self.offer,
             ),
             RefusalReason::Deadlines { within, due, carried } => write!(
                 f,
-                "link '{}' can't carry it in time: up to {due} bytes would be due within {within}, and \
-                 it carries {carried}; {}",
-                self.link, self.offer,
+                "{on} can't carry it in time: up to {due} bytes would be due within {within}, and it \
+                 carries {carried}; {}",
+                self.offer,
             ),
             RefusalReason::Delay { takes, within } => write!(
                 f,
-                "link '{}' can't carry it in time: a sample could take {takes} there, and may take \
-                 {within}; {}",
-                self.link, self.offer,
+                "{on} can't carry it in time: a sample could take {takes} there, and may take {within}; {}",
+                self.offer,
+            ),
+            RefusalReason::NoAnswer => write!(
+                f,
+                "'{}' gives no answer to what is asked of the path: it is asked again",
+                self.node_name
             ),
             RefusalReason::SizeAboveSource { asked, source } => write!(
                 f,
@@ -135,13 +145,14 @@ impl fmt::Display for Offer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::NodeId;
 
     #[test]
     fn a_refusal_names_the_number_that_did_not_fit_and_the_mend() {
         let mut refusal = Refusal {
             subscription: SubscriptionId { node: NodeId(1), index: 0 },
             publisher: PublisherId { node: NodeId(2), index: 0 },
+            node: NodeId(3),
+            node_name: "ship".into(),
             link: "radio0".into(),
             needed_bytes_per_s: 400_000,
             available_bytes_per_s: 0,
@@ -150,7 +161,7 @@ mod tests {
         };
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; nothing of it \
+            "link 'radio0' of 'ship' can't carry it: it needs 3.20 Mbit/s and 0 bit/s are left; nothing of it \
              fits now: ask without a contract, or later"
         );
         let within = Duration::from_millis(40);
@@ -159,7 +170,7 @@ mod tests {
         refusal.offer.within = Some(Duration::from_millis(210));
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' can't carry it in time: up to 12000 bytes would be due within 40 ms, and it \
+            "link 'radio0' of 'ship' can't carry it in time: up to 12000 bytes would be due within 40 ms, and it \
              carries 9500; ask for at most 12.5 Hz, or a delay bound of at least 210 ms"
         );
         let takes = Duration::from_millis(55);
@@ -167,7 +178,7 @@ mod tests {
         refusal.offer = Offer { loss: LossTolerance::new(1, 5).ok(), ..Offer::default() };
         assert_eq!(
             refusal.to_string(),
-            "link 'radio0' can't carry it in time: a sample could take 55 ms there, and may take 40 \
+            "link 'radio0' of 'ship' can't carry it in time: a sample could take 55 ms there, and may take 40 \
              ms; ask for a loss tolerance of at least 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {

@@ -1,5 +1,6 @@
 //! Who gets what by which way: the pairs that this node acts for, and the streams that follow.
 
+use super::booking::{Booking, is_promised};
 use super::contract::{Ask, demand, promise};
 use super::graph::Tree;
 use super::registry::{PairKey, Registry};
@@ -20,6 +21,8 @@ struct Place {
     hops: usize,
     /// The next node; none on the subscription's node.
     next: Option<NodeId>,
+    /// A link of it has a capacity.
+    limited: bool,
 }
 
 /// A publisher and a subscription that matches it, with a path that leads through this node.
@@ -44,6 +47,21 @@ impl Pair<'_> {
         let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
         let form = if scaled { self.asked } else { Form::FULL };
         SourceKey { publisher: self.publisher, form }
+    }
+
+    /// The form in which samples travel over links.
+    pub(super) fn travelling(&self) -> Form {
+        match self.request.proxy {
+            Proxy::Publisher => self.asked,
+            Proxy::Subscriber => Form::FULL,
+        }
+    }
+
+    /// True if the path has to promise something before it is carried: it asks for a contract, what it
+    /// sends is known, and a link of the path has a capacity.
+    pub(super) fn is_reserved(&self) -> bool {
+        let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
+        self.place.limited && self.ask().is_some_and(|ask| promised(&ask))
     }
 
     pub(crate) fn is_background(&self) -> bool {
@@ -72,10 +90,41 @@ impl Pair<'_> {
     }
 }
 
-fn place(tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
+fn place(registry: &Registry, tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
     let path = tree.path(to)?;
+    let mut place = place_on(&path, me)?;
+    place.limited = path.iter().zip(path.iter().skip(1)).any(|(&from, to)| {
+        let hop = registry.record(from).and_then(|record| record.neighbours.get(to));
+        hop.is_some_and(|hop| hop.capacity.is_some())
+    });
+    Some(place)
+}
+
+fn place_on(path: &[NodeId], me: NodeId) -> Option<Place> {
     let index = path.iter().position(|&node| node == me)?;
-    Some(Place { index, hops: path.len() - 1, next: path.get(index + 1).copied() })
+    let next = path.get(index + 1).copied();
+    Some(Place { index, hops: path.len() - 1, next, limited: false })
+}
+
+/// The pairs whose reservation is installed here, by the path that it was made for. One that nobody asks for
+/// any more at this end is none.
+pub(crate) fn booked<'a>(
+    registry: &'a Registry,
+    bookings: impl Iterator<Item = &'a Booking>,
+    me: NodeId,
+) -> Vec<Pair<'a>> {
+    let of = |booking: &'a Booking| {
+        let (subscription, publisher) = booking.pair;
+        let spec = registry.record(publisher.node)?.publishers.get(&publisher)?;
+        let here = || registry.record(me).map(|record| &record.subscriptions);
+        if subscription.node == me && !here()?.contains_key(&subscription) {
+            return None;
+        }
+        let place = place_on(&booking.path, me)?;
+        let (request, asked) = (&booking.request, spec.form_of(booking.request.form));
+        Some(Pair { publisher, subscription, spec, request, asked, place })
+    };
+    bookings.filter_map(of).collect()
 }
 
 /// Subscriptions by what they match: only those with wildcards need to be tried one by one.
@@ -121,7 +170,7 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
             continue;
         }
         let tree = Tree::new(registry, node);
-        let mine = |&to: &NodeId| Some((to, place(&tree, to, me)?));
+        let mine = |&to: &NodeId| Some((to, place(registry, &tree, to, me)?));
         let places: BTreeMap<NodeId, Place> = index.nodes.iter().filter_map(mine).collect();
         if places.is_empty() {
             continue;
@@ -148,12 +197,8 @@ pub(crate) struct Installed {
     pub(crate) outputs: Vec<OutputPlan>,
 }
 
-/// The streams for `pairs`, which come in the order of their keys. Those of `unpromised` get no
-/// contract, whatever they ask for.
-pub(crate) fn plan(
-    pairs: &[&Pair<'_>],
-    unpromised: &BTreeSet<PairKey>,
-) -> BTreeMap<SourceKey, Installed> {
+/// The streams for `pairs`, which come in the order of their keys.
+pub(crate) fn plan(pairs: &[&Pair<'_>]) -> BTreeMap<SourceKey, Installed> {
     let mut groups: BTreeMap<_, BTreeMap<_, Vec<&Pair<'_>>>> = BTreeMap::new();
     for pair in pairs {
         let streams = groups.entry(pair.source()).or_default();
@@ -167,7 +212,7 @@ pub(crate) fn plan(
             .iter()
             .map(|(&(target, form), behind)| {
                 let scale = if form == source.form { Form::FULL } else { form };
-                output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind, unpromised)
+                output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind)
             })
             .collect();
         installed.insert(source, Installed { publisher, outputs });
@@ -193,11 +238,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
 }
 
 /// Fills in what depends on the subscriptions behind an output.
-fn output(
-    mut plan: OutputPlan,
-    behind: &[&Pair<'_>],
-    unpromised: &BTreeSet<PairKey>,
-) -> OutputPlan {
+fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
     let mends = behind.iter().map(|pair| pair.request.retransmit);
     plan.retransmit = mends.max().unwrap_or_default();
@@ -211,8 +252,7 @@ fn output(
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }
         Target::Hop(_) => {
-            let promised = behind.iter().filter(|pair| !unpromised.contains(&pair.key()));
-            let asks: Vec<Ask> = promised.filter_map(|pair| pair.ask()).collect();
+            let asks: Vec<Ask> = behind.iter().filter_map(|pair| pair.ask()).collect();
             let spec = behind.first().map(|pair| pair.spec);
             let promise = spec.and_then(|spec| Some((spec, promise(spec, plan.form, &asks)?)));
             if let Some((spec, promise)) = promise {

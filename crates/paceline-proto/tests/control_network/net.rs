@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    Control, HopInfo, Output, OutputPlan, PublisherSpec, Refusal, SourceKey, SubscriptionSpec,
+    Control, Grant, HopInfo, Output, OutputPlan, PublisherSpec, Refusal, SourceKey,
+    SubscriptionSpec,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
@@ -20,6 +21,8 @@ pub(crate) struct Seen {
     pub(crate) matching: BTreeMap<PublisherId, bool>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) refused: Vec<Refusal>,
+    pub(crate) granted: BTreeMap<(SubscriptionId, PublisherId), Grant>,
+    pub(crate) surveyed: Vec<(u64, Vec<NodeId>, bool, Option<Refusal>)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
@@ -123,6 +126,10 @@ impl Net {
                     );
                 }
                 Output::Subscribed { subscription, publishers } => {
+                    let hears = |key: &(SubscriptionId, PublisherId)| {
+                        key.0 != subscription || publishers.contains(&key.1)
+                    };
+                    seen.granted.retain(|key, _| hears(key));
                     let before = seen.heard.insert(subscription, publishers.clone());
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
@@ -132,6 +139,13 @@ impl Net {
                         (subscription, publisher)
                     );
                     seen.refused.push(refusal);
+                }
+                Output::Granted { grant } => {
+                    let key = (grant.subscription, grant.publisher);
+                    assert_ne!(seen.granted.insert(key, grant.clone()), Some(grant));
+                }
+                Output::Surveyed { survey, path, complete, refusal } => {
+                    seen.surveyed.push((survey, path, complete, refusal));
                 }
                 Output::Asked { request, from, body } => seen.asked.push((request, from, body)),
                 Output::Answered { request, node, body } => {

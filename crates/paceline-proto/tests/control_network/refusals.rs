@@ -95,7 +95,7 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     assert_eq!(refusal.reason, RefusalReason::Capacity);
     assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
     let text = refusal.to_string();
-    let told = "link 'radio' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for at most ";
+    let told = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for at most ";
     assert!(text.starts_with(told), "{text}");
     // 80,000 of 300,000 bytes a second.
     let millihertz = refusal.offer.max_millihertz.unwrap();
@@ -140,8 +140,8 @@ fn a_refusal_ends_when_there_is_room() {
     let ([left, _], [first, second]) = two(&mut net);
     net.run(Duration::from_secs(3));
     net.unsubscribe(first);
-    net.settle();
-    assert_eq!(net.heard(second), [left], "at once, as the refusal is not fresh");
+    net.run(Duration::from_millis(500));
+    assert_eq!(net.heard(second), [left], "soon, as the refusal is not fresh");
     net.assert_delivered();
 }
 

@@ -320,6 +320,13 @@ impl Engine {
                         sink.tell(SubscriberEvent::Refused(publisher, refusal));
                     }
                 }
+                Output::Granted { grant } => {
+                    if let Some(sink) = self.sinks.get(&grant.subscription) {
+                        sink.tell(SubscriberEvent::Granted(grant));
+                    }
+                }
+                // Nobody here asks yet.
+                Output::Surveyed { .. } => {}
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
                 Output::Answered { request, node, body } => {
                     if !self.take_pull_answer(request, node, &body) {
@@ -337,7 +344,7 @@ impl Engine {
                 super::report::encode(&self.own_status()).into()
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
-            Some((Topic::Status, _)) | None => {
+            Some((Topic::Status | Topic::Room, _)) | None => {
                 tracing::debug!("a question of {from} was not understood");
                 return;
             }

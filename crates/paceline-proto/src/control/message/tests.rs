@@ -115,6 +115,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
             due,
             carried,
         }),
+        Just(RefusalReason::NoAnswer),
         any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {
             takes: Duration::from_nanos(takes),
             within: Duration::from_nanos(within),
@@ -128,15 +129,20 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         within: within.map(Duration::from_nanos),
         loss: loss.filter(|loss| loss.y() > 0),
     });
-    (subscription_id(), publisher_id(), "[a-z]{0,9}", any::<(u64, u64)>(), reason, offer).prop_map(
-        |(subscription, publisher, link, (needed, available), reason, offer)| Refusal {
-            subscription,
-            publisher,
-            link,
-            needed_bytes_per_s: needed,
-            available_bytes_per_s: available,
-            reason,
-            offer,
+    let names = (any::<u64>(), "[a-z]{0,9}", "[a-z]{0,9}");
+    (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer).prop_map(
+        |(subscription, publisher, (node, node_name, link), (needed, available), reason, offer)| {
+            Refusal {
+                subscription,
+                publisher,
+                node: NodeId(node),
+                node_name,
+                link,
+                needed_bytes_per_s: needed,
+                available_bytes_per_s: available,
+                reason,
+                offer,
+            }
         },
     )
 }
@@ -275,4 +281,18 @@ fn a_message_costs_few_bytes() {
     assert_eq!(delta.encode().len(), 40);
     let digest = Message::Digest((0..10).map(|node| (NodeId(node), 1_000)).collect());
     assert_eq!(digest.encode().len(), 102);
+}
+
+#[test]
+fn a_reservation_is_its_own_bytes_behind_the_type() {
+    let key = reserve::Key { origin: reserve::Node(2), number: 300 };
+    let name = reserve::Name { key, stamp: reserve::Stamp { epoch: 1, seq: 5 } };
+    let message = Message::Reserve(Box::new(reserve::Message::Close(name)));
+    let bytes = message.encode();
+    assert_eq!(&bytes[..], [7, 3, 2, 0xac, 2, 1, 5]);
+    assert_eq!(Message::decode(bytes.clone()), Ok(message));
+    for len in 1..bytes.len() {
+        let cut = Message::decode(bytes.slice(..len));
+        assert_eq!(cut, Err(WireError::Invalid("reservation")));
+    }
 }

@@ -1,0 +1,94 @@
+//! The answer yes: what a path promises, and what each node of it holds for that.
+
+use super::Control;
+use super::booking::Booking;
+use super::registry::PairKey;
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use core::fmt;
+use paceline_sched::{Capacity, Duration};
+
+/// What is promised of one publisher's samples to one subscription, as long as it is held.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Grant {
+    /// Who gets them.
+    pub subscription: SubscriptionId,
+    /// Whose they are.
+    pub publisher: PublisherId,
+    /// The longest that the links of the path take together. What was asked for is longer: the rest is
+    /// for what no scheduler sees.
+    pub bound: Duration,
+    /// The delay bound that was asked for, if one was.
+    pub within: Option<Duration>,
+    /// The nodes of the path with the link that each of them uses, the publisher's first; the
+    /// subscription's is not among them.
+    pub hops: Vec<GrantedHop>,
+}
+
+/// What one node of a path holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GrantedHop {
+    /// The node.
+    pub node: NodeId,
+    /// What people call it, a label only.
+    pub node_name: String,
+    /// Its link to the next one.
+    pub link: String,
+    /// What the link carries; nothing has to be held on one without a capacity.
+    pub capacity: Option<Capacity>,
+    /// Bytes per second, headers counted; less what a loss tolerance lets out.
+    pub bytes_per_s: u64,
+    /// Bytes at once.
+    pub burst: u64,
+    /// Its part of the delay.
+    pub bound: Duration,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "within {} over", self.bound)?;
+        for hop in &self.hops {
+            write!(f, " {} -{}->", hop.node_name, hop.link)?;
+        }
+        Ok(())
+    }
+}
+
+impl Control {
+    /// What is promised on paths that lead through this node, or begin or end here, in the order of
+    /// subscriptions and publishers.
+    pub fn grants(&self) -> impl Iterator<Item = Grant> + '_ {
+        self.admission.bookings().map(|booking| self.grant(booking))
+    }
+
+    fn grant(&self, booking: &Booking) -> Grant {
+        let Booking { path, wanted, request, pair: (subscription, publisher), .. } = booking;
+        let nodes = path.split_last().map_or(&[][..], |(_, nodes)| nodes);
+        let part = wanted.within.mul_div(1, nodes.len().max(1) as u64);
+        let hops = nodes.iter().zip(path.iter().skip(1)).map(|(&node, next)| {
+            let record = self.registry.record(node);
+            let hop = record.and_then(|record| record.neighbours.get(next));
+            GrantedHop {
+                node,
+                node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
+                link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
+                capacity: hop.and_then(|hop| hop.capacity),
+                bytes_per_s: wanted.traffic.rate().div_ceil(8),
+                burst: wanted.traffic.burst(),
+                bound: part,
+            }
+        });
+        Grant {
+            subscription: *subscription,
+            publisher: *publisher,
+            bound: wanted.within,
+            within: request.within,
+            hops: hops.collect(),
+        }
+    }
+
+    /// What is promised to subscriptions of this node.
+    pub(super) fn granted_here(&self) -> impl Iterator<Item = (PairKey, Grant)> + '_ {
+        let here = |booking: &&Booking| booking.pair.0.node == self.me;
+        self.admission.bookings().filter(here).map(|booking| (booking.pair, self.grant(booking)))
+    }
+}

@@ -1,0 +1,92 @@
+//! The links of this node, as promises see them.
+
+use super::spec::HopInfo;
+use crate::ids::NodeId;
+use crate::link::frame_on_wire;
+use paceline_admit::reserve::{LinkId, Node, Reservations};
+use paceline_admit::{Admission, LinkSpec, Rule};
+use paceline_sched::curve::RATE_MAX;
+use paceline_sched::{Capacity, Instant, Policy};
+use std::collections::BTreeMap;
+
+/// What a link without a capacity is taken to carry: no test of it ever fails.
+const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
+    Ok(capacity) => capacity,
+    Err(_) => panic!("it is not 0"),
+};
+/// How often a neighbour was started does not matter: one that starts anew is down in between.
+const EPOCH: u64 = 0;
+
+/// The links of this node, by name; hops with one name share what it carries.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    known: BTreeMap<String, (LinkId, LinkSpec)>,
+    /// Which discipline schedules each link, where one was told.
+    policies: BTreeMap<String, Policy>,
+}
+
+/// The part of a link that streams may be promised: 5 % stay for control.
+fn for_streams(capacity: Capacity) -> Capacity {
+    let bits = capacity.bits_per_s();
+    Capacity::from_bits_per_s(bits - bits.div_ceil(20)).unwrap_or(capacity)
+}
+
+/// What is tested on a link that carries `capacity`, or whatever comes.
+fn tested(capacity: Option<Capacity>, policy: Policy) -> LinkSpec {
+    let Some(capacity) = capacity else {
+        let endless = LinkSpec::new(ENDLESS, Rule::Vds { coincide: false }, 0);
+        return LinkSpec { timed: false, ..endless };
+    };
+    let rule = Rule::of(policy);
+    let other = frame_on_wire(capacity);
+    let spec = LinkSpec::new(for_streams(capacity), rule.unwrap_or(Rule::Edf), other);
+    LinkSpec { timed: rule.is_some(), ..spec }
+}
+
+impl Links {
+    /// Which discipline schedules a link: its test is made from the next [`Self::follow`] on.
+    pub(super) fn set_policy(&mut self, link: &str, policy: Policy) {
+        self.policies.insert(link.to_owned(), policy);
+    }
+
+    /// Tells `reservations` of the links and neighbours as they are now. A link that carries something else
+    /// keeps what it can of what it has promised.
+    pub(super) fn follow(
+        &mut self,
+        now: Instant,
+        reservations: &mut Reservations,
+        hops: &BTreeMap<NodeId, HopInfo>,
+    ) {
+        let mut carried: BTreeMap<&str, Option<Capacity>> = BTreeMap::new();
+        for hop in hops.values() {
+            let least = carried.entry(&hop.link_name).or_insert(hop.capacity);
+            *least = least.iter().copied().chain(hop.capacity).min();
+        }
+        for (name, capacity) in carried {
+            let policy = self.policies.get(name).copied().unwrap_or_default();
+            let spec = tested(capacity, policy);
+            let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
+            let (id, before) =
+                self.known.entry(name.to_owned()).or_insert_with(|| (LinkId(number), spec.clone()));
+            reservations.add_link(*id, Admission::new(spec.clone()));
+            if *before != spec {
+                before.clone_from(&spec);
+                reservations.change_link(now, *id, spec);
+            }
+        }
+        for (&node, hop) in hops {
+            if let Some((id, _)) = self.known.get(&hop.link_name) {
+                reservations.set_neighbour(now, Node(node.0), *id, EPOCH);
+            }
+        }
+    }
+
+    /// What a link has promised.
+    pub(super) fn held<'a>(
+        &self,
+        reservations: &'a Reservations,
+        link: &str,
+    ) -> Option<&'a Admission> {
+        reservations.link(self.known.get(link)?.0)
+    }
+}

@@ -1,0 +1,90 @@
+//! What this node does about reservations: its own pairs', and those that go through it.
+
+use super::Control;
+use super::admission::blank;
+use super::booking::read_label;
+use super::message::Message;
+use super::refusal::RefusalReason;
+use crate::ids::NodeId;
+use paceline_admit::reserve::{self, Answer, Decision, Key, Node, Output, Reason};
+use paceline_sched::Duration;
+
+impl Control {
+    pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::Message) {
+        self.admission.reservations.handle_message(self.now, Node(from.0), message);
+        self.follow_reservations();
+    }
+
+    /// Does what follows from what was told to reservations.
+    pub(super) fn follow_reservations(&mut self) {
+        loop {
+            while let Some(output) = self.admission.reservations.poll_output() {
+                self.follow(output);
+            }
+            let denials = self.admission.take_denials();
+            if denials.is_empty() {
+                break;
+            }
+            for (pair, node, reason) in denials {
+                let survey = self.admission.denied(self.now, pair, node, reason);
+                self.begin_survey(survey);
+            }
+        }
+        for (pair, node) in self.admission.take_silent() {
+            let refusal = blank(pair, node, &self.registry, RefusalReason::NoAnswer);
+            self.admission.tell_silence(pair, refusal);
+            self.dirty = true;
+        }
+    }
+
+    fn follow(&mut self, output: Output) {
+        match output {
+            Output::Send { to, message } => {
+                let hop = NodeId(to.0);
+                if self.hops.contains_key(&hop) {
+                    self.send(hop, Message::Reserve(Box::new(message)).encode());
+                }
+            }
+            Output::Asked { name, label, .. } => {
+                // The last node of a path holds no link, but is the first to be ready.
+                self.dirty = true;
+                let decision = self.decide(&label);
+                self.admission.reservations.answer(self.now, name, decision);
+            }
+            Output::Install { .. } | Output::Release { .. } => self.dirty = true,
+            Output::Answer { key, answer } => self.answered(key, answer),
+            Output::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
+            Output::Status { .. } => {}
+        }
+    }
+
+    /// This node is the end of a path: it agrees to what a subscription here asks for as it is now.
+    fn decide(&self, label: &[u8]) -> Decision {
+        let asks = read_label(label).is_ok_and(|((subscription, publisher), request)| {
+            let mine = self.registry.record(self.me);
+            let asked = mine.and_then(|mine| mine.subscriptions.get(&subscription));
+            asked == Some(&request) && publisher.node != self.me
+        });
+        if asks { Decision::Accept { slack: Duration::ZERO } } else { Decision::Decline }
+    }
+
+    fn answered(&mut self, key: Key, answer: Answer) {
+        let Some(pair) = self.admission.pair_of(key) else { return };
+        self.dirty = true;
+        match answer {
+            Answer::Granted(_) => self.admission.granted(pair),
+            Answer::Denied { node, reason } => {
+                let survey = self.admission.denied(self.now, pair, NodeId(node.0), reason);
+                self.begin_survey(survey);
+            }
+        }
+    }
+
+    fn ended(&mut self, key: Key, reason: Option<Reason>, node: NodeId) {
+        self.dirty = true;
+        let Some(pair) = self.admission.pair_of(key) else { return };
+        let reason = reason.unwrap_or(Reason::Declined);
+        let survey = self.admission.over(self.now, pair, node, reason);
+        self.begin_survey(survey);
+    }
+}

@@ -1,0 +1,273 @@
+//! What the nodes of a path would promise: asked of all of them at once, answered from what their links hold
+//! at that moment, held by nobody.
+//!
+//! A question has the topic [`Topic::Room`]; each node answers it for its own link of the path, so what is
+//! offered was tested on every hop.
+
+use super::admission::{Survey, blank};
+use super::ask::Topic;
+use super::booking::trunk;
+use super::codec::{
+    put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
+};
+use super::contract::Ask;
+use super::graph::{HOPS_MAX, Tree};
+use super::offer::{Tried, both, name_lack};
+use super::refusal::{Refusal, RefusalReason};
+use super::registry::PairKey;
+use super::spec::SubscriptionSpec;
+use super::{Control, Output};
+use crate::form::{Form, Proxy};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::wire::{Reader, WireError, Writer};
+use bytes::Bytes;
+use paceline_admit::reserve::{Node, Reservations};
+use paceline_sched::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long the nodes of a path have to answer.
+const WAIT: Duration = Duration::from_millis(500);
+/// How many surveys may be open.
+const OPEN_MAX: usize = 1_024;
+
+/// Why a path is asked.
+#[derive(Debug)]
+enum Cause {
+    /// A pair of a publisher here was refused; so much is known of it.
+    Refused(Refusal),
+    /// Somebody here wants to know.
+    Curious,
+}
+
+#[derive(Debug)]
+struct Open {
+    cause: Cause,
+    pair: PairKey,
+    path: Vec<NodeId>,
+    waiting: BTreeSet<u64>,
+    found: Vec<Refusal>,
+    until: Instant,
+}
+
+/// What was asked and not all answered.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    open: BTreeMap<u64, Open>,
+    /// Which survey a question belongs to.
+    questions: BTreeMap<u64, u64>,
+    next: u64,
+}
+
+impl State {
+    /// True if a question belongs to a survey.
+    pub(super) fn asked(&self, question: u64) -> bool {
+        self.questions.contains_key(&question)
+    }
+
+    pub(super) fn wake_at(&self) -> Instant {
+        self.open.values().map(|open| open.until).min().unwrap_or(Instant::FAR)
+    }
+}
+
+/// What is asked of a path, as it is sent.
+#[derive(Clone, Debug)]
+struct Query {
+    pair: PairKey,
+    request: SubscriptionSpec,
+    path: Vec<NodeId>,
+}
+
+impl Query {
+    fn encode(&self) -> Bytes {
+        let mut out = vec![Topic::Room.code()];
+        put_pair(&mut out, self.pair.0, self.pair.1);
+        put_subscription(&mut out, &self.request);
+        out.put_varint(self.path.len() as u64);
+        for node in &self.path {
+            out.put_u64(node.0);
+        }
+        out.into()
+    }
+
+    /// Reads what stands behind the topic.
+    fn decode(body: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(body);
+        let pair = read_pair(&mut reader)?;
+        let request = read_subscription(&mut reader)?;
+        let count = reader.len(HOPS_MAX + 1, "path")?;
+        let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
+        reader.finish()?;
+        Ok(Self { pair, request, path })
+    }
+}
+
+/// What a node says: nothing stands in the way on its link, or what does.
+fn encode_answer(refusal: Option<&Refusal>) -> Bytes {
+    let mut out = Vec::new();
+    out.put_flag(refusal.is_some());
+    if let Some(refusal) = refusal {
+        put_refusal(&mut out, refusal);
+    }
+    out.into()
+}
+
+fn decode_answer(body: Bytes) -> Result<Option<Refusal>, WireError> {
+    let mut reader = Reader::new(body);
+    let refusal = if reader.flag("refusal")? { Some(read_refusal(&mut reader)?) } else { None };
+    reader.finish()?;
+    Ok(refusal)
+}
+
+impl Control {
+    /// Asks whether the path from `publisher` to this node would promise what `request` asks for now. Nothing
+    /// is reserved. [`Output::Surveyed`] with the number that this returns brings the answer, half a second
+    /// later at most; `None` if nobody knows such a publisher, or a way from it to here.
+    pub fn survey(
+        &mut self,
+        now: Instant,
+        publisher: PublisherId,
+        request: SubscriptionSpec,
+    ) -> Option<u64> {
+        self.advance(now);
+        let known = self.registry.record(publisher.node)?.publishers.contains_key(&publisher);
+        let path = Tree::new(&self.registry, publisher.node).path(self.me).filter(|_| known)?;
+        let subscription = SubscriptionId { node: self.me, index: u32::MAX };
+        let query = Query { pair: (subscription, publisher), request, path };
+        Some(self.send_queries(&query, Cause::Curious))
+    }
+
+    /// A pair of a publisher here was refused: its path is asked what it would promise.
+    pub(super) fn begin_survey(&mut self, survey: Option<Survey>) {
+        let Some(Survey { pair, path, node, lack, rate }) = survey else { return };
+        let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
+        refusal.link = self.link_name(node, &path);
+        name_lack(&mut refusal, &lack, rate);
+        let (subscription, _) = pair;
+        let asker = self.registry.record(subscription.node);
+        let request = asker.and_then(|record| record.subscriptions.get(&subscription)).cloned();
+        match request.filter(|_| self.surveys.open.len() < OPEN_MAX) {
+            Some(request) => {
+                self.send_queries(&Query { pair, request, path }, Cause::Refused(refusal));
+            }
+            None => self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal),
+        }
+    }
+
+    /// The link of `node` that a path takes.
+    pub(super) fn link_name(&self, node: NodeId, path: &[NodeId]) -> String {
+        let at = path.iter().position(|it| *it == node);
+        let next = at.and_then(|at| path.get(at + 1));
+        let hop = next.and_then(|next| self.registry.record(node)?.neighbours.get(next));
+        hop.map(|hop| hop.link_name.clone()).unwrap_or_default()
+    }
+
+    fn send_queries(&mut self, query: &Query, cause: Cause) -> u64 {
+        let number = self.surveys.next;
+        self.surveys.next += 1;
+        let mut open = Open {
+            cause,
+            pair: query.pair,
+            path: query.path.clone(),
+            waiting: BTreeSet::new(),
+            found: Vec::new(),
+            until: self.now + WAIT,
+        };
+        let askers = query.path.split_last().map_or(&[][..], |(_, others)| others);
+        for &node in askers {
+            if node == self.me {
+                open.found.extend(self.tell_room(query));
+            } else {
+                let question = self.ask(self.now, node, query.encode());
+                self.surveys.questions.insert(question, number);
+                open.waiting.insert(question);
+            }
+        }
+        self.surveys.open.insert(number, open);
+        self.end_surveys();
+        number
+    }
+
+    /// What stands in the way on this node's link of the path.
+    fn tell_room(&self, query: &Query) -> Option<Refusal> {
+        let Query { pair, request, path } = query;
+        let at = path.iter().position(|node| *node == self.me)?;
+        let next = *path.get(at + 1)?;
+        let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some())?;
+        let record = self.registry.record(pair.1.node)?;
+        let spec = record.publishers.get(&pair.1)?;
+        let form = match request.proxy {
+            Proxy::Publisher => spec.form_of(request.form),
+            Proxy::Subscriber => Form::FULL,
+        };
+        let ask = Ask::new(request, spec, at + 1, path.len() - 1)?;
+        let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
+        let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));
+        let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
+        refusal.link.clone_from(&hop.link_name);
+        Tried { spec, form, ask, link, trunk }.explain(refusal)
+    }
+
+    /// Answers a question about this node's link; what cannot be read is not answered.
+    pub(super) fn answer_room(&mut self, request: u64, from: NodeId, body: Bytes) {
+        let Ok(query) = Query::decode(body) else {
+            self.rejected += 1;
+            return;
+        };
+        let answer = encode_answer(self.tell_room(&query).as_ref());
+        self.answer(self.now, request, from, answer);
+    }
+
+    /// A node has answered.
+    pub(super) fn hear_room(&mut self, question: u64, body: Bytes) {
+        let Some(number) = self.surveys.questions.remove(&question) else { return };
+        if let Some(open) = self.surveys.open.get_mut(&number) {
+            open.waiting.remove(&question);
+            match decode_answer(body) {
+                Ok(refusal) => open.found.extend(refusal),
+                Err(_) => self.rejected += 1,
+            }
+        }
+        self.end_surveys();
+    }
+
+    /// Ends the surveys that all have answered, or long enough were waited for.
+    pub(super) fn end_surveys(&mut self) {
+        let now = self.now;
+        let over: Vec<u64> = self
+            .surveys
+            .open
+            .iter()
+            .filter(|(_, open)| open.waiting.is_empty() || open.until <= now)
+            .map(|(number, _)| *number)
+            .collect();
+        for number in over {
+            let Some(open) = self.surveys.open.remove(&number) else { continue };
+            self.surveys.questions.retain(|_, of| *of != number);
+            self.end_survey(number, open);
+        }
+    }
+
+    fn end_survey(&mut self, number: u64, mut open: Open) {
+        let complete = open.waiting.is_empty();
+        let path = open.path;
+        open.found.sort_by_key(|it| path.iter().position(|node| *node == it.node));
+        let offer = open.found.iter().map(|it| it.offer).reduce(both);
+        let mut worst = open.found.into_iter().next();
+        if let (Some(worst), Some(offer)) = (&mut worst, offer) {
+            worst.offer = offer;
+            (worst.subscription, worst.publisher) = open.pair;
+        }
+        match open.cause {
+            Cause::Refused(known) => {
+                // Who refused may not have answered; then its own words are what there is.
+                let refusal = worst.or_else(|| (!complete).then(|| known.clone()));
+                self.admission.surveyed(self.now, open.pair, refusal, known);
+                self.dirty = true;
+            }
+            Cause::Curious => {
+                let (survey, refusal) = (number, worst);
+                self.outputs.push_back(Output::Surveyed { survey, path, complete, refusal });
+            }
+        }
+    }
+}

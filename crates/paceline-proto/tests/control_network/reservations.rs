@@ -1,0 +1,275 @@
+//! Promises of whole paths: who holds what, who says no, and what is left when something goes wrong.
+
+use super::net::{Net, all, camera, id, index, link, promised};
+use core::num::NonZeroU32;
+use paceline_proto::control::{Grant, SubscriptionSpec, Target};
+use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
+use paceline_sched::Duration;
+
+/// Carries one camera with its headers, and not two.
+const THIN: u64 = 400_000;
+const WIDE: u64 = 10_000_000;
+
+impl Net {
+    fn granted(&self, node: usize) -> Vec<Grant> {
+        self.nodes[node].grants().collect()
+    }
+
+    /// How many reservations each node has a part in.
+    fn held(&self) -> Vec<usize> {
+        (0..self.nodes.len()).map(|node| self.granted(node).len()).collect()
+    }
+
+    /// True if what leaves the publisher's node comes to the subscription, and false if nothing leaves it.
+    fn reaches(&self, publisher: PublisherId, subscription: SubscriptionId) -> bool {
+        let (mut node, mut first) = (index(publisher.node), true);
+        loop {
+            let outputs = self.outputs(node, publisher, Form::FULL);
+            if outputs.iter().any(|it| it.subscriptions.contains(&subscription)) {
+                let to = |target| match target {
+                    Target::Hop(hop) => Some(index(hop)),
+                    Target::Local => None,
+                };
+                let of = outputs.iter().find(|it| it.subscriptions.contains(&subscription));
+                match to(of.unwrap().target) {
+                    None => return true,
+                    Some(next) => (node, first) = (next, false),
+                }
+            } else {
+                assert!(first, "node {node} gets samples that it has nothing to do with");
+                return false;
+            }
+        }
+    }
+
+    /// Delivers everything, and looks after each message.
+    fn settle_looking(&mut self, mut look: impl FnMut(&Self)) {
+        for _ in 0..10_000 {
+            let ready =
+                self.queues.iter().find(|(_, queue)| !queue.is_empty()).map(|(&hop, _)| hop);
+            let Some((from, to)) = ready else { return };
+            self.deliver(from, to);
+            look(self);
+        }
+        panic!("the nodes never stop talking");
+    }
+}
+
+/// A chain of so many hops, all of them wide but the one from or to node `thin`.
+fn chain(hops: usize, thin: usize) -> Net {
+    let mut net = Net::new(hops + 1);
+    for hop in 0..hops {
+        let bytes = Some(if hop == thin { THIN } else { WIDE });
+        let name = format!("link{hop}");
+        net.join_over(hop, hop + 1, link(&name, bytes), link(&name, bytes));
+    }
+    net.settle();
+    net
+}
+
+#[test]
+fn a_path_holds_all_or_nothing_and_says_who_refuses() {
+    for (hops, thin, back) in
+        [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (4, 3)]
+            .into_iter()
+            .flat_map(|(hops, thin)| [(hops, thin, false), (hops, thin, true)])
+    {
+        let mut net = chain(hops, thin);
+        let (from, to) = if back { (hops, 0) } else { (0, hops) };
+        let refuser = if back { thin + 1 } else { thin };
+        let [left, right] = ["left", "right"].map(|tag| net.publish(from, camera(tag)));
+        let first = net.subscribe(to, promised("left"));
+        net.settle();
+        assert_eq!(net.heard(first), [left]);
+        let grant = &net.seen[to].granted[&(first, left)];
+        assert_eq!(grant.hops.len(), hops);
+        assert!(grant.hops.iter().all(|hop| hop.bytes_per_s == 300_000));
+        let sum = grant.hops.iter().fold(Duration::ZERO, |sum, hop| sum.saturating_add(hop.bound));
+        assert_eq!(sum, grant.bound);
+        assert!(grant.bound < Duration::from_millis(200), "{}", grant.bound);
+        let mut path: Vec<_> = (0..=hops).map(id).collect();
+        if back {
+            path.reverse();
+        }
+        assert!(grant.hops.iter().map(|hop| hop.node).eq(path[..hops].iter().copied()));
+        let second = net.subscribe(to, promised("right"));
+        net.settle();
+        assert!(net.heard(second).is_empty());
+        let [refusal] = &net.seen[to].refused[..] else { panic!("{:?}", net.seen[to].refused) };
+        assert_eq!((refusal.subscription, refusal.publisher), (second, right));
+        assert_eq!(refusal.node, id(refuser), "{hops} hops, thin at {thin}, back {back}");
+        assert_eq!(
+            (&refusal.node_name[..], &refusal.link[..]),
+            (&format!("node{refuser}")[..], &format!("link{thin}")[..])
+        );
+        // Of what is refused nothing is held anywhere, wide links included.
+        assert_eq!(net.held(), vec![1; hops + 1]);
+        for node in 0..=hops {
+            assert!(net.outputs(node, right, Form::FULL).is_empty());
+        }
+        net.unsubscribe(first);
+        net.run(Duration::from_secs(6));
+        assert_eq!(net.heard(second), [right], "there is room now");
+        net.unsubscribe(second);
+        net.settle();
+        assert_eq!(net.held(), vec![0; hops + 1]);
+        net.assert_converged();
+    }
+}
+
+#[test]
+fn nothing_leaves_before_the_whole_path_is_ready() {
+    let mut net = chain(4, 3);
+    let left = net.publish(0, camera("left"));
+    net.settle();
+    let subscription = net.subscribe(4, promised("left"));
+    let mut seen = (0, 0);
+    net.settle_looking(
+        |net| {
+            if net.reaches(left, subscription) { seen.1 += 1 } else { seen.0 += 1 }
+        },
+    );
+    assert!(seen.0 > 8, "the subscription, the asking and the answer take four hops each");
+    assert!(net.reaches(left, subscription));
+}
+
+#[test]
+fn an_offer_holds_on_all_of_the_path() {
+    let mut net = Net::new(4);
+    let tighter = Some(160_000);
+    net.join_over(0, 1, link("wide", Some(WIDE)), link("wide", Some(WIDE)));
+    net.join_over(1, 2, link("thin", Some(250_000)), link("thin", Some(250_000)));
+    net.join_over(2, 3, link("thinner", tighter), link("thinner", tighter));
+    net.settle();
+    let left = net.publish(0, camera("left"));
+    let refused = net.subscribe(
+        3,
+        SubscriptionSpec { within: Some(Duration::from_secs(1)), ..promised("left") },
+    );
+    net.settle();
+    assert!(net.heard(refused).is_empty());
+    let refusal = net.seen[3].refused[0].clone();
+    assert_eq!((refusal.node, &refusal.link[..]), (id(1), "thin"));
+    let millihertz = u32::try_from(refusal.offer.max_millihertz.unwrap()).unwrap();
+    // 152,000 bytes a second of what the tighter link may promise: 12.6 pictures of 12,000.
+    assert!((12_400..=12_667).contains(&millihertz), "{millihertz}");
+    let rate = Rate::Max(NonZeroU32::new(millihertz).unwrap());
+    let offered = SubscriptionSpec {
+        form: Form { rate, ..Form::FULL },
+        within: Some(Duration::from_secs(1)),
+        ..promised("left")
+    };
+    let kept = net.subscribe(3, offered);
+    net.settle();
+    assert_eq!(net.heard(kept), [left], "what is offered is given");
+}
+
+#[test]
+fn asking_reserves_nothing() {
+    let mut net = chain(3, 1);
+    let left = net.publish(0, camera("left"));
+    net.settle();
+    let now = net.now;
+    for (within, fits) in [(200, true), (60, false)] {
+        let request =
+            SubscriptionSpec { within: Some(Duration::from_millis(within)), ..promised("left") };
+        let number = net.nodes[3].survey(now, left, request).unwrap();
+        net.drain(3);
+        net.settle();
+        let (survey, path, complete, refusal) = net.seen[3].surveyed.pop().unwrap();
+        assert_eq!((survey, complete, path.len()), (number, true, 4));
+        assert_eq!(refusal.is_none(), fits, "{refusal:?}");
+        let told = refusal.map(|refusal| (refusal.node, refusal.link, refusal.offer.within));
+        let offered = told.map(|(node, link, within)| {
+            assert_eq!((node, &link[..]), (id(1), "link1"));
+            within.unwrap()
+        });
+        assert!(offered.is_none_or(|offered| offered > Duration::from_millis(60)));
+        assert_eq!(net.held(), [0; 4]);
+    }
+    assert_eq!(net.nodes[3].survey(now, PublisherId { index: 9, ..left }, all("left")), None);
+    // Who does not answer is not waited for longer than half a second.
+    net.nodes[3].survey(now, left, promised("left")).unwrap();
+    net.drain(3);
+    net.queues.clear();
+    net.run(Duration::from_secs(1));
+    let (_, _, complete, refusal) = net.seen[3].surveyed.pop().unwrap();
+    assert_eq!((complete, refusal), (false, None));
+}
+
+#[test]
+fn a_dead_node_takes_nothing_with_it() {
+    let mut net = Net::new(4);
+    for (one, other) in [(0, 1), (1, 3), (0, 2), (2, 3)] {
+        let name = format!("link{one}{other}");
+        net.join_over(one, other, link(&name, Some(THIN)), link(&name, Some(THIN)));
+    }
+    net.settle();
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(3, promised("left"));
+    net.settle();
+    assert_eq!(net.held(), [1, 1, 0, 1]);
+    net.part(0, 1);
+    net.part(1, 3);
+    net.run(Duration::from_secs(1));
+    assert_eq!((net.held(), net.heard(user)), (vec![1, 0, 1, 1], &[left][..]));
+    assert!(net.reaches(left, user));
+    net.part(2, 3);
+    net.run(Duration::from_secs(1));
+    assert_eq!(net.held(), [0; 4], "the subscriber is gone for all others");
+    assert!(net.heard(user).is_empty());
+    net.join_over(2, 3, link("link23", Some(THIN)), link("link23", Some(THIN)));
+    net.run(Duration::from_secs(1));
+    assert_eq!((net.held(), net.heard(user)), (vec![1, 0, 1, 1], &[left][..]));
+}
+
+#[test]
+fn a_better_path_is_taken_without_a_gap() {
+    let mut net = chain(3, 9);
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(3, promised("left"));
+    net.settle();
+    for (node, back) in [(0, 3), (3, 0)] {
+        net.up.insert((node, back));
+        net.nodes[node].handle_hop_up(net.now, id(back), link("short", Some(WIDE)));
+        net.drain(node);
+    }
+    net.settle_looking(|net| assert!(net.reaches(left, user), "a gap"));
+    assert_eq!(net.held(), [1, 0, 0, 1], "what lies on the old path alone is given back");
+    assert_eq!(net.seen[3].granted[&(user, left)].hops.len(), 1);
+    // One that is too thin for it is not taken, and what there is stays.
+    net.join_over(0, 3, link("short", Some(100_000)), link("short", Some(100_000)));
+    net.run(Duration::from_secs(30));
+    assert!(net.heard(user).is_empty(), "the shortest path cannot carry it");
+}
+
+#[test]
+fn any_message_may_be_lost_or_come_twice() {
+    for twice in [false, true] {
+        for number in 0..40 {
+            let mut net = chain(3, 1);
+            let left = net.publish(0, camera("left"));
+            net.settle();
+            let user = net.subscribe(3, promised("left"));
+            for at in 0..=number {
+                let ready = net.queues.iter().find(|(_, queue)| !queue.is_empty());
+                let Some((&(from, to), _)) = ready else { break };
+                if at < number {
+                    net.deliver(from, to);
+                } else {
+                    let queue = net.queues.get_mut(&(from, to)).unwrap();
+                    let first = queue.pop_front().unwrap();
+                    if twice {
+                        queue.extend([first.clone(), first]);
+                    }
+                }
+            }
+            net.run(Duration::from_secs(40));
+            assert_eq!(net.heard(user), [left], "message {number}");
+            assert_eq!(net.held(), [1; 4], "message {number}");
+            net.unsubscribe(user);
+            net.run(Duration::from_secs(40));
+            assert_eq!(net.held(), [0; 4], "message {number}");
+        }
+    }
+}
