@@ -88,8 +88,8 @@ struct Asked {
     basis: Basis,
     request: Request,
     standing: Standing,
-    /// What its path holds.
-    granted: Option<Request>,
+    /// What its path holds, and what that was asked for on.
+    granted: Option<(Request, Basis)>,
     /// Before this instant another path is not asked for again.
     retry_at: Instant,
 }
@@ -301,7 +301,14 @@ impl Admission {
             Err(error) => {
                 let reason = match error {
                     RequestError::Denied(reason) => reason,
-                    _ => Reason::Impossible,
+                    RequestError::Path { .. }
+                    | RequestError::Nothing
+                    | RequestError::OneTrunk
+                    | RequestError::Label { .. }
+                    | RequestError::NoTime
+                    | RequestError::UnknownKey
+                    | RequestError::Pending
+                    | _ => Reason::Impossible,
                 };
                 self.denials.push((key, me, reason));
             }
@@ -322,7 +329,7 @@ impl Admission {
     pub(super) fn granted(&mut self, key: PairKey) {
         if let Some(asked) = self.asks.get_mut(&key) {
             asked.standing = Standing::Granted;
-            asked.granted = Some(asked.request.clone());
+            asked.granted = Some((asked.request.clone(), asked.basis.clone()));
             asked.retry_at = Instant::ZERO;
             self.release(key);
         }
@@ -338,14 +345,15 @@ impl Admission {
     ) -> Option<Survey> {
         let hold_time = self.hold_time(key);
         let asked = self.asks.get_mut(&key)?;
-        if let Some(granted) = asked.granted.clone() {
-            if granted.label == asked.request.label && granted.forward == asked.request.forward {
-                // Another path for the same: what there is stays as good as it was.
-                asked.request = granted;
+        if let Some((granted, basis)) = asked.granted.clone() {
+            let same = granted.label == asked.request.label;
+            if same && !matches!(reason, Reason::Refused { .. }) {
+                // Another path for the same does not answer yet: what there is stays as good as it was.
+                (asked.request, asked.basis) = (granted, basis);
                 (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
                 return None;
             }
-            // It asks for something else now, and that cannot be.
+            // It asks for something else now, or by the way that all else takes, and that cannot be.
             asked.granted = None;
             if let Some(number) = asked.key.take() {
                 self.keys.remove(&number);

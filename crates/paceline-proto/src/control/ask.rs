@@ -112,7 +112,9 @@ impl Control {
             let Errand { request, from, .. } = errand;
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
-                _ => self.outputs.push_back(Output::Asked { request, from, body }),
+                Some((Topic::Status | Topic::Pull, _)) | None => {
+                    self.outputs.push_back(Output::Asked { request, from, body })
+                }
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
             self.send(hop, Message::Question(errand, body).encode());
