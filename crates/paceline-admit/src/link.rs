@@ -219,6 +219,37 @@ impl Admission {
         verdict
     }
 
+    /// [`Admission::hold`] for a stream that takes the place of `old` where both are never sent at once: what
+    /// the holder alone has installed there is charged together with it, not beside it, until it is
+    /// committed (then [`Admission::release`] the old one) or cancelled (then say [`Admission::stay`]).
+    pub fn hold_instead(
+        &mut self,
+        trunk: Trunk,
+        holder: Holder,
+        demand: &Demand,
+        old: Trunk,
+    ) -> Verdict {
+        let before = self.trunks.get(&old).and_then(|held| held.alone(holder));
+        // Streams whose windows are counted have to stay alike.
+        let before = before.filter(|_| trunk != old && !self.spec.rule.coincides());
+        if let Some(before) = before {
+            self.change(old, |held| held.set_leaving(holder, true));
+            let verdict = self.hold(trunk, holder, &demand.join(&before));
+            if matches!(verdict, Verdict::Granted(_)) {
+                return verdict;
+            }
+            self.stay(old, holder);
+        }
+        self.hold(trunk, holder, demand)
+    }
+
+    /// What was to take the place of `trunk` does not: it is charged by itself again.
+    pub fn stay(&mut self, trunk: Trunk, holder: Holder) {
+        if self.trunks.contains_key(&trunk) {
+            self.change(trunk, |held| held.set_leaving(holder, false));
+        }
+    }
+
     /// Makes a tentative reservation a lasting one, and relaxes it to `relaxed` if that asks for less.
     /// False if the holder has no tentative one.
     ///

@@ -18,6 +18,7 @@ mod contract;
 mod flood;
 mod grant;
 mod graph;
+mod linger;
 mod links;
 mod message;
 mod offer;
@@ -172,6 +173,7 @@ pub struct Control {
     admission: Admission,
     questions: ask::State,
     surveys: survey::State,
+    lingering: linger::Lingering,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
@@ -214,6 +216,7 @@ impl Control {
             admission: Admission::new(me),
             questions: ask::State::default(),
             surveys: survey::State::default(),
+            lingering: linger::Lingering::default(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,
@@ -344,7 +347,8 @@ impl Control {
             self.follow_reservations();
         }
         self.end_surveys();
-        self.dirty |= self.admission.wake_at() <= self.now;
+        let due = self.admission.wake_at().min(self.lingering.wake_at());
+        self.dirty |= due <= self.now;
     }
 
     /// A publisher on this node. The answer names it; over [`PUBLISHERS_MAX`] it is known to nobody
@@ -428,7 +432,7 @@ impl Control {
     pub fn poll_timeout(&self) -> Instant {
         let own = self.flood.digest_at().min(self.registry.forget_at());
         let promises = self.admission.wake_at().min(self.admission.reservations_at());
-        own.min(promises).min(self.surveys.wake_at())
+        own.min(promises).min(self.surveys.wake_at()).min(self.lingering.wake_at())
     }
 
     /// Links or neighbours have changed: what they have promised follows.

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 struct Hold {
     installed: Option<Demand>,
     tentative: Option<Demand>,
+    /// What is installed is charged on another stream, which is about to take its place.
+    leaving: bool,
 }
 
 /// One stream.
@@ -40,6 +42,21 @@ impl Held {
         self.holds.get(&holder)?.installed
     }
 
+    /// What `holder` has installed, if nobody else holds anything.
+    pub(super) fn alone(&self, holder: Holder) -> Option<Demand> {
+        let mut holds = self.holds.iter();
+        let (only, hold) = holds.next()?;
+        (*only == holder && holds.next().is_none() && hold.tentative.is_none())
+            .then_some(hold.installed)?
+    }
+
+    pub(super) fn set_leaving(&mut self, holder: Holder, leaving: bool) {
+        if let Some(hold) = self.holds.get_mut(&holder) {
+            hold.leaving = leaving;
+            self.recount();
+        }
+    }
+
     pub(super) fn has_room_for(&self, holder: Holder) -> bool {
         self.holds.len() < Admission::HOLDERS_MAX || self.holds.contains_key(&holder)
     }
@@ -55,6 +72,10 @@ impl Held {
     }
 
     pub(super) fn hold(&mut self, holder: Holder, demand: Demand) {
+        // Whoever comes to it was tested beside all of it.
+        for hold in self.holds.values_mut() {
+            hold.leaving = false;
+        }
         self.holds.entry(holder).or_default().tentative = Some(demand);
         self.recount();
     }
@@ -85,8 +106,9 @@ impl Held {
         let join = |all: Option<Demand>, one: Demand| Some(all.map_or(one, |all| all.join(&one)));
         let firm = self.holds.values().filter_map(|hold| hold.installed);
         self.firm = firm.fold(None, join);
-        let tentative = self.holds.values().filter_map(|hold| hold.tentative);
-        let charge = tentative.fold(self.firm, join);
+        let staying = self.holds.values().filter(|hold| !hold.leaving);
+        let charged = staying.flat_map(|hold| [hold.installed, hold.tentative]).flatten();
+        let charge = charged.fold(None, join);
         self.charge = charge.map(|charge| self.stay(charge));
     }
 

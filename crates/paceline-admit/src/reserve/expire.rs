@@ -1,7 +1,7 @@
 //! What time ends, and lost neighbours.
 
 use super::message::{Deny, Key, Message, Node, Reason};
-use super::state::{Entry, Leg, Version};
+use super::state::{Entry, Freed, Leg, Version};
 use super::{LinkId, Output, Reservations};
 use crate::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
@@ -58,11 +58,10 @@ impl Reservations {
     /// An installed reservation is over because a side of it is; both sides are told, but not the one
     /// that said so or is gone.
     pub(super) fn end(&mut self, key: Key, reason: Reason, said: Option<Node>, node: Node) {
-        let newest = self.entries.get(&key).and_then(Entry::newest);
-        let Some((previous, next)) = newest.map(|it| (it.previous(), it.next())) else { return };
         let installed =
             self.entries.get(&key).and_then(|it| it.installed.as_ref()).map(|it| it.ask.name);
-        let Some(name) = self.free(key) else { return };
+        let Some(Freed { name, previous, mut onward }) = self.free(key) else { return };
+        let ends = previous.is_none() || onward.is_empty();
         if let (Some(previous), Some(installed)) =
             (previous.filter(|it| Some(*it) != said), installed)
         {
@@ -81,10 +80,9 @@ impl Reservations {
             let deny = Deny { name: installed, node, reason, retry: Duration::ZERO };
             self.send(previous, Message::Deny(deny));
         }
-        if let Some(next) = next.filter(|it| Some(*it) != said) {
-            self.close_to(next, name);
-        }
-        if previous.is_none() || next.is_none() {
+        onward.retain(|it| Some(*it) != said);
+        self.close_all(&onward, name);
+        if ends {
             self.outputs.push_back(Output::Ended { key, reason: Some(reason), node });
         }
         self.rearm(key);
@@ -94,19 +92,17 @@ impl Reservations {
     fn fade(&mut self, key: Key) {
         let (now, retries) = (self.now, self.timing.retries);
         let Some(past) = self.past.get_mut(&key) else { return };
-        let mut again = None;
-        if let Some(closing) = past.closing.as_mut().filter(|closing| closing.at <= now) {
+        let mut again = Vec::new();
+        for closing in past.closing.iter_mut().filter(|closing| closing.at <= now) {
             closing.tries += 1;
             closing.at = now + self.timing.retry_after(closing.tries);
-            again = Some((closing.to, closing.name));
-            if closing.tries >= retries {
-                past.closing = None;
-            }
+            again.push((closing.to, closing.name));
         }
-        if past.closing.is_none() && past.until.max(past.blocked_until) <= now {
+        past.closing.retain(|closing| closing.tries < retries);
+        if past.closing.is_empty() && past.until.max(past.blocked_until) <= now {
             self.past.remove(&key);
         }
-        if let Some((to, name)) = again {
+        for (to, name) in again {
             self.send(to, Message::Close(name));
         }
     }

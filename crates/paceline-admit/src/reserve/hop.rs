@@ -3,7 +3,7 @@
 use super::message::{
     Accept, Admit, Deny, Key, Message, NAMES_MAX, Name, Node, PATH_MAX, Reason, Refresh,
 };
-use super::state::{Closing, Entry, Past, Version};
+use super::state::{CLOSING_MAX, Closing, Entry, Freed, Past, Version};
 use super::{Decision, Output, Reservations};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -160,7 +160,7 @@ impl Reservations {
             denied: None,
             blocked_until: Instant::ZERO,
             refusals: 0,
-            closing: None,
+            closing: Vec::new(),
         });
         if name.stamp >= past.stamp {
             past.stamp = name.stamp;
@@ -199,19 +199,18 @@ impl Reservations {
 
     /// Gives everything of a reservation back; the nodes behind are told.
     fn drop_entry(&mut self, key: Key) {
-        let next = self.entries.get(&key).and_then(Entry::newest).and_then(Version::next);
-        if let Some(name) = self.free(key)
-            && let Some(next) = next
-        {
-            self.close_to(next, name);
+        if let Some(Freed { name, onward, .. }) = self.free(key) {
+            self.close_all(&onward, name);
         }
         self.rearm(key);
     }
 
-    /// Releases all that an entry holds and forgets it; its newest version.
-    pub(super) fn free(&mut self, key: Key) -> Option<Name> {
+    /// Releases all that an entry holds and forgets it.
+    pub(super) fn free(&mut self, key: Key) -> Option<Freed> {
         let entry = self.entries.remove(&key)?;
-        let name = entry.newest_name()?;
+        let newest = entry.newest()?;
+        let (name, previous) = (newest.ask.name, newest.previous());
+        let freed = Freed { name, previous, onward: entry.onward() };
         if let Some(tentative) = &entry.tentative {
             self.cancel(tentative);
         }
@@ -219,13 +218,24 @@ impl Reservations {
             self.release(installed, None);
         }
         self.remember(name);
-        Some(name)
+        Some(freed)
+    }
+
+    pub(super) fn close_all(&mut self, nodes: &[Node], name: Name) {
+        for &to in nodes {
+            self.close_to(to, name);
+        }
     }
 
     /// Sends CLOSE until it is answered, or often enough.
     pub(super) fn close_to(&mut self, to: Node, name: Name) {
         let at = self.now + self.timing.retry_after(0);
-        self.remember(name).closing = Some(Closing { to, name, at, tries: 0 });
+        let closing = &mut self.remember(name).closing;
+        closing.retain(|before| before.to != to);
+        if closing.len() >= CLOSING_MAX {
+            closing.remove(0);
+        }
+        closing.push(Closing { to, name, at, tries: 0 });
         self.send(to, Message::Close(name));
         self.rearm(name.key);
     }
@@ -355,22 +365,25 @@ impl Reservations {
 
     pub(super) fn handle_close(&mut self, from: Node, name: Name) {
         let key = name.key;
-        let newest = self.entries.get(&key).and_then(Entry::newest);
-        let sides = newest.map(|it| (it.previous(), it.next(), it.stamp()));
-        if let Some((previous, next, stamp)) = sides {
-            let part = previous == Some(from) || next == Some(from);
-            if !part || stamp > name.stamp {
+        if let Some(entry) = self.entries.get(&key) {
+            let versions = [&entry.tentative, &entry.installed];
+            let part = versions.iter().any(|it| it.as_ref().is_some_and(|it| it.touches(from)));
+            let newest = entry.newest();
+            let over = newest.is_some_and(|newest| newest.stamp() > name.stamp);
+            let ends = newest.is_some_and(|it| it.previous().is_none() || it.next().is_none());
+            if !part || over {
                 // Not theirs to close, or about what is over already.
                 self.ignored += 1;
                 return if part {
                     self.send(from, Message::Closed(name))
                 };
             }
-            let other = if previous == Some(from) { next } else { previous };
-            self.free(key);
-            match other {
-                Some(other) => self.close_to(other, name),
-                None => self.outputs.push_back(Output::Ended { key, reason: None, node: from }),
+            if let Some(Freed { previous, onward, .. }) = self.free(key) {
+                let others = previous.into_iter().chain(onward).filter(|other| *other != from);
+                self.close_all(&others.collect::<Vec<_>>(), name);
+            }
+            if ends {
+                self.outputs.push_back(Output::Ended { key, reason: None, node: from });
             }
         }
         // Also of what is not known: a CLOSE may overtake what it closes.
@@ -381,9 +394,9 @@ impl Reservations {
 
     pub(super) fn handle_closed(&mut self, from: Node, name: Name) {
         let past = self.past.get_mut(&name.key);
-        let of = |closing: Closing| closing.to == from && closing.name == name;
-        match past.filter(|it| it.closing.is_some_and(of)) {
-            Some(past) => past.closing = None,
+        let of = |closing: &Closing| closing.to == from && closing.name == name;
+        match past.filter(|it| it.closing.iter().any(of)) {
+            Some(past) => past.closing.retain(|closing| !of(closing)),
             None => self.ignored += 1,
         }
         self.rearm(name.key);

@@ -20,6 +20,14 @@ pub(super) fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
     Trunk(trunk.0.wrapping_add((mixed ^ mixed >> 31).into()))
 }
 
+/// Which leg of which reservation.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    name: Name,
+    to: Node,
+    forward: bool,
+}
+
 fn share_of(leg: &Leg) -> Share {
     let traffic = leg.demand.traffic();
     Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.bound }
@@ -42,7 +50,8 @@ impl Reservations {
         let left = (hops - at.min(hops)) as u64;
         if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
             let rest = wanted.within.saturating_sub(version.ask.spent);
-            let leg = self.leg(version.ask.name, next, &wanted, rest.mul_div(1, left), true)?;
+            let place = Place { name: version.ask.name, to: next, forward: true };
+            let leg = self.leg(place, &wanted, rest.mul_div(1, left))?;
             version.forward = Some(leg);
             onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
             onward.spent = version.ask.spent.saturating_add(leg.bound);
@@ -53,7 +62,8 @@ impl Reservations {
             let behind = wanted.within.mul_div(left, hops as u64);
             let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
             let mine = wanted.within.mul_div(1, hops as u64);
-            match self.leg(version.ask.name, previous, &worst, mine, false) {
+            let place = Place { name: version.ask.name, to: previous, forward: false };
+            match self.leg(place, &worst, mine) {
                 Ok(leg) => version.backward = Some(leg),
                 Err(reason) => {
                     self.cancel(&version);
@@ -65,22 +75,23 @@ impl Reservations {
         Ok(version)
     }
 
-    fn leg(
-        &mut self,
-        name: Name,
-        to: Node,
-        wanted: &Wanted,
-        bound: Duration,
-        forward: bool,
-    ) -> Result<Leg, Reason> {
+    fn leg(&mut self, place: Place, wanted: &Wanted, bound: Duration) -> Result<Leg, Reason> {
+        let Place { name, to, forward } = place;
+        let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
+        let before = installed.and_then(|it| if forward { it.forward } else { it.backward });
         let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss).with_bunched(admission.arriving(wanted.bunched));
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
         let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
-        match admission.hold(trunk, holder(name), &demand) {
-            Verdict::Granted(_) => Ok(Leg { link, trunk, demand, bound }),
+        let instead = before.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);
+        let verdict = match instead {
+            Some(old) => admission.hold_instead(trunk, holder(name), &demand, old),
+            None => admission.hold(trunk, holder(name), &demand),
+        };
+        match verdict {
+            Verdict::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
             Verdict::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
         }
     }
@@ -94,9 +105,12 @@ impl Reservations {
     /// Gives a tentative version back; what is installed stays.
     pub(super) fn cancel(&mut self, version: &Version) {
         let holder = holder(version.ask.name);
-        for Leg { link, trunk, .. } in version.legs() {
+        for Leg { link, trunk, instead, .. } in version.legs() {
             if let Some(admission) = self.links.get_mut(&link) {
                 admission.cancel(trunk, holder);
+                if let Some(old) = instead {
+                    admission.stay(old, holder);
+                }
             }
         }
     }

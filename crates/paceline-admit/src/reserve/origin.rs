@@ -4,7 +4,7 @@ use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Message, Name, Node, PATH_MAX, Reason, Refresh,
     Stamp, Wanted,
 };
-use super::state::{Entry, Origin, Version};
+use super::state::{Entry, Freed, Origin, Version};
 use super::{Answer, Granted, Output, Reservations};
 use core::fmt;
 use paceline_sched::{Duration, Instant};
@@ -250,13 +250,13 @@ impl Reservations {
         self.advance(now);
         let Some(entry) = self.entries.get(&key) else { return false };
         let Some(version) = entry.newest() else { return false };
-        let other = match (version.previous(), version.next()) {
-            (None, Some(next)) => next,
-            (Some(previous), None) => previous,
-            (Some(_), Some(_)) | (None, None) => return false,
-        };
-        if let Some(name) = self.free(key) {
-            self.close_to(other, name);
+        if version.previous().is_some() && version.next().is_some() {
+            return false;
+        }
+        if let Some(Freed { name, previous, onward }) = self.free(key) {
+            // Whoever asked tells all of its paths; a change may lie on two.
+            let others = previous.map_or(onward, |previous| vec![previous]);
+            self.close_all(&others, name);
         }
         self.rearm(key);
         true

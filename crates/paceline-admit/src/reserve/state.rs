@@ -13,6 +13,8 @@ pub(super) struct Leg {
     pub(super) trunk: Trunk,
     /// As the link's discipline sees it.
     pub(super) demand: Demand,
+    /// What it takes the place of there, until it is installed.
+    pub(super) instead: Option<Trunk>,
     /// Its part of the delay bound.
     pub(super) bound: Duration,
 }
@@ -93,6 +95,15 @@ impl Entry {
         self.tentative.as_ref().or(self.installed.as_ref())
     }
 
+    /// The next nodes of both versions.
+    pub(super) fn onward(&self) -> Vec<Node> {
+        let versions = [&self.tentative, &self.installed];
+        let mut nodes: Vec<Node> =
+            versions.iter().filter_map(|version| version.as_ref()?.next()).collect();
+        nodes.dedup();
+        nodes
+    }
+
     pub(super) fn newest_name(&self) -> Option<Name> {
         self.newest().map(|version| version.ask.name)
     }
@@ -117,6 +128,21 @@ impl Entry {
     }
 }
 
+/// What was forgotten of an entry that held something.
+#[derive(Clone, Debug)]
+pub(super) struct Freed {
+    /// Its newest version.
+    pub(super) name: Name,
+    /// Whoever asked for that.
+    pub(super) previous: Option<Node>,
+    /// The nodes behind this one that hold a part of any version.
+    pub(super) onward: Vec<Node>,
+}
+
+/// The most CLOSEs of one reservation that wait for their answers; over it the oldest is not repeated, and
+/// what it was for ends by itself.
+pub(super) const CLOSING_MAX: usize = 8;
+
 /// A CLOSE that was not answered yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closing {
@@ -137,12 +163,14 @@ pub(super) struct Past {
     pub(super) blocked_until: Instant,
     /// How many refusals in a row.
     pub(super) refusals: u32,
-    pub(super) closing: Option<Closing>,
+    /// What was told to close: behind this node, and where a change parted from what was installed.
+    pub(super) closing: Vec<Closing>,
 }
 
 impl Past {
     pub(super) fn next_wake(&self) -> Instant {
         // It is not forgotten before its CLOSE is answered or given up, however short its memory is.
-        self.closing.map_or_else(|| self.until.max(self.blocked_until), |closing| closing.at)
+        let closing = self.closing.iter().map(|closing| closing.at).min();
+        closing.unwrap_or_else(|| self.until.max(self.blocked_until))
     }
 }

@@ -9,6 +9,7 @@ use crate::verdict::Resource;
 use paceline_sched::{Capacity, LossTolerance};
 
 mod model;
+mod paths;
 mod world;
 
 use world::{World, forward, millis, wanted};

@@ -3,9 +3,10 @@
 use super::admission::Round;
 use super::grant::Grant;
 use super::graph::Tree;
+use super::linger::Carried;
 use super::refusal::Refusal;
 use super::registry::PairKey;
-use super::routes::{self, Installed, Pair};
+use super::routes::{self, Installed};
 use super::spec::SourceKey;
 use super::{Control, Output};
 use crate::ids::{PublisherId, SubscriptionId};
@@ -35,19 +36,23 @@ impl Control {
         let round = Round { me, registry, tree: &tree, news };
         self.admission.decide(self.now, &round, &pairs);
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
-        let free = |pair: &&Pair<'_>| {
-            let refused = foreign.contains(&pair.key()) || self.admission.refuses(pair.key());
-            !refused && !pair.is_reserved()
-        };
-        let mut live: BTreeMap<PairKey, &Pair<'_>> = BTreeMap::new();
-        live.extend(pairs.iter().filter(free).map(|pair| (pair.key(), pair)));
+        let (mut live, mut waiting) = (BTreeMap::new(), BTreeMap::new());
+        for pair in &pairs {
+            let key = pair.key();
+            if !foreign.contains(&key) && !self.admission.refuses(key) {
+                let kind = if pair.is_reserved() { &mut waiting } else { &mut live };
+                kind.insert(key, pair);
+            }
+        }
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
-        let live: Vec<&Pair<'_>> = live.into_values().collect();
-        let streams = Streams {
-            installed: routes::plan(&live),
-            matching: live.iter().map(|pair| pair.publisher).collect(),
-            heard: self.hear(&live),
-        };
+        let mut installed = routes::plan(live.values().copied());
+        let carried = Carried { me, live: &live, waiting: &waiting, granted: &self.granted };
+        let before = &self.installed;
+        let only = self.lingering.carry_on(self.now, &carried, before, &mut installed);
+        let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
+        keys.sort_unstable();
+        let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
+        let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // What is announced here is part of these streams already.
         self.dirty = false;
         for change in self.admission.take_changes() {
@@ -77,14 +82,15 @@ impl Control {
         self.granted = granted;
     }
 
-    /// What each local subscription hears, in order, as `live` is.
-    fn hear(&self, live: &[&Pair<'_>]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
+    /// What each local subscription hears, in order, of the pairs that are carried.
+    fn hear(&self, carried: &[PairKey]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
         let mut heard: BTreeMap<SubscriptionId, Vec<PublisherId>> = BTreeMap::new();
-        for pair in live.iter().filter(|pair| pair.subscription.node == self.me) {
-            // Most hear one publisher: room for one, not for four.
-            let publishers =
-                heard.entry(pair.subscription).or_insert_with(|| Vec::with_capacity(1));
-            publishers.push(pair.publisher);
+        for &(subscription, publisher) in carried {
+            if subscription.node == self.me {
+                // Most hear one publisher: room for one, not for four.
+                let publishers = heard.entry(subscription).or_insert_with(|| Vec::with_capacity(1));
+                publishers.push(publisher);
+            }
         }
         heard
     }

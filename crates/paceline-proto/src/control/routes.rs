@@ -198,7 +198,9 @@ pub(crate) struct Installed {
 }
 
 /// The streams for `pairs`, which come in the order of their keys.
-pub(crate) fn plan(pairs: &[&Pair<'_>]) -> BTreeMap<SourceKey, Installed> {
+pub(crate) fn plan<'p, 'a: 'p>(
+    pairs: impl Iterator<Item = &'p Pair<'a>>,
+) -> BTreeMap<SourceKey, Installed> {
     let mut groups: BTreeMap<_, BTreeMap<_, Vec<&Pair<'_>>>> = BTreeMap::new();
     for pair in pairs {
         let streams = groups.entry(pair.source()).or_default();

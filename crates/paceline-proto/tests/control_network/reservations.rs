@@ -273,3 +273,58 @@ fn any_message_may_be_lost_or_come_twice() {
         }
     }
 }
+
+#[test]
+fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
+    let mut net = chain(3, 1);
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(3, all("left"));
+    net.settle();
+    net.nodes[3].update_subscription(net.now, user, promised("left"));
+    net.drain(3);
+    net.settle_looking(|net| {
+        assert!(net.reaches(left, user), "a gap");
+        assert_eq!(net.heard(user), [left]);
+    });
+    assert_eq!(net.held(), [1; 4]);
+    let contract = |net: &Net| net.outputs(1, left, Form::FULL)[0].contract;
+    assert!(contract(&net).is_some(), "it is held to what was granted");
+    net.run(Duration::from_secs(6));
+    net.assert_delivered();
+    // What cannot be promised is carried no longer.
+    let right = net.publish(0, camera("right"));
+    let other = net.subscribe(3, all("right"));
+    net.settle();
+    assert!(net.reaches(right, other));
+    net.nodes[3].update_subscription(net.now, other, promised("right"));
+    net.drain(3);
+    net.settle();
+    assert!(net.heard(other).is_empty());
+    assert!(net.outputs(0, right, Form::FULL).is_empty());
+}
+
+#[test]
+fn a_change_of_form_leaves_no_gap() {
+    let mut net = chain(3, 1);
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(3, promised("left"));
+    net.settle();
+    let every = NonZeroU32::new(2).unwrap();
+    let form = Form { rate: Rate::Every(every), ..Form::FULL };
+    let sparse = SubscriptionSpec { form, ..promised("left") };
+    net.nodes[3].update_subscription(net.now, user, sparse);
+    net.drain(3);
+    let mut sent = Vec::new();
+    net.settle_looking(|net| {
+        // Whatever leaves the publisher's node finds its way through all others.
+        let leaving = net.outputs(0, left, Form::FULL)[0].form;
+        sent.push(leaving);
+        for node in 1..=3 {
+            let there = net.outputs(node, left, leaving);
+            assert!(there.iter().any(|it| it.subscriptions.contains(&user)), "{leaving} at {node}");
+        }
+    });
+    assert_eq!((sent.first(), sent.last()), (Some(&Form::FULL), Some(&form)));
+    net.run(Duration::from_secs(6));
+    net.assert_delivered();
+}
