@@ -174,6 +174,8 @@ pub struct Control {
     questions: ask::State,
     surveys: survey::State,
     lingering: linger::Lingering,
+    /// The pairs whose reservation was installed here in the last round.
+    booked: BTreeSet<PairKey>,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
@@ -217,6 +219,7 @@ impl Control {
             questions: ask::State::default(),
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),
+            booked: BTreeSet::new(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,

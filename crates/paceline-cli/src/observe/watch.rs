@@ -188,6 +188,8 @@ impl Watch {
                     self.refused.retain(|publisher, _| !heard.contains(publisher));
                     self.published.retain(|publisher, _| heard.contains(publisher));
                 }
+                // What is held is seen by what comes.
+                SubscriberEvent::Granted(_) => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let why = refusal.to_string();
                     if self.refused.get(&publisher) != Some(&why) {

@@ -1,12 +1,11 @@
 //! What is carried on for a while though nothing is installed for it any more.
 //!
 //! Two things would leave a gap otherwise. A pair that is carried and asks for a promise from now on would
-//! stand still until its path has answered: it is carried on as best effort. And nodes further from a
+//! stand still until its path has answered: it is carried on as it was. And nodes further from a
 //! publisher install a change first, so that what is still sent in the form of before would find nobody:
 //! it is handed on as before. Both end with [`LINGER`] at the latest, with a refusal, and when what is
 //! installed takes the samples over.
 
-use super::grant::Grant;
 use super::registry::PairKey;
 use super::routes::{Installed, Pair};
 use super::spec::{OutputPlan, SourceKey};
@@ -30,8 +29,8 @@ pub(super) struct Carried<'r, 'a> {
     pub(super) live: &'r BTreeMap<PairKey, &'r Pair<'a>>,
     /// Those whose paths are asked, or are to be.
     pub(super) waiting: &'r BTreeMap<PairKey, &'r Pair<'a>>,
-    /// What subscriptions here were told to be granted.
-    pub(super) granted: &'r BTreeMap<PairKey, Grant>,
+    /// Those that were installed in the round before.
+    pub(super) booked: &'r BTreeSet<PairKey>,
 }
 
 impl Carried<'_, '_> {
@@ -40,7 +39,7 @@ impl Carried<'_, '_> {
         match self.live.get(&key) {
             Some(live) => live.source() != source && key.1.node != self.me,
             // What was granted and is lost may not look as if it were still held.
-            None if output.contract.is_some() || self.granted.contains_key(&key) => false,
+            None if self.booked.contains(&key) => false,
             None => self.waiting.get(&key).is_some_and(|pair| pair.target() == output.target),
         }
     }
@@ -103,7 +102,7 @@ fn has(installed: Option<&Installed>, of: &OutputPlan, subscription: Subscriptio
     output.is_some_and(|output| output.subscriptions.binary_search(&subscription).is_ok())
 }
 
-/// Puts one subscription behind an output like `of`, which has no contract if it is there for that alone.
+/// Puts one subscription behind an output like `of`.
 fn add(
     installed: &mut BTreeMap<SourceKey, Installed>,
     source: SourceKey,
@@ -127,7 +126,7 @@ fn add(
         }
         Err(place) => {
             let subscriptions = vec![subscription];
-            let alone = OutputPlan { contract: None, demand: None, subscriptions, ..of.clone() };
+            let alone = OutputPlan { subscriptions, ..of.clone() };
             entry.outputs.insert(place, alone);
         }
     }

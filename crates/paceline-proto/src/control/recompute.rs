@@ -6,7 +6,7 @@ use super::graph::Tree;
 use super::linger::Carried;
 use super::refusal::Refusal;
 use super::registry::PairKey;
-use super::routes::{self, Installed};
+use super::routes::{self, Installed, Pair};
 use super::spec::SourceKey;
 use super::{Control, Output};
 use crate::ids::{PublisherId, SubscriptionId};
@@ -46,9 +46,10 @@ impl Control {
         }
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let mut installed = routes::plan(live.values().copied());
-        let carried = Carried { me, live: &live, waiting: &waiting, granted: &self.granted };
+        let carried = Carried { me, live: &live, waiting: &waiting, booked: &self.booked };
         let before = &self.installed;
         let only = self.lingering.carry_on(self.now, &carried, before, &mut installed);
+        self.booked = booked.iter().map(Pair::key).collect();
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
