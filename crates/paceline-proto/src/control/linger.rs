@@ -72,9 +72,9 @@ impl Lingering {
             for output in &old.outputs {
                 for &subscription in &output.subscriptions {
                     let key = (subscription, source.publisher);
-                    let moved = carried.live.contains_key(&key);
+                    let twice = shared && carried.live.contains_key(&key);
                     let is_there = has(now_there, output, subscription);
-                    if !is_there && !(moved && shared) && carried.goes_on(key, source, output) {
+                    if !is_there && !twice && carried.goes_on(key, source, output) {
                         let end = known.get(&(key, source)).copied().unwrap_or(now + LINGER);
                         going.push((end, key, output));
                     }
