@@ -38,6 +38,10 @@ export type Turn = { on: boolean, };
 
 export type Node = { id: string, name: string, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
 /**
+ * What is promised on paths that begin, end or lead through it.
+ */
+reservations: Array<Reservation>, 
+/**
  * Samples that arrived and found nobody to go to.
  */
 dropped: Drops, };
@@ -67,6 +71,26 @@ export type Link = { name: string, capacity_bits_per_s: number | null, use_bits_
  * What its streams' contracts hold of it, together.
  */
 reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, };
+
+export type Reservation = { publisher: string, 
+/**
+ * If the publisher's node answered.
+ */
+tag: string | null, subscription: string, 
+/**
+ * The delay bound that was asked for.
+ */
+within_us: number | null, 
+/**
+ * What the links of the path promise together.
+ */
+bound_us: number, 
+/**
+ * The publisher's node first.
+ */
+hops: Array<ReservedHop>, };
+
+export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, };
 
 export type Stream = { publisher: string, tag: string | null, asked: Asked, hop: string, contracted: boolean, 
 /**

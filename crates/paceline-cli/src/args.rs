@@ -4,10 +4,12 @@
 mod history;
 mod link;
 mod node;
+mod wish;
 
 pub(crate) use history::{BufferSpec, history, time};
 pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
 pub(crate) use node::{NodeArgs, Settings};
+pub(crate) use wish::WishArgs;
 
 use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;

@@ -2,6 +2,7 @@
 
 mod document;
 mod gather;
+mod reservation;
 mod view;
 
 #[cfg(test)]
@@ -10,6 +11,9 @@ pub(crate) use document::{
     Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription, bits_per_s,
 };
 pub(crate) use gather::{Reader, settle};
+#[cfg(test)]
+pub(crate) use reservation::Reservation;
+pub(crate) use reservation::ReservedHop;
 
 use crate::args::{self, NodeArgs};
 use crate::show::{self, Block};
@@ -26,6 +30,9 @@ pub(crate) struct LsArgs {
     /// Prints one JSON document; with --watch one a second, each on a line of its own
     #[arg(long)]
     json: bool,
+    /// Shows what is promised instead: to whom, by which path, and what each node of it holds
+    #[arg(long)]
+    reservations: bool,
     /// Shows it again every second until it is told to end
     #[arg(long)]
     watch: bool,
@@ -72,6 +79,7 @@ fn print(document: &Document, args: &LsArgs, block: &mut Block) -> anyhow::Resul
         (true, false) => {
             show::line(&serde_json::to_string_pretty(document).context("cannot write JSON")?)
         }
+        (false, _) if args.reservations => block.update(&reservation::tables(document)),
         (false, _) => block.update(&view::tables(document)),
     }
 }

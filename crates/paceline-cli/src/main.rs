@@ -1,6 +1,7 @@
 //! The `paceline` command: a node, its publishers and its subscribers, from the shell.
 
 mod args;
+mod ask;
 mod bench;
 mod config;
 mod demo;
@@ -62,6 +63,8 @@ enum Command {
     Sub(Box<subscribe::SubArgs>),
     /// Pulls samples that buffers hold: the newest, or a range of numbers or times.
     Pull(Box<pull::PullArgs>),
+    /// Says whether a subscription would be granted now, and what would be instead; reserves nothing.
+    Ask(Box<ask::AskArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
     /// Shows streams, subscriptions and links as they change.
@@ -110,6 +113,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pub(args) => publish::run(&args),
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
+        Command::Ask(args) => ask::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Hz(args) => observe::run(Measure::Rate, &args),

@@ -115,10 +115,11 @@ pub enum Output {
     Surveyed {
         /// The number that it returned.
         survey: u64,
-        /// From the publisher's node to this one.
-        path: Vec<NodeId>,
         /// All nodes of the path have answered.
         complete: bool,
+        /// What would be promised if nothing stands in the way; nothing if the publisher's samples would be
+        /// carried as best effort.
+        grant: Option<Grant>,
         /// What stands in the way; nothing if all that have answered would promise it.
         refusal: Option<Refusal>,
     },

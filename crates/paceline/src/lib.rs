@@ -24,6 +24,7 @@ mod buffer;
 mod config;
 mod error;
 mod node;
+mod prospect;
 mod publisher;
 mod pull;
 mod shell;
@@ -50,6 +51,7 @@ pub use paceline_proto::{
 pub use paceline_sched::curve::{Curve, CurveError};
 pub use paceline_sched::hfsc::Curves;
 pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
+pub use prospect::Prospect;
 pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};
 pub use shell::host::default_dir as default_runtime_dir;

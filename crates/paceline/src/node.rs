@@ -115,6 +115,7 @@ impl Node {
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
+            asking: BTreeMap::new(),
             pulls: Default::default(),
             closing: false,
             unsettled: false,

@@ -1,5 +1,6 @@
 //! What a node says of itself: the rows of `paceline ls`.
 
+use paceline_proto::control::Grant;
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::{
@@ -22,6 +23,8 @@ pub struct NodeStatus {
     pub buffers: Vec<BufferStatus>,
     /// Its links.
     pub links: Vec<LinkStatus>,
+    /// What is promised on paths that begin, end or lead through here.
+    pub reservations: Vec<Grant>,
     /// Samples that arrived here and found nobody to go to, or that were not published
     /// ([`Node::note_dropped`](crate::Node::note_dropped)), by reason.
     pub drops: Drops,

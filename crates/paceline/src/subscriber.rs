@@ -3,6 +3,7 @@
 use crate::buffer::History;
 use crate::error::{RecvError, SubscribeError};
 use crate::node::Node;
+use crate::prospect::Prospect;
 use crate::publisher::HERTZ_MAX;
 use crate::shell::engine::Command;
 use crate::shell::sink::Sink;
@@ -175,6 +176,21 @@ impl<'a> SubscriberBuilder<'a> {
 
     pub(crate) fn into_parts(self) -> (&'a Node, SubscriptionSpec) {
         (self.node, self.spec)
+    }
+
+    /// Asks the paths of all publishers that match whether they would promise this now, by their tags. Nothing
+    /// is reserved, and nothing subscribed to; nodes have half a second to answer.
+    ///
+    /// # Errors
+    /// [`SubscribeError::Closed`] if the node was closed.
+    pub fn ask(&self) -> Result<Vec<Prospect>, SubscribeError> {
+        let (reply, answers) = std::sync::mpsc::channel();
+        if !self.node.commands().send(Command::Ask(self.spec.clone(), reply)) {
+            return Err(SubscribeError::Closed);
+        }
+        let mut prospects: Vec<Prospect> = answers.iter().collect();
+        prospects.sort_by(|a, b| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
+        Ok(prospects)
     }
 
     /// Announces the subscription.

@@ -1,5 +1,6 @@
 //! The document of `paceline ls --json`, described in docs/json.md.
 
+use super::reservation::Reservation;
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::{
@@ -30,6 +31,8 @@ pub(crate) struct Node {
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) links: Vec<Link>,
+    /// What is promised on paths that begin, end or lead through it.
+    pub(crate) reservations: Vec<Reservation>,
     /// Samples that arrived and found nobody to go to.
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
@@ -245,6 +248,7 @@ impl Node {
             subscriptions: node.subscriptions.iter().map(Subscription::new).collect(),
             buffers: node.buffers.iter().map(Buffer::new).collect(),
             links: node.links.iter().map(|link| Link::new(link, all)).collect(),
+            reservations: node.reservations.iter().map(|it| Reservation::new(it, all)).collect(),
             dropped: node.drops,
         }
     }

@@ -1,9 +1,8 @@
 //! The command lines of `hz`, `bw`, `delay` and `echo`.
 
-use crate::args::{self, NodeArgs};
+use crate::args::{self, NodeArgs, WishArgs};
 use crate::exit;
-use paceline::{LossTolerance, Node, Pattern, Rate, SubscribeError, SubscriberBuilder};
-use paceline_media::Size;
+use paceline::{Node, Pattern, Rate, SubscribeError, SubscriberBuilder};
 use std::time::Duration;
 
 const AFTER: &str = "\
@@ -27,24 +26,8 @@ pub(crate) struct LookArgs {
     /// Tags, or patterns in which * stands for one part and ** for any number: robot/**
     #[arg(value_name = "TAG", required = true, value_parser = Pattern::new)]
     pub(crate) patterns: Vec<Pattern>,
-    /// One sample in N; 1 is every sample, whatever it costs
-    #[arg(long, value_name = "N", value_parser = args::every)]
-    pub(crate) every: Option<u32>,
-    /// At most this many samples per second, evenly spread
-    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
-    pub(crate) max_hz: Option<f64>,
-    /// Pictures of this size, at most the publisher's
-    #[arg(long, value_name = "WxH", value_parser = args::size)]
-    pub(crate) size: Option<Size>,
-    /// Sound with this many samples per second and channels, such as 8000x1
-    #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
-    pub(crate) audio: Option<(u32, u8)>,
-    /// The delay bound in milliseconds, from publish to delivery
-    #[arg(long, value_name = "MS", value_parser = args::within)]
-    pub(crate) within: Option<Duration>,
-    /// Of each Y samples at most X may be late or lost
-    #[arg(long, value_name = "X/Y")]
-    pub(crate) loss: Option<LossTolerance>,
+    #[command(flatten)]
+    pub(crate) wish: WishArgs,
     /// Ends after this many samples, of all tags together
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
@@ -111,7 +94,7 @@ impl TraceArgs {
 impl LookArgs {
     /// True if it is said what is asked for; else that follows from who else takes it.
     pub(crate) const fn says_form(&self) -> bool {
-        self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
+        self.wish.says_form()
     }
 
     /// A subscription to `tag` as the flags say, at `rate` and `size` where they say nothing.
@@ -134,25 +117,7 @@ impl LookArgs {
         if let Some(audio) = form.audio {
             builder = builder.audio(audio.rate, audio.channels)?;
         }
-        if let Some(n) = self.every {
-            builder = builder.every(n)?;
-        }
-        if let Some(hz) = self.max_hz {
-            builder = builder.max_hz(hz)?;
-        }
-        if let Some(size) = self.size {
-            builder = builder.size(size.width, size.height)?;
-        }
-        if let Some((rate, channels)) = self.audio {
-            builder = builder.audio(rate, channels)?;
-        }
-        if let Some(bound) = self.within {
-            builder = builder.within(bound)?;
-        }
-        if let Some(loss) = self.loss {
-            builder = builder.loss(loss.x(), loss.y())?;
-        }
-        Ok(builder)
+        self.wish.apply(builder)
     }
 
     /// True if samples of several tags may come.

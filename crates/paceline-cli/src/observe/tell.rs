@@ -58,16 +58,16 @@ pub(super) struct Line<'a> {
 impl Asked {
     /// What the flags say, and where they say nothing `form`.
     pub(super) fn new(look: &LookArgs, form: Form) -> Self {
-        let (every, max_hz) = match (look.every, look.max_hz, form.rate) {
+        let (every, max_hz) = match (look.wish.every, look.wish.max_hz, form.rate) {
             (Some(n), ..) => (Some(n), None),
             (_, Some(hz), _) => (None, Some(hz)),
             (.., Rate::All) => (None, None),
             (.., Rate::Every(n)) => (Some(n.get()), None),
             (.., Rate::Max(millihertz)) => (None, Some(f64::from(millihertz.get()) / 1_000.0)),
         };
-        let asked = look.size.map(|size| (size.width, size.height));
+        let asked = look.wish.size.map(|size| (size.width, size.height));
         let size = asked.or_else(|| form.size.map(|size| (size.width, size.height)));
-        let asked = look.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
+        let asked = look.wish.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
         let audio = asked.or_else(|| form.audio.map(|audio| audio.to_string()));
         let mut told = match (every, max_hz) {
             (Some(n), _) => format!("1 in {n}"),
@@ -86,8 +86,8 @@ impl Asked {
             max_hz,
             width: size.map(|(width, _)| width),
             height: size.map(|(_, height)| height),
-            within_us: look.within.map(show::micros),
-            loss: look.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            within_us: look.wish.within.map(show::micros),
+            loss: look.wish.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
         }
     }
 

@@ -93,3 +93,50 @@ fn an_open_address_needs_a_word() {
     let link = format!("listen=tcp/0.0.0.0:{}", free_port());
     host.run(&["node", "--link", &link]).said(2, "--link: link 'link1': ");
 }
+
+#[test]
+fn asking_says_yes_or_no_and_reservations_are_listed() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=10mbit");
+    let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
+    let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--link", &listen]);
+    let ask = |more: &[&str]| {
+        let mut args = vec!["ask", "cam", "--link", &connect];
+        args.extend(more);
+        operator.run(&args)
+    };
+    let yes = ask(&["--within", "200"]);
+    yes.said(0, "");
+    assert!(yes.text().contains(": yes: within "), "{}", yes.text());
+    assert!(yes.text().contains(" -thin->"), "{}", yes.text());
+    let no = ask(&["--within", "4", "--json"]);
+    no.said(3, "");
+    let line: serde_json::Value = serde_json::from_str(no.text().trim()).unwrap();
+    assert_eq!((&line["granted"], &line["tag"]), (&false.into(), &"cam".into()), "{line}");
+    assert_eq!(line["refusal"]["link"], "thin", "{line}");
+    let offered = line["refusal"]["offer"]["within_us"].as_u64().unwrap();
+    assert!(offered > 4_000, "{line}");
+    // What is offered is given.
+    ask(&["--within", &(offered / 1_000).to_string()]).said(0, "");
+    ask(&[]).said(0, "");
+    ask(&["--within", "0"]).said(2, "--within");
+    operator.run(&["ask", "nothing", "--timeout", "100"]).said(3, "no publisher of nothing within");
+    // Nobody has reserved anything by asking.
+    let list = operator.run(&["ls", "--reservations", "--link", &connect]);
+    list.said(0, "");
+    assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());
+    let sub = ["sub", "cam", "--link", &connect, "--within", "200"];
+    let _sub = operator.start(&sub);
+    let until = Instant::now() + LIMIT;
+    loop {
+        let list = robot.run(&["ls", "--reservations"]);
+        if list.text().contains("RESERVATIONS") {
+            let text = list.text();
+            let row = text.lines().find(|line| line.starts_with("cam ")).unwrap();
+            assert!(row.contains("200 ms") && row.contains("thin"), "{}", list.text());
+            break;
+        }
+        assert!(Instant::now() < until, "{}", list.text());
+    }
+}

@@ -5,7 +5,7 @@ use super::contract::{Ask, asked};
 use super::registry::PairKey;
 use super::routes::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
-use crate::form::{Form, Rate};
+use crate::form::{Form, Proxy, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError};
 use bytes::Bytes;
@@ -80,24 +80,44 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
 /// What a pair asks of its path, from the publisher's node on; `None` if that is nothing that is promised.
 pub(super) fn request(pair: &Pair<'_>, path: &[NodeId]) -> Option<Request> {
     let hops = path.len().checked_sub(1)?;
-    let ask = Ask::new(pair.request, pair.spec, 1, hops)?;
-    let demand = asked(pair.spec, pair.travelling(), &ask)??;
     Some(Request {
         path: path.iter().map(|node| Node(node.0)).collect(),
         label: label(pair.key(), pair.request),
-        forward: Some(Wanted {
-            trunk: trunk(pair.publisher, pair.travelling()),
-            traffic: *demand.traffic(),
-            bunched: Duration::ZERO,
-            // Each hop takes an equal part of it, which is the deadline of its contract.
-            within: demand.deadline().mul_div(hops as u64, 1),
-            // Charged already: of y samples y − x count.
-            loss: LossTolerance::NONE,
-            level: None,
-        }),
+        forward: Some(wanted(pair.publisher, pair.spec, pair.request, hops)?),
         backward: None,
         idle: None,
     })
+}
+
+/// What `request` asks each link of a path of so many hops to hold of a publisher's samples; `None` if that is
+/// nothing that is promised.
+pub(super) fn wanted(
+    publisher: PublisherId,
+    spec: &PublisherSpec,
+    request: &SubscriptionSpec,
+    hops: usize,
+) -> Option<Wanted> {
+    let ask = Ask::new(request, spec, 1, hops)?;
+    let form = travelling(spec, request);
+    let demand = asked(spec, form, &ask)??;
+    Some(Wanted {
+        trunk: trunk(publisher, form),
+        traffic: *demand.traffic(),
+        bunched: Duration::ZERO,
+        // Each hop takes an equal part of it, which is the deadline of its contract.
+        within: demand.deadline().mul_div(hops as u64, 1),
+        // Charged already: of y samples y − x count.
+        loss: LossTolerance::NONE,
+        level: None,
+    })
+}
+
+/// The form in which a publisher's samples travel over links to a subscription.
+pub(super) fn travelling(spec: &PublisherSpec, request: &SubscriptionSpec) -> Form {
+    match request.proxy {
+        Proxy::Publisher => spec.form_of(request.form),
+        Proxy::Subscriber => Form::FULL,
+    }
 }
 
 /// Whether a pair has anything promised at all.

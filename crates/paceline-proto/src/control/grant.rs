@@ -5,6 +5,7 @@ use super::booking::Booking;
 use super::registry::PairKey;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use core::fmt;
+use paceline_admit::reserve::Wanted;
 use paceline_sched::{Capacity, Duration};
 
 /// What is promised of one publisher's samples to one subscription, as long as it is held.
@@ -61,7 +62,17 @@ impl Control {
     }
 
     fn grant(&self, booking: &Booking) -> Grant {
-        let Booking { path, wanted, request, pair: (subscription, publisher), .. } = booking;
+        self.grant_of(booking.pair, booking.request.within, &booking.path, &booking.wanted)
+    }
+
+    /// What it is if all of `path` holds `wanted`.
+    pub(super) fn grant_of(
+        &self,
+        (subscription, publisher): PairKey,
+        within: Option<Duration>,
+        path: &[NodeId],
+        wanted: &Wanted,
+    ) -> Grant {
         let nodes = path.split_last().map_or(&[][..], |(_, nodes)| nodes);
         let part = wanted.within.mul_div(1, nodes.len().max(1) as u64);
         let hops = nodes.iter().zip(path.iter().skip(1)).map(|(&node, next)| {
@@ -77,13 +88,7 @@ impl Control {
                 bound: part,
             }
         });
-        Grant {
-            subscription: *subscription,
-            publisher: *publisher,
-            bound: wanted.within,
-            within: request.within,
-            hops: hops.collect(),
-        }
+        Grant { subscription, publisher, bound: wanted.within, within, hops: hops.collect() }
     }
 
     /// What is promised to subscriptions of this node.

@@ -6,18 +6,18 @@
 
 use super::admission::{Survey, blank};
 use super::ask::Topic;
-use super::booking::trunk;
+use super::booking::{travelling, trunk, wanted};
 use super::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
 use super::contract::Ask;
+use super::grant::Grant;
 use super::graph::{HOPS_MAX, Tree};
 use super::offer::{Tried, both, name_lack};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::spec::SubscriptionSpec;
 use super::{Control, Output};
-use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -35,8 +35,8 @@ const OPEN_MAX: usize = 1_024;
 enum Cause {
     /// A pair of a publisher here was refused; so much is known of it.
     Refused(Refusal),
-    /// Somebody here wants to know.
-    Curious,
+    /// Somebody here wants to know; this is what would be promised, if anything is to be.
+    Curious(Option<Grant>),
 }
 
 #[derive(Debug)]
@@ -129,11 +129,13 @@ impl Control {
         request: SubscriptionSpec,
     ) -> Option<u64> {
         self.advance(now);
-        let known = self.registry.record(publisher.node)?.publishers.contains_key(&publisher);
-        let path = Tree::new(&self.registry, publisher.node).path(self.me).filter(|_| known)?;
-        let subscription = SubscriptionId { node: self.me, index: u32::MAX };
-        let query = Query { pair: (subscription, publisher), request, path };
-        Some(self.send_queries(&query, Cause::Curious))
+        let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
+        let path = Tree::new(&self.registry, publisher.node).path(self.me)?;
+        let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
+        let wanted = wanted(publisher, spec, &request, path.len() - 1);
+        let grant = wanted.map(|wanted| self.grant_of(pair, request.within, &path, &wanted));
+        let query = Query { pair, request, path };
+        Some(self.send_queries(&query, Cause::Curious(grant)))
     }
 
     /// A pair of a publisher here was refused: its path is asked what it would promise.
@@ -195,10 +197,7 @@ impl Control {
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some())?;
         let record = self.registry.record(pair.1.node)?;
         let spec = record.publishers.get(&pair.1)?;
-        let form = match request.proxy {
-            Proxy::Publisher => spec.form_of(request.form),
-            Proxy::Subscriber => Form::FULL,
-        };
+        let form = travelling(spec, request);
         let ask = Ask::new(request, spec, at + 1, path.len() - 1)?;
         let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
         let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));
@@ -264,9 +263,9 @@ impl Control {
                 self.admission.surveyed(self.now, open.pair, refusal, known);
                 self.dirty = true;
             }
-            Cause::Curious => {
+            Cause::Curious(grant) => {
                 let (survey, refusal) = (number, worst);
-                self.outputs.push_back(Output::Surveyed { survey, path, complete, refusal });
+                self.outputs.push_back(Output::Surveyed { survey, complete, grant, refusal });
             }
         }
     }

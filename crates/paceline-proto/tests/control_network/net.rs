@@ -22,7 +22,7 @@ pub(crate) struct Seen {
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) granted: BTreeMap<(SubscriptionId, PublisherId), Grant>,
-    pub(crate) surveyed: Vec<(u64, Vec<NodeId>, bool, Option<Refusal>)>,
+    pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
@@ -145,8 +145,8 @@ impl Net {
                     // The same again may come after a while on a path without capacities.
                     seen.granted.insert(key, grant);
                 }
-                Output::Surveyed { survey, path, complete, refusal } => {
-                    seen.surveyed.push((survey, path, complete, refusal));
+                Output::Surveyed { survey, complete, grant, refusal } => {
+                    seen.surveyed.push((survey, complete, grant, refusal));
                 }
                 Output::Asked { request, from, body } => seen.asked.push((request, from, body)),
                 Output::Answered { request, node, body } => {

@@ -176,8 +176,10 @@ fn asking_reserves_nothing() {
         let number = net.nodes[3].survey(now, left, request).unwrap();
         net.drain(3);
         net.settle();
-        let (survey, path, complete, refusal) = net.seen[3].surveyed.pop().unwrap();
-        assert_eq!((survey, complete, path.len()), (number, true, 4));
+        let (survey, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+        let grant = grant.unwrap();
+        assert_eq!((survey, complete, grant.hops.len()), (number, true, 3));
+        assert_eq!(grant.within, Some(Duration::from_millis(within)));
         assert_eq!(refusal.is_none(), fits, "{refusal:?}");
         let told = refusal.map(|refusal| (refusal.node, refusal.link, refusal.offer.within));
         let offered = told.map(|(node, link, within)| {
@@ -193,8 +195,14 @@ fn asking_reserves_nothing() {
     net.drain(3);
     net.queues.clear();
     net.run(Duration::from_secs(1));
-    let (_, _, complete, refusal) = net.seen[3].surveyed.pop().unwrap();
+    let (_, complete, _, refusal) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, refusal), (false, None));
+    // Best effort needs nobody's promise.
+    net.nodes[3].survey(net.now, left, all("left")).unwrap();
+    net.drain(3);
+    net.settle();
+    let (_, complete, grant, refusal) = net.seen[3].surveyed.pop().unwrap();
+    assert_eq!((complete, grant, refusal), (true, None, None));
 }
 
 #[test]

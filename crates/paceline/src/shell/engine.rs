@@ -3,6 +3,7 @@
 mod capacity;
 mod install;
 mod linger;
+mod prospect;
 mod pull;
 mod silence;
 mod sources;
@@ -19,6 +20,7 @@ use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
+use crate::prospect::Prospect;
 use crate::source::SourceView;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
@@ -32,6 +34,7 @@ use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
+use prospect::Asking;
 pub(crate) use pull::Pulls;
 pub(crate) use silence::Silence;
 use status::{PendingStatus, Rates};
@@ -82,6 +85,8 @@ pub(crate) enum Command {
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
+    /// Whether a subscription would be granted now; the answers come one by one.
+    Ask(SubscriptionSpec, Sender<Prospect>),
     SetCapacity {
         link: String,
         capacity: Capacity,
@@ -150,6 +155,7 @@ pub(crate) struct Engine {
     /// The buffers of this node, and who answers for them.
     pub(crate) holder: Holder,
     pub(crate) pulls: Pulls,
+    pub(crate) asking: BTreeMap<u64, Asking>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -247,6 +253,7 @@ impl Engine {
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
+            Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
             }
@@ -325,8 +332,9 @@ impl Engine {
                         sink.tell(SubscriberEvent::Granted(grant));
                     }
                 }
-                // Nobody here asks yet.
-                Output::Surveyed { .. } => {}
+                Output::Surveyed { survey, complete, grant, refusal } => {
+                    self.tell_prospect(survey, complete, grant, refusal);
+                }
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
                 Output::Answered { request, node, body } => {
                     if !self.take_pull_answer(request, node, &body) {

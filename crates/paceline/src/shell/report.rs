@@ -1,5 +1,7 @@
 //! A node's status on the wire: the rows that answer a status request.
 
+mod grant;
+
 use crate::status::{
     BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
     SubscriptionStatus,
@@ -29,6 +31,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.subscriptions, put_subscription, &mut out);
     put_rows(&status.buffers, put_buffer, &mut out);
     put_rows(&status.links, put_link, &mut out);
+    put_rows(&status.reservations, grant::put, &mut out);
     put_drops(&status.drops, &mut out);
     out
 }
@@ -44,6 +47,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         subscriptions: read_rows(r, read_subscription)?,
         buffers: read_rows(r, read_buffer)?,
         links: read_rows(r, read_link)?,
+        reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
     };
     reader.finish()?;

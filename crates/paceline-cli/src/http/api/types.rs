@@ -3,7 +3,8 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Publisher, Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Publisher, Reservation, ReservedHop,
+    Stream, Subscription,
 };
 use paceline::DropReason;
 use std::path::Path;
@@ -29,6 +30,8 @@ fn written() -> String {
         Asked::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),
+        Reservation::decl(&config),
+        ReservedHop::decl(&config),
         Stream::decl(&config),
         Contract::decl(&config),
         Ages::decl(&config),

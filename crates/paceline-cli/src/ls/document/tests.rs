@@ -1,7 +1,7 @@
 use super::*;
 use paceline::{
-    BufferStatus, DropReason, History, Kind, NodeId, Proxy, PublisherId, Size, StreamCounters,
-    SubscriptionId, Tag,
+    BufferStatus, Capacity, DropReason, Grant, GrantedHop, History, Kind, NodeId, Proxy,
+    PublisherId, Size, StreamCounters, SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -90,9 +90,34 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     };
     let (publishers, buffers, links) = (vec![camera], vec![held(robot)], vec![thin]);
     vec![
-        NodeStatus { publishers, buffers, links, ..node(robot, "robot") },
+        NodeStatus {
+            publishers,
+            buffers,
+            links,
+            reservations: vec![promised(robot, operator)],
+            ..node(robot, "robot")
+        },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+fn promised(robot: NodeId, operator: NodeId) -> Grant {
+    let millis = paceline_sched::Duration::from_millis;
+    Grant {
+        subscription: SubscriptionId { node: operator, index: 0 },
+        publisher: PublisherId { node: robot, index: 1 },
+        bound: millis(197),
+        within: Some(millis(200)),
+        hops: vec![GrantedHop {
+            node: robot,
+            node_name: "robot".to_owned(),
+            link: "thin".to_owned(),
+            capacity: Some(Capacity::from_bits_per_s(2_000_000).unwrap()),
+            bytes_per_s: 50_000,
+            burst: 13_140,
+            bound: millis(197),
+        }],
+    }
 }
 
 fn node(id: NodeId, name: &str) -> NodeStatus {
@@ -103,6 +128,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         subscriptions: vec![],
         buffers: vec![],
         links: vec![],
+        reservations: vec![],
         drops: Drops::default(),
     }
 }
@@ -194,6 +220,22 @@ fn expected_robot() -> serde_json::Value {
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [expected_class()],
         }],
+        "reservations": [{
+            "publisher": "0000000000000b0b.1",
+            "tag": "robot/camera",
+            "subscription": "000000000000000b.0",
+            "within_us": 200_000,
+            "bound_us": 197_000,
+            "hops": [{
+                "node": "0000000000000b0b",
+                "name": "robot",
+                "link": "thin",
+                "capacity_bits_per_s": 2_000_000,
+                "bits_per_s": 400_000,
+                "burst_bytes": 13_140,
+                "bound_us": 197_000,
+            }],
+        }],
         "dropped": {},
     })
 }
@@ -230,6 +272,7 @@ fn the_schema_is_stable() {
                 }],
                 "buffers": [],
                 "links": [],
+                "reservations": [],
                 "dropped": {},
             },
             expected_robot(),

@@ -96,6 +96,7 @@ impl Engine {
             subscriptions: self.subscription_rows(),
             buffers: self.buffer_rows(),
             links: self.links.iter().map(|link| link_status(link, &private)).collect(),
+            reservations: self.control.grants().collect(),
             drops: self.sources.drops.load(),
         }
     }

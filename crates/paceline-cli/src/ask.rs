@@ -1,0 +1,171 @@
+//! `paceline ask`: what would be granted now.
+
+use crate::args::{self, NodeArgs, WishArgs};
+use crate::exit::{self, REFUSED};
+use crate::ls::{ReservedHop, settle};
+use crate::show;
+use crate::stop::Stop;
+use paceline::{Node, Pattern, Prospect, Proxy, Refusal};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const STEP: Duration = Duration::from_millis(100);
+
+const AFTER: &str = "\
+Nothing is reserved: what is granted now may be taken by somebody else before you subscribe. The answer is for this \
+place: run it where the subscriber will be, or give it the subscriber's --link. Ends with 0 if everything that matches would be \
+granted, with 3 if anything would not, or nothing matches.";
+
+/// `paceline ask`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct AskArgs {
+    /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
+    #[arg(value_name = "TAG", value_parser = Pattern::new)]
+    pattern: Pattern,
+    #[command(flatten)]
+    wish: WishArgs,
+    /// Where the scaling would be done
+    #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
+    proxy: Proxy,
+    /// How long to wait for a publisher, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
+    timeout: Duration,
+    /// Prints a JSON object for each publisher
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+/// One publisher's line of `--json`.
+#[derive(Serialize)]
+struct Line {
+    tag: String,
+    publisher: String,
+    node: String,
+    granted: bool,
+    complete: bool,
+    best_effort: bool,
+    within_us: Option<u64>,
+    bound_us: Option<u64>,
+    hops: Vec<ReservedHop>,
+    refusal: Option<RefusalLine>,
+}
+
+/// What stands in the way, and what would be granted instead.
+#[derive(Serialize)]
+struct RefusalLine {
+    node: String,
+    link: String,
+    text: String,
+    needed_bytes_per_s: u64,
+    available_bytes_per_s: u64,
+    offer: OfferLine,
+}
+
+#[derive(Serialize)]
+struct OfferLine {
+    max_hz: Option<f64>,
+    bytes: Option<u64>,
+    within_us: Option<u64>,
+    loss: Option<String>,
+}
+
+/// Asks once.
+pub(crate) fn run(args: &AskArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let node = args.node.open_guest()?;
+    settle(&node, args.timeout, &stop);
+    let until = Instant::now() + args.timeout;
+    let mut prospects = ask(args, &node)?;
+    while prospects.is_empty() && Instant::now() < until && !stop.requested() {
+        std::thread::sleep(STEP);
+        prospects = ask(args, &node)?;
+    }
+    node.close();
+    if prospects.is_empty() {
+        let waited = args.timeout.as_millis();
+        return Err(exit::refused(format!(
+            "no publisher of {} within {waited} ms; ls shows the tags there are",
+            args.pattern
+        )));
+    }
+    for prospect in &prospects {
+        match args.json {
+            true => show::json(&Line::new(prospect))?,
+            false => show::line(&told(prospect, args.promises()))?,
+        }
+    }
+    let granted = prospects.iter().all(Prospect::is_granted);
+    Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
+    let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?.proxy(args.proxy);
+    Ok(args.wish.apply(builder).map_err(exit::usage)?.ask()?)
+}
+
+impl AskArgs {
+    const fn promises(&self) -> bool {
+        self.wish.within.is_some() || self.wish.loss.is_some()
+    }
+}
+
+/// One publisher's answer in words; `promises`: a contract was asked for.
+fn told(prospect: &Prospect, promises: bool) -> String {
+    let Prospect { tag, node, .. } = prospect;
+    let answer = match (&prospect.refusal, &prospect.grant) {
+        (Some(refusal), _) => format!("no: {refusal}"),
+        (None, _) if !prospect.complete => {
+            "no answer from all nodes of its path: ask again".to_owned()
+        }
+        (None, Some(grant)) => format!("yes: {grant}"),
+        (None, None) if promises => {
+            "as best effort: it has not said how much it sends (pub --hz and --bytes-max do)"
+                .to_owned()
+        }
+        (None, None) => "as best effort: --within or --loss ask for a promise".to_owned(),
+    };
+    format!("{tag} of {node}: {answer}")
+}
+
+impl Line {
+    fn new(prospect: &Prospect) -> Self {
+        let grant = prospect.grant.as_ref();
+        Self {
+            tag: prospect.tag.to_string(),
+            publisher: prospect.publisher.to_string(),
+            node: prospect.node.clone(),
+            granted: prospect.is_granted(),
+            complete: prospect.complete,
+            best_effort: grant.is_none(),
+            within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
+            bound_us: grant.map(|grant| show::micros(grant.bound.into())),
+            hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
+            refusal: prospect.refusal.as_ref().map(RefusalLine::new),
+        }
+    }
+}
+
+impl RefusalLine {
+    fn new(refusal: &Refusal) -> Self {
+        let offer = &refusal.offer;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52 thousandths of a hertz")]
+        let max_hz = offer.max_millihertz.map(|millihertz| millihertz as f64 / 1e3);
+        Self {
+            node: refusal.node_name.clone(),
+            link: refusal.link.clone(),
+            text: refusal.to_string(),
+            needed_bytes_per_s: refusal.needed_bytes_per_s,
+            available_bytes_per_s: refusal.available_bytes_per_s,
+            offer: OfferLine {
+                max_hz,
+                bytes: offer.bytes,
+                within_us: offer.within.map(|within| show::micros(within.into())),
+                loss: offer.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            },
+        }
+    }
+}

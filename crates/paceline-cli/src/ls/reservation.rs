@@ -1,0 +1,115 @@
+//! Reservations in the document of `paceline ls --json`, and their table.
+
+use super::document::Document;
+use crate::show::{self, micros};
+use crate::table::{Align::Left, Align::Right, Table};
+use paceline::{Grant, GrantedHop, NodeStatus};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is promised of one publisher's samples to one subscription.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Reservation {
+    pub(crate) publisher: String,
+    /// If the publisher's node answered.
+    pub(crate) tag: Option<String>,
+    pub(crate) subscription: String,
+    /// The delay bound that was asked for.
+    pub(crate) within_us: Option<u64>,
+    /// What the links of the path promise together.
+    pub(crate) bound_us: u64,
+    /// The publisher's node first.
+    pub(crate) hops: Vec<ReservedHop>,
+}
+
+/// What one node of a path holds on its link to the next one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct ReservedHop {
+    pub(crate) node: String,
+    pub(crate) name: String,
+    pub(crate) link: String,
+    pub(crate) capacity_bits_per_s: Option<u64>,
+    pub(crate) bits_per_s: u64,
+    pub(crate) burst_bytes: u64,
+    pub(crate) bound_us: u64,
+}
+
+impl Reservation {
+    pub(super) fn new(grant: &Grant, all: &[NodeStatus]) -> Self {
+        let publishers = all.iter().flat_map(|node| &node.publishers);
+        let publisher = publishers.into_iter().find(|it| it.id == grant.publisher);
+        Self {
+            publisher: grant.publisher.to_string(),
+            tag: publisher.map(|publisher| publisher.tag.to_string()),
+            subscription: grant.subscription.to_string(),
+            within_us: grant.within.map(|within| micros(within.into())),
+            bound_us: micros(grant.bound.into()),
+            hops: grant.hops.iter().map(ReservedHop::new).collect(),
+        }
+    }
+}
+
+impl ReservedHop {
+    pub(crate) fn new(hop: &GrantedHop) -> Self {
+        Self {
+            node: hop.node.to_string(),
+            name: hop.node_name.clone(),
+            link: hop.link.clone(),
+            capacity_bits_per_s: hop.capacity.map(|capacity| capacity.bits_per_s()),
+            bits_per_s: hop.bytes_per_s.saturating_mul(8),
+            burst_bytes: hop.burst,
+            bound_us: micros(hop.bound.into()),
+        }
+    }
+}
+
+/// `paceline ls --reservations`: a row for each hop, the reservation in the first of them.
+pub(super) fn tables(document: &Document) -> String {
+    let mut table = Table::new(&[
+        ("tag", Left),
+        ("for", Left),
+        ("within", Right),
+        ("bound", Right),
+        ("node", Left),
+        ("link", Left),
+        ("holds", Right),
+        ("of", Right),
+        ("bytes at once", Right),
+        ("delay", Right),
+    ]);
+    let mut seen: BTreeMap<(&str, &str), (&str, &Reservation)> = BTreeMap::new();
+    let ids: BTreeMap<&str, &str> =
+        document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect();
+    for reservation in document.nodes.iter().flat_map(|node| &node.reservations) {
+        let node = reservation.subscription.split('.').next().unwrap_or_default();
+        let to = ids.get(node).copied().unwrap_or(node);
+        let key = (reservation.publisher.as_str(), reservation.subscription.as_str());
+        seen.entry(key).or_insert((to, reservation));
+    }
+    let millis = |us: u64| format!("{} ms", show::millis(us));
+    for (to, reservation) in seen.values() {
+        let tag = reservation.tag.as_ref().unwrap_or(&reservation.publisher);
+        let within = reservation.within_us.map_or_else(|| "-".to_owned(), millis);
+        let mut first = vec![tag.clone(), (*to).to_owned(), within, millis(reservation.bound_us)];
+        for hop in &reservation.hops {
+            let mut row = core::mem::replace(&mut first, vec![String::new(); 4]);
+            row.extend([
+                hop.name.clone(),
+                hop.link.clone(),
+                show::bits(hop.bits_per_s),
+                hop.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits),
+                hop.burst_bytes.to_string(),
+                millis(hop.bound_us),
+            ]);
+            table.row(row);
+        }
+    }
+    if table.is_empty() {
+        return "nothing is reserved: no subscription with --within or --loss crosses a link with a \
+                capacity\n"
+            .to_owned();
+    }
+    format!("RESERVATIONS\n{}", table.render(crate::table::WIDTH))
+}

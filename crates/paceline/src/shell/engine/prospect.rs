@@ -1,0 +1,55 @@
+//! Whether a subscription would be granted now, asked of the paths and reserved nowhere.
+
+use super::super::pull::is_private;
+use super::Engine;
+use crate::prospect::Prospect;
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+use paceline_sched::Instant;
+use std::sync::mpsc::Sender;
+
+/// A question that waits for its answer, and what is known of it already.
+pub(crate) struct Asking {
+    known: Prospect,
+    reply: Sender<Prospect>,
+}
+
+impl Engine {
+    /// Asks the paths of all publishers that `spec` matches. Each answers once, half a second later at most;
+    /// whoever asked has them all when `reply` and its clones are gone.
+    pub(super) fn ask_prospects(
+        &mut self,
+        now: Instant,
+        spec: &SubscriptionSpec,
+        reply: &Sender<Prospect>,
+    ) {
+        let mut matching = Vec::new();
+        for node in self.control.nodes() {
+            for (&publisher, source) in node.publishers {
+                if spec.pattern.matches(&source.tag) && !is_private(source.tag.as_str()) {
+                    let (tag, node) = (source.tag.clone(), node.name.to_owned());
+                    let complete = false;
+                    let (grant, refusal) = (None, None);
+                    matching.push(Prospect { publisher, tag, node, complete, grant, refusal });
+                }
+            }
+        }
+        for known in matching {
+            if let Some(survey) = self.control.survey(now, known.publisher, spec.clone()) {
+                self.asking.insert(survey, Asking { known, reply: reply.clone() });
+            }
+        }
+    }
+
+    pub(super) fn tell_prospect(
+        &mut self,
+        survey: u64,
+        complete: bool,
+        grant: Option<Grant>,
+        refusal: Option<Refusal>,
+    ) {
+        if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
+            // Whoever asked may not wait any more.
+            let _ = reply.send(Prospect { complete, grant, refusal, ..known });
+        }
+    }
+}
