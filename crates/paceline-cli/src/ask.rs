@@ -123,7 +123,7 @@ fn told(prospect: &Prospect, promises: bool) -> String {
         }
         (None, Some(grant)) => format!("yes: {grant}"),
         (None, None) if promises => {
-            "as best effort: it has not said how much it sends (pub --hz and --bytes-max do)"
+"as best effort: how much it sends is not known; pub --hz says how often, and it has to have published once"
                 .to_owned()
         }
         (None, None) => "as best effort: --within or --loss ask for a promise".to_owned(),

@@ -50,7 +50,7 @@ impl fmt::Display for Grant {
         for hop in &self.hops {
             write!(f, " {} -{}->", hop.node_name, hop.link)?;
         }
-        Ok(())
+        f.write_str(" here")
     }
 }
 
