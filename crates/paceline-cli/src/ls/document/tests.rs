@@ -144,6 +144,25 @@ fn held(robot: NodeId) -> BufferStatus {
     }
 }
 
+fn expected_reservation() -> serde_json::Value {
+    serde_json::json!({
+        "publisher": "0000000000000b0b.1",
+        "tag": "robot/camera",
+        "subscription": "000000000000000b.0",
+        "within_us": 200_000,
+        "bound_us": 197_000,
+        "hops": [{
+            "node": "0000000000000b0b",
+            "name": "robot",
+            "link": "thin",
+            "capacity_bits_per_s": 2_000_000,
+            "bits_per_s": 400_000,
+            "burst_bytes": 13_140,
+            "bound_us": 197_000,
+        }],
+    })
+}
+
 fn expected_class() -> serde_json::Value {
     serde_json::json!({
         "name": "video",
@@ -220,22 +239,7 @@ fn expected_robot() -> serde_json::Value {
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [expected_class()],
         }],
-        "reservations": [{
-            "publisher": "0000000000000b0b.1",
-            "tag": "robot/camera",
-            "subscription": "000000000000000b.0",
-            "within_us": 200_000,
-            "bound_us": 197_000,
-            "hops": [{
-                "node": "0000000000000b0b",
-                "name": "robot",
-                "link": "thin",
-                "capacity_bits_per_s": 2_000_000,
-                "bits_per_s": 400_000,
-                "burst_bytes": 13_140,
-                "bound_us": 197_000,
-            }],
-        }],
+        "reservations": [expected_reservation()],
         "dropped": {},
     })
 }
