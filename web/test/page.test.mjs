@@ -127,7 +127,7 @@ test("who asks for too much is told no, with an offer", async () => {
   await page.keyboard.press("Space");
   const refusal = page.locator("#refusals .refusal");
   await refusal.waitFor();
-  assert.match(await refusal.locator(".reason").textContent(), /link 'thin' can't carry it: it needs .* are left/);
+  assert.match(await refusal.locator(".reason").textContent(), /link 'thin' of 'robot' can't carry it: it needs .* are left/);
   assert.match(await refusal.locator(".offer").textContent(), /^ask for /);
   await page.locator("#verdict", { hasText: "1 refused, with an offer" }).waitFor();
   await page.keyboard.press("Enter");

@@ -32,8 +32,8 @@ pub(crate) trait Source: Send + Sync + 'static {
 pub(crate) enum Neighbours {
     /// Of nobody: each of them has a server of its own.
     No,
-    /// Of the neighbours that are reached without a link that has a capacity: what a thin link carries is
-    /// not for looking.
+    /// Of the nodes that are reached without a link that has a capacity: what a thin link carries is not for
+    /// looking.
     Free,
 }
 
@@ -57,16 +57,12 @@ impl OwnSource {
     }
 
     fn status(&self) -> Vec<NodeStatus> {
-        let own = self.node.status_of(&[self.node.id()], PATIENCE);
-        if self.neighbours == Neighbours::No {
-            return own;
-        }
-        let free = |status: &NodeStatus| -> BTreeSet<NodeId> {
-            let links = status.links.iter().filter(|link| link.capacity_bits_per_s.is_none());
-            links.flat_map(|link| link.hops.iter().copied()).collect()
+        // Which process of a host holds its place is chance: others may be two hops away.
+        let ask = match self.neighbours {
+            Neighbours::No => vec![self.node.id()],
+            Neighbours::Free => self.node.near(),
         };
-        let ask: Vec<NodeId> = own.iter().flat_map(free).chain([self.node.id()]).collect();
-        if ask.len() == 1 { own } else { self.node.status_of(&ask, PATIENCE) }
+        self.node.status_of(&ask, PATIENCE)
     }
 }
 
