@@ -13,6 +13,8 @@ pub struct Demand {
     traffic: Traffic,
     deadline: Duration,
     loss: LossTolerance,
+    /// 0 where the traffic counts all of a sample.
+    sample: u64,
     level: Option<u32>,
 }
 
@@ -33,7 +35,7 @@ impl Demand {
         }
         let (source, bunched) = (traffic, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        Ok(Self { source, bunched, traffic, deadline, loss, level: None })
+        Ok(Self { source, bunched, traffic, deadline, loss, sample: 0, level: None })
     }
 
     /// What a contract lets a stream of samples of at most `bytes` ask, cut into packets of `packet`.
@@ -49,6 +51,14 @@ impl Demand {
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
+        self
+    }
+
+    /// The same of samples of at most `bytes`, where the traffic counts only a part of each since some may be
+    /// lost: what is sent is sent in full, and has to fit into the deadline so.
+    #[must_use]
+    pub const fn with_sample(mut self, bytes: u64) -> Self {
+        self.sample = bytes;
         self
     }
 
@@ -114,6 +124,12 @@ impl Demand {
         self.loss
     }
 
+    /// Bytes of a sample in full, where the traffic counts only a part of it; else 0.
+    #[must_use]
+    pub const fn sample(&self) -> u64 {
+        self.sample
+    }
+
     /// The level asked for; `None` if the deadline decides.
     #[must_use]
     pub const fn asked_level(&self) -> Option<u32> {
@@ -135,6 +151,7 @@ impl Demand {
             source: self.source.join(&other.source),
             deadline: self.deadline.min(other.deadline),
             loss: self.loss.strictest(other.loss),
+            sample: self.sample.max(other.sample),
             level,
             ..*self
         }

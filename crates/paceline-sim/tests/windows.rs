@@ -1,6 +1,9 @@
 //! Windows are held for whoever counts them: at the subscriber, whatever the phases of the sources.
 
+use paceline_sched::{Capacity, Duration, LossTolerance};
+use paceline_sim::ask::{Ask as _, all, payloads, pictures};
 use paceline_sim::scenario::{Plan, Summary, run};
+use paceline_sim::{LinkPlan, World};
 
 const FLOOD: &str = include_str!("../../../examples/scenarios/flood.toml");
 
@@ -35,4 +38,43 @@ fn no_window_is_violated_at_the_subscriber_whatever_the_phases() {
             assert_eq!(violated, 0, "{tag}: of {all} windows, beside a flood of {flood}");
         }
     }
+}
+
+/// Samples delivered in time of 60, of a camera whose pictures take 22 ms alone on a link of 3 Mbit/s, or
+/// why there are none.
+fn pictures_within(millis: u64) -> Result<usize, String> {
+    let mut world = World::new(millis);
+    let (here, there) = (world.add_node("here"), world.add_node("there"));
+    let capacity = Capacity::from_bits_per_s(3_000_000).ok();
+    world.connect(here, there, LinkPlan { capacity });
+    let camera = world.publish(here, pictures("camera", 6, 7_560));
+    let loss = LossTolerance::new(1, 4).unwrap_or_else(|error| panic!("{error}"));
+    let asks = world.subscribe(there, all("camera").within_ms(millis).losing(loss));
+    world.run_for(Duration::from_secs(5));
+    world.every(camera, Duration::from_nanos(166_666_666), 60, payloads(7_560));
+    world.run_for(Duration::from_secs(12));
+    if let Some((_, refusal)) = world.refusals(asks).last() {
+        assert!(world.delivered(asks).is_empty(), "{millis} ms: it was refused");
+        return Err(refusal.to_string());
+    }
+    let within = Duration::from_millis(millis);
+    Ok(world.delivered(asks).iter().filter(|sample| sample.age <= within).count())
+}
+
+#[test]
+fn a_window_is_promised_only_where_a_whole_sample_ends_in_time() {
+    let (mut promised, mut refused) = (0, 0);
+    for millis in 15..45 {
+        match pictures_within(millis) {
+            Ok(came) => {
+                assert!(came >= 45, "{millis} ms: 3 of 4 were promised, {came} of 60 came");
+                promised += 1;
+            }
+            Err(why) => {
+                assert!(why.contains("can't carry it in time"), "{millis} ms: {why}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(promised > 10 && refused > 8, "{promised} promised, {refused} refused");
 }

@@ -42,6 +42,7 @@ impl Admission {
             return Ok(self.grant(demand, None));
         }
         self.test_sums(before.as_ref(), &after)?;
+        self.test_sample(&after)?;
         let now = match self.spec.rule {
             Rule::Fifo | Rule::StaticPriority => self.test_levels(before.as_ref(), &after)?,
             Rule::SigmaRho { burst, rate } => {
@@ -79,6 +80,21 @@ impl Admission {
         let cpu = self.spec.cpu.as_ref().map(|cpu| cpu.nanos_per_s);
         if let Some(cpu) = cpu.filter(|cpu| held.cpu > *cpu) {
             return Err(lack(Resource::Cpu, held.cpu, cpu));
+        }
+        Ok(())
+    }
+
+    /// One sample in full, beside nothing but what keeps the link as it comes. What is lost of a stream makes
+    /// room for others, and the rest of it no shorter: where no sample can end in time, none does.
+    fn test_sample(&self, after: &Demand) -> Result<(), Lack> {
+        if after.sample() == 0 {
+            return Ok(());
+        }
+        let alone = self.spec.capacity.time_for(after.sample());
+        let takes = alone.saturating_add(self.spec.latency).saturating_add(self.blocked());
+        if takes > after.deadline() {
+            let (needed, available) = (takes.as_nanos(), after.deadline().as_nanos());
+            return Err(lack(Resource::Delay, needed, available));
         }
         Ok(())
     }

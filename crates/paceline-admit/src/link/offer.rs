@@ -2,6 +2,7 @@
 
 use super::{Admission, Holder, Trunk};
 use crate::demand::Demand;
+use crate::traffic::narrow;
 use crate::verdict::Offer;
 use paceline_sched::{Duration, LossTolerance};
 
@@ -21,7 +22,10 @@ impl Admission {
             })
             .map(|part| demand.source().slower(part, PARTS).rate()),
             burst: most(PARTS, |part| {
-                fits(&demand.with_source(demand.source().smaller(part, PARTS)))
+                let sample =
+                    narrow(u128::from(demand.sample()) * u128::from(part) / u128::from(PARTS));
+                let smaller = demand.with_source(demand.source().smaller(part, PARTS));
+                fits(&smaller.with_sample(sample))
             })
             .map(|part| demand.source().smaller(part, PARTS).burst()),
             deadline: longer(demand, fits),

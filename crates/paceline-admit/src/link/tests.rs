@@ -9,6 +9,8 @@ use paceline_sched::curve::fits;
 use paceline_sched::police::Dual;
 use paceline_sched::{Contract, Curve, LossTolerance};
 
+mod sample;
+
 fn mbit(rate: u64) -> Capacity {
     Capacity::from_bits_per_s(rate * 1_000_000).unwrap()
 }

@@ -82,7 +82,8 @@ impl Reservations {
         let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
-        let demand = demand.with_loss(wanted.loss).with_bunched(admission.arriving(wanted.bunched));
+        let demand = demand.with_loss(wanted.loss).with_sample(wanted.sample);
+        let demand = demand.with_bunched(admission.arriving(wanted.bunched));
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
         let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
         let instead = before.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);

@@ -61,6 +61,8 @@ pub struct Wanted {
     pub within: Duration,
     /// How many samples of a window may miss.
     pub loss: LossTolerance,
+    /// Bytes of a sample in full, where the traffic counts only a part of it; else 0.
+    pub sample: u64,
     /// Static priority, if it asks for a level.
     pub level: Option<u32>,
 }

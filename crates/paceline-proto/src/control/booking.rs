@@ -108,6 +108,7 @@ pub(super) fn wanted(
         within: demand.deadline().mul_div(hops as u64, 1),
         // Charged already: of y samples y − x count.
         loss: LossTolerance::NONE,
+        sample: demand.sample(),
         level: None,
     })
 }

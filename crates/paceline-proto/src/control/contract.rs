@@ -125,16 +125,17 @@ fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
 ///
 /// Of y samples y − x are owed, and each counts for that part of its bytes: for streams that tolerate loss
 /// it is the test of utilisation, Σ (1 − x/y), of what is due at once as of rates, and not one of every window.
+/// What is sent is sent in full: one whole sample has to fit into the deadline all the same.
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
-    let bytes = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
+    let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
     let (x, y) = (u64::from(ask.loss.x()), u64::from(ask.loss.y()));
     let bytes = match y.saturating_sub(x) {
         // 0/0 asks for deadlines alone: nothing of it may be left out.
-        0 if y == 0 => bytes,
+        0 if y == 0 => whole,
         0 => return Some(None),
         owed => {
-            let part = (u128::from(bytes) * u128::from(owed)).div_ceil(u128::from(y));
+            let part = (u128::from(whole) * u128::from(owed)).div_ceil(u128::from(y));
             u64::try_from(part).unwrap_or(u64::MAX)
         }
     };
@@ -143,7 +144,8 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let traffic = Traffic::periodic(bytes, period, contract.jitter, packet);
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
-    Some(Some(Demand::new(traffic, deadline).ok()?))
+    let demand = Demand::new(traffic, deadline).ok()?;
+    Some(Some(if bytes < whole { demand.with_sample(whole) } else { demand }))
 }
 
 /// What a stream in `form` asks of a link that takes one sample of it each `period`.
@@ -277,6 +279,12 @@ mod tests {
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_160_000, 10_800)));
         assert_eq!(load(&camera(), Form::FULL, loss(3, 3)), None, "nothing is owed");
+        let whole = |loss| {
+            let ask = Ask { loss, ..within(100, 1, 2) };
+            asked(&camera(), Form::FULL, &ask).unwrap().map(|demand| demand.sample())
+        };
+        assert_eq!(whole(loss(1, 10)), Some(12_000), "what is sent is sent in full");
+        assert_eq!(whole(LossTolerance::NONE), Some(0), "the traffic says it");
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),
