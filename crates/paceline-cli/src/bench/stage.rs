@@ -85,6 +85,8 @@ pub(super) struct Measured {
 pub(super) struct Flow {
     /// Samples published in the interval.
     pub(super) sent: usize,
+    /// The number of the first of them.
+    pub(super) first: u64,
     /// Those of them that arrived, by sequence number, with their delay.
     pub(super) delays: BTreeMap<u64, u64>,
     /// What arrived in the interval, whenever it was published.
@@ -250,7 +252,7 @@ impl Measured {
             }
         }
         let arrived = arrivals.iter().filter(|arrival| inside(arrival.at)).copied().collect();
-        Flow { sent: published, delays, arrived }
+        Flow { sent: published, first: first as u64, delays, arrived }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Content, Engine, Source, Want};
-use super::stage::{Listener, Measured, Plan, Stage};
+use super::stage::{Flow, Listener, Measured, Plan, Stage};
 use super::stats::{count, float, millis};
 use super::{OutputArgs, interrupt};
 use crate::args::policy;
@@ -11,7 +11,9 @@ use crate::impair::PathArgs;
 use crate::scratch::Scratch;
 use anyhow::Result;
 use paceline::Policy;
+use paceline_sched::LossTolerance;
 use paceline_sched::discipline::RuleSet;
+use paceline_sim::scenario::Windows;
 use std::process::ExitCode;
 
 /// Three streams with contracts on a 2 Mbit/s link, flooded at three times its capacity (needs root).
@@ -99,7 +101,7 @@ fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
         let plan = plan(policy, flood, f64::from(args.seconds));
         match stage.measure(&plan) {
             Ok(measured) => {
-                tell(&mut section, policy, &measured);
+                tell(&mut section, policy, &measured)?;
                 section.load(measured.load, None);
             }
             // Where the flood fills the link nothing else may ever come: that is a result.
@@ -112,7 +114,11 @@ fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
     }
     section.note(
         "Three streams of 33 Hz want more than the link has; what their windows promise, at most 1 \
-         of 2, 3 and 4 samples late or lost, fits into it. VDS \
+         of 2, 3 and 4 samples late or lost, fits into it. Windows are counted where they are promised, at \
+         the subscriber, as the simulator counts them: of the samples published in the measured interval \
+         those numbered ky to ky + y − 1 by their source, and one that did not come within 30 ms is a miss. \
+         The links' own count beside it is what the scheduler saw: it judges by the link's share of that \
+         time, and over the whole run, warm-up and end included. VDS \
          and DWCS with windows first (dwcs-original-order) must hold that. The later order (dwcs) \
          compares windows only between equal deadlines, which separate sources do not have.",
     );
@@ -150,14 +156,19 @@ fn plan(policy: Policy, flood: usize, seconds: f64) -> Plan {
     }
 }
 
-fn tell(section: &mut Section, policy: Policy, measured: &Measured) {
-    let violations = float(measured.violations);
-    let name = format!("{policy}: windows violated");
+fn tell(section: &mut Section, policy: Policy, measured: &Measured) -> Result<()> {
+    let windows = at_the_subscriber(measured)?;
+    let violations = float(windows.violated);
+    let name = format!("{policy}: windows violated at the subscriber");
     if PROMISING.contains(&policy) {
         section.must(&name, Unit::Count, violations, f64::NAN, Bound::AtMost(0.0));
     } else {
         section.tell(&name, Unit::Count, violations, f64::NAN);
     }
+    let name = format!("{policy}: of so many windows");
+    section.tell(&name, Unit::Count, float(windows.all), f64::NAN);
+    let name = format!("{policy}: windows violated, the links' own count");
+    section.tell(&name, Unit::Count, float(measured.violations), f64::NAN);
     for (place, stream) in STREAMS.iter().enumerate() {
         let flow = measured.flow(place, (0, place), usize::MAX);
         let in_time = flow.delays.values().filter(|&&delay| delay <= WITHIN_MS * 1_000_000);
@@ -173,11 +184,50 @@ fn tell(section: &mut Section, policy: Policy, measured: &Measured) {
     section.tell(&format!("{policy}: flood delivered"), Unit::PerSecond, per_second, f64::NAN);
     section.tell(&format!("{policy}: link used"), Unit::Percent, measured.fill_percent(), f64::NAN);
     measured.remarks.iter().for_each(|remark| section.note(format!("{policy}: {remark}")));
+    Ok(())
+}
+
+/// The windows of all streams, by what came.
+fn at_the_subscriber(measured: &Measured) -> Result<Windows> {
+    let mut sum = Windows::default();
+    for (place, stream) in STREAMS.iter().enumerate() {
+        let flow = measured.flow(place, (0, place), usize::MAX);
+        let windows = windows(&flow, LossTolerance::new(stream.loss.0, stream.loss.1)?);
+        sum.all += windows.all;
+        sum.violated += windows.violated;
+    }
+    Ok(sum)
+}
+
+/// The windows of one stream: what did not come in time is a miss.
+fn windows(flow: &Flow, loss: LossTolerance) -> Windows {
+    let came = |seq| flow.delays.get(&seq).is_some_and(|delay| *delay <= WITHIN_MS * 1_000_000);
+    let missed: Vec<bool> = (flow.first..).take(flow.sent).map(|seq| !came(seq)).collect();
+    Windows::of(&missed, flow.first, loss)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_those_of_the_sources_numbers_and_what_is_late_or_absent_is_a_miss() {
+        // From 5 to 13; 7 is late, 8, 9 and 12 never came.
+        let delays = [(5, 10), (6, 30), (7, 31), (10, 1), (11, 2), (13, 3)];
+        let delays = delays.map(|(seq, millis)| (seq, millis * 1_000_000)).into();
+        let flow = Flow { sent: 9, first: 5, delays, ..Flow::default() };
+        let count = |x, y| {
+            let windows = windows(&flow, LossTolerance::new(x, y).unwrap());
+            (windows.all, windows.violated)
+        };
+        // 6 7, 8 9, 10 11, 12 13.
+        assert_eq!(count(1, 2), (4, 1));
+        // 6 7 8, 9 10 11, 12 13.
+        assert_eq!(count(1, 3), (3, 1));
+        // 8 9 10 11, 12 13: the window of 5, 6 and 7 had begun before.
+        assert_eq!(count(1, 4), (2, 1));
+        assert_eq!(count(0, 1), (9, 4));
+    }
 
     /// What the link needs for a sample: two frames, each with its headers.
     fn share(stream: &Stream) -> f64 {

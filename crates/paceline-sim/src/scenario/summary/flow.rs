@@ -4,7 +4,7 @@ use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::record::{Received, Record};
 use paceline_proto::form::Rate;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Duration, Instant, LossTolerance};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -75,6 +75,23 @@ pub struct Windows {
     pub all: u64,
     /// How many had more than x misses.
     pub violated: u64,
+}
+
+impl Windows {
+    /// Judges samples that follow each other, of which it is known whether they missed and the first has the
+    /// number `first`. Windows begin where numbers are a multiple of y; the one that had begun before is not
+    /// judged.
+    #[must_use]
+    pub fn of(missed: &[bool], first: u64, loss: LossTolerance) -> Self {
+        let y = u64::from(loss.y().max(1));
+        let before = usize::try_from((y - first % y) % y).unwrap_or(usize::MAX);
+        let missed = missed.get(before..).unwrap_or_default();
+        let misses = |window: &[bool]| window.iter().filter(|missed| **missed).count() as u64;
+        let windows = missed.chunks(usize::try_from(y).unwrap_or(usize::MAX));
+        let all = windows.len() as u64;
+        let violated = windows.filter(|window| misses(window) > u64::from(loss.x())).count() as u64;
+        Self { all, violated }
+    }
 }
 
 /// A subscriber and a publisher, by their places.
@@ -219,21 +236,12 @@ impl Key {
             waiting = 0;
         }
         missed.extend((0..waiting / step).map(|_| true));
-        let y = usize::try_from(loss.y().max(1)).unwrap_or(usize::MAX);
-        // Windows begin where the source's numbers say; the one that had begun before is not judged.
         let places: Option<u64> = match asks.spec.form.rate {
             Rate::All => due.first().map(|first| first.seq),
             Rate::Every(n) => due.first().map(|first| first.seq.div_ceil(u64::from(n.get()))),
             Rate::Max(_) => None,
         };
-        let before = places.map_or(0, |first| (y as u64 - first % y as u64) % y as u64);
-        let before = usize::try_from(before).unwrap_or(usize::MAX).min(missed.len());
-        let missed = missed.split_off(before);
-        let misses = |window: &[bool]| window.iter().filter(|missed| **missed).count() as u64;
-        let windows = missed.chunks(y);
-        let all = windows.len() as u64;
-        let violated = windows.filter(|window| misses(window) > u64::from(loss.x())).count() as u64;
-        Some(Windows { all, violated })
+        Some(Windows::of(&missed, places.unwrap_or_default(), loss))
     }
 }
 
