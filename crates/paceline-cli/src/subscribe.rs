@@ -8,6 +8,8 @@ mod tags;
 mod wave;
 
 pub(crate) use args::SubArgs;
+#[cfg(test)]
+pub(crate) use sample::tests::delivery as test_delivery;
 pub(crate) use sample::{SampleLine, picture_size};
 pub(crate) use sink::{AskedRate, Sink, is_stdout};
 pub(crate) use tags::told as told_tags;
@@ -70,27 +72,8 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let mut builder =
-        node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue)?;
-    if let Some(n) = args.every {
-        builder = builder.every(n)?;
-    }
-    if let Some(hz) = args.max_hz {
-        builder = builder.max_hz(hz)?;
-    }
-    if let Some(size) = args.size {
-        builder = builder.size(size.width, size.height)?;
-    }
-    if let Some((rate, channels)) = args.audio {
-        builder = builder.audio(rate, channels)?;
-    }
-    if let Some(bound) = args.within {
-        builder = builder.within(bound)?;
-    }
-    if let Some(loss) = args.loss {
-        builder = builder.loss(loss.x(), loss.y())?;
-    }
-    builder = builder.retransmit(args.retransmit);
+    let builder = node.subscriber(args.pattern.as_str())?.proxy(args.proxy).queue(args.queue)?;
+    let mut builder = args.wish.apply(builder)?.retransmit(args.retransmit);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }

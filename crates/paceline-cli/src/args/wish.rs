@@ -1,4 +1,4 @@
-//! What is asked of the samples, for the commands that look or ask.
+//! What is asked of the samples, for the commands that subscribe, look or ask.
 
 use crate::args;
 use paceline::{LossTolerance, SubscribeError, SubscriberBuilder};
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// At which rate and size, how soon, and how much of it may miss.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WishArgs {
-    /// One sample in N; 1 is every sample, whatever it costs
+    /// One sample in N; 1 is every sample
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,
     /// At most this many samples per second, evenly spread

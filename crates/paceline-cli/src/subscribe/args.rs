@@ -1,9 +1,8 @@
 //! The command line of `paceline sub`.
 
 use super::sink::{AskedRate, is_stdout};
-use crate::args::{self, NodeArgs};
-use paceline::{History, LossTolerance, Pattern, Proxy, Retransmit};
-use paceline_media::Size;
+use crate::args::{self, NodeArgs, WishArgs};
+use paceline::{History, Pattern, Proxy, Retransmit};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,24 +18,8 @@ pub(crate) struct SubArgs {
     /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
     #[arg(value_parser = Pattern::new)]
     pub(crate) pattern: Pattern,
-    /// One sample in N
-    #[arg(long, value_name = "N", value_parser = args::every)]
-    pub(crate) every: Option<u32>,
-    /// At most this many samples per second, evenly spread
-    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
-    pub(crate) max_hz: Option<f64>,
-    /// Pictures of this size, at most the publisher's
-    #[arg(long, value_name = "WxH", value_parser = args::size)]
-    pub(crate) size: Option<Size>,
-    /// Sound with this many samples per second and channels, such as 8000x1
-    #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
-    pub(crate) audio: Option<(u32, u8)>,
-    /// The delay bound in milliseconds, from publish to delivery
-    #[arg(long, value_name = "MS", value_parser = args::within)]
-    pub(crate) within: Option<Duration>,
-    /// Of each Y samples at most X may be late or lost
-    #[arg(long, value_name = "X/Y")]
-    pub(crate) loss: Option<LossTolerance>,
+    #[command(flatten)]
+    pub(crate) wish: WishArgs,
     /// Ends with code 3 as soon as any publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(crate) require: bool,
@@ -79,6 +62,6 @@ impl SubArgs {
 
     /// The rate that was asked for.
     pub(crate) const fn asked_rate(&self) -> AskedRate {
-        AskedRate { max_hz: self.max_hz, every: self.every }
+        AskedRate { max_hz: self.wish.max_hz, every: self.wish.every }
     }
 }

@@ -108,12 +108,13 @@ fn read_card(delivery: &Delivery) -> Option<CardReading> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use paceline::{Kind, NodeId, PublisherId, Tag, Timestamp};
     use std::time::Duration;
 
-    fn delivery(encoding: Encoding, payload: Vec<u8>) -> Delivery {
+    /// A sample as it came.
+    pub(crate) fn delivery(encoding: Encoding, payload: Vec<u8>) -> Delivery {
         Delivery {
             tag: Tag::new("robot/camera").unwrap(),
             publisher: PublisherId { node: NodeId(1), index: 2 },

@@ -187,22 +187,10 @@ pub(super) fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::{Kind, NodeId, PublisherId, Tag, Timestamp};
-    use std::time::Duration;
+    use crate::subscribe::test_delivery;
 
     fn delivery(encoding: &str, payload: &[u8]) -> Delivery {
-        Delivery {
-            tag: Tag::new("a/b").unwrap(),
-            publisher: PublisherId { node: NodeId(1), index: 2 },
-            seq: 7,
-            captured: Timestamp { nanos: 5, error: 255 },
-            age: Duration::from_micros(1_234),
-            late: false,
-            kind: Kind::Data,
-            encoding: Encoding::new(encoding),
-            payload: payload.to_vec().into(),
-            attachment: None,
-        }
+        test_delivery(Encoding::new(encoding), payload.to_vec())
     }
 
     fn told(encoding: &str, payload: &[u8]) -> (String, String) {
