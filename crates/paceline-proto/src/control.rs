@@ -175,8 +175,6 @@ pub struct Control {
     questions: ask::State,
     surveys: survey::State,
     lingering: linger::Lingering,
-    /// The pairs whose reservation was installed here in the last round.
-    booked: BTreeSet<PairKey>,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
@@ -220,7 +218,6 @@ impl Control {
             questions: ask::State::default(),
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),
-            booked: BTreeSet::new(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,

@@ -5,7 +5,7 @@ use super::contract::{Ask, asked};
 use super::registry::PairKey;
 use super::routes::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
-use crate::form::{Form, Proxy, Rate};
+use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError};
 use bytes::Bytes;
@@ -98,7 +98,7 @@ pub(super) fn wanted(
     hops: usize,
 ) -> Option<Wanted> {
     let ask = Ask::new(request, spec, 1, hops)?;
-    let form = travelling(spec, request);
+    let form = spec.travelling(request);
     let demand = asked(spec, form, &ask)??;
     Some(Wanted {
         trunk: trunk(publisher, form),
@@ -111,14 +111,6 @@ pub(super) fn wanted(
         sample: demand.sample(),
         level: None,
     })
-}
-
-/// The form in which a publisher's samples travel over links to a subscription.
-pub(super) fn travelling(spec: &PublisherSpec, request: &SubscriptionSpec) -> Form {
-    match request.proxy {
-        Proxy::Publisher => spec.form_of(request.form),
-        Proxy::Subscriber => Form::FULL,
-    }
 }
 
 /// Whether a pair has anything promised at all.

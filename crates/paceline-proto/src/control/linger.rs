@@ -20,6 +20,8 @@ const LINGER: Duration = Duration::from_secs(4);
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     until: BTreeMap<(PairKey, SourceKey), Instant>,
+    /// The pairs whose reservation was installed here in the round before.
+    booked: BTreeSet<PairKey>,
 }
 
 /// The pairs that a round of decisions has ended with, by key.
@@ -29,34 +31,36 @@ pub(super) struct Carried<'r, 'a> {
     pub(super) live: &'r BTreeMap<PairKey, &'r Pair<'a>>,
     /// Those whose paths are asked, or are to be.
     pub(super) waiting: &'r BTreeMap<PairKey, &'r Pair<'a>>,
-    /// Those that were installed in the round before.
-    pub(super) booked: &'r BTreeSet<PairKey>,
-}
-
-impl Carried<'_, '_> {
-    /// Whether what was carried for a pair is to go on.
-    fn goes_on(&self, key: PairKey, source: SourceKey, output: &OutputPlan) -> bool {
-        match self.live.get(&key) {
-            Some(live) => live.source() != source && key.1.node != self.me,
-            // What was granted and is lost may not look as if it were still held.
-            None if self.booked.contains(&key) => false,
-            None => self.waiting.get(&key).is_some_and(|pair| pair.target() == output.target),
-        }
-    }
 }
 
 impl Lingering {
+    /// Whether what was carried for a pair is to go on.
+    fn goes_on(
+        &self,
+        carried: &Carried<'_, '_>,
+        (key, source): (PairKey, SourceKey),
+        output: &OutputPlan,
+    ) -> bool {
+        match carried.live.get(&key) {
+            Some(live) => live.source() != source && key.1.node != carried.me,
+            // What was granted and is lost may not look as if it were still held.
+            None if self.booked.contains(&key) => false,
+            None => carried.waiting.get(&key).is_some_and(|pair| pair.target() == output.target),
+        }
+    }
+
     /// When the first of it ends.
     pub(super) fn wake_at(&self) -> Instant {
         self.until.values().copied().min().unwrap_or(Instant::FAR)
     }
 
     /// Adds to `installed` what goes on of what was installed `before`; the pairs among it that are only
-    /// carried so.
+    /// carried so. `booked` are those whose reservation is installed here now.
     pub(super) fn carry_on(
         &mut self,
         now: Instant,
         carried: &Carried<'_, '_>,
+        booked: BTreeSet<PairKey>,
         before: &BTreeMap<SourceKey, Installed>,
         installed: &mut BTreeMap<SourceKey, Installed>,
     ) -> BTreeSet<PairKey> {
@@ -74,7 +78,7 @@ impl Lingering {
                     let key = (subscription, source.publisher);
                     let twice = shared && carried.live.contains_key(&key);
                     let is_there = has(now_there, output, subscription);
-                    if !is_there && !twice && carried.goes_on(key, source, output) {
+                    if !is_there && !twice && self.goes_on(carried, (key, source), output) {
                         let end = known.get(&(key, source)).copied().unwrap_or(now + LINGER);
                         going.push((end, key, output));
                     }
@@ -92,6 +96,7 @@ impl Lingering {
                 }
             }
         }
+        self.booked = booked;
         only
     }
 }

@@ -46,10 +46,10 @@ impl Control {
         }
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let mut installed = routes::plan(live.values().copied());
-        let carried = Carried { me, live: &live, waiting: &waiting, booked: &self.booked };
+        let carried = Carried { me, live: &live, waiting: &waiting };
         let before = &self.installed;
-        let only = self.lingering.carry_on(self.now, &carried, before, &mut installed);
-        self.booked = booked.iter().map(Pair::key).collect();
+        let booked = booked.iter().map(Pair::key).collect();
+        let only = self.lingering.carry_on(self.now, &carried, booked, before, &mut installed);
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();

@@ -51,10 +51,7 @@ impl Pair<'_> {
 
     /// The form in which samples travel over links.
     pub(super) fn travelling(&self) -> Form {
-        match self.request.proxy {
-            Proxy::Publisher => self.asked,
-            Proxy::Subscriber => Form::FULL,
-        }
+        self.spec.travelling(self.request)
     }
 
     /// True if the path has to promise something before it is carried: it asks for a contract, what it

@@ -45,6 +45,16 @@ impl PublisherSpec {
         Form { rate, size, audio }
     }
 
+    /// The form in which its samples travel over links to a subscription: scaled before the first of them, or
+    /// not before the last.
+    #[must_use]
+    pub fn travelling(&self, request: &SubscriptionSpec) -> Form {
+        match request.proxy {
+            Proxy::Publisher => self.form_of(request.form),
+            Proxy::Subscriber => Form::FULL,
+        }
+    }
+
     fn has_sound(&self) -> bool {
         self.kind == Kind::Audio || self.encoding.as_str().starts_with("audio/")
     }

@@ -6,7 +6,7 @@
 
 use super::admission::{Survey, blank};
 use super::ask::Topic;
-use super::booking::{travelling, trunk, wanted};
+use super::booking::{trunk, wanted};
 use super::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
@@ -197,7 +197,7 @@ impl Control {
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some())?;
         let record = self.registry.record(pair.1.node)?;
         let spec = record.publishers.get(&pair.1)?;
-        let form = travelling(spec, request);
+        let form = spec.travelling(request);
         let ask = Ask::new(request, spec, at + 1, path.len() - 1)?;
         let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
         let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));

@@ -3,8 +3,8 @@
 use super::super::pull::is_private;
 use super::Engine;
 use crate::source::{HopView, SourceView, Taken};
-use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::{Form, NodeId, Pattern, Proxy, PublisherId};
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::{NodeId, Pattern, PublisherId};
 use std::sync::mpsc::Sender;
 
 impl Engine {
@@ -47,7 +47,7 @@ impl Engine {
                 }
                 taken.push(Taken {
                     subscription,
-                    form: on_links(spec, request),
+                    form: spec.travelling(request),
                     retransmit: request.retransmit,
                     hops: self.hops(id.node, other.id),
                 });
@@ -72,13 +72,5 @@ impl Engine {
             capacity: info.capacity,
         };
         path.into_iter().map(hop).collect()
-    }
-}
-
-/// The form in which links carry what a subscription gets.
-fn on_links(spec: &PublisherSpec, request: &SubscriptionSpec) -> Form {
-    match request.proxy {
-        Proxy::Publisher => spec.form_of(request.form),
-        Proxy::Subscriber => Form::FULL,
     }
 }
