@@ -11,11 +11,13 @@
 //! Pairs without a contract, and those whose path has no link with a capacity, are carried as the registry
 //! has them.
 
+mod answers;
+
 use super::booking::{Booking, request};
 use super::graph::Tree;
 use super::links::Links;
 use super::refusal::{Offer, Refusal, RefusalReason};
-use super::registry::{Change, PairKey, REFUSALS_MAX, Registry};
+use super::registry::{Change, PairKey, Registry};
 use super::routes::Pair;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::form::Size;
@@ -25,15 +27,6 @@ use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The shortest time for which a refusal is kept, and the spread above it.
-const HOLD_MIN: Duration = Duration::from_millis(500);
-const HOLD_SPREAD_NANOS: u64 = 2_000_000_000;
-/// How often that time doubles at most.
-const HOLD_DOUBLED_MAX: u32 = 3;
-/// How long after a path gave no answer it is asked again; twice as long each time.
-const SILENCE: Duration = Duration::from_millis(50);
-/// After so many times without an answer the subscription is told.
-const SILENCES: u32 = 4;
 /// What time does to reservations is done together, in steps of this.
 const STEP_NANOS: u64 = 50_000_000;
 
@@ -323,181 +316,6 @@ impl Admission {
     /// The pair that asked for a reservation.
     pub(super) fn pair_of(&self, key: Key) -> Option<PairKey> {
         self.keys.get(&key).copied()
-    }
-
-    /// A path holds it: what was refused before is not any more.
-    pub(super) fn granted(&mut self, key: PairKey) {
-        if let Some(asked) = self.asks.get_mut(&key) {
-            asked.standing = Standing::Granted;
-            asked.granted = Some((asked.request.clone(), asked.basis.clone()));
-            asked.retry_at = Instant::ZERO;
-            self.release(key);
-        }
-    }
-
-    /// A path said no, and nothing of what was asked for is held.
-    pub(super) fn denied(
-        &mut self,
-        now: Instant,
-        key: PairKey,
-        node: NodeId,
-        reason: Reason,
-    ) -> Option<Survey> {
-        let hold_time = self.hold_time(key);
-        let asked = self.asks.get_mut(&key)?;
-        if let Some((granted, basis)) = asked.granted.clone() {
-            let same = granted.label == asked.request.label;
-            if same && !matches!(reason, Reason::Refused { .. }) {
-                // Another path for the same does not answer yet: what there is stays as good as it was.
-                (asked.request, asked.basis) = (granted, basis);
-                (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
-                return None;
-            }
-            // It asks for something else now, or by the way that all else takes, and that cannot be.
-            asked.granted = None;
-            if let Some(number) = asked.key.take() {
-                self.keys.remove(&number);
-                self.reservations.close(now, number);
-            }
-        }
-        self.over(now, key, node, reason)
-    }
-
-    /// A pair has lost what it had, or never got it.
-    pub(super) fn over(
-        &mut self,
-        now: Instant,
-        key: PairKey,
-        node: NodeId,
-        reason: Reason,
-    ) -> Option<Survey> {
-        let asked = self.asks.get_mut(&key)?;
-        if let Some(number) = asked.key.take() {
-            self.keys.remove(&number);
-        }
-        asked.granted = None;
-        let told = self.holds.get(&key).filter(|hold| hold.basis == asked.basis);
-        if let Reason::Refused { refusal: lack, .. } = reason
-            && told.is_none_or(|hold| hold.refusal.is_none())
-        {
-            asked.standing = Standing::Surveyed;
-            let path = asked.basis.path.clone();
-            let rate = asked.request.forward.map_or(0, |wanted| wanted.traffic.rate());
-            return Some(Survey { pair: key, path, node, lack, rate });
-        }
-        let asked = self.asks.remove(&key)?;
-        self.wait(now, key, node, asked.basis);
-        None
-    }
-
-    /// A pair that was refused before, or whose path does not answer, is asked for again later.
-    fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
-        let long = self.hold_time(key);
-        let before = self.holds.remove(&key);
-        let same = before.as_ref().is_some_and(|hold| hold.basis == basis);
-        let tries = before.as_ref().filter(|_| same).map_or(0, |hold| hold.tries) + 1;
-        let refusal = before.and_then(|hold| hold.refusal);
-        let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
-        let (until, again) = if refusal.is_some() {
-            let others = self.holds.len() as u64;
-            let soon = HOLD_MIN.max(Duration::from_millis(8).mul_div(others, 1));
-            (soon, doubled(long, HOLD_DOUBLED_MAX))
-        } else {
-            (doubled(SILENCE, 7), doubled(SILENCE, 7))
-        };
-        let (until, again) = (now + until, now + again.max(until));
-        self.holds.insert(key, Hold { refusal, until, again, tries, basis });
-        if tries == SILENCES {
-            self.silent.push((key, node));
-        }
-        self.wake = self.wake.min(again);
-    }
-
-    /// The pairs whose paths do not answer, and from which node on.
-    pub(super) fn take_silent(&mut self) -> Vec<(PairKey, NodeId)> {
-        core::mem::take(&mut self.silent)
-    }
-
-    /// Says that the path of a pair does not answer; the pair is asked for all the same.
-    pub(super) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
-        if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
-            hold.refusal = Some(refusal.clone());
-            self.changes.push(Change::Refuse(refusal));
-        }
-    }
-
-    /// What the nodes of a path say is here; nothing if all of them would promise it now. `known` is what the
-    /// one that refused said.
-    pub(super) fn surveyed(
-        &mut self,
-        now: Instant,
-        key: PairKey,
-        refusal: Option<Refusal>,
-        known: Refusal,
-    ) {
-        let Some(asked) = self.asks.get(&key) else { return };
-        if asked.standing != Standing::Surveyed {
-            return;
-        }
-        let Some(asked) = self.asks.remove(&key) else { return };
-        let tries = self.holds.get(&key).map_or(0, |hold| hold.tries);
-        match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
-            Some(refusal) => self.refuse(now, key, refusal, asked.basis),
-            // What was in the way was only tentative.
-            None => self.wait(now, key, known.node, asked.basis),
-        }
-    }
-
-    /// Refuses a pair, and tells why unless just that was told.
-    fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
-        let hold_time = self.hold_time(key);
-        self.forget(now, key);
-        let before = self.holds.remove(&key);
-        let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
-        let known = before.as_ref().is_some_and(|hold| hold.basis == basis);
-        let refused = self.holds.values().filter(|hold| hold.refusal.is_some()).count();
-        let tell = refused < REFUSALS_MAX && (told.is_none() || !known && told != Some(&refusal));
-        if tell {
-            self.changes.push(Change::Refuse(refusal.clone()));
-        }
-        let until = now + hold_time;
-        let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
-        let hold = Hold { refusal: Some(refusal), until, again: until, tries: 1, basis };
-        self.holds.insert(key, hold);
-        self.wake = self.wake.min(until);
-    }
-
-    /// A pair is not refused any more.
-    fn release(&mut self, key: PairKey) {
-        let told = self.holds.remove(&key).is_some_and(|hold| hold.refusal.is_some());
-        if told {
-            self.changes.push(Change::Release(key.0, key.1));
-        }
-    }
-
-    /// Gives back what was asked for a pair.
-    fn forget(&mut self, now: Instant, key: PairKey) {
-        let number = self.asks.remove(&key).and_then(|asked| asked.key);
-        if let Some(number) = number {
-            self.keys.remove(&number);
-            self.reservations.close(now, number);
-        }
-    }
-
-    /// Differs by pair and round, and is the same in every run.
-    fn hold_time(&self, (subscription, publisher): PairKey) -> Duration {
-        let parts = [
-            subscription.node.0,
-            u64::from(subscription.index),
-            publisher.node.0,
-            u64::from(publisher.index),
-            self.rounds,
-        ];
-        let mixed = parts.iter().fold(0, |mixed: u64, part| {
-            let turned = (mixed ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            turned ^ (turned >> 29)
-        });
-        HOLD_MIN.saturating_add(Duration::from_nanos(mixed % HOLD_SPREAD_NANOS))
     }
 }
 

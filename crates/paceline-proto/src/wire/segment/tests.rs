@@ -1,4 +1,6 @@
 use super::*;
+use crate::form::{Rate, Size};
+use core::num::NonZeroU32;
 use proptest::prelude::*;
 
 fn forms() -> impl Strategy<Value = Form> {

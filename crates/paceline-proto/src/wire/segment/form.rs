@@ -1,0 +1,122 @@
+//! Forms and encodings, as segments and control messages carry them.
+
+use crate::form::{Audio, Form, Rate, Size};
+use crate::sample::Encoding;
+use crate::wire::codec::{Reader, WireError, Writer};
+use core::num::NonZeroU32;
+
+/// What follows the rate of a form.
+const FORM_SIZE: u8 = 1;
+const FORM_AUDIO: u8 = 2;
+
+/// Appends a rate.
+pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
+    match rate {
+        Rate::All => out.put_u8(0),
+        Rate::Every(n) => {
+            out.put_u8(1);
+            out.put_varint(u64::from(n.get()));
+        }
+        Rate::Max(millihertz) => {
+            out.put_u8(2);
+            out.put_varint(u64::from(millihertz.get()));
+        }
+    }
+}
+
+/// Reads a rate, which is not zero.
+pub(crate) fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
+    let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
+    match reader.u8("rate")? {
+        0 => Ok(Rate::All),
+        1 => Ok(Rate::Every(non_zero(reader.varint32("rate")?)?)),
+        2 => Ok(Rate::Max(non_zero(reader.varint32("rate")?)?)),
+        _ => Err(WireError::Invalid("rate")),
+    }
+}
+
+/// Appends a form.
+pub fn write_form(form: &Form, out: &mut Vec<u8>) {
+    write_rate(form.rate, out);
+    let with = |there: bool, mask: u8| if there { mask } else { 0 };
+    out.put_u8(with(form.size.is_some(), FORM_SIZE) | with(form.audio.is_some(), FORM_AUDIO));
+    if let Some(size) = form.size {
+        out.put_varint(u64::from(size.width));
+        out.put_varint(u64::from(size.height));
+    }
+    if let Some(audio) = form.audio {
+        write_audio(audio, out);
+    }
+}
+
+/// Reads a form.
+///
+/// # Errors
+/// [`WireError`] for what is wrong with it; no rate and no side of a size is zero.
+pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
+    let rate = read_rate(reader)?;
+    let has = reader.u8("form")?;
+    if has & !(FORM_SIZE | FORM_AUDIO) != 0 {
+        return Err(WireError::Invalid("form"));
+    }
+    let size = if has & FORM_SIZE != 0 {
+        let size = Size { width: reader.varint32("width")?, height: reader.varint32("height")? };
+        if size.pixels() == 0 {
+            return Err(WireError::Invalid("size"));
+        }
+        Some(size)
+    } else {
+        None
+    };
+    let audio = if has & FORM_AUDIO != 0 { Some(read_audio(reader)?) } else { None };
+    Ok(Form { rate, size, audio })
+}
+
+/// Appends how sound is sampled.
+pub(crate) fn write_audio(audio: Audio, out: &mut Vec<u8>) {
+    out.put_varint(u64::from(audio.rate));
+    out.put_u8(audio.channels);
+}
+
+/// Reads how sound is sampled; neither number is zero.
+pub(crate) fn read_audio(reader: &mut Reader) -> Result<Audio, WireError> {
+    let audio = Audio { rate: reader.varint32("audio rate")?, channels: reader.u8("channels")? };
+    if audio.rate == 0 || audio.channels == 0 {
+        return Err(WireError::Invalid("audio"));
+    }
+    Ok(audio)
+}
+
+/// What programs of Zenoh alone send if they say nothing: a byte on the wire, as the other common ones.
+const ZENOH_BYTES: &str = "zenoh/bytes";
+
+/// Appends an encoding: a code, or 255 and the name.
+pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
+    match encoding {
+        Encoding::Bytes => out.put_u8(0),
+        Encoding::Text => out.put_u8(1),
+        Encoding::Json => out.put_u8(2),
+        Encoding::Jpeg => out.put_u8(3),
+        Encoding::Other(name) if &**name == ZENOH_BYTES => out.put_u8(4),
+        Encoding::Other(name) => {
+            out.put_u8(255);
+            out.put_text(Encoding::cut(name));
+        }
+    }
+}
+
+/// Reads an encoding.
+///
+/// # Errors
+/// [`WireError`] for an unknown code or a name that is no text of at most 255 bytes.
+pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
+    Ok(match reader.u8("encoding")? {
+        0 => Encoding::Bytes,
+        1 => Encoding::Text,
+        2 => Encoding::Json,
+        3 => Encoding::Jpeg,
+        4 => Encoding::new(ZENOH_BYTES),
+        255 => Encoding::new(&reader.text(255, "encoding")?),
+        _ => return Err(WireError::Invalid("encoding")),
+    })
+}
