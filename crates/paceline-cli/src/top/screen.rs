@@ -133,24 +133,25 @@ mod tests {
     use std::mem::ManuallyDrop;
     use std::process::Command;
 
-    /// Not a test of its own: what the other one runs in a terminal.
-    #[test]
-    #[ignore = "takes a terminal over; the other test gives it one"]
-    fn panics_on_the_screen() {
-        // Nothing is dropped: whatever gives the terminal back is the hook.
-        let _screen = ManuallyDrop::new(Screen::open().unwrap());
-        panic!("on the screen");
-    }
+    /// Set where this test has given itself a terminal to take over.
+    const INSIDE: &str = "PACELINE_TEST_TERMINAL";
 
     #[test]
     fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        if std::env::var_os(INSIDE).is_some() {
+            // Nothing is dropped: whatever gives the terminal back is the hook.
+            let _screen = ManuallyDrop::new(Screen::open().unwrap());
+            panic!("on the screen");
+        }
         let this = std::env::current_exe().unwrap();
         let line = format!(
-            "stty cols 80 rows 24; {} --ignored --exact --nocapture top::screen::tests::panics_on_the_screen; \
-             stty -a",
+            "stty cols 80 rows 24; {} --exact --nocapture \
+             top::screen::tests::a_panic_gives_the_terminal_back_before_it_speaks; stty -a",
             this.display()
         );
-        let Ok(script) = Command::new("script").args(["-qec", &line, "/dev/null"]).output() else {
+        let Ok(script) =
+            Command::new("script").args(["-qec", &line, "/dev/null"]).env(INSIDE, "1").output()
+        else {
             println!("skipped: there is no script(1)");
             return;
         };
