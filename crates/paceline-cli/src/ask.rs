@@ -169,3 +169,41 @@ impl RefusalLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::{Grant, NodeId, PublisherId, Tag};
+
+    fn prospect(complete: bool, grant: Option<Grant>) -> Prospect {
+        Prospect {
+            publisher: PublisherId { node: NodeId(1), index: 2 },
+            tag: Tag::new("cam").unwrap(),
+            node: "robot".to_owned(),
+            complete,
+            grant,
+            refusal: None,
+        }
+    }
+
+    #[test]
+    fn what_is_not_promised_says_why_and_what_helps() {
+        let silent = told(&prospect(false, None), true);
+        assert_eq!(silent, "cam of robot: no answer from all nodes of its path: ask again");
+        let unknown = told(&prospect(true, None), true);
+        assert!(
+            unknown.starts_with("cam of robot: as best effort: how much it sends"),
+            "{unknown}"
+        );
+        let unasked = told(&prospect(true, None), false);
+        assert_eq!(unasked, "cam of robot: as best effort: --within or --loss ask for a promise");
+    }
+
+    #[test]
+    fn only_what_all_nodes_of_a_path_said_is_granted() {
+        for (complete, granted) in [(true, true), (false, false)] {
+            let line = Line::new(&prospect(complete, None));
+            assert_eq!((line.granted, line.complete, line.best_effort), (granted, complete, true));
+        }
+    }
+}

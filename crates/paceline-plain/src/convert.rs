@@ -10,7 +10,8 @@ use zenoh::time::Timestamp as ZenohTimestamp;
 /// The media type that stands for the deletion of a key: it comes with no payload.
 pub(crate) const DELETION: &str = "application/x-zenoh-delete";
 
-/// A payload without a copy where Zenoh has it in one piece, as it has unless it was cut on its way.
+/// A payload without a copy where Zenoh has it in one piece, as it has unless it was cut on its way. Links do
+/// the same by themselves: no type of Zenoh's is in the interface between the two.
 pub(crate) fn payload(payload: &ZBytes) -> Bytes {
     struct Whole(ZBytes);
     impl AsRef<[u8]> for Whole {

@@ -5,6 +5,7 @@
 
 use crate::answer::Answers;
 use crate::convert::{DELETION, Encodings};
+use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ExportRule;
 use paceline::{
@@ -12,7 +13,7 @@ use paceline::{
     Tag,
 };
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use zenoh::bytes::Encoding as ZenohEncoding;
@@ -263,8 +264,4 @@ impl Worker {
             .wait();
         publisher.map_err(|error| error.to_string())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

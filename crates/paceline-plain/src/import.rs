@@ -4,13 +4,14 @@
 //! by a thread of the rule's own, and what comes on it meanwhile waits in a short queue.
 
 use crate::convert::{self, DELETION, Encodings};
+use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ImportRule;
 use bytes::Bytes;
 use paceline::{Beside, DropReason, Encoding, Node, PublishError, Publisher};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zenoh::bytes::Encoding as ZenohEncoding;
@@ -283,8 +284,4 @@ fn incoming(
         attachment: sample.attachment().map(convert::attachment),
     };
     Incoming { payload: convert::payload(sample.payload()), beside }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,3 +23,10 @@ pub use loops::{RuleConflict, check};
 pub use plain::{Plain, PlainError};
 pub use rule::{ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, RULES_MAX, Rules};
 pub use session::{EndpointError, PlainConfig};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What a thread that panicked left is as whole as any other: nothing here is changed in two steps.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -3,6 +3,7 @@
 //! All tokens of a rule are one sample of text, a line each, published when they change and now and then for
 //! whoever comes late. When their publisher goes, so do they: a node that dies takes its tokens along.
 
+use crate::lock;
 use crate::rule::{ExportRule, ImportRule, KEYS_MAX};
 use paceline::{
     DropReason, Encoding, Kind, Node, Publisher, PublisherId, RecvError, Subscriber,
@@ -10,7 +11,7 @@ use paceline::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zenoh::liveliness::LivelinessToken;
@@ -229,10 +230,6 @@ fn read(payload: &[u8]) -> BTreeSet<String> {
     let is_key =
         |line: &&str| zenoh::key_expr::KeyExpr::try_from(*line).is_ok_and(|key| !key.is_wild());
     text.lines().filter(is_key).take(KEYS_MAX).map(str::to_owned).collect()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
