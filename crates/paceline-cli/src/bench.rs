@@ -22,6 +22,7 @@ mod stage;
 mod stats;
 mod storm;
 mod terminal;
+mod zenoh;
 
 use anyhow::Result;
 use std::ffi::OsString;

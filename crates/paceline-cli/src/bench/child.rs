@@ -49,6 +49,11 @@ impl Child {
         Ok(Self { name: name.to_owned(), process, messages: read_messages(stdout) })
     }
 
+    /// The number of its process.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(super) fn go(&mut self) -> Result<()> {
         self.say("go")
     }

@@ -1,10 +1,14 @@
-//! `paceline bench plain`: what it costs two plain Zenoh programs to meet through two nodes.
+//! `paceline bench plain`: what it costs two plain Zenoh programs to meet through two nodes, and many to meet
+//! at one.
+
+mod sessions;
 
 use super::machine::{Ticks, cpu_seconds};
 use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, float, median};
-use super::{OutputArgs, clock, interrupt};
+use super::{OutputArgs, clock, interrupt, zenoh};
 use crate::scratch::Scratch;
+use ::zenoh::{Session, Wait};
 use anyhow::{Context as _, Result, anyhow};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -12,7 +16,6 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use zenoh::{Config, Session, Wait};
 
 /// Two plain Zenoh programs, one direct connection or two nodes with a rule each between them, all over
 /// TCP on loopback.
@@ -26,6 +29,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "S", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
+    /// Programs that are joined to one node, and to a Zenoh router
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..=4_000))]
+    sessions: u32,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -40,14 +47,18 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let scratch = Scratch::new("plain")?;
-    let command = match (args.pairs, args.seconds) {
-        (3, 5) => "paceline bench plain".to_owned(),
-        (pairs, seconds) => format!("paceline bench plain --pairs {pairs} --seconds {seconds}"),
+    let Args { pairs, seconds, sessions, .. } = *args;
+    let command = match (pairs, seconds, sessions) {
+        (3, 5, 1_000) => "paceline bench plain".to_owned(),
+        _ => format!(
+            "paceline bench plain --pairs {pairs} --seconds {seconds} --sessions {sessions}"
+        ),
     };
     let mut report = Report::new("Plain Zenoh programs through two nodes", &command);
     for bytes in [64, 252] {
         report.add(measure(args, &scratch, bytes)?, &args.output);
     }
+    report.add(sessions::measure(args, &scratch)?, &args.output);
     report.finish(&args.output)
 }
 
@@ -118,43 +129,47 @@ impl Drop for Node {
     }
 }
 
+/// Two nodes that are joined by a link: the one takes a key in, the other lets it out.
+struct NodePair {
+    nodes: [Node; 2],
+    /// Where programs reach the one, and the other.
+    here: u16,
+    there: u16,
+}
+
+impl NodePair {
+    fn start(scratch: &Scratch) -> Result<Self> {
+        let [link, here, there] = [free_port()?, free_port()?, free_port()?];
+        let config = |way: &str, port: u16, rule: &str| {
+            format!(
+                "[[link]]\nname = \"wire\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
+                 [plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rule}\n"
+            )
+        };
+        let import = config("listen", here, "[[import]]\nkey = \"robot/**\"");
+        let export = config("connect", there, "[[export]]\ntag = \"robot/**\"");
+        let nodes =
+            [Node::start(&scratch.host(), &import)?, Node::start(&scratch.host(), &export)?];
+        Ok(Self { nodes, here, there })
+    }
+
+    fn processes(&self) -> [u32; 2] {
+        self.nodes.each_ref().map(|node| node.0.id())
+    }
+}
+
 fn through_nodes(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Figures> {
-    let [link, here, there] = [free_port()?, free_port()?, free_port()?];
-    let config = |way: &str, port: u16, rule: &str| {
-        format!(
-            "[[link]]\nname = \"wire\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
-             [plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rule}\n"
-        )
-    };
-    let import = config("listen", here, "[[import]]\nkey = \"robot/**\"");
-    let export = config("connect", there, "[[export]]\ntag = \"robot/**\"");
-    let nodes = [Node::start(&scratch.host(), &import)?, Node::start(&scratch.host(), &export)?];
-    let publisher = open("client", &[], &[format!("tcp/127.0.0.1:{here}")])?;
-    let subscriber = open("client", &[], &[format!("tcp/127.0.0.1:{there}")])?;
-    let processes = nodes.each_ref().map(|node| node.0.id());
-    drive(args, [&publisher, &subscriber], bytes, &processes)
+    let pair = NodePair::start(scratch)?;
+    let publisher = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.here)], &[])?;
+    let subscriber = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.there)], &[])?;
+    drive(args, [&publisher, &subscriber], bytes, &pair.processes())
 }
 
 fn directly(args: &Args, bytes: usize) -> Result<Figures> {
     let endpoint = format!("tcp/127.0.0.1:{}", free_port()?);
-    let publisher = open("peer", std::slice::from_ref(&endpoint), &[])?;
-    let subscriber = open("peer", &[], &[endpoint])?;
+    let publisher = zenoh::open("peer", std::slice::from_ref(&endpoint), &[], &[])?;
+    let subscriber = zenoh::open("peer", &[], &[endpoint], &[])?;
     drive(args, [&publisher, &subscriber], bytes, &[])
-}
-
-fn open(mode: &str, listen: &[String], connect: &[String]) -> Result<Session> {
-    let list = |endpoints: &[String]| format!("{endpoints:?}");
-    let mut config = Config::default();
-    for (key, value) in [
-        ("mode", format!("{mode:?}")),
-        ("listen/endpoints", list(listen)),
-        ("connect/endpoints", list(connect)),
-        ("scouting/multicast/enabled", "false".to_owned()),
-        ("scouting/gossip/enabled", "false".to_owned()),
-    ] {
-        config.insert_json5(key, &value).map_err(|error| anyhow!("{key}: {error}"))?;
-    }
-    zenoh::open(config).wait().map_err(|error| anyhow!("a plain Zenoh session: {error}"))
 }
 
 /// Sends at the rate, and gathers the delays of what comes.
@@ -166,7 +181,6 @@ fn drive(
 ) -> Result<Figures> {
     let delays = Arc::new(Mutex::new(Vec::new()));
     let seen = delays.clone();
-    let plain = |error: zenoh::Error| anyhow!("plain Zenoh: {error}");
     let subscriber = to
         .declare_subscriber(KEY)
         .callback(move |sample| {
@@ -176,14 +190,14 @@ fn drive(
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(sent));
         })
         .wait()
-        .map_err(plain)?;
-    let publisher = from.declare_publisher(KEY).wait().map_err(plain)?;
+        .map_err(plain_error)?;
+    let publisher = from.declare_publisher(KEY).wait().map_err(plain_error)?;
     let mut payload = vec![7; bytes];
     let mut put = || {
         if let Some(front) = payload.first_chunk_mut() {
             *front = clock::now().to_le_bytes();
         }
-        publisher.put(payload.clone()).wait().map_err(plain)
+        publisher.put(payload.clone()).wait().map_err(plain_error)
     };
     let until = std::time::Instant::now() + PATIENCE;
     let count = || delays.lock().unwrap_or_else(PoisonError::into_inner).len();
@@ -227,6 +241,10 @@ fn read_cpu(processes: &[u32], used: &mut [f64; 2]) -> Result<()> {
         *used = cpu_seconds(*process)?;
     }
     Ok(())
+}
+
+fn plain_error(error: ::zenoh::Error) -> anyhow::Error {
+    anyhow!("plain Zenoh: {error}")
 }
 
 fn free_port() -> Result<u16> {

@@ -8,6 +8,7 @@ mod fanout;
 mod flood;
 mod ping;
 mod publish;
+mod router;
 mod scene;
 mod schedule;
 mod subscribe;
@@ -105,6 +106,10 @@ pub(super) enum Role {
     },
     /// Decisions of a scheduler, to be counted from outside.
     Decide(super::schedule::Decisions),
+    /// Routes for plain Zenoh programs until `stop`.
+    Router {
+        listen: String,
+    },
     /// Counts samples from `go` to `stop`.
     Sink {
         place: Place,
@@ -237,6 +242,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         }
         Role::Streams { policy, streams } => schedule::streams(&policy, streams)?,
         Role::Decide(decisions) => schedule::decide(&decisions)?,
+        Role::Router { listen } => router::run(&listen)?,
         Role::Sink { place } => flood::sink(&place)?,
         Role::Scene(scene) => scene::run(&scene)?,
     }

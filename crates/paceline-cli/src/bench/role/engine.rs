@@ -222,23 +222,9 @@ fn declare_paceline(node: &Node, source: &Source) -> Result<paceline::Publisher>
 
 /// A session that knows of nobody but those it is told of.
 fn open_zenoh(place: &Place) -> Result<zenoh::Session> {
-    let list = |endpoint: &Option<String>| {
-        let quoted = endpoint.as_ref().map(|endpoint| format!("\"{endpoint}\""));
-        format!("[{}]", quoted.unwrap_or_default())
-    };
-    let mut config = zenoh::Config::default();
-    for (key, value) in [
-        ("mode", "\"peer\"".to_owned()),
-        ("scouting/multicast/enabled", "false".to_owned()),
-        ("scouting/gossip/enabled", "false".to_owned()),
-        ("timestamping/enabled", "false".to_owned()),
-        ("listen/endpoints", list(&place.listen)),
-        ("connect/endpoints", list(&place.connect)),
-    ] {
-        let inserted = config.insert_json5(key, &value);
-        inserted.map_err(|error| anyhow!("Zenoh configuration {key} = {value}: {error}"))?;
-    }
-    zenoh::open(config).wait().map_err(|error| anyhow!("Zenoh session {}: {error}", place.name))
+    let list = |endpoint: &Option<String>| endpoint.iter().cloned().collect::<Vec<_>>();
+    super::super::zenoh::open("peer", &list(&place.listen), &list(&place.connect), &[])
+        .with_context(|| place.name.clone())
 }
 
 fn declare_zenoh(

@@ -1,0 +1,122 @@
+//! Many plain programs at one node: what it costs to serve them, beside a router of plain Zenoh.
+
+use super::{Args, NodePair, clock, cpu_seconds, free_port, interrupt, plain_error, zenoh};
+use crate::bench::child::Child;
+use crate::bench::machine::Ticks;
+use crate::bench::report::{Bound, Section, Unit};
+use crate::bench::role::Role;
+use crate::bench::stats::{float, median};
+use crate::scratch::Scratch;
+use ::zenoh::Wait as _;
+use ::zenoh::pubsub::Publisher;
+use anyhow::{Result, ensure};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Samples a second, and bytes of each.
+const RATE: u64 = 33;
+const BYTES: usize = 252;
+/// For the declarations of all programs to be known, and the first sample to be everywhere.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One run: what serving took, and how much of what was sent came.
+struct Cost {
+    delivery_us: f64,
+    came_percent: f64,
+}
+
+pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
+    let before = Ticks::read()?;
+    let (mut node, mut router) = (Vec::new(), Vec::new());
+    for pair in 0..args.pairs {
+        eprintln!("{} programs: pair {} of {}", args.sessions, pair + 1, args.pairs);
+        node.push(at_a_node(args, scratch)?);
+        router.push(at_a_router(args, scratch)?);
+    }
+    let of = |runs: &[Cost], figure: fn(&Cost) -> f64| {
+        median(&runs.iter().map(figure).collect::<Vec<_>>())
+    };
+    let mut section = Section::new(format!(
+        "{RATE} samples of {BYTES} bytes a second to {} programs, from another node ({} pairs of {} s)",
+        args.sessions, args.pairs, args.seconds
+    ));
+    let ratios = node.iter().zip(&router).map(|(ours, plain)| ours.delivery_us / plain.delivery_us);
+    let ratio = median(&ratios.collect::<Vec<_>>());
+    let name = "processor time of the node / of the router";
+    section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(1.5));
+    let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.delivery_us));
+    section.tell("processor time, a sample and program", Unit::Micros, ours, plain);
+    let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.came_percent));
+    section.tell("of what was sent, came", Unit::Percent, ours, plain);
+    section.load(Some(Ticks::read()?.since(before)), None);
+    Ok(section)
+}
+
+/// The publishing program is at another node: a sample crosses a link and leaves by a rule.
+fn at_a_node(args: &Args, scratch: &Scratch) -> Result<Cost> {
+    let pair = NodePair::start(scratch)?;
+    let [_, serving] = pair.processes();
+    drive(args, [pair.here, pair.there], serving)
+}
+
+fn at_a_router(args: &Args, scratch: &Scratch) -> Result<Cost> {
+    let port = free_port()?;
+    let listen = format!("tcp/127.0.0.1:{port}");
+    let mut router = Child::start("router", &Role::Router { listen }, None, &scratch.host())?;
+    router.expect_ready()?;
+    drive(args, [port, port], router.id())
+}
+
+/// Sends at the rate to all programs; the processor time of `process` is what is measured.
+fn drive(args: &Args, [from, to]: [u16; 2], process: u32) -> Result<Cost> {
+    let came = Arc::new(AtomicU64::new(0));
+    let mut programs = Vec::new();
+    for _ in 0..args.sessions {
+        interrupt::check()?;
+        let session = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{to}")], &[])?;
+        let count = came.clone();
+        let declared = session.declare_subscriber(super::KEY).callback(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        declared.background().wait().map_err(plain_error)?;
+        programs.push(session);
+    }
+    let session = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{from}")], &[])?;
+    let publisher = session.declare_publisher(super::KEY).wait().map_err(plain_error)?;
+    reach_all(&publisher, &came, u64::from(args.sessions))?;
+
+    let total = RATE * u64::from(args.seconds);
+    let (used, start) = (cpu_seconds(process)?, clock::now());
+    came.store(0, Ordering::Relaxed);
+    for n in 0..total {
+        interrupt::sleep_until(start + n * (1_000_000_000 / RATE))?;
+        publisher.put(vec![7; BYTES]).wait().map_err(plain_error)?;
+    }
+    interrupt::sleep(Duration::from_millis(500))?;
+    let used = cpu_seconds(process)? - used;
+    let came = came.load(Ordering::Relaxed);
+    ensure!(came > 0, "no program got anything");
+    let sent = total * u64::from(args.sessions);
+    Ok(Cost {
+        delivery_us: used * 1e6 / float(came),
+        came_percent: 100.0 * float(came) / float(sent),
+    })
+}
+
+/// Sends until one sample has come to all of them.
+fn reach_all(publisher: &Publisher<'_>, came: &AtomicU64, programs: u64) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let mut reached = 0;
+    while reached < programs {
+        ensure!(
+            Instant::now() < until,
+            "within {PATIENCE:?} a sample came to {reached} of {programs} programs at most"
+        );
+        came.store(0, Ordering::Relaxed);
+        publisher.put(vec![7; BYTES]).wait().map_err(plain_error)?;
+        interrupt::sleep(Duration::from_millis(500))?;
+        reached = came.load(Ordering::Relaxed);
+    }
+    Ok(())
+}

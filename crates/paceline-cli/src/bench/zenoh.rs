@@ -1,0 +1,29 @@
+//! Sessions of plain Zenoh, with everything said that a measurement relies on.
+
+use anyhow::{Result, anyhow};
+use zenoh::{Config, Session, Wait as _};
+
+/// Opens a session in `mode` that finds nobody by itself; `more` are further settings.
+pub(super) fn open(
+    mode: &str,
+    listen: &[String],
+    connect: &[String],
+    more: &[(&str, &str)],
+) -> Result<Session> {
+    let mut config = Config::default();
+    let (listen, connect) = (format!("{listen:?}"), format!("{connect:?}"));
+    let mode = format!("{mode:?}");
+    let said = [
+        ("mode", mode.as_str()),
+        ("listen/endpoints", &listen),
+        ("connect/endpoints", &connect),
+        ("scouting/multicast/enabled", "false"),
+        ("scouting/gossip/enabled", "false"),
+        ("timestamping/enabled", "false"),
+    ];
+    for (key, value) in said.iter().chain(more) {
+        let inserted = config.insert_json5(key, value);
+        inserted.map_err(|error| anyhow!("Zenoh configuration {key} = {value}: {error}"))?;
+    }
+    zenoh::open(config).wait().map_err(|error| anyhow!("a plain Zenoh session: {error}"))
+}
