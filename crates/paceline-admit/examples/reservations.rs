@@ -77,8 +77,14 @@ fn measure(rule: Rule) -> Option<()> {
         let (bunched, loss) = (Duration::ZERO, LossTolerance::NONE);
         let wanted = Wanted { trunk, traffic, bunched, within, loss, sample: 0, level: None };
         let path = vec![Node(0), Node(1), Node(2)];
-        let request =
-            Request { path, label: Vec::new(), forward: Some(wanted), backward: None, idle: None };
+        let request = Request {
+            path,
+            weights: Vec::new(),
+            label: Vec::new(),
+            forward: Some(wanted),
+            backward: None,
+            idle: None,
+        };
         if row.nodes.first_mut()?.request(Instant::ZERO, &request).is_ok() {
             row.collect(0);
             row.deliver();

@@ -146,6 +146,8 @@ pub struct Held<'a> {
     pub name: Name,
     /// From its origin to the other end.
     pub path: &'a [Node],
+    /// How the hops share a delay bound; empty: evenly.
+    pub weights: &'a [u32],
     /// What it is for, in its origin's words.
     pub label: &'a [u8],
     /// This node's place in the path.
@@ -340,10 +342,11 @@ impl Reservations {
     pub fn standing_here(&self) -> impl Iterator<Item = Held<'_>> {
         self.entries.values().filter_map(|entry| {
             let version = entry.installed.as_ref()?;
-            let Admit { name, path, label, forward, backward, .. } = &version.ask;
+            let Admit { name, path, weights, label, forward, backward, .. } = &version.ask;
             Some(Held {
                 name: *name,
                 path,
+                weights,
                 label,
                 at: version.at,
                 forward: forward.as_ref(),

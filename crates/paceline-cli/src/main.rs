@@ -21,6 +21,7 @@ mod publish;
 mod pull;
 mod schedule;
 mod scratch;
+mod set;
 mod show;
 mod simulate;
 mod stats;
@@ -65,6 +66,8 @@ enum Command {
     Pull(Box<pull::PullArgs>),
     /// Says whether a subscription would be granted now, and what would be instead; reserves nothing.
     Ask(Box<ask::AskArgs>),
+    /// Lets a subscription ask for another rate, size, delay bound or loss, while it runs.
+    Set(Box<set::SetArgs>),
     /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
     Ls(ls::LsArgs),
     /// Shows streams, subscriptions and links as they change.
@@ -114,6 +117,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
         Command::Ask(args) => ask::run(&args),
+        Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Hz(args) => observe::run(Measure::Rate, &args),

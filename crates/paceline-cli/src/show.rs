@@ -2,7 +2,9 @@
 
 use crate::exit::StdoutClosed;
 use anyhow::Context as _;
+use paceline::{Form, LossTolerance};
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -113,6 +115,21 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 pub(crate) fn bits(bits_per_s: u64) -> String {
     paceline::Capacity::from_bits_per_s(bits_per_s)
         .map_or_else(|_| "0 bit/s".to_owned(), |rate| rate.to_string())
+}
+
+/// What is asked for, in one line.
+pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossTolerance>) -> String {
+    let mut text = form.to_string();
+    if let Some(within) = within {
+        let _ = write!(text, ", within {} ms", millis(micros(within)));
+    }
+    if let Some(loss) = loss {
+        let _ = write!(text, ", loss {loss}");
+    }
+    if within.is_none() && loss.is_none() {
+        text.push_str(", best effort");
+    }
+    text
 }
 
 /// Drops as `12: 10 deadline_missed, 2 queue_full`, or `0`.

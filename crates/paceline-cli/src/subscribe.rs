@@ -167,6 +167,11 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
                 }
+                SubscriberEvent::Changed { form, within, loss } => {
+                    self.refused.clear();
+                    let asked = show::asked(form, within, loss);
+                    self.block.note(&format!("asks for something else now: {asked}"));
+                }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
                     let text = refusal.to_string();

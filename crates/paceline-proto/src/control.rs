@@ -13,6 +13,7 @@
 mod admission;
 mod ask;
 mod booking;
+mod change;
 mod codec;
 mod contract;
 mod flood;
@@ -29,10 +30,12 @@ mod registry;
 mod reserve;
 mod routes;
 mod spec;
+mod split;
 mod survey;
 mod ways;
 
 pub use ask::Topic;
+pub use change::ChangeAnswer;
 pub use grant::{Grant, GrantedHop};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]
@@ -122,6 +125,13 @@ pub enum Output {
         grant: Option<Grant>,
         /// What stands in the way; nothing if all that have answered would promise it.
         refusal: Option<Refusal>,
+    },
+    /// A subscription of this node asks for something else now, because somebody wanted that.
+    Changed {
+        /// Which one.
+        subscription: SubscriptionId,
+        /// What it asks for.
+        spec: SubscriptionSpec,
     },
     /// Someone asks this node: answer by [`Control::answer`], or not at all.
     Asked {

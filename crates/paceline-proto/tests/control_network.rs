@@ -6,6 +6,7 @@
 mod control_network {
     mod ask;
     mod bounds;
+    mod change;
     mod convergence;
     mod global;
     mod net;

@@ -2,7 +2,7 @@
 
 use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
-use paceline_proto::{ATTACHMENT_BYTES_MAX, TagError};
+use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
 use paceline_sched::ContractError;
 
 /// Why a node could not be opened.
@@ -188,6 +188,24 @@ pub enum RecvError {
     #[error("no sample within the time given")]
     Timeout,
     /// The node was closed.
+    #[error("the node is closed")]
+    Closed,
+}
+
+/// Why a subscription did not change.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// No node that is known has it any more.
+    #[error("no subscription {0}: it has ended, or its node cannot be reached")]
+    Unknown(SubscriptionId),
+    /// What was asked for cannot be.
+    #[error(transparent)]
+    Wish(#[from] SubscribeError),
+    /// Its node did not answer; it may have changed all the same.
+    #[error("node {0} did not answer within 2 s; it may be gone, or older than this one")]
+    NoAnswer(NodeId),
+    /// This node was closed.
     #[error("the node is closed")]
     Closed,
 }

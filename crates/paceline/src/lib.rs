@@ -21,6 +21,7 @@
 //! links between schedule by them.
 
 mod buffer;
+mod change;
 mod config;
 mod error;
 mod node;
@@ -34,8 +35,11 @@ mod subscriber;
 mod view;
 
 pub use buffer::{Buffer, BufferBuilder, History};
+pub use change::SubscriptionView;
 pub use config::{LinkConfig, NodeBuilder};
-pub use error::{CapacityError, ClassesError, OpenError, PublishError, RecvError, SubscribeError};
+pub use error::{
+    CapacityError, ChangeError, ClassesError, OpenError, PublishError, RecvError, SubscribeError,
+};
 pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{Grant, GrantedHop, Refusal, RefusalReason};
 pub use paceline_proto::form::Audio;

@@ -116,6 +116,7 @@ impl Node {
             lingering: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
             asking: BTreeMap::new(),
+            changing: BTreeMap::new(),
             pulls: Default::default(),
             closing: false,
             unsettled: false,

@@ -55,6 +55,18 @@ impl<'a> SubscriberBuilder<'a> {
         Self { node, spec, queue: QUEUE_SAMPLES, history: None }
     }
 
+    /// What is asked for already, to be asked for otherwise.
+    pub(crate) const fn of(node: &'a Node, spec: SubscriptionSpec) -> Self {
+        Self { node, spec, queue: QUEUE_SAMPLES, history: None }
+    }
+
+    /// Everything as it is published, as best effort: what was asked for before is taken back.
+    pub const fn as_published(mut self) -> Self {
+        self.spec.form = Form::FULL;
+        (self.spec.within, self.spec.loss) = (None, None);
+        self
+    }
+
     /// One sample in `n`.
     ///
     /// # Errors
@@ -253,6 +265,16 @@ pub enum SubscriberEvent {
     /// The path of a publisher's samples holds what was asked for, or holds it otherwise than before: its
     /// delay bound, its nodes and links, and what each of them holds.
     Granted(Grant),
+    /// It asks for something else from now on, because its program or somebody at another node wanted that
+    /// ([`Node::change`](crate::Node::change)).
+    Changed {
+        /// The rate and size.
+        form: Form,
+        /// The delay bound.
+        within: Option<Duration>,
+        /// The loss tolerance.
+        loss: Option<LossTolerance>,
+    },
 }
 
 /// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it;
@@ -267,7 +289,7 @@ impl Subscription {
     pub(crate) fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
         let sink = Arc::new(sink);
         let (reply, answer) = std::sync::mpsc::channel();
-        node.commands().send(Command::Subscribe(sink.spec().clone(), sink.clone(), reply));
+        node.commands().send(Command::Subscribe(sink.spec(), sink.clone(), reply));
         let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
         Ok(Self { id, sink, node: node.clone() })
     }
@@ -276,6 +298,10 @@ impl Subscription {
     #[must_use]
     pub const fn id(&self) -> SubscriptionId {
         self.id
+    }
+
+    pub(crate) const fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Samples dropped here, by reason.
@@ -315,6 +341,10 @@ impl Subscriber {
     #[must_use]
     pub const fn id(&self) -> SubscriptionId {
         self.subscription.id()
+    }
+
+    pub(crate) const fn subscription(&self) -> &Subscription {
+        &self.subscription
     }
 
     /// Waits for the next sample.

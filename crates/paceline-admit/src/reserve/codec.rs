@@ -43,6 +43,7 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Admit(admit) => {
             to.byte(0).name(admit.name).list(&admit.path, |to, node| to.number(node.0));
+            to.list(&admit.weights, |to, weight| to.number((*weight).into()));
             to.list(&admit.label, |to, byte| to.byte(*byte));
             to.number(admit.period.as_nanos()).number(admit.spent.as_nanos());
             to.optional(admit.forward.as_ref(), Writer::wanted);
@@ -197,6 +198,7 @@ pub fn decode(bytes: &[u8]) -> Result<Message> {
         0 => Message::Admit(Admit {
             name: from.name()?,
             path: from.list(PATH_MAX, "path", |from| from.number("path").map(Node))?,
+            weights: from.list(PATH_MAX - 1, "weights", |from| from.number32("weights"))?,
             label: from.list(LABEL_MAX, "label", |from| from.byte("label"))?,
             period: from.period()?,
             spent: from.duration("spent")?,

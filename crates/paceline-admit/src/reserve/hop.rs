@@ -25,7 +25,7 @@ fn place(path: &[Node], me: Node, from: Option<Node>) -> Option<usize> {
 impl Reservations {
     pub(super) fn handle_admit(&mut self, from: Node, ask: Admit) {
         let Name { key, stamp } = ask.name;
-        let at = place(&ask.path, self.me, Some(from));
+        let at = place(&ask.path, self.me, Some(from)).filter(|_| ask.is_weighed());
         let (Some(at), true) = (at, ask.path.first() == Some(&key.origin)) else {
             self.ignored += 1;
             return;

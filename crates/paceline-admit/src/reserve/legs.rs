@@ -36,7 +36,6 @@ fn share_of(leg: &Leg) -> Share {
 impl Reservations {
     /// Holds both directions of `ask` tentatively, or neither.
     pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
-        let hops = ask.path.len().saturating_sub(1);
         let mut onward = ask.clone();
         let mut version = Version {
             onward: ask.clone(),
@@ -47,11 +46,10 @@ impl Reservations {
             until: self.now + self.timing.tentative,
             answer: None,
         };
-        let left = (hops - at.min(hops)) as u64;
         if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
             let rest = wanted.within.saturating_sub(version.ask.spent);
             let place = Place { name: version.ask.name, to: next, forward: true };
-            let leg = self.leg(place, &wanted, rest.mul_div(1, left))?;
+            let leg = self.leg(place, &wanted, version.ask.part(at, rest))?;
             version.forward = Some(leg);
             onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
             onward.spent = version.ask.spent.saturating_add(leg.bound);
@@ -59,9 +57,11 @@ impl Reservations {
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
             // What comes from behind was not reserved there yet: at worst it bunches up as much as
             // their parts of the delay allow. It is relaxed on the way back.
-            let behind = wanted.within.mul_div(left, hops as u64);
+            let ask = &version.ask;
+            let (all, left) = (ask.weight_from(0), ask.weight_from(at));
+            let behind = wanted.within.mul_div(left, all.max(1));
             let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
-            let mine = wanted.within.mul_div(1, hops as u64);
+            let mine = wanted.within.mul_div(ask.weight_from(at - 1) - left, all.max(1));
             let place = Place { name: version.ask.name, to: previous, forward: false };
             match self.leg(place, &worst, mine) {
                 Ok(leg) => version.backward = Some(leg),

@@ -74,6 +74,8 @@ pub struct Admit {
     pub name: Name,
     /// From the origin to the other end, both included.
     pub path: Vec<Node>,
+    /// How the hops share a delay bound: each takes the part that its weight is of all weights. Empty: evenly.
+    pub weights: Vec<u32>,
     /// What it is for, as the callers at the nodes of the path understand it: at most [`LABEL_MAX`] bytes that
     /// are carried and kept as they are.
     pub label: Vec<u8>,
@@ -85,6 +87,28 @@ pub struct Admit {
     pub backward: Option<Wanted>,
     /// What the nodes before this one have promised of `forward`'s delay.
     pub spent: Duration,
+}
+
+impl Admit {
+    /// True if there is a weight for each hop, or none at all.
+    pub(super) fn is_weighed(&self) -> bool {
+        self.weights.is_empty() || self.weights.len() + 1 == self.path.len()
+    }
+
+    /// What the hops from the one that leaves node `at` of the path on weigh together; the first hop is 0.
+    pub(super) fn weight_from(&self, at: usize) -> u64 {
+        if self.weights.is_empty() {
+            return self.path.len().saturating_sub(at + 1) as u64;
+        }
+        self.weights.iter().skip(at).map(|weight| u64::from(*weight)).sum()
+    }
+
+    /// What the hop between the nodes `at` and `at + 1` of the path takes of `left`, what is left for it and
+    /// those behind it.
+    pub(super) fn part(&self, at: usize, left: Duration) -> Duration {
+        let (all, behind) = (self.weight_from(at), self.weight_from(at + 1));
+        if all == 0 { Duration::ZERO } else { left.mul_div(all - behind, all) }
+    }
 }
 
 /// What one node holds in one direction.

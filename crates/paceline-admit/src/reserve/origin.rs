@@ -14,6 +14,8 @@ use paceline_sched::{Duration, Instant};
 pub struct Request {
     /// From this node to the other end, both included.
     pub path: Vec<Node>,
+    /// How its hops share a delay bound, one weight each from 1 on. Empty: evenly.
+    pub weights: Vec<u32>,
     /// What it is for, for the callers at all nodes of the path.
     pub label: Vec<u8>,
     /// What leaves here.
@@ -32,6 +34,13 @@ pub enum RequestError {
     Path {
         /// How many nodes it has.
         nodes: usize,
+    },
+    /// The weights are not one for each hop, or one of them is 0.
+    Weights {
+        /// How many there are.
+        weights: usize,
+        /// How many hops the path has.
+        hops: usize,
     },
     /// Neither direction is asked for.
     Nothing,
@@ -59,6 +68,9 @@ impl fmt::Display for RequestError {
                 f,
                 "path of {nodes} nodes: must be from 2 to {PATH_MAX} different ones, this one first"
             ),
+            Self::Weights { weights, hops } => {
+                write!(f, "{weights} weights for {hops} hops: one above 0 for each, or none at all")
+            }
             Self::Nothing => f.write_str("no traffic in either direction: ask for one at least"),
             Self::Label { bytes } => {
                 write!(f, "label of {bytes} bytes: at most {LABEL_MAX} are carried")
@@ -83,6 +95,10 @@ impl Request {
             .any(|at| self.path.iter().take(at).any(|node| self.path.get(at) == Some(node)));
         if !(2..=PATH_MAX).contains(&nodes) || self.path.first() != Some(&me) || twice {
             return Err(RequestError::Path { nodes });
+        }
+        let (weights, hops) = (self.weights.len(), nodes - 1);
+        if weights > 0 && weights != hops || self.weights.contains(&0) {
+            return Err(RequestError::Weights { weights, hops });
         }
         if self.label.len() > LABEL_MAX {
             return Err(RequestError::Label { bytes: self.label.len() });
@@ -163,6 +179,7 @@ impl Reservations {
         let ask = Admit {
             name: Name { key, stamp: Stamp { epoch: self.epoch, seq } },
             path: request.path.clone(),
+            weights: request.weights.clone(),
             label: request.label.clone(),
             period,
             forward: request.forward,
@@ -200,6 +217,7 @@ impl Reservations {
         };
         let request = Request {
             path: installed.ask.path.clone(),
+            weights: installed.ask.weights.clone(),
             label: installed.ask.label.clone(),
             forward: installed.ask.forward,
             backward: installed.ask.backward,

@@ -56,6 +56,7 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
     let backward = Request {
         path: path.clone(),
         label: Vec::new(),
+        weights: Vec::new(),
         forward: None,
         backward: Some(wanted(1, 4)),
         idle: None,
@@ -72,6 +73,7 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
         forward: Some(wanted(2, 7)),
         backward: Some(wanted(3, 7)),
         label: vec![7],
+        weights: Vec::new(),
         path,
         idle: None,
     };
@@ -91,6 +93,26 @@ fn subscribers_ask_against_the_data_and_conversations_get_both_directions_or_non
     world.close(2, talk);
     world.deliver_all();
     assert_eq!(world.ended(0, talk), Some(None), "the other end closed it");
+    world.check_empty_after(millis(10_000));
+}
+
+#[test]
+fn hops_share_a_delay_bound_by_their_weights_in_both_directions() {
+    let mut world = World::row(4);
+    let both = Request {
+        weights: vec![1, 2, 1],
+        backward: Some(wanted(7, 2)),
+        ..forward(&[0, 1, 2, 3], 2)
+    };
+    let key = world.request(0, &both).unwrap();
+    world.deliver_all();
+    let hops = granted(&mut world, 0, key).hops;
+    let bounds = |of: fn(&HopShare) -> Option<Share>| -> Vec<_> {
+        hops.iter().filter_map(|hop| Some(of(hop)?.bound)).collect()
+    };
+    assert_eq!(bounds(|hop| hop.forward), [75, 150, 75].map(millis));
+    assert_eq!(bounds(|hop| hop.backward), [75, 150, 75].map(millis));
+    world.close(0, key);
     world.check_empty_after(millis(10_000));
 }
 
@@ -215,6 +237,11 @@ fn what_contradicts_itself_is_refused_by_name_and_holds_nothing() {
     }
     let long = Request { path: (0..33).map(Node).collect(), ..whole.clone() };
     assert_eq!(error(&mut world, &long), RequestError::Path { nodes: 33 });
+    for weights in [vec![1], vec![1, 0], vec![1, 2, 3]] {
+        let count = weights.len();
+        let wrong = Request { weights, ..whole.clone() };
+        assert_eq!(error(&mut world, &wrong), RequestError::Weights { weights: count, hops: 2 });
+    }
     let nothing = Request { forward: None, ..whole.clone() };
     assert_eq!(error(&mut world, &nothing), RequestError::Nothing);
     let one = Request { backward: whole.forward, ..whole.clone() };
@@ -258,6 +285,7 @@ fn the_whole_link_twice_is_granted_once_and_a_killer_is_blocked() {
         name: name(seq),
         path: [0, 1, 2].map(Node).to_vec(),
         label: Vec::new(),
+        weights: Vec::new(),
         period: millis(1_000),
         forward: Some(wanted(77, 4)),
         backward: None,
@@ -291,10 +319,11 @@ fn forged_and_replayed_messages_change_nothing() {
     let newer = Name { stamp: Stamp { epoch: 9, seq: 9 }, ..name };
     let deny =
         |name, reason| Message::Deny(Deny { name, node: Node(3), reason, retry: Duration::ZERO });
-    let path = |path: &[u64]| {
+    let admit = |path: &[u64], weights: &[u32]| {
         Message::Admit(Admit {
             name: newer,
             path: path.iter().copied().map(Node).collect(),
+            weights: weights.to_vec(),
             label: Vec::new(),
             period: millis(1_000),
             forward: Some(wanted(1, 1)),
@@ -304,11 +333,13 @@ fn forged_and_replayed_messages_change_nothing() {
     };
     let accept = Accept { name, slack: millis(9), backward: None, hops: answer.hops.clone() };
     for (at, from, message) in [
-        (1, 2, path(&[0, 1, 2])),
-        (1, 0, path(&[2, 1, 0])),
-        (1, 0, path(&[0, 2, 1])),
-        (1, 0, path(&[0, 1, 1])),
-        (2, 1, path(&[1, 2])),
+        (1, 2, admit(&[0, 1, 2], &[])),
+        (1, 0, admit(&[2, 1, 0], &[])),
+        (1, 0, admit(&[0, 2, 1], &[])),
+        (1, 0, admit(&[0, 1, 1], &[])),
+        (2, 1, admit(&[1, 2], &[])),
+        (1, 0, admit(&[0, 1, 2], &[1])),
+        (1, 0, admit(&[0, 1, 2], &[1, 2, 3])),
         (2, 3, Message::Accept(accept.clone())),
         (1, 0, Message::Accept(accept)),
         (1, 0, deny(name, Reason::PeerLost)),

@@ -22,3 +22,4 @@ mod simulate;
 mod telemetry;
 mod top;
 mod video;
+mod wishes;

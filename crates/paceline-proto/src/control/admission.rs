@@ -245,7 +245,7 @@ impl Admission {
             if asked.standing != Standing::Granted || asked.basis == basis {
                 return;
             }
-            let Some(wanted) = request(pair, &basis.path) else { return };
+            let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
             if asked.request == wanted {
                 asked.basis = basis;
             } else if asked.request.label == wanted.label && now < asked.retry_at {
@@ -265,7 +265,7 @@ impl Admission {
             self.wake = self.wake.min(hold.again);
             return;
         }
-        let Some(wanted) = request(pair, &basis.path) else { return };
+        let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
         let asked = self.reservations.request(now, &wanted);
         let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
         let entry = Asked { key: None, basis, request: wanted, standing, granted, retry_at };

@@ -26,6 +26,8 @@ pub enum Topic {
     Pull,
     /// Whether this node's link of a path has room for a stream: [`Control`] answers it by itself.
     Room,
+    /// A subscription of the node is to ask for something else: [`Control`] does it by itself.
+    Change,
 }
 
 impl Topic {
@@ -36,6 +38,7 @@ impl Topic {
             Self::Status => 0,
             Self::Pull => 1,
             Self::Room => 2,
+            Self::Change => 3,
         }
     }
 
@@ -46,6 +49,7 @@ impl Topic {
             0 => Self::Status,
             1 => Self::Pull,
             2 => Self::Room,
+            3 => Self::Change,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -112,6 +116,7 @@ impl Control {
             let Errand { request, from, .. } = errand;
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
+                Some((Topic::Change, change)) => self.answer_change(request, from, change),
                 Some((Topic::Status | Topic::Pull, _)) | None => {
                     self.outputs.push_back(Output::Asked { request, from, body })
                 }

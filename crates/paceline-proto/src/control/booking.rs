@@ -1,16 +1,17 @@
 //! What a pair asks a path for, and what of it is installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{Ask, asked};
+use super::contract::{Ask, asked, shares};
 use super::registry::PairKey;
 use super::routes::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::split::Split;
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
-use crate::wire::{Reader, WireError};
+use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
-use paceline_admit::Trunk;
 use paceline_admit::reserve::{Held, Name, Node, Request, Wanted};
+use paceline_admit::{Demand, Trunk};
 use paceline_sched::{Duration, LossTolerance};
 
 /// A reservation that is installed on this node: what goes along its path is what was asked for there,
@@ -22,35 +23,55 @@ pub(crate) struct Booking {
     pub(crate) request: SubscriptionSpec,
     /// From the publisher's node to the subscription's.
     pub(crate) path: Vec<NodeId>,
+    /// How it shares a delay bound.
+    pub(crate) split: Split,
     /// What each link of it holds.
     pub(super) wanted: Wanted,
+    /// What each hop may take of the delay.
+    pub(super) bounds: Vec<Duration>,
 }
 
 impl Booking {
     /// `None` of what is no reservation of ours: nothing is carried for it.
     pub(super) fn of(held: &Held<'_>) -> Option<Self> {
-        let (pair, request) = read_label(held.label).ok()?;
+        let Label { pair, request, split } = Label::read(held.label).ok()?;
+        let split = Split::from_code(held.path.len(), split);
         let path: Vec<NodeId> = held.path.iter().map(|node| NodeId(node.0)).collect();
         let (subscription, publisher) = pair;
         let ends = path.first() == Some(&publisher.node) && path.last() == Some(&subscription.node);
         let wanted = *held.forward.filter(|_| ends)?;
-        Some(Self { name: held.name, pair, request, path, wanted })
+        let bounds = held.weights.iter().map(|micros| Duration::from_micros((*micros).into()));
+        let bounds = bounds.collect();
+        Some(Self { name: held.name, pair, request, path, split, wanted, bounds })
     }
 }
 
-fn label(key: PairKey, request: &SubscriptionSpec) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_pair(&mut out, key.0, key.1);
-    put_subscription(&mut out, request);
-    out
+/// What a reservation is for, in our words.
+pub(super) struct Label {
+    /// Whose it is.
+    pub(super) pair: PairKey,
+    /// What was asked for.
+    pub(super) request: SubscriptionSpec,
+    /// How the path shares a delay bound: [`Split::code`].
+    split: u32,
 }
 
-/// Whose reservation it is, and what was asked for.
-pub(super) fn read_label(label: &[u8]) -> Result<(PairKey, SubscriptionSpec), WireError> {
-    let mut reader = Reader::new(Bytes::copy_from_slice(label));
-    let (pair, request) = (read_pair(&mut reader)?, read_subscription(&mut reader)?);
-    reader.finish()?;
-    Ok((pair, request))
+impl Label {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_pair(&mut out, self.pair.0, self.pair.1);
+        put_subscription(&mut out, &self.request);
+        out.put_varint(self.split.into());
+        out
+    }
+
+    pub(super) fn read(label: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(Bytes::copy_from_slice(label));
+        let (pair, request) = (read_pair(&mut reader)?, read_subscription(&mut reader)?);
+        let split = reader.varint32("split")?;
+        reader.finish()?;
+        Ok(Self { pair, request, split })
+    }
 }
 
 /// One name for a publisher's samples in one form, the same on all nodes: FNV-1a in 128 bits.
@@ -78,39 +99,50 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
 }
 
 /// What a pair asks of its path, from the publisher's node on; `None` if that is nothing that is promised.
-pub(super) fn request(pair: &Pair<'_>, path: &[NodeId]) -> Option<Request> {
-    let hops = path.len().checked_sub(1)?;
+pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<Request> {
+    let (wanted, bounds) = wanted(pair.publisher, pair.spec, pair.request, split)?;
+    let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
+    let label = Label { pair: pair.key(), request: pair.request.clone(), split: split.code() };
     Some(Request {
         path: path.iter().map(|node| Node(node.0)).collect(),
-        label: label(pair.key(), pair.request),
-        forward: Some(wanted(pair.publisher, pair.spec, pair.request, hops)?),
+        weights: bounds.iter().map(micros).collect(),
+        label: label.encode(),
+        forward: Some(wanted),
         backward: None,
         idle: None,
     })
 }
 
-/// What `request` asks each link of a path of so many hops to hold of a publisher's samples; `None` if that is
-/// nothing that is promised.
+/// What `request` asks each link of a path to hold of a publisher's samples, and what each hop of it may take
+/// of the delay; `None` if that is nothing that is promised.
 pub(super) fn wanted(
     publisher: PublisherId,
     spec: &PublisherSpec,
     request: &SubscriptionSpec,
-    hops: usize,
-) -> Option<Wanted> {
-    let ask = Ask::new(request, spec, 1, hops)?;
+    split: Split,
+) -> Option<(Wanted, Vec<Duration>)> {
+    let ask = Ask::new(request, spec, 0, split)?;
     let form = spec.travelling(request);
     let demand = asked(spec, form, &ask)??;
-    Some(Wanted {
+    let bounds: Vec<Duration> = shares(spec, form, &ask).into_iter().map(whole_micros).collect();
+    let all = bounds.iter().fold(Duration::ZERO, |sum, bound| sum.saturating_add(*bound));
+    let wanted = Wanted {
         trunk: trunk(publisher, form),
         traffic: *demand.traffic(),
         bunched: Duration::ZERO,
-        // Each hop takes an equal part of it, which is the deadline of its contract.
-        within: demand.deadline().mul_div(hops as u64, 1),
+        within: all,
         // Charged already: of y samples y − x count.
         loss: LossTolerance::NONE,
         sample: demand.sample(),
         level: None,
-    })
+    };
+    Some((wanted, bounds))
+}
+
+/// A hop's part of a delay as it is asked for: its weight in microseconds, and so its part again.
+fn whole_micros(bound: Duration) -> Duration {
+    let micros = (bound.as_nanos() / 1_000).clamp(1, u32::MAX.into());
+    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
 }
 
 /// Whether a pair has anything promised at all.

@@ -1,6 +1,7 @@
 //! From what subscriptions ask for end to end to the contract of a stream on one link.
 
 use super::spec::{self, PublisherSpec, SubscriptionSpec};
+use super::split::Split;
 use crate::form::Form;
 use core::slice;
 use paceline_admit::{Demand, Traffic};
@@ -25,28 +26,27 @@ const SEGMENT_OVERHEAD: u64 = 110;
 pub(crate) struct Ask {
     within: Option<Duration>,
     loss: LossTolerance,
-    /// Which hop of the path, from 1 on.
-    hop: u64,
-    /// How many hops the path has.
-    hops: u64,
+    /// Which hop of the path, from 0 on.
+    hop: usize,
+    /// How the path shares a delay bound.
+    split: Split,
 }
 
 impl Ask {
-    /// What `spec` asks for of `publisher` from the link of hop `hop` of `hops`; `None` for best effort.
+    /// What `spec` asks for of `publisher` from the link of hop `hop`, from 0 on; `None` for best effort.
     pub(crate) fn new(
         spec: &SubscriptionSpec,
         publisher: &PublisherSpec,
         hop: usize,
-        hops: usize,
+        split: Split,
     ) -> Option<Self> {
         let loss = tolerance(spec, publisher)?;
-        Some(Self { within: spec.within, loss, hop: hop as u64, hops: hops.max(1) as u64 })
+        Some(Self { within: spec.within, loss, hop, split })
     }
 
-    /// The delay bound whose part for a hop is at least `deadline`, in whole milliseconds.
+    /// The delay bound whose part for a hop with a capacity is at least `deadline`, in whole milliseconds.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
-        let bound = deadline.saturating_add(MARGIN_MAX).mul_div(self.hops, 1);
-        Duration::from_millis(bound.as_nanos().div_ceil(1_000_000))
+        self.split.bound(deadline.saturating_add(MARGIN_MAX))
     }
 
     /// The loss tolerance asked for.
@@ -110,14 +110,19 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
 
 /// What of a delay bound is gone before this hop, and what this hop may use.
 fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
-    let before = ask.hop.saturating_sub(1);
     let Some(within) = ask.within else {
         // Only a loss tolerance: each hop may take a period.
-        return (period.mul_div(before, 1), period);
+        return (period.mul_div(ask.hop as u64, 1), period);
     };
-    let mine = within.mul_div(1, ask.hops);
+    let mine = ask.split.part(within, ask.hop);
     let margin = mine.mul_div(1, 10).min(MARGIN_MAX);
-    (within.mul_div(before, ask.hops), mine.saturating_sub(margin))
+    (ask.split.before(within, ask.hop), mine.saturating_sub(margin))
+}
+
+/// What each hop of a path may take of the delay of one subscription's samples, in its order.
+pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duration> {
+    let at = |hop| promise(spec, form, &[Ask { hop, ..*ask }]).map(|it| it.contract.deadline);
+    (0..ask.split.hops()).map(|hop| at(hop).unwrap_or_default()).collect()
 }
 
 /// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
@@ -193,9 +198,11 @@ mod tests {
         }
     }
 
-    fn within(millis: u64, hop: u64, hops: u64) -> Ask {
+    /// Hop `hop`, from 1 on, of a path whose links all have a capacity.
+    fn within(millis: u64, hop: usize, hops: usize) -> Ask {
         let within = Some(Duration::from_millis(millis));
-        Ask { within, loss: LossTolerance::NONE, hop, hops }
+        let split = Split::new((0..hops).map(|_| true));
+        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split }
     }
 
     fn loss(x: u32, y: u32) -> LossTolerance {

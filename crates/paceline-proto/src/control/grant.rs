@@ -62,32 +62,35 @@ impl Control {
     }
 
     fn grant(&self, booking: &Booking) -> Grant {
-        self.grant_of(booking.pair, booking.request.within, &booking.path, &booking.wanted)
+        let Booking { pair, request, path, wanted, bounds, .. } = booking;
+        self.grant_of(*pair, request.within, path, wanted, bounds)
     }
 
-    /// What it is if all of `path` holds `wanted`.
+    /// What it is if all of `path` holds `wanted`, each hop with its part of the delay.
     pub(super) fn grant_of(
         &self,
         (subscription, publisher): PairKey,
         within: Option<Duration>,
         path: &[NodeId],
         wanted: &Wanted,
+        bounds: &[Duration],
     ) -> Grant {
         let nodes = path.split_last().map_or(&[][..], |(_, nodes)| nodes);
-        let part = wanted.within.mul_div(1, nodes.len().max(1) as u64);
-        let hops = nodes.iter().zip(path.iter().skip(1)).map(|(&node, next)| {
-            let record = self.registry.record(node);
-            let hop = record.and_then(|record| record.neighbours.get(next));
-            GrantedHop {
-                node,
-                node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
-                link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
-                capacity: hop.and_then(|hop| hop.capacity),
-                bytes_per_s: wanted.traffic.rate().div_ceil(8),
-                burst: wanted.traffic.burst(),
-                bound: part,
-            }
-        });
+        let parts = bounds.iter().copied().chain(core::iter::repeat(Duration::ZERO));
+        let hops =
+            nodes.iter().zip(path.iter().skip(1)).zip(parts).map(|((&node, next), bound)| {
+                let record = self.registry.record(node);
+                let hop = record.and_then(|record| record.neighbours.get(next));
+                GrantedHop {
+                    node,
+                    node_name: record.map(|record| record.name.clone()).unwrap_or_default(),
+                    link: hop.map(|hop| hop.link_name.clone()).unwrap_or_default(),
+                    capacity: hop.and_then(|hop| hop.capacity),
+                    bytes_per_s: wanted.traffic.rate().div_ceil(8),
+                    burst: wanted.traffic.burst(),
+                    bound,
+                }
+            });
         Grant { subscription, publisher, bound: wanted.within, within, hops: hops.collect() }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Control;
 use super::admission::blank;
-use super::booking::read_label;
+use super::booking::Label;
 use super::message::Message;
 use super::refusal::RefusalReason;
 use crate::ids::NodeId;
@@ -60,7 +60,8 @@ impl Control {
 
     /// This node is the end of a path: it agrees to what a subscription here asks for as it is now.
     fn decide(&self, label: &[u8]) -> Decision {
-        let asks = read_label(label).is_ok_and(|((subscription, publisher), request)| {
+        let asks = Label::read(label).is_ok_and(|label| {
+            let Label { pair: (subscription, publisher), request, .. } = label;
             let mine = self.registry.record(self.me);
             let asked = mine.and_then(|mine| mine.subscriptions.get(&subscription));
             asked == Some(&request) && publisher.node != self.me

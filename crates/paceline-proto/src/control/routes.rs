@@ -5,6 +5,7 @@ use super::contract::{Ask, demand, promise};
 use super::graph::Tree;
 use super::registry::{PairKey, Registry};
 use super::spec::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+use super::split::Split;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
@@ -17,12 +18,10 @@ use std::sync::Arc;
 struct Place {
     /// How many hops are behind a sample that arrives here; 0 on the publisher's node.
     index: usize,
-    /// How many hops the whole path has.
-    hops: usize,
+    /// How the whole path shares a delay bound.
+    split: Split,
     /// The next node; none on the subscription's node.
     next: Option<NodeId>,
-    /// A link of it has a capacity.
-    limited: bool,
 }
 
 /// A publisher and a subscription that matches it, with a path that leads through this node.
@@ -58,7 +57,12 @@ impl Pair<'_> {
     /// sends is known, and a link of the path has a capacity.
     pub(super) fn is_reserved(&self) -> bool {
         let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
-        self.place.limited && self.ask().is_some_and(|ask| promised(&ask))
+        self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
+    }
+
+    /// How its path shares a delay bound.
+    pub(super) fn split(&self) -> Split {
+        self.place.split
     }
 
     pub(crate) fn is_background(&self) -> bool {
@@ -83,24 +87,19 @@ impl Pair<'_> {
         if self.is_background() {
             return None;
         }
-        Ask::new(self.request, self.spec, self.place.index + 1, self.place.hops)
+        Ask::new(self.request, self.spec, self.place.index, self.place.split)
     }
 }
 
 fn place(registry: &Registry, tree: &Tree, to: NodeId, me: NodeId) -> Option<Place> {
     let path = tree.path(to)?;
-    let mut place = place_on(&path, me)?;
-    place.limited = path.iter().zip(path.iter().skip(1)).any(|(&from, to)| {
-        let hop = registry.record(from).and_then(|record| record.neighbours.get(to));
-        hop.is_some_and(|hop| hop.capacity.is_some())
-    });
-    Some(place)
+    place_on(&path, Split::of(registry, &path), me)
 }
 
-fn place_on(path: &[NodeId], me: NodeId) -> Option<Place> {
+fn place_on(path: &[NodeId], split: Split, me: NodeId) -> Option<Place> {
     let index = path.iter().position(|&node| node == me)?;
     let next = path.get(index + 1).copied();
-    Some(Place { index, hops: path.len() - 1, next, limited: false })
+    Some(Place { index, split, next })
 }
 
 /// The pairs whose reservation is installed here, by the path that it was made for. One that nobody asks for
@@ -117,7 +116,7 @@ pub(crate) fn booked<'a>(
         if subscription.node == me && !here()?.contains_key(&subscription) {
             return None;
         }
-        let place = place_on(&booking.path, me)?;
+        let place = place_on(&booking.path, booking.split, me)?;
         let (request, asked) = (&booking.request, spec.form_of(booking.request.form));
         Some(Pair { publisher, subscription, spec, request, asked, place })
     };
@@ -247,7 +246,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     match plan.target {
         Target::Local => {
             // Behind the last hop all of the delay bound is used up, unless there was no hop.
-            let hops = strictest.map_or(0, |pair| pair.place.hops);
+            let hops = strictest.map_or(0, |pair| pair.place.split.hops());
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }
         Target::Hop(_) => {

@@ -17,6 +17,7 @@ use super::offer::{Tried, both, name_lack};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::spec::SubscriptionSpec;
+use super::split::Split;
 use super::{Control, Output};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
@@ -75,6 +76,7 @@ struct Query {
     pair: PairKey,
     request: SubscriptionSpec,
     path: Vec<NodeId>,
+    split: Split,
 }
 
 impl Query {
@@ -86,6 +88,7 @@ impl Query {
         for node in &self.path {
             out.put_u64(node.0);
         }
+        out.put_varint(self.split.code().into());
         out.into()
     }
 
@@ -96,8 +99,9 @@ impl Query {
         let request = read_subscription(&mut reader)?;
         let count = reader.len(HOPS_MAX + 1, "path")?;
         let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
+        let split = Split::from_code(count, reader.varint32("split")?);
         reader.finish()?;
-        Ok(Self { pair, request, path })
+        Ok(Self { pair, request, path, split })
     }
 }
 
@@ -132,9 +136,11 @@ impl Control {
         let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
         let path = Tree::new(&self.registry, publisher.node).path(self.me)?;
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
-        let wanted = wanted(publisher, spec, &request, path.len() - 1);
-        let grant = wanted.map(|wanted| self.grant_of(pair, request.within, &path, &wanted));
-        let query = Query { pair, request, path };
+        let split = Split::of(&self.registry, &path);
+        let wanted = wanted(publisher, spec, &request, split);
+        let grant = wanted
+            .map(|(wanted, bounds)| self.grant_of(pair, request.within, &path, &wanted, &bounds));
+        let query = Query { pair, request, path, split };
         Some(self.send_queries(&query, Cause::Curious(grant)))
     }
 
@@ -149,7 +155,9 @@ impl Control {
         let request = asker.and_then(|record| record.subscriptions.get(&subscription)).cloned();
         match request.filter(|_| self.surveys.open.len() < OPEN_MAX) {
             Some(request) => {
-                self.send_queries(&Query { pair, request, path }, Cause::Refused(refusal));
+                let split = Split::of(&self.registry, &path);
+                let query = Query { pair, request, path, split };
+                self.send_queries(&query, Cause::Refused(refusal));
             }
             None => self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal),
         }
@@ -191,14 +199,14 @@ impl Control {
 
     /// What stands in the way on this node's link of the path.
     fn tell_room(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path } = query;
+        let Query { pair, request, path, split } = query;
         let at = path.iter().position(|node| *node == self.me)?;
         let next = *path.get(at + 1)?;
         let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some())?;
         let record = self.registry.record(pair.1.node)?;
         let spec = record.publishers.get(&pair.1)?;
         let form = spec.travelling(request);
-        let ask = Ask::new(request, spec, at + 1, path.len() - 1)?;
+        let ask = Ask::new(request, spec, at, *split)?;
         let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
         let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));
         let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);

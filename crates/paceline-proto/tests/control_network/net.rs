@@ -23,6 +23,7 @@ pub(crate) struct Seen {
     pub(crate) refused: Vec<Refusal>,
     pub(crate) granted: BTreeMap<(SubscriptionId, PublisherId), Grant>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
@@ -144,6 +145,9 @@ impl Net {
                     let key = (grant.subscription, grant.publisher);
                     // The same again may come after a while on a path without capacities.
                     seen.granted.insert(key, grant);
+                }
+                Output::Changed { subscription, spec } => {
+                    seen.changed.push((subscription, spec));
                 }
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     seen.surveyed.push((survey, complete, grant, refusal));

@@ -67,6 +67,31 @@ fn chain(hops: usize, thin: usize) -> Net {
     net
 }
 
+/// A host's socket, a radio, another socket: where nothing waits, little of the delay bound is spent.
+#[test]
+fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
+    let mut net = Net::new(4);
+    for (hop, capacity) in [None, Some(THIN), None].into_iter().enumerate() {
+        let name = format!("link{hop}");
+        net.join_over(hop, hop + 1, link(&name, capacity), link(&name, capacity));
+    }
+    net.settle();
+    let left = net.publish(0, camera("left"));
+    let within = Some(Duration::from_millis(100));
+    let user = net.subscribe(3, SubscriptionSpec { within, ..promised("left") });
+    net.settle();
+    assert_eq!(net.heard(user), [left]);
+    let bounds = net.seen[3].granted[&(user, left)].hops.iter().map(|hop| hop.bound);
+    assert!(bounds.eq([9_000, 78_500, 9_000].map(Duration::from_micros)));
+    // What is granted is what each node does.
+    let gone = [0, 10, 90, 100].map(Duration::from_millis);
+    for (node, gone) in gone.into_iter().enumerate() {
+        let [output] = net.outputs(node, left, Form::FULL) else { panic!("node {node}") };
+        assert_eq!(output.upstream, gone, "node {node}");
+    }
+    net.assert_delivered();
+}
+
 #[test]
 fn a_path_holds_all_or_nothing_and_says_who_refuses() {
     for (hops, thin, back) in

@@ -1,6 +1,7 @@
 //! The engine thread: one owner of `Control` and of everything that it installs.
 
 mod capacity;
+mod change;
 mod install;
 mod linger;
 mod prospect;
@@ -18,6 +19,7 @@ use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
+use crate::change::SubscriptionView;
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
 use crate::prospect::Prospect;
@@ -62,6 +64,12 @@ pub(crate) enum Command {
     Scaled(PublisherId),
     Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
     Unsubscribe(SubscriptionId),
+    /// All subscriptions that are known, by their nodes.
+    Subscriptions(Sender<Vec<SubscriptionView>>),
+    /// What a subscription of any node asks for, if it is known.
+    Wish(SubscriptionId, Sender<Option<SubscriptionSpec>>),
+    /// It is to ask for this; whether its node does so.
+    Change(SubscriptionId, SubscriptionSpec, Sender<bool>),
     Found {
         link: usize,
         node: NodeId,
@@ -156,6 +164,8 @@ pub(crate) struct Engine {
     pub(crate) holder: Holder,
     pub(crate) pulls: Pulls,
     pub(crate) asking: BTreeMap<u64, Asking>,
+    /// Who waits for the answer of a subscription's node.
+    pub(crate) changing: BTreeMap<u64, Sender<bool>>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -235,6 +245,11 @@ impl Engine {
                 self.holder.release(id);
                 self.heard.remove(&id);
             }
+            Command::Subscriptions(reply) => self.tell_subscriptions(&reply),
+            Command::Wish(id, reply) => {
+                let _ = reply.send(self.control.subscription(id).cloned());
+            }
+            Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Found { link, node } => {
                 if let Some(link) = self.links.get(link) {
                     link.handle.send(LinkCommand::Found(node));
@@ -335,9 +350,12 @@ impl Engine {
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     self.tell_prospect(survey, complete, grant, refusal);
                 }
+                Output::Changed { subscription, spec } => self.changed(subscription, spec),
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
                 Output::Answered { request, node, body } => {
-                    if !self.take_pull_answer(request, node, &body) {
+                    if !self.take_change(request, &body)
+                        && !self.take_pull_answer(request, node, &body)
+                    {
                         self.take_status(request, node, body);
                     }
                 }
@@ -352,7 +370,7 @@ impl Engine {
                 super::report::encode(&self.own_status()).into()
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
-            Some((Topic::Status | Topic::Room, _)) | None => {
+            Some((Topic::Status | Topic::Room | Topic::Change, _)) | None => {
                 tracing::debug!("a question of {from} was not understood");
                 return;
             }

@@ -81,7 +81,9 @@ pub(crate) struct SinkCounts {
 
 /// The end of a subscription.
 pub(crate) struct Sink {
-    spec: SubscriptionSpec,
+    spec: Mutex<SubscriptionSpec>,
+    /// The delay bound of it in nanoseconds: looked at for each sample.
+    within: AtomicU64,
     output: Output,
     /// What comes is held here too, for others to pull.
     held: Option<Arc<HeldBuffer>>,
@@ -95,6 +97,11 @@ pub(crate) struct Sink {
     pub(crate) counts: SinkCounts,
 }
 
+/// The delay bound in nanoseconds; more than any age if there is none.
+fn nanos(spec: &SubscriptionSpec) -> u64 {
+    spec.within.map_or(u64::MAX, |within| within.as_nanos())
+}
+
 impl Sink {
     pub(crate) fn with_queue(spec: SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
@@ -106,7 +113,8 @@ impl Sink {
 
     fn new(spec: SubscriptionSpec, output: Output) -> Self {
         Self {
-            spec,
+            within: AtomicU64::new(nanos(&spec)),
+            spec: Mutex::new(spec),
             output,
             held: None,
             waiting_bytes: AtomicUsize::new(0),
@@ -134,9 +142,15 @@ impl Sink {
         &self.seen
     }
 
-    /// What was asked for.
-    pub(crate) const fn spec(&self) -> &SubscriptionSpec {
-        &self.spec
+    /// What is asked for.
+    pub(crate) fn spec(&self) -> SubscriptionSpec {
+        self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Something else is asked for from now on.
+    pub(crate) fn change(&self, spec: SubscriptionSpec) {
+        self.within.store(nanos(&spec), Ordering::Relaxed);
+        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
     }
 
     /// Delivers a sample, or drops it with a reason; true if it was delivered. `needed` counts the
@@ -152,7 +166,7 @@ impl Sink {
             return false;
         }
         let age = sample.age(now);
-        let late = self.spec.within.is_some_and(|within| age > within);
+        let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
         let counts = &self.counts;
         counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
         if late && from.late == Late::Drop {

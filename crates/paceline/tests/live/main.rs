@@ -3,6 +3,7 @@
 
 mod audio;
 mod cable;
+mod change;
 mod classes;
 mod counts;
 mod faults;

@@ -26,6 +26,7 @@ fn messages() -> Vec<Message> {
         Message::Admit(Admit {
             name: name(1),
             path: vec![Node(1), Node(2), Node(u64::MAX)],
+            weights: vec![1, u32::MAX],
             label: vec![0, 0xff, 7],
             period: Duration::from_secs(1),
             forward: Some(wanted(u128::MAX)),

@@ -51,6 +51,7 @@ pub(super) fn forward(path: &[u64], mbit: u64) -> Request {
     let trunk = path.iter().fold(0, |sum, node| sum * 64 + u128::from(*node) + 1) << 32;
     Request {
         label: Vec::new(),
+        weights: Vec::new(),
         path: path.iter().copied().map(Node).collect(),
         forward: Some(wanted(trunk, mbit)),
         backward: None,

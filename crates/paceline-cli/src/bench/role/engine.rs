@@ -136,9 +136,9 @@ impl Subscription {
         let events = std::iter::from_fn(|| subscription.try_event());
         let refusals = events.filter_map(|event| match event {
             paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal.to_string()),
-            paceline::SubscriberEvent::Publishers(_) | paceline::SubscriberEvent::Granted(_) => {
-                None
-            }
+            paceline::SubscriberEvent::Publishers(_)
+            | paceline::SubscriberEvent::Granted(_)
+            | paceline::SubscriberEvent::Changed { .. } => None,
         });
         refusals.collect()
     }

@@ -1,0 +1,160 @@
+//! How a path shares a delay bound among its hops.
+
+use super::graph::HOPS_MAX;
+use super::registry::Registry;
+use crate::ids::NodeId;
+use paceline_sched::Duration;
+
+/// What a hop without a capacity gets of a delay bound at least, if an even part is not less: threads may be
+/// late by so much.
+const QUICK: Duration = Duration::from_millis(5);
+/// And the part of the bound that it gets of a long one.
+const QUICK_PART: u64 = 10;
+
+/// The hops of a path, and which of them have a capacity: there samples wait, so these get most of a delay
+/// bound. On the others, from process to process of one host say, they only pass.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Split {
+    hops: u32,
+    /// The bit of each hop with a capacity is set, the first hop's is the lowest.
+    slow: u32,
+}
+
+impl Split {
+    /// Whether each hop of a path has a capacity, from the publisher's node on.
+    pub(crate) fn new(capacities: impl Iterator<Item = bool>) -> Self {
+        let fold = |split: Self, slow: bool| {
+            let bit = u32::from(slow).checked_shl(split.hops).unwrap_or_default();
+            Self { hops: split.hops + 1, slow: split.slow | bit }
+        };
+        capacities.take(HOPS_MAX).fold(Self { hops: 0, slow: 0 }, fold)
+    }
+
+    /// Of the hops of `path`, as the registry knows them.
+    pub(crate) fn of(registry: &Registry, path: &[NodeId]) -> Self {
+        let has_capacity = |(from, to): (&NodeId, &NodeId)| {
+            let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
+            hop.is_some_and(|hop| hop.capacity.is_some())
+        };
+        Self::new(path.iter().zip(path.iter().skip(1)).map(has_capacity))
+    }
+
+    /// As it is sent, beside the path.
+    pub(crate) const fn code(self) -> u32 {
+        self.slow
+    }
+
+    /// Of a path of so many nodes, as it was sent. What a code says of hops that there are not is nothing.
+    pub(crate) fn from_code(nodes: usize, code: u32) -> Self {
+        let bit = |hop: usize| u32::try_from(hop).is_ok_and(|hop| code >> hop.min(31) & 1 == 1);
+        Self::new((1..nodes).map(|node| bit(node - 1)))
+    }
+
+    pub(crate) const fn hops(self) -> usize {
+        self.hops as usize
+    }
+
+    /// True if a hop has a capacity.
+    pub(crate) const fn is_limited(self) -> bool {
+        self.slow != 0
+    }
+
+    /// What hop `hop`, from 0 on, may take of `within`.
+    pub(crate) fn part(self, within: Duration, hop: usize) -> Duration {
+        let slow = u32::try_from(hop).is_ok_and(|hop| hop < 32 && self.slow >> hop & 1 == 1);
+        if slow { self.slow_part(within) } else { self.quick_part(within) }
+    }
+
+    /// What the hops before hop `hop` may take of `within` together.
+    pub(crate) fn before(self, within: Duration, hop: usize) -> Duration {
+        let add = |sum: Duration, hop| sum.saturating_add(self.part(within, hop));
+        (0..hop.min(self.hops())).fold(Duration::ZERO, add)
+    }
+
+    /// The shortest delay bound in whole milliseconds of which a hop with a capacity gets `part`.
+    pub(crate) fn bound(self, part: Duration) -> Duration {
+        // It gets an even part at least.
+        let even = part.mul_div(u64::from(self.hops.max(1)), 1);
+        let (mut short, mut enough) = (0, even.as_nanos().div_ceil(1_000_000));
+        while short + 1 < enough {
+            let middle = short + (enough - short) / 2;
+            if self.slow_part(Duration::from_millis(middle)) >= part {
+                enough = middle;
+            } else {
+                short = middle;
+            }
+        }
+        Duration::from_millis(enough)
+    }
+
+    fn quick_part(self, within: Duration) -> Duration {
+        let even = within.mul_div(1, u64::from(self.hops.max(1)));
+        if self.slow == 0 { even } else { even.min(QUICK.max(within.mul_div(1, QUICK_PART))) }
+    }
+
+    fn slow_part(self, within: Duration) -> Duration {
+        let slow = u64::from(self.slow.count_ones());
+        if slow == 0 {
+            return self.quick_part(within);
+        }
+        let quick = self.quick_part(within).mul_div(u64::from(self.hops) - slow, 1);
+        within.saturating_sub(quick).mul_div(1, slow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn parts(slow: &[bool], within: u64) -> Vec<u64> {
+        let split = Split::new(slow.iter().copied());
+        (0..slow.len()).map(|hop| split.part(millis(within), hop).as_nanos() / 1_000).collect()
+    }
+
+    #[test]
+    fn what_waits_nowhere_leaves_the_time_to_what_waits() {
+        assert_eq!(parts(&[true], 100), [100_000]);
+        assert_eq!(parts(&[false, false], 100), [50_000; 2]);
+        assert_eq!(parts(&[true, true, true], 90), [30_000; 3]);
+        assert_eq!(parts(&[false, true, false], 100), [10_000, 80_000, 10_000]);
+        assert_eq!(parts(&[false, true, false], 20), [5_000, 10_000, 5_000]);
+        assert_eq!(parts(&[false, true, false], 9), [3_000; 3], "never more than an even part");
+        assert_eq!(parts(&[true, false, true], 1_000), [450_000, 100_000, 450_000]);
+    }
+
+    #[test]
+    fn a_code_says_nothing_of_hops_that_there_are_not() {
+        assert_eq!(Split::from_code(4, 0b010), Split::new([false, true, false].into_iter()));
+        assert_eq!(Split::from_code(2, u32::MAX), Split::new([true].into_iter()));
+        assert_eq!(Split::from_code(0, 7), Split::from_code(1, 7));
+        assert_eq!(Split::from_code(1_000, u32::MAX).hops(), HOPS_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn the_parts_are_never_more_than_the_bound_and_a_bound_is_the_shortest(
+            slow in proptest::collection::vec(any::<bool>(), 1..=HOPS_MAX),
+            within in 0..u64::from(u32::MAX),
+            part in 1..10_000_000_000_u64,
+        ) {
+            let split = Split::new(slow.iter().copied());
+            prop_assert_eq!(Split::from_code(slow.len() + 1, split.code()), split);
+            let within = Duration::from_nanos(within);
+            prop_assert!(split.before(within, slow.len()) <= within);
+            let even = within.mul_div(1, slow.len() as u64);
+            for (hop, slow) in slow.iter().enumerate() {
+                prop_assert!(!slow || split.part(within, hop) >= even);
+            }
+            let part = Duration::from_nanos(part);
+            let bound = split.bound(part);
+            prop_assert!(split.slow_part(bound) >= part);
+            let shorter = bound.saturating_sub(millis(1));
+            prop_assert!(shorter.is_zero() || split.slow_part(shorter) < part);
+        }
+    }
+}

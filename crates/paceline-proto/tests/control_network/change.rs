@@ -1,0 +1,80 @@
+//! Subscriptions that somebody else changes.
+
+use super::net::{Net, all, camera, id, promised};
+use bytes::Bytes;
+use core::num::NonZeroU32;
+use paceline_proto::control::{ChangeAnswer, SubscriptionSpec, Topic};
+use paceline_proto::{Form, Pattern, Rate, SubscriptionId};
+use paceline_sched::Duration;
+
+fn rare(tag: &str) -> SubscriptionSpec {
+    let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+    SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..all(tag) }
+}
+
+impl Net {
+    /// What the subscription's node answers to `node`.
+    fn change(
+        &mut self,
+        node: usize,
+        which: SubscriptionId,
+        spec: &SubscriptionSpec,
+    ) -> Option<ChangeAnswer> {
+        let question = self.nodes[node].change_subscription(self.now, which, spec);
+        self.drain(node);
+        self.settle();
+        let answered = &self.seen[node].answered;
+        let answer = answered.iter().find(|(request, ..)| *request == question);
+        answer.map(|(_, _, body)| ChangeAnswer::decode(body.clone()).unwrap())
+    }
+}
+
+#[test]
+fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
+    let mut net = Net::chain(4);
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(3, all("left"));
+    net.settle();
+    for (from, spec) in [(0, rare("left")), (3, promised("left")), (2, all("left"))] {
+        assert_eq!(net.change(from, user, &spec), Some(ChangeAnswer::Done));
+        assert_eq!(net.seen[3].changed.last(), Some(&(user, spec.clone())));
+        assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes hear of it");
+        let form = spec.form;
+        let [output] = net.outputs(0, left, Form::FULL) else { panic!("{form}") };
+        assert_eq!((output.form, output.contract.is_some()), (form, spec.within.is_some()));
+    }
+    // What was promised goes on for a while where it is not known yet that nothing comes any more.
+    net.run(Duration::from_secs(5));
+    net.assert_converged();
+    net.assert_delivered();
+    let changes = net.seen[3].changed.len();
+    assert_eq!(net.change(1, user, &all("left")), Some(ChangeAnswer::Done));
+    assert_eq!(net.seen[3].changed.len(), changes, "what it asks for already is no change");
+}
+
+#[test]
+fn what_would_be_another_subscription_is_none_and_nonsense_is_not_answered() {
+    let mut net = Net::chain(2);
+    net.publish(0, camera("left"));
+    let user = net.subscribe(1, all("left"));
+    let private = net.subscribe(1, all("@pull"));
+    net.settle();
+    let pattern = Pattern::new("right").unwrap();
+    let buffer = SubscriptionSpec { holds: true, ..all("left") };
+    let local = SubscriptionSpec { local: true, ..all("left") };
+    for other in [SubscriptionSpec { pattern, ..all("left") }, buffer, local] {
+        assert_eq!(net.change(0, user, &other), Some(ChangeAnswer::Unknown));
+    }
+    assert_eq!(net.change(0, private, &rare("@pull")), Some(ChangeAnswer::Unknown));
+    let gone = SubscriptionId { index: 99, ..user };
+    assert_eq!(net.change(0, gone, &rare("left")), Some(ChangeAnswer::Unknown));
+    net.unsubscribe(user);
+    net.settle();
+    assert_eq!(net.change(0, user, &rare("left")), Some(ChangeAnswer::Unknown));
+    assert!(net.seen[1].changed.is_empty());
+    let nonsense = Bytes::from(vec![Topic::Change.code(), 1, 2, 3]);
+    net.nodes[0].ask(net.now, id(1), nonsense);
+    net.drain(0);
+    net.settle();
+    assert_eq!((net.nodes[1].rejected(), net.seen[1].asked.len()), (1, 0));
+}

@@ -1,0 +1,93 @@
+//! Subscriptions that ask for something else while samples come.
+
+use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::{
+    Capacity, ChangeError, Form, Rate, SubscribeError, Subscriber, SubscriberEvent, SubscriptionId,
+};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// True if it was told that it asks for one sample in `n` now.
+fn told_every(subscriber: &Subscriber, n: u32) -> bool {
+    let rate = Rate::Every(NonZeroU32::new(n).unwrap());
+    std::iter::from_fn(|| subscriber.try_event()).any(|event| {
+        matches!(event, SubscriberEvent::Changed { form: Form { rate: now, .. }, .. } if now == rate)
+    })
+}
+
+#[test]
+fn what_comes_goes_on_coming_while_it_changes() {
+    let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let pose = robot.publisher("pose").unwrap().hz(500.0).unwrap().bytes_max(64);
+    let mut pose = pose.declare().unwrap();
+    let poses = operator.subscriber("pose").unwrap().queue(4_096).unwrap();
+    let mut poses = poses.declare().unwrap();
+    assert!(pose.wait_matching(SOON));
+    // By its own program and from the publisher's node, to a promise and back.
+    let within = Duration::from_millis(100);
+    at_rate(500, 2_500, |n| {
+        pose.put(n.to_le_bytes().to_vec()).unwrap();
+        match n {
+            500 => poses.change(|wish| wish.every(2)).unwrap(),
+            1_000 => robot.change(poses.id(), |wish| wish.every(4)?.within(within)).unwrap(),
+            1_500 => robot.change(poses.id(), |wish| wish.every(2)).unwrap(),
+            2_000 => poses.change(|wish| Ok(wish.as_published())).unwrap(),
+            _ => {}
+        }
+    });
+    let mut came = Vec::new();
+    while came.last() != Some(&2_499) {
+        let delivery = poses.recv_timeout(SOON).unwrap();
+        came.push(u32::from_le_bytes(delivery.payload[..].try_into().unwrap()));
+    }
+    let gaps: Vec<(u32, u32)> = came.windows(2).map(|two| (two[0], two[1])).collect();
+    let wide: Vec<_> = gaps.iter().filter(|(a, b)| b - a > 4).collect();
+    assert!(wide.is_empty(), "{wide:?}");
+    let steps = |from: u32, to: u32, step: u32| {
+        let inside = gaps.iter().filter(|(a, b)| *a > from && *b < to);
+        inside.filter(|(a, b)| b - a == step).count()
+    };
+    assert!(steps(0, 500, 1) > 450 && steps(2_000, 2_500, 1) > 350, "{came:?}");
+    assert!(steps(500, 1_000, 2) > 100 && steps(1_000, 1_500, 4) > 50, "{came:?}");
+}
+
+#[test]
+fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
+    let (robot, operator) = pair(|link| link);
+    let poses = operator.subscriber("pose").unwrap().declare().unwrap();
+    wait_until("the robot knows it", || !robot.subscriptions().is_empty());
+    let known = robot.subscriptions();
+    assert_eq!((known[0].id, known[0].node.as_str()), (poses.id(), "operator"));
+    let within = Duration::from_millis(70);
+    robot.change(poses.id(), |wish| wish.every(3)?.within(within)?.loss(1, 9)).unwrap();
+    assert!(told_every(&poses, 3));
+    // What is not said stays.
+    poses.change(|wish| wish.every(5)).unwrap();
+    assert!(told_every(&poses, 5));
+    let status = operator.status_of(&[operator.id()], SOON);
+    let now = &status[0].subscriptions[0];
+    assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));
+    assert_eq!(now.form.rate, Rate::Every(NonZeroU32::new(5).unwrap()));
+    wait_until("the robot hears of it", || robot.subscriptions()[0].form == now.form);
+}
+
+#[test]
+fn what_cannot_be_changed_is_said() {
+    let (robot, operator) = pair(|link| link);
+    let poses = operator.subscriber("pose").unwrap().declare().unwrap();
+    let id = poses.id();
+    wait_until("the robot knows it", || !robot.subscriptions().is_empty());
+    let zero = robot.change(id, |wish| wish.every(0));
+    assert!(matches!(zero, Err(ChangeError::Wish(SubscribeError::EveryZero))), "{zero:?}");
+    let other = SubscriptionId { index: id.index + 7, ..id };
+    let unknown = robot.change(other, |wish| wish.every(2));
+    assert!(matches!(unknown, Err(ChangeError::Unknown(it)) if it == other), "{unknown:?}");
+    drop(poses);
+    wait_until("the robot hears that it is gone", || robot.subscriptions().is_empty());
+    assert!(matches!(robot.change(id, |wish| wish.every(2)), Err(ChangeError::Unknown(_))));
+    let closed = robot.clone();
+    robot.close();
+    assert!(matches!(closed.change(id, |wish| wish.every(2)), Err(ChangeError::Closed)));
+    assert!(closed.subscriptions().is_empty());
+}
