@@ -230,21 +230,9 @@ impl Engine {
             Command::Scaled(id) => self.handle_scaled(now, id),
             Command::Settled { link, stream } => self.handle_settled(now, link, stream),
             Command::Subscribe(spec, sink, reply) => {
-                let id = self.control.subscribe(now, spec);
-                if let Some(held) = sink.held() {
-                    self.holder.hold(id, held.clone());
-                }
-                self.sinks.insert(id, sink);
-                self.drain(now);
-                let _ = reply.send(id);
+                let _ = reply.send(self.subscribe(now, spec, sink));
             }
-            Command::Unsubscribe(id) => {
-                self.control.unsubscribe(now, id);
-                self.drain(now);
-                self.sinks.remove(&id);
-                self.holder.release(id);
-                self.heard.remove(&id);
-            }
+            Command::Unsubscribe(id) => self.unsubscribe(now, id),
             Command::Subscriptions(reply) => self.tell_subscriptions(&reply),
             Command::Wish(id, reply) => {
                 let _ = reply.send(self.control.subscription(id).cloned());
@@ -361,6 +349,30 @@ impl Engine {
                 }
             }
         }
+    }
+
+    fn subscribe(
+        &mut self,
+        now: Instant,
+        spec: SubscriptionSpec,
+        sink: Arc<Sink>,
+    ) -> SubscriptionId {
+        let id = self.control.subscribe(now, spec);
+        if let Some(held) = sink.held() {
+            self.holder.hold(id, held.clone());
+        }
+        self.sinks.insert(id, sink);
+        // What is on this node is joined before the caller goes on.
+        self.drain(now);
+        id
+    }
+
+    fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
+        self.control.unsubscribe(now, id);
+        self.drain(now);
+        self.sinks.remove(&id);
+        self.holder.release(id);
+        self.heard.remove(&id);
     }
 
     /// Answers another node's question.
