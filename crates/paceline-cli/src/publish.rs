@@ -1,5 +1,6 @@
 //! `paceline pub`: a test card, a file or standard input on a tag.
 
+mod adapt;
 mod args;
 mod card;
 mod heard;
@@ -21,6 +22,7 @@ pub(crate) use pace::Pacer;
 use crate::exit::{self, INTERRUPTED};
 use crate::show;
 use crate::stop::Stop;
+use adapt::Adapter;
 use paceline::{Node, PublishError, Publisher};
 use session::Session;
 use source::Origin;
@@ -49,6 +51,8 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     } else {
         show::note(&format!("publishing {}: {}", publisher.tag(), source.origin.what));
     }
+    let quality = source.feed.quality().filter(|_| args.adapt);
+    let adapter = quality.map(|quality| Adapter::start(&node, publisher.id(), quality));
     let wait = args.wait.unwrap_or(source.origin.wait);
     let ended = if wait_for_subscriber(args, wait, &stop, |slice| publisher.wait_matching(slice)) {
         if !wait.is_zero() && publisher.matching() {
@@ -58,6 +62,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     } else {
         Ok(false)
     };
+    drop(adapter);
     if !stop.requested() && !publisher.close(SENT_WITHIN) {
         not_all_sent();
     }

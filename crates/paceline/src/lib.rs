@@ -24,6 +24,7 @@ mod buffer;
 mod change;
 mod config;
 mod error;
+mod feedback;
 mod node;
 mod prospect;
 mod publisher;
@@ -40,6 +41,7 @@ pub use config::{LinkConfig, NodeBuilder};
 pub use error::{
     CapacityError, ChangeError, ClassesError, OpenError, PublishError, RecvError, SubscribeError,
 };
+pub use feedback::{Feedback, Measured};
 pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{Grant, GrantedHop, Refusal, RefusalReason};
 pub use paceline_proto::form::Audio;

@@ -117,6 +117,7 @@ impl Node {
             holder: Holder::new(commands.clone()),
             asking: BTreeMap::new(),
             changing: BTreeMap::new(),
+            awaited: BTreeMap::new(),
             pulls: Default::default(),
             closing: false,
             unsettled: false,

@@ -320,6 +320,10 @@ impl Publisher {
         self.put(payload)
     }
 
+    pub(crate) const fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// True if anybody, anywhere, wants this tag now.
     #[must_use]
     pub fn matching(&self) -> bool {

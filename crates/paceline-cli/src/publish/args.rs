@@ -57,6 +57,9 @@ pub(crate) struct PubArgs {
     /// JPEG quality of the test card, 1 to 100; 80 if not said
     #[arg(long, value_parser = args::quality)]
     pub(crate) quality: Option<u8>,
+    /// Codes the test card with less quality as long as a subscriber gets less than it asked for
+    #[arg(long)]
+    pub(crate) adapt: bool,
     /// The media type of the samples, if not the file's own
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,

@@ -1,5 +1,6 @@
 //! The test card, drawn picture by picture.
 
+use super::adapt::Quality;
 use super::source::{Next, Opened, Origin, Source};
 use crate::args::CardSpec;
 use anyhow::Context as _;
@@ -10,13 +11,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A test card and how to encode it.
 pub(crate) struct Card {
     card: TestCard,
-    quality: u8,
+    quality: Quality,
 }
 
 impl Card {
+    /// What its pictures are coded with from now on.
+    pub(super) const fn quality(&self) -> &Quality {
+        &self.quality
+    }
+
     /// Picture `number`.
     pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
-        let picture = self.card.draw_jpeg(number, unix_micros(), self.quality);
+        let picture = self.card.draw_jpeg(number, unix_micros(), self.quality.get());
         Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
     }
 }
@@ -36,7 +42,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             wait: Duration::ZERO,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },
-        feed: Source::Card(Box::new(Card { card, quality })),
+        feed: Source::Card(Box::new(Card { card, quality: Quality::new(quality) })),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Publishing one source: each sample at its moment, and a report each second.
 
+use super::adapt::Quality;
 use super::args::PubArgs;
 use super::pace::Pacer;
 use super::source::{Next, Source};
@@ -23,6 +24,9 @@ pub(crate) struct Report {
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
     pub(crate) skipped: u64,
+    /// What the test card is coded with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quality: Option<u8>,
 }
 
 /// What has been published so far.
@@ -32,6 +36,8 @@ pub(crate) struct Counts {
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
     pub(crate) skipped: u64,
+    /// What pictures that are coded here are coded with now.
+    pub(crate) quality: Option<u8>,
 }
 
 impl Counts {
@@ -109,14 +115,17 @@ impl<'a> Teller<'a> {
                 counts.skipped - before.skipped
             ));
         }
-        let Counts { published, taken, dropped, skipped } = counts;
+        let Counts { published, taken, dropped, skipped, quality } = counts;
         if self.args.json {
             let tag = self.args.tag.to_string();
-            let report = Report { tag, published, rate_hz, matching, taken, dropped, skipped };
+            let report =
+                Report { tag, published, rate_hz, matching, taken, dropped, skipped, quality };
             return show::json(&report);
         }
+        let quality = quality.filter(|_| self.args.adapt);
+        let adapted = quality.map(|it| format!("  quality {it}")).unwrap_or_default();
         self.block.update(&format!(
-            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}"
+            "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}{adapted}"
         ))
     }
 }
@@ -158,6 +167,7 @@ impl<'a> Session<'a> {
             if stop.requested() {
                 break !bounded;
             }
+            self.counts.quality = source.quality().map(Quality::get);
             self.teller.tick(self.counts, || wanted(publisher))?;
             if !self.due(&source, stop) {
                 continue;

@@ -1,5 +1,6 @@
 //! Where the samples come from.
 
+use super::adapt::Quality;
 use super::args::PubArgs;
 use super::card::{self, Card};
 use super::pieces::Pieces;
@@ -68,6 +69,14 @@ impl Source {
         }
     }
 
+    /// The quality of the pictures that are coded here.
+    pub(crate) const fn quality(&self) -> Option<&Quality> {
+        match self {
+            Self::Card(card) => Some(card.quality()),
+            Self::Stored(_) | Self::Pieces(_) => None,
+        }
+    }
+
     /// True if it ends by itself.
     pub(crate) const fn has_end(&self) -> bool {
         match self {
@@ -91,6 +100,11 @@ impl Source {
 pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     if let Some(spec) = args.test_card {
         return card::open(spec, args.quality.unwrap_or(QUALITY));
+    }
+    if args.adapt {
+        return Err(crate::exit::usage(
+            "--adapt: only the test card is coded here; give --test-card, or leave --adapt out",
+        ));
     }
     if args.quality.is_some() {
         return Err(crate::exit::usage(

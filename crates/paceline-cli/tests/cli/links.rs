@@ -1,6 +1,7 @@
 //! Two hosts joined by a link.
 
-use crate::host::{Host, LIMIT, free_port};
+use crate::host::{Host, LIMIT, Running, free_port};
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::time::Instant;
 
@@ -139,4 +140,30 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
         }
         assert!(Instant::now() < until, "{}", list.text());
     }
+}
+
+/// 40 pictures a second of good quality take several times what the link carries.
+#[test]
+fn a_source_that_adapts_gets_through_a_link_that_is_too_thin() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
+    let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
+    let card = ["pub", "cam", "--test-card", "320x240@40", "--quality", "95", "--json"];
+    let card = robot.command(&[&card[..], &["--adapt", "--link", &listen]].concat()).spawn();
+    let mut camera = Running::unread(card.unwrap());
+    let lines = BufReader::new(camera.child().stdout.take().unwrap()).lines();
+    let _sub = operator.start(&["sub", "cam", "--link", &connect]);
+    let until = Instant::now() + LIMIT;
+    for line in lines.map_while(Result::ok) {
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        if line["quality"].as_u64().unwrap() <= 55 {
+            break;
+        }
+        assert!(Instant::now() < until, "{line}");
+    }
+    let file = robot.path("poor.wav");
+    std::fs::write(&file, b"RIFF").unwrap();
+    let pub_file = ["pub", "cam", "--file", crate::host::arg(&file), "--adapt"];
+    robot.run(&pub_file).said(2, "--adapt: only the test card is coded here");
 }

@@ -28,6 +28,8 @@ pub enum Topic {
     Room,
     /// A subscription of the node is to ask for something else: [`Control`] does it by itself.
     Change,
+    /// What subscriptions of the node get: their numbers follow.
+    Feedback,
 }
 
 impl Topic {
@@ -39,6 +41,7 @@ impl Topic {
             Self::Pull => 1,
             Self::Room => 2,
             Self::Change => 3,
+            Self::Feedback => 4,
         }
     }
 
@@ -50,6 +53,7 @@ impl Topic {
             1 => Self::Pull,
             2 => Self::Room,
             3 => Self::Change,
+            4 => Self::Feedback,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -117,7 +121,7 @@ impl Control {
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
                 Some((Topic::Change, change)) => self.answer_change(request, from, change),
-                Some((Topic::Status | Topic::Pull, _)) | None => {
+                Some((Topic::Status | Topic::Pull | Topic::Feedback, _)) | None => {
                     self.outputs.push_back(Output::Asked { request, from, body })
                 }
             }

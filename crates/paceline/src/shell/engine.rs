@@ -2,6 +2,7 @@
 
 mod capacity;
 mod change;
+mod feedback;
 mod install;
 mod linger;
 mod prospect;
@@ -22,11 +23,13 @@ use super::transport::{Inbound, Transport};
 use crate::change::SubscriptionView;
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
+use crate::feedback::Feedback;
 use crate::prospect::Prospect;
 use crate::source::SourceView;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
+pub(crate) use feedback::Awaited;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
@@ -93,6 +96,8 @@ pub(crate) enum Command {
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
+    /// What the subscriptions of a publisher get: all at once, then node by node.
+    Feedback(PublisherId, Sender<Vec<Feedback>>),
     /// Whether a subscription would be granted now; the answers come one by one.
     Ask(SubscriptionSpec, Sender<Prospect>),
     SetCapacity {
@@ -166,6 +171,8 @@ pub(crate) struct Engine {
     pub(crate) asking: BTreeMap<u64, Asking>,
     /// Who waits for the answer of a subscription's node.
     pub(crate) changing: BTreeMap<u64, Sender<bool>>,
+    /// Which nodes owe an answer about what their subscriptions get.
+    pub(crate) awaited: BTreeMap<u64, Awaited>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -256,6 +263,7 @@ impl Engine {
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
+            Command::Feedback(id, reply) => self.ask_feedback(now, id, &reply),
             Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
@@ -342,6 +350,7 @@ impl Engine {
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
                 Output::Answered { request, node, body } => {
                     if !self.take_change(request, &body)
+                        && !self.take_feedback(request, &body)
                         && !self.take_pull_answer(request, node, &body)
                     {
                         self.take_status(request, node, body);
@@ -382,6 +391,7 @@ impl Engine {
                 super::report::encode(&self.own_status()).into()
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
+            Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
             Some((Topic::Status | Topic::Room | Topic::Change, _)) | None => {
                 tracing::debug!("a question of {from} was not understood");
                 return;

@@ -1,6 +1,7 @@
 //! A node's status on the wire: the rows that answer a status request.
 
 mod grant;
+pub(crate) mod measured;
 
 use crate::status::{
     BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,

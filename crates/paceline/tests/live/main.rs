@@ -7,6 +7,7 @@ mod change;
 mod classes;
 mod counts;
 mod faults;
+mod feedback;
 mod film;
 mod meeting;
 mod net;

@@ -46,6 +46,14 @@ fn millihertz(samples: u64, over: Duration) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
+impl Rates {
+    /// Of a subscription of this node: samples in a thousand seconds, and the longest age, of the last second.
+    pub(super) fn delivered(&self, id: SubscriptionId) -> (u64, Duration) {
+        let of = self.delivered.get(&id).copied().unwrap_or_default();
+        (of.millihertz, Duration::from_nanos(of.age_max))
+    }
+}
+
 impl Engine {
     pub(super) fn update_rates(&mut self, now: Instant) {
         let over = now.since(self.rates.since);

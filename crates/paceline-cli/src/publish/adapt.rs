@@ -1,0 +1,179 @@
+//! A source that adapts: while anybody gets less than they asked for, its pictures get worse.
+
+use paceline::{Feedback, Node, PublisherId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Figures of a second change once a second.
+const EVERY: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(50);
+/// The worst quality: below it nothing can be told on a test card.
+const QUALITY_MIN: u8 = 5;
+/// How many seconds without a lack before it becomes better, and with one before it becomes worse again: what
+/// was sent before has to be through first.
+const CALM: u32 = 3;
+const PATIENCE: u32 = 2;
+
+/// A JPEG quality that one thread turns and another draws by.
+#[derive(Clone, Debug)]
+pub(crate) struct Quality(Arc<AtomicU8>);
+
+impl Quality {
+    pub(crate) fn new(quality: u8) -> Self {
+        Self(Arc::new(AtomicU8::new(quality)))
+    }
+
+    pub(crate) fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Down by a quarter, up by steps, as TCP does with its window: several that share a link share it fairly.
+#[derive(Debug)]
+struct Control {
+    best: u8,
+    now: u8,
+    calm: u32,
+    since_worse: u32,
+    /// What each subscription had been delivered, and late, a second ago.
+    before: BTreeMap<String, (u64, u64)>,
+}
+
+impl Control {
+    const fn new(best: u8) -> Self {
+        Self { best, now: best, calm: 0, since_worse: PATIENCE, before: BTreeMap::new() }
+    }
+
+    /// A second has passed.
+    fn step(&mut self, feedback: &[Feedback]) -> u8 {
+        let lacks = feedback.iter().any(|it| self.lacks(it));
+        self.before = feedback.iter().filter_map(counted).collect();
+        self.since_worse += 1;
+        if !lacks {
+            self.calm += 1;
+            if self.calm >= CALM && !self.before.is_empty() {
+                self.now = self.now.saturating_add(2).min(self.best);
+            }
+        } else if self.since_worse >= PATIENCE {
+            (self.calm, self.since_worse) = (0, 0);
+            self.now = (self.now - self.now / 4).max(QUALITY_MIN.min(self.best));
+        } else {
+            self.calm = 0;
+        }
+        self.now
+    }
+
+    /// True if it got less than nine tenths of what it should have in the last second, or one in a hundred came
+    /// late. Whoever has just come has not been here for a second.
+    fn lacks(&self, feedback: &Feedback) -> bool {
+        let (Some((id, (delivered, late))), Some(period)) = (counted(feedback), feedback.period)
+        else {
+            return false;
+        };
+        let Some(&(delivered_before, late_before)) = self.before.get(&id) else { return false };
+        let got = delivered.saturating_sub(delivered_before);
+        let should = EVERY.as_nanos() / period.as_nanos().max(1);
+        u128::from(got) * 10 < should * 9 || (late.saturating_sub(late_before)) * 100 > got
+    }
+}
+
+/// What it has been delivered so far, and late, if its node answered and it is not refused.
+fn counted(feedback: &Feedback) -> Option<(String, (u64, u64))> {
+    let measured = feedback.measured.filter(|_| feedback.refusal.is_none())?;
+    Some((feedback.subscription.to_string(), (measured.delivered, measured.late)))
+}
+
+/// Asks once a second and turns the quality, until it is dropped.
+pub(super) struct Adapter {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Adapter {
+    pub(super) fn start(node: &Node, publisher: PublisherId, quality: &Quality) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (node, quality, ends) = (node.clone(), quality.clone(), over.clone());
+        let thread = std::thread::spawn(move || {
+            let mut control = Control::new(quality.get());
+            while !ends.load(Ordering::Relaxed) {
+                let feedback = node.feedback(publisher, EVERY / 2);
+                quality.0.store(control.step(&feedback), Ordering::Relaxed);
+                let mut waited = Duration::ZERO;
+                while waited < EVERY && !ends.load(Ordering::Relaxed) {
+                    std::thread::sleep(STEP);
+                    waited += STEP;
+                }
+            }
+        });
+        Self { over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        // It panicked already, or it ends now.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::{Form, Measured, NodeId, SubscriptionId};
+
+    /// At 10 Hz.
+    fn got(index: u32, delivered: u64, late: u64) -> Feedback {
+        let measured = Measured { delivered, late, ..Measured::default() };
+        Feedback {
+            subscription: SubscriptionId { node: NodeId(1), index },
+            node: "operator".to_owned(),
+            form: Form::FULL,
+            period: Some(Duration::from_millis(100)),
+            within: None,
+            loss: None,
+            grant: None,
+            refusal: None,
+            measured: Some(measured),
+        }
+    }
+
+    #[test]
+    fn it_falls_while_somebody_lacks_something_and_rises_when_nobody_does() {
+        let mut control = Control::new(80);
+        assert_eq!(control.step(&[got(1, 0, 0), got(2, 50, 0)]), 80, "nothing to compare with");
+        // One of two gets four of ten.
+        assert_eq!(control.step(&[got(1, 4, 0), got(2, 60, 0)]), 60);
+        assert_eq!(control.step(&[got(1, 8, 0), got(2, 70, 0)]), 60, "it may not have come yet");
+        assert_eq!(control.step(&[got(1, 12, 0), got(2, 80, 0)]), 45);
+        let mut delivered = 12;
+        let qualities: Vec<u8> = (0..20)
+            .map(|_| {
+                delivered += 9;
+                control.step(&[got(1, delivered, 0)])
+            })
+            .collect();
+        assert_eq!(qualities[..5], [45, 45, 47, 49, 51]);
+        assert_eq!(*qualities.last().unwrap(), 80, "no better than was asked for");
+        assert_eq!(control.step(&[got(1, delivered + 10, 1)]), 60, "late is as bad");
+    }
+
+    #[test]
+    fn nobody_who_answers_changes_nothing_and_there_is_a_worst() {
+        let mut control = Control::new(50);
+        let silent = Feedback { measured: None, ..got(1, 0, 0) };
+        let unknown = |delivered| Feedback { period: None, ..got(1, delivered, 0) };
+        for second in 0..10 {
+            assert_eq!(control.step(std::slice::from_ref(&silent)), 50);
+            assert_eq!(control.step(&[unknown(second)]), 50);
+            assert_eq!(control.step(&[]), 50);
+        }
+        let least = (0..100).map(|_| control.step(&[got(1, 7, 0)])).last();
+        assert_eq!(least, Some(QUALITY_MIN));
+        let mut poor = Control::new(2);
+        assert!((0..100).all(|_| poor.step(&[got(1, 7, 0)]) == 2), "it was asked for");
+    }
+}

@@ -1,0 +1,141 @@
+//! What the subscriptions of a publisher get, asked of their nodes.
+
+use super::super::report::measured;
+use super::Engine;
+use crate::feedback::{Feedback, Measured};
+use bytes::Bytes;
+use paceline_proto::control::Topic;
+use paceline_proto::wire::Writer;
+use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+/// How many nodes may owe an answer; who waits longest is given up for a new one.
+const WAITING_MAX: usize = 1_024;
+
+/// What was asked of one node, in the order of the question.
+pub(crate) struct Awaited {
+    rows: Vec<Feedback>,
+    reply: Sender<Vec<Feedback>>,
+}
+
+impl Engine {
+    /// `reply` gets all subscriptions at once, and those of each other node again once that has answered.
+    pub(super) fn ask_feedback(
+        &mut self,
+        now: Instant,
+        publisher: PublisherId,
+        reply: &Sender<Vec<Feedback>>,
+    ) {
+        let rows = self.feedback_rows(publisher);
+        // Whoever asked may not wait any more, here and below.
+        let _ = reply.send(rows.clone());
+        let mut others: BTreeMap<NodeId, Vec<Feedback>> = BTreeMap::new();
+        for row in rows.into_iter().filter(|row| row.measured.is_none()) {
+            let asked = others.entry(row.subscription.node).or_default();
+            if asked.len() < measured::ROWS_MAX {
+                asked.push(row);
+            }
+        }
+        for (node, rows) in others {
+            let mut body = vec![Topic::Feedback.code()];
+            for row in &rows {
+                body.put_varint(row.subscription.index.into());
+            }
+            let question = self.control.ask(now, node, body.into());
+            if self.awaited.len() >= WAITING_MAX {
+                self.awaited.pop_first();
+            }
+            self.awaited.insert(question, Awaited { rows, reply: reply.clone() });
+        }
+    }
+
+    /// Everybody that a publisher's samples are for; those of this node with their figures.
+    fn feedback_rows(&self, publisher: PublisherId) -> Vec<Feedback> {
+        let owner = self.control.nodes().find(|node| node.id == publisher.node);
+        let spec = owner.and_then(|owner| owner.publishers.get(&publisher).cloned());
+        let Some(spec) = spec else { return Vec::new() };
+        let refused: BTreeMap<_, _> = self
+            .control
+            .nodes()
+            .flat_map(|node| node.refusals)
+            .filter(|((_, whose), _)| *whose == publisher)
+            .map(|((subscription, _), refusal)| (*subscription, refusal))
+            .collect();
+        let granted: BTreeMap<_, _> = self
+            .control
+            .grants()
+            .filter(|grant| grant.publisher == publisher)
+            .map(|grant| (grant.subscription, grant))
+            .collect();
+        let mut rows = Vec::new();
+        for node in self.control.nodes() {
+            for (&subscription, request) in node.subscriptions {
+                let theirs = request.pattern.matches(&spec.tag);
+                if !theirs || request.local && subscription.node != publisher.node {
+                    continue;
+                }
+                let form = spec.form_of(request.form);
+                rows.push(Feedback {
+                    subscription,
+                    node: node.name.to_owned(),
+                    form,
+                    period: form.rate.period(spec.period).map(Into::into),
+                    within: request.within.map(Into::into),
+                    loss: request.loss,
+                    grant: granted.get(&subscription).cloned(),
+                    refusal: refused.get(&subscription).map(|refusal| (*refusal).clone()),
+                    measured: self.measured(subscription),
+                });
+            }
+        }
+        rows
+    }
+
+    /// What a subscription of this node gets.
+    fn measured(&self, id: SubscriptionId) -> Option<Measured> {
+        let counts = &self.sinks.get(&id)?.counts;
+        let (rate_millihertz, age_max) = self.rates.delivered(id);
+        Some(Measured {
+            delivered: counts.delivered.load(Ordering::Relaxed),
+            bytes: counts.bytes.load(Ordering::Relaxed),
+            late: counts.late.load(Ordering::Relaxed),
+            dropped: counts.drops.load().total(),
+            rate_millihertz,
+            age_max: age_max.into(),
+            age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
+        })
+    }
+
+    /// Another node wants to know what subscriptions of this one get.
+    pub(super) fn tell_feedback(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+        match measured::read_question(body) {
+            Ok(indices) => {
+                let node = self.control.me();
+                let of = |index| self.measured(SubscriptionId { node, index });
+                let rows: Vec<Option<Measured>> = indices.into_iter().map(of).collect();
+                self.control.answer(now, request, from, measured::encode(&rows).into());
+            }
+            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+        }
+    }
+
+    /// True if it was the answer to a question for feedback.
+    pub(super) fn take_feedback(&mut self, question: u64, body: &Bytes) -> bool {
+        let Some(Awaited { mut rows, reply }) = self.awaited.remove(&question) else {
+            return false;
+        };
+        match measured::decode(body.clone()) {
+            Ok(found) => {
+                for (row, measured) in rows.iter_mut().zip(found) {
+                    row.measured = measured;
+                }
+                let _ = reply.send(rows);
+            }
+            Err(error) => tracing::debug!("feedback was not understood: {error}"),
+        }
+        true
+    }
+}

@@ -1,0 +1,101 @@
+//! What subscriptions get, on the wire: the answer to a question for feedback.
+
+use crate::feedback::Measured;
+use bytes::Bytes;
+use paceline_proto::wire::{Reader, WireError, Writer};
+use std::time::Duration;
+
+/// Subscriptions of one question.
+pub(crate) const ROWS_MAX: usize = 512;
+
+/// The numbers of the subscriptions that are asked about: all that follows the topic.
+pub(crate) fn read_question(body: Bytes) -> Result<Vec<u32>, WireError> {
+    let mut reader = Reader::new(body);
+    let mut indices = Vec::new();
+    while reader.remaining() > 0 && indices.len() < ROWS_MAX {
+        indices.push(reader.varint32("subscription")?);
+    }
+    reader.finish()?;
+    Ok(indices)
+}
+
+/// In the order of the question; nothing of a subscription that has ended.
+pub(crate) fn encode(rows: &[Option<Measured>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put_varint(rows.len() as u64);
+    for row in rows {
+        out.put_flag(row.is_some());
+        if let Some(row) = row {
+            let Measured { delivered, bytes, late, dropped, rate_millihertz, .. } = *row;
+            for number in [delivered, bytes, late, dropped, rate_millihertz] {
+                out.put_varint(number);
+            }
+            super::put_time(row.age_max, &mut out);
+            super::put_time(row.age_sum, &mut out);
+        }
+    }
+    out
+}
+
+pub(crate) fn decode(body: Bytes) -> Result<Vec<Option<Measured>>, WireError> {
+    let mut reader = Reader::new(body);
+    let count = reader.len(ROWS_MAX, "rows")?;
+    let mut rows = Vec::new();
+    for _ in 0..count {
+        let known = reader.flag("measured")?;
+        rows.push(if known { Some(read(&mut reader)?) } else { None });
+    }
+    reader.finish()?;
+    Ok(rows)
+}
+
+fn read(reader: &mut Reader) -> Result<Measured, WireError> {
+    let [delivered, bytes, late, dropped, rate_millihertz] = {
+        let mut numbers = [0; 5];
+        for number in &mut numbers {
+            *number = reader.varint("measured")?;
+        }
+        numbers
+    };
+    let mut time = || reader.varint("age").map(Duration::from_nanos);
+    let (age_max, age_sum) = (time()?, time()?);
+    Ok(Measured { delivered, bytes, late, dropped, rate_millihertz, age_max, age_sum })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_comes_as_it_was_and_no_prefix_of_it_is_read() {
+        let some = Measured {
+            delivered: 3,
+            bytes: u64::MAX,
+            late: 1,
+            dropped: 70_000,
+            rate_millihertz: 29_970,
+            age_max: Duration::from_millis(7),
+            age_sum: Duration::from_secs(9),
+        };
+        let rows = [Some(some), None, Some(Measured::default())];
+        let bytes = Bytes::from(encode(&rows));
+        assert_eq!(decode(bytes.clone()), Ok(rows.to_vec()));
+        for end in 0..bytes.len() {
+            assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
+        }
+        let long = Bytes::from([encode(&rows), vec![0]].concat());
+        assert!(decode(long).is_err());
+    }
+
+    #[test]
+    fn a_question_names_at_most_so_many() {
+        let mut body = Vec::new();
+        for index in [0, 127, u64::from(u32::MAX)] {
+            body.put_varint(index);
+        }
+        assert_eq!(read_question(body.into()), Ok(vec![0, 127, u32::MAX]));
+        assert_eq!(read_question(Bytes::new()), Ok(Vec::new()));
+        assert!(read_question(vec![1; ROWS_MAX + 1].into()).is_err());
+        assert!(read_question(vec![0xff].into()).is_err());
+    }
+}

@@ -1,0 +1,50 @@
+//! What a publisher hears of its subscribers.
+
+use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::{Capacity, Feedback};
+use std::time::Duration;
+
+#[test]
+fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let mut pose = pose.declare().unwrap();
+    let within = Duration::from_millis(100);
+    let wish = || operator.subscriber("pose").unwrap();
+    let promised = wish().every(2).unwrap().within(within).unwrap().declare().unwrap();
+    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
+    let own = robot.subscriber("pose").unwrap().queue(128).unwrap().declare().unwrap();
+    let of = |all: &[Feedback], id| all.iter().find(|it| it.subscription == id).cloned();
+    wait_until("one is promised, one is refused", || {
+        let all = pose.feedback(SOON);
+        let granted = of(&all, promised.id()).is_some_and(|it| it.grant.is_some());
+        granted && of(&all, impossible.id()).is_some_and(|it| it.refusal.is_some())
+    });
+    at_rate(50, 100, |_| assert_eq!(pose.put(vec![7; 64]).unwrap().dropped, 0));
+    let mut all = Vec::new();
+    wait_until("what was sent is delivered", || {
+        all = pose.feedback(SOON);
+        let delivered = |id| of(&all, id).unwrap().measured.unwrap().delivered;
+        delivered(own.id()) == 100 && delivered(promised.id()) == 50
+    });
+    assert_eq!(all.len(), 3);
+    let far = of(&all, promised.id()).unwrap();
+    assert_eq!((far.node.as_str(), far.period), ("operator", Some(Duration::from_millis(40))));
+    assert_eq!(far.grant.unwrap().hops.len(), 1);
+    let measured = far.measured.unwrap();
+    assert_eq!((measured.bytes, measured.dropped), (50 * 64, 0));
+    assert!(measured.age_sum > Duration::ZERO);
+    let told_no = of(&all, impossible.id()).unwrap();
+    assert_eq!((told_no.grant, told_no.measured.unwrap().delivered), (None, 0));
+    // Who is gone is not listed, and a node that is gone not waited for beyond the time given.
+    drop(impossible);
+    wait_until("it is gone", || pose.feedback(SOON).len() == 2);
+    drop(promised);
+    operator.close();
+    let soon = Duration::from_millis(100);
+    wait_until("only the own one is left", || pose.feedback(soon).len() == 1);
+    let id = pose.id();
+    drop(pose);
+    wait_until("nobody publishes", || robot.feedback(id, SOON).is_empty());
+}
