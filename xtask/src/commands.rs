@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist", "web"];
+const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist", "web", "python"];
 
 /// Words after a program's name, up to the first flag, and the flags after them.
 #[derive(Debug, Eq, PartialEq)]

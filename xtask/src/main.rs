@@ -8,6 +8,7 @@ mod cxx;
 mod demo;
 mod dist;
 mod long;
+mod python;
 mod setup;
 mod soak;
 mod steps;
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
   impair [ARGS...]
                   builds paceline and runs `paceline impair`: two programs on a bad network
   web             builds the dashboard's page, which the next build of paceline embeds (needs Node)
+  python          builds the Python package as a wheel, installs it in an environment of its own, tests it
   tidy            checks sizes, crate dependencies, markers and links
   long [--minutes M] [--fresh]
                   runs scenarios against the twins of all disciplines (default: 30 minutes), from
@@ -53,14 +55,11 @@ fn main() -> ExitCode {
             Ok(_) => usage("soak knows no '--fresh'"),
             Err(problem) => usage(&problem),
         },
-        Some("web") if rest.is_empty() => {
-            let built = web::build(&root());
-            println!("web: {built}");
-            Ok(if built.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
+        Some("web") if rest.is_empty() => Ok(told("web", &web::build(&root()))),
+        Some("python") if rest.is_empty() => Ok(told("python", &python::run(&root()))),
         Some("tidy") if rest.is_empty() => tidy::run(&root()),
         Some("dist") if rest.is_empty() => dist::run(&root()),
-        Some("test" | "tidy" | "dist" | "web") => {
+        Some("test" | "tidy" | "dist" | "web" | "python") => {
             usage(&format!("argument '{}' is one too many", rest.join(" ")))
         }
         Some("help" | "--help" | "-h") => {
@@ -76,6 +75,11 @@ fn main() -> ExitCode {
     })
 }
 
+fn told(name: &str, outcome: &steps::Outcome) -> ExitCode {
+    println!("{name}: {outcome}");
+    if outcome.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn usage(problem: &str) -> Result<ExitCode> {
     eprint!("xtask: {problem}\n\n{USAGE}");
     Ok(ExitCode::from(2))
@@ -88,17 +92,20 @@ fn root() -> PathBuf {
 }
 
 /// The cargo that runs this, in the workspace's folder.
-///
-/// It hears nothing of the package that runs it: build scripts that look at these variables (ring's) would
-/// run again, and Zenoh be compiled again, whenever cargo was called by hand in between.
 fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
+    forget_package(&mut command);
+    command
+}
+
+/// What a command starts hears nothing of the package that runs this: build scripts that look at these variables
+/// (ring's) would run again, and Zenoh be compiled again, whenever cargo was called by hand in between.
+fn forget_package(command: &mut Command) {
     let ours = ["CARGO_PKG_", "CARGO_MANIFEST_"];
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| ours.iter().any(|start| name.starts_with(start))) {
             command.env_remove(name);
         }
     }
-    command
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must pass, in one go.
 
 use crate::steps::{Outcome, Steps};
-use crate::{cargo, commands, setup, tidy, web};
+use crate::{cargo, commands, python, setup, tidy, web};
 use anyhow::Result;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -21,6 +21,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     steps.run("tidy", || tidy::step(root));
     steps.run("test", || cargo_test(root, &mut tests));
     steps.run("browser", || web::test(root));
+    steps.run("python", || python::run(root));
     steps.run("doc", || {
         let doc = ["doc", "--workspace", "--no-deps"];
         Outcome::of(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))

@@ -42,9 +42,14 @@ pub(crate) fn test(root: &Path) -> Outcome {
 
 /// The binary that the tests were built with.
 pub(crate) fn binary(root: &Path) -> PathBuf {
+    target(root).join("debug/paceline")
+}
+
+/// Where cargo builds.
+pub(crate) fn target(root: &Path) -> PathBuf {
     let folder =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    root.join(folder).join("debug/paceline")
+    root.join(folder)
 }
 
 fn node_is_here() -> Result<(), String> {

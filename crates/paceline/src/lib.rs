@@ -20,6 +20,7 @@
 //! listens; each [`Subscriber`] states its own rate, size, delay bound and loss tolerance, and the
 //! links between schedule by them.
 
+mod arrival;
 mod buffer;
 mod change;
 mod config;
@@ -35,6 +36,7 @@ mod status;
 mod subscriber;
 mod view;
 
+pub use arrival::Arrival;
 pub use buffer::{Buffer, BufferBuilder, History};
 pub use change::SubscriptionView;
 pub use config::{LinkConfig, NodeBuilder};

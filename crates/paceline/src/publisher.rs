@@ -1,5 +1,6 @@
 //! Publishers: samples in, one call each.
 
+use crate::arrival::Arrival;
 use crate::buffer::{Buffer, History};
 use crate::error::PublishError;
 use crate::node::Node;
@@ -309,6 +310,12 @@ impl Publisher {
         self.put(payload)
     }
 
+    /// What tells of room in a stream that has none now; none if every stream has room, or the node was
+    /// closed. A stream that goes away does not tell: look again after a while.
+    pub fn room(&mut self) -> Option<Arrival> {
+        self.wait_for_room().map(Arrival::new)
+    }
+
     /// As [`Self::put_blocking`], for asynchronous code on any runtime.
     ///
     /// # Errors
@@ -328,6 +335,12 @@ impl Publisher {
     #[must_use]
     pub fn matching(&self) -> bool {
         self.shared.matching.load(Ordering::Acquire)
+    }
+
+    /// What tells that it may have changed whether anybody wants the tag. To be had before looking with
+    /// [`Self::matching`].
+    pub fn match_change(&self) -> Arrival {
+        Arrival::new(self.shared.change.listen())
     }
 
     /// Waits until anybody wants the tag; false when `timeout` is over first.

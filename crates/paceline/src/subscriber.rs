@@ -1,5 +1,6 @@
 //! Subscribers: each states its own rate, size, delay bound and loss tolerance.
 
+use crate::arrival::Arrival;
 use crate::buffer::History;
 use crate::error::{RecvError, SubscribeError};
 use crate::node::Node;
@@ -409,6 +410,18 @@ impl Subscriber {
                 Next::Wait(arrival) => arrival.await,
             }
         }
+    }
+
+    /// What tells of the next sample or event, and of the end. To be had before looking with
+    /// [`Self::try_recv`], [`Self::try_event`] and [`Self::is_closed`]: what comes in between is told.
+    pub fn arrival(&self) -> Arrival {
+        Arrival::new(self.subscription.sink.arrival.listen())
+    }
+
+    /// True once the node was closed; what came before can still be read.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.subscription.sink.is_closed()
     }
 
     /// Samples dropped here, by reason.

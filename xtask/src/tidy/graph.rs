@@ -88,6 +88,23 @@ const LAYERS: &[Layer] = &[
             "zenoh",
         ],
     },
+    Layer {
+        folder: "crates/paceline-py",
+        uses: &[
+            "paceline",
+            "paceline-media",
+            "bytes",
+            "pyo3",
+            // For their features alone: its manifest says why.
+            "anyhow",
+            "proc-macro2",
+            "quote",
+            "regex-syntax",
+            "rustix",
+            "smallvec",
+            "syn",
+        ],
+    },
     Layer { folder: "xtask", uses: &["anyhow"] },
 ];
 

@@ -1,0 +1,115 @@
+//! What people write in Python, as what the builders take: each error names the keyword, the value and the mend.
+
+use crate::errors;
+use paceline::{Drops, Kind, Proxy, Retransmit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::time::Duration;
+
+/// Milliseconds that a [`Duration`] can be made of and that mean something: 30 years.
+const MS_MAX: f64 = 1e12;
+
+pub(crate) fn to_ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Milliseconds to the nearest nanosecond: what was offered and is asked for again must not become less.
+pub(crate) fn from_ms(name: &str, ms: f64) -> PyResult<Duration> {
+    if !(0.0..=MS_MAX).contains(&ms) {
+        return Err(errors::value(format!(
+            "{name}={ms}: it must be from 0 to {MS_MAX:.0} milliseconds"
+        )));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let nanos = (ms * 1e6).round() as u64;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// The value of keyword `name`; none if it is `None`.
+pub(crate) fn option<'py, T>(
+    asked: &Bound<'py, PyDict>,
+    name: &str,
+    what: &str,
+) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let Some(value) = asked.get_item(name)?.filter(|value| !value.is_none()) else {
+        return Ok(None);
+    };
+    match value.extract() {
+        Ok(value) => Ok(Some(value)),
+        Err(_) => Err(errors::wrong_type(format!("{name}={}: it must be {what}", value.repr()?))),
+    }
+}
+
+/// Two numbers: a pair, or a text with `between` between them.
+pub(crate) fn pair<A, B>(
+    asked: &Bound<'_, PyDict>,
+    name: &str,
+    between: char,
+) -> PyResult<Option<(A, B)>>
+where
+    A: for<'a, 'py> FromPyObject<'a, 'py> + std::str::FromStr,
+    B: for<'a, 'py> FromPyObject<'a, 'py> + std::str::FromStr,
+{
+    let Some(value) = asked.get_item(name)?.filter(|value| !value.is_none()) else {
+        return Ok(None);
+    };
+    if let Ok(pair) = value.extract() {
+        return Ok(Some(pair));
+    }
+    let read = |text: String| {
+        let (a, b) = text.split_once(between)?;
+        Some((a.trim().parse().ok()?, b.trim().parse().ok()?))
+    };
+    match value.extract().ok().and_then(read) {
+        Some(pair) => Ok(Some(pair)),
+        None => Err(errors::wrong_type(format!(
+            "{name}={}: it must be two whole numbers that are not negative, as a tuple (A, B) or a text 'A{between}B'",
+            value.repr()?
+        ))),
+    }
+}
+
+/// One of some words.
+fn word<T: Copy>(name: &str, text: &str, words: &[(&str, T)]) -> PyResult<T> {
+    if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*value);
+    }
+    let known: Vec<String> = words.iter().map(|(word, _)| format!("'{word}'")).collect();
+    Err(errors::value(format!("{name}='{text}': it must be one of {}", known.join(", "))))
+}
+
+pub(crate) fn kind(text: &str) -> PyResult<Kind> {
+    let words = [
+        ("data", Kind::Data),
+        ("state", Kind::State),
+        ("picture", Kind::Picture),
+        ("audio", Kind::Audio),
+        ("video", Kind::VideoI),
+    ];
+    word("kind", text, &words)
+}
+
+pub(crate) fn proxy(text: &str) -> PyResult<Proxy> {
+    word("proxy", text, &[("publisher", Proxy::Publisher), ("subscriber", Proxy::Subscriber)])
+}
+
+pub(crate) fn retransmit(text: &str) -> PyResult<Retransmit> {
+    let words = [
+        ("none", Retransmit::None),
+        ("selective", Retransmit::Selective),
+        ("go-back-n", Retransmit::GoBackN),
+    ];
+    word("retransmit", text, &words)
+}
+
+/// Reason → samples.
+pub(crate) fn drops<'py>(py: Python<'py>, drops: &Drops) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (reason, samples) in drops.iter() {
+        dict.set_item(reason.name(), samples)?;
+    }
+    Ok(dict)
+}

@@ -1,0 +1,52 @@
+//! The Python module `paceline._native`: one file a class. It converts, calls and maps errors; what is done is done in
+//! the crate `paceline`, and what Python adds is in `python/paceline`.
+//!
+//! No thread of a node ever takes the interpreter's lock, and the lock is let go around whatever may wait: so no
+//! program in Python can hold up a link, and no node can hold up a program.
+
+mod bell;
+mod convert;
+mod errors;
+mod grant;
+mod life;
+mod node;
+mod options;
+mod payload;
+mod prospect;
+mod publisher;
+mod pulled;
+mod refusal;
+mod sample;
+mod shape;
+mod status;
+mod subscriber;
+mod wait;
+
+/// What Python imports.
+#[pyo3::pymodule(name = "_native")]
+mod native {
+    #[pymodule_export]
+    use super::bell::Bell;
+    #[pymodule_export]
+    use super::grant::{Grant, GrantedHop};
+    #[pymodule_export]
+    use super::life::{after_fork, end};
+    #[pymodule_export]
+    use super::node::Node;
+    #[pymodule_export]
+    use super::payload::Payload;
+    #[pymodule_export]
+    use super::prospect::Prospect;
+    #[pymodule_export]
+    use super::publisher::{Publisher, Put};
+    #[pymodule_export]
+    use super::pulled::{Pulled, Summary};
+    #[pymodule_export]
+    use super::refusal::Refusal;
+    #[pymodule_export]
+    use super::sample::Sample;
+    #[pymodule_export]
+    use super::status::{PublisherStatus, SubscriptionStatus};
+    #[pymodule_export]
+    use super::subscriber::{Heard, Subscriber};
+}

@@ -1,0 +1,160 @@
+//! The node. Its keyword arguments are spelled out in `python/paceline/node.py`.
+
+use crate::life::{self, Held};
+use crate::prospect::Prospect;
+use crate::publisher::Publisher;
+use crate::pulled::Pulled;
+use crate::subscriber::Subscriber;
+use crate::{convert, errors, options};
+use paceline::{Capacity, LinkConfig, Policy};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// One Paceline engine.
+#[pyclass(frozen, subclass, weakref, module = "paceline._native")]
+pub(crate) struct Node(Held<paceline::Node>);
+
+/// One link, from the fields of Python's `Link`.
+fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
+    let name: String = link.getattr("name")?.extract()?;
+    let listen: Vec<String> = link.getattr("listen")?.extract()?;
+    let connect: Vec<String> = link.getattr("connect")?.extract()?;
+    let mut config = LinkConfig::new(&name);
+    config = listen.iter().fold(config, |config, endpoint| config.listen(endpoint));
+    config = connect.iter().fold(config, |config, endpoint| config.connect(endpoint));
+    if let Some(bits) = link.getattr("capacity_bits_per_s")?.extract()? {
+        let capacity = Capacity::from_bits_per_s(bits);
+        config = config.capacity(capacity.map_err(|error| errors::value(error.to_string()))?);
+    }
+    if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
+        let policy: Policy =
+            policy.parse().map_err(|error| errors::value(format!("policy='{policy}': {error}")))?;
+        config = config.policy(policy);
+    }
+    if link.getattr("insecure")?.extract()? {
+        config = config.insecure();
+    }
+    Ok(config)
+}
+
+#[pymethods]
+impl Node {
+    /// Opens it.
+    #[new]
+    fn new(py: Python<'_>, asked: &Bound<'_, PyDict>) -> PyResult<Self> {
+        life::check_open()?;
+        let mut builder = paceline::Node::builder();
+        if let Some(name) = convert::option::<String>(asked, "name", "a text")? {
+            builder = builder.name(&name);
+        }
+        if let Some(dir) = convert::option::<PathBuf>(asked, "runtime_dir", "a path")? {
+            builder = builder.runtime_dir(dir);
+        }
+        if convert::option(asked, "isolated", "True or False")? == Some(true) {
+            builder = builder.isolated();
+        }
+        if convert::option(asked, "guest", "True or False")? == Some(true) {
+            builder = builder.guest();
+        }
+        let links: Vec<Bound<'_, PyAny>> =
+            convert::option(asked, "links", "a sequence of paceline.Link")?.unwrap_or_default();
+        for one in &links {
+            builder = builder.link(link(one)?);
+        }
+        let node = py.detach(|| builder.open()).map_err(errors::open)?;
+        Ok(Self(Held::new(node)))
+    }
+
+    #[getter]
+    fn id(&self) -> PyResult<String> {
+        Ok(self.0.get()?.id().to_string())
+    }
+
+    #[getter]
+    fn name(&self) -> PyResult<&str> {
+        Ok(self.0.get()?.name())
+    }
+
+    /// Declares a publisher.
+    fn declare_publisher(
+        &self,
+        py: Python<'_>,
+        tag: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<Publisher> {
+        let node = self.0.get()?;
+        let builder = options::publisher(node, tag, asked)?;
+        let publisher = py.detach(|| builder.declare()).map_err(errors::publish)?;
+        Ok(Publisher::new(publisher, node.clone()))
+    }
+
+    /// Declares a subscriber.
+    fn declare_subscriber(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<Subscriber> {
+        let node = self.0.get()?;
+        let builder = options::subscriber(node, pattern, asked)?;
+        let require = convert::option(asked, "require", "True or False")? == Some(true);
+        if require {
+            // The answer before the first byte; who is not known yet is answered when it comes.
+            let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+            if let Some(refusal) = prospects.into_iter().find_map(|prospect| prospect.refusal) {
+                return Err(errors::refused(crate::refusal::Refusal(refusal)));
+            }
+        }
+        let subscriber = py.detach(|| builder.declare()).map_err(errors::subscribe)?;
+        Ok(Subscriber::new(subscriber, node.clone(), require))
+    }
+
+    /// Asks whether a subscription would be granted.
+    fn ask_paths(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<Vec<Prospect>> {
+        let builder = options::subscriber(self.0.get()?, pattern, asked)?;
+        let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
+        Ok(prospects.into_iter().map(Prospect).collect())
+    }
+
+    /// Begins a pull.
+    fn begin_pull(&self, py: Python<'_>, tag: &str, asked: &Bound<'_, PyDict>) -> PyResult<Pulled> {
+        let builder = options::pull(self.0.get()?, tag, asked)?;
+        let pulled = py.detach(|| builder.run()).map_err(errors::pull)?;
+        Ok(Pulled::new(pulled))
+    }
+
+    /// The reachable nodes, as (id, name).
+    fn nodes(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let node = self.0.get()?;
+        let nodes = py.detach(|| node.nodes());
+        Ok(nodes.into_iter().map(|(id, name)| (id.to_string(), name)).collect())
+    }
+
+    /// Gives a link that has a capacity another one.
+    fn set_capacity(&self, py: Python<'_>, link: &str, capacity_bits_per_s: u64) -> PyResult<()> {
+        let node = self.0.get()?;
+        let capacity = Capacity::from_bits_per_s(capacity_bits_per_s);
+        let capacity = capacity.map_err(|error| errors::value(error.to_string()))?;
+        py.detach(|| node.set_capacity(link, capacity)).map_err(errors::capacity)
+    }
+
+    /// Closes it, with all that was declared on it. Nothing is done for a closed one, or one of a parent process.
+    fn close(&self, py: Python<'_>) {
+        if let Ok(node) = self.0.get() {
+            py.detach(|| node.clone().close());
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.get() {
+            Ok(node) => format!("Node('{}', id={})", node.name(), node.id()),
+            Err(_) => "Node(of a parent process)".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Keyword arguments, as Python's side hands them over, put into builders.
+
+use crate::convert::{self, from_ms, option, pair};
+use crate::errors;
+use paceline::{
+    Encoding, History, Late, Node, PublisherBuilder, PullBuilder, Size, SubscriberBuilder,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What is said of a keyword that is of another type.
+const NUMBER: &str = "a number";
+const WHOLE: &str = "a whole number that is not negative";
+const TEXT: &str = "a text";
+
+/// `history_samples`, `history_bytes`, `history_ms`; none if none of them is given.
+fn history(asked: &Bound<'_, PyDict>) -> PyResult<Option<History>> {
+    let samples: Option<usize> = option(asked, "history_samples", WHOLE)?;
+    let bytes: Option<u64> = option(asked, "history_bytes", WHOLE)?;
+    let age: Option<f64> = option(asked, "history_ms", NUMBER)?;
+    if samples.is_none() && bytes.is_none() && age.is_none() {
+        return Ok(None);
+    }
+    let wrong = |error: paceline::LimitsError| errors::value(error.to_string());
+    let mut history = History::new();
+    if let Some(samples) = samples {
+        history = history.samples(samples).map_err(wrong)?;
+    }
+    if let Some(bytes) = bytes {
+        history = history.bytes(bytes).map_err(wrong)?;
+    }
+    if let Some(age) = age {
+        history = history.age(from_ms("history_ms", age)?).map_err(wrong)?;
+    }
+    Ok(Some(history))
+}
+
+/// A publisher's.
+pub(crate) fn publisher<'a>(
+    node: &'a Node,
+    tag: &str,
+    asked: &Bound<'_, PyDict>,
+) -> PyResult<PublisherBuilder<'a>> {
+    let mut builder = node.publisher(tag).map_err(errors::publish)?;
+    if let Some(hertz) = option(asked, "hz", NUMBER)? {
+        builder = builder.hz(hertz).map_err(errors::publish)?;
+    }
+    if let Some(period) = option(asked, "period_ms", NUMBER)? {
+        builder = builder.period(from_ms("period_ms", period)?).map_err(errors::publish)?;
+    }
+    if let Some(encoding) = option::<String>(asked, "encoding", TEXT)? {
+        builder = builder.encoding(Encoding::new(&encoding));
+    }
+    if let Some(kind) = option::<String>(asked, "kind", TEXT)? {
+        builder = builder.kind(convert::kind(&kind)?);
+    }
+    if option(asked, "late", "True or False")? == Some(true) {
+        builder = builder.late(Late::Send);
+    }
+    if let Some((x, y)) = pair(asked, "loss", '/')? {
+        builder = builder.loss(x, y).map_err(errors::publish)?;
+    }
+    if let Some((width, height)) = pair(asked, "picture_size", 'x')? {
+        builder = builder.picture_size(Size { width, height });
+    }
+    if let Some(bytes) = option(asked, "bytes_max", WHOLE)? {
+        builder = builder.bytes_max(bytes);
+    }
+    if let Some(history) = history(asked)? {
+        builder = builder.history(history);
+    }
+    Ok(builder)
+}
+
+/// A subscriber's, and those of a question.
+pub(crate) fn subscriber<'a>(
+    node: &'a Node,
+    pattern: &str,
+    asked: &Bound<'_, PyDict>,
+) -> PyResult<SubscriberBuilder<'a>> {
+    let mut builder = node.subscriber(pattern).map_err(errors::subscribe)?;
+    if let Some(n) = option(asked, "every", WHOLE)? {
+        builder = builder.every(n).map_err(errors::subscribe)?;
+    }
+    if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
+        builder = builder.max_hz(hertz).map_err(errors::subscribe)?;
+    }
+    if let Some((width, height)) = pair(asked, "size", 'x')? {
+        builder = builder.size(width, height).map_err(errors::subscribe)?;
+    }
+    if let Some((rate, channels)) = pair(asked, "audio", 'x')? {
+        builder = builder.audio(rate, channels).map_err(errors::subscribe)?;
+    }
+    if let Some(within) = option(asked, "within_ms", NUMBER)? {
+        builder = builder.within(from_ms("within_ms", within)?).map_err(errors::subscribe)?;
+    }
+    if let Some((x, y)) = pair(asked, "loss", '/')? {
+        builder = builder.loss(x, y).map_err(errors::subscribe)?;
+    }
+    if let Some(proxy) = option::<String>(asked, "proxy", TEXT)? {
+        builder = builder.proxy(convert::proxy(&proxy)?);
+    }
+    if let Some(retransmit) = option::<String>(asked, "retransmit", TEXT)? {
+        builder = builder.retransmit(convert::retransmit(&retransmit)?);
+    }
+    if let Some(samples) = option(asked, "queue", WHOLE)? {
+        builder = builder.queue(samples).map_err(errors::subscribe)?;
+    }
+    if let Some(history) = history(asked)? {
+        builder = builder.history(history);
+    }
+    Ok(builder)
+}
+
+/// A pull's.
+pub(crate) fn pull<'a>(
+    node: &'a Node,
+    tag: &str,
+    asked: &Bound<'_, PyDict>,
+) -> PyResult<PullBuilder<'a>> {
+    let mut builder = selection(node.pull(tag).map_err(errors::pull)?, asked)?;
+    if let Some(holder) = option::<String>(asked, "from_node", TEXT)? {
+        builder = builder.from(&holder);
+    }
+    if let Some(n) = option(asked, "every", WHOLE)? {
+        builder = builder.every(n).map_err(errors::pull)?;
+    }
+    if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
+        builder = builder.max_hz(hertz).map_err(errors::pull)?;
+    }
+    if let Some((width, height)) = pair(asked, "size", 'x')? {
+        builder = builder.size(width, height).map_err(errors::pull)?;
+    }
+    if let Some((rate, channels)) = pair(asked, "audio", 'x')? {
+        builder = builder.audio(rate, channels).map_err(errors::pull)?;
+    }
+    if let Some(seconds) = option::<f64>(asked, "timeout_s", NUMBER)? {
+        builder = builder.timeout(from_ms("timeout_s", seconds * 1e3)?).map_err(errors::pull)?;
+    }
+    Ok(builder)
+}
+
+/// Which samples: at most one of the four ways to say it.
+fn selection<'a>(builder: PullBuilder<'a>, asked: &Bound<'_, PyDict>) -> PyResult<PullBuilder<'a>> {
+    let newest: Option<u32> = option(asked, "newest", WHOLE)?;
+    let nth: Option<u32> = option(asked, "nth", WHOLE)?;
+    let seq: Option<(u64, u64)> = option(asked, "seq", "a pair of whole numbers, both included")?;
+    let time: Option<(u64, u64)> =
+        option(asked, "time_ns", "a pair of nanoseconds since 1970 UTC, both included")?;
+    match (newest, nth, seq, time) {
+        (None, None, None, None) => Ok(builder),
+        (Some(n), None, None, None) => builder.newest(n).map_err(errors::pull),
+        (None, Some(n), None, None) => builder.nth(n).map_err(errors::pull),
+        (None, None, Some((first, last)), None) => builder.seq(first..=last).map_err(errors::pull),
+        (None, None, None, Some((first, last))) => builder.time(first..=last).map_err(errors::pull),
+        _ => Err(errors::value("give one of newest, nth, seq and time_ns, not several".to_owned())),
+    }
+}

@@ -1,0 +1,245 @@
+//! A subscriber.
+
+use crate::grant::Grant;
+use crate::life::Held;
+use crate::refusal::Refusal;
+use crate::sample::Sample;
+use crate::status::SubscriptionStatus;
+use crate::wait::{self, Look};
+use crate::{convert, errors};
+use paceline::{Delivery, Subscriber as Inner, SubscriberEvent};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Events that are kept for who asks for them; older ones are forgotten.
+const EVENTS_MAX: usize = 64;
+/// How long a node may take to say what it counted itself.
+const STATUS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Receives samples through a bounded queue.
+#[pyclass(frozen, module = "paceline")]
+pub(crate) struct Subscriber {
+    open: Held<Mutex<Option<Open>>>,
+    node: Held<paceline::Node>,
+    id: paceline::SubscriptionId,
+    require: bool,
+}
+
+struct Open {
+    inner: Inner,
+    events: VecDeque<SubscriberEvent>,
+}
+
+/// The publishers that a subscriber hears now.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Heard {
+    publishers: Vec<String>,
+}
+
+#[pymethods]
+impl Heard {
+    fn __repr__(&self) -> String {
+        format!("Heard({:?})", self.publishers)
+    }
+}
+
+impl Open {
+    /// Takes over what was told; gives the first refusal of it.
+    fn hear(&mut self) -> Option<paceline::Refusal> {
+        let mut first = None;
+        while let Some(event) = self.inner.try_event() {
+            if let (None, SubscriberEvent::Refused(_, refusal)) = (&first, &event) {
+                first = Some(refusal.clone());
+            }
+            if self.events.len() >= EVENTS_MAX {
+                self.events.pop_front();
+            }
+            self.events.push_back(event);
+        }
+        first
+    }
+}
+
+impl Subscriber {
+    pub(crate) fn new(inner: Inner, node: paceline::Node, require: bool) -> Self {
+        let id = inner.id();
+        let open = Open { inner, events: VecDeque::new() };
+        Self { open: Held::new(Mutex::new(Some(open))), node: Held::new(node), id, require }
+    }
+
+    /// The subscriber; nobody keeps it for longer than a look, so that waiting for it is none.
+    fn guard(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
+        Ok(self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What `take` finds, unless the subscription ended or something was refused that is required.
+    fn look<T>(&self, take: impl FnOnce(&mut Inner) -> Option<T>) -> PyResult<Option<T>> {
+        let mut open = self.guard()?;
+        let open = open.as_mut().ok_or_else(errors::closed)?;
+        if self.require
+            && let Some(refusal) = open.hear()
+        {
+            return Err(errors::refused(Refusal(refusal)));
+        }
+        // Before taking: what came before the end can still be read.
+        let closed = open.inner.is_closed();
+        match take(&mut open.inner) {
+            None if closed => Err(errors::closed()),
+            found => Ok(found),
+        }
+    }
+
+    /// As [`Self::look`], waiting until `until`.
+    fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        until: Option<Instant>,
+        take: impl Fn(&mut Inner) -> Option<T> + Send + Sync,
+    ) -> PyResult<Option<T>> {
+        if let Some(found) = self.look(&take)? {
+            return Ok(Some(found));
+        }
+        wait::until(py, until, || {
+            let arrival = self.arrival()?;
+            Ok(self.look(&take)?.map_or(Look::Wait(arrival), Look::Here))
+        })
+    }
+
+    /// What tells of the next sample or event, and of the end.
+    pub(crate) fn arrival(&self) -> PyResult<paceline::Arrival> {
+        Ok(self.guard()?.as_ref().ok_or_else(errors::closed)?.inner.arrival())
+    }
+}
+
+/// Up to `max` samples that wait; none if there are none.
+fn take(inner: &mut Inner, max: usize) -> Option<Vec<Delivery>> {
+    let found: Vec<Delivery> = std::iter::from_fn(|| inner.try_recv()).take(max).collect();
+    Some(found).filter(|found| !found.is_empty())
+}
+
+#[pymethods]
+impl Subscriber {
+    #[getter]
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    /// Waits for the next sample.
+    #[pyo3(signature = (timeout_s=None))]
+    fn recv(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Sample> {
+        let found = self.wait(py, wait::end_of(timeout_s)?, Inner::try_recv)?;
+        found.map(Sample).ok_or_else(errors::timeout)
+    }
+
+    /// The next sample if one waits.
+    fn try_recv(&self) -> PyResult<Option<Sample>> {
+        Ok(self.look(Inner::try_recv)?.map(Sample))
+    }
+
+    /// All samples that wait, at least one and at most `max_samples`: waits for the first.
+    #[pyo3(signature = (max_samples=1024, *, timeout_s=None))]
+    fn take(
+        &self,
+        py: Python<'_>,
+        max_samples: usize,
+        timeout_s: Option<f64>,
+    ) -> PyResult<Vec<Sample>> {
+        if max_samples == 0 {
+            return Err(errors::value("max_samples=0: take at least 1".to_owned()));
+        }
+        let found = self.wait(py, wait::end_of(timeout_s)?, |inner| take(inner, max_samples))?;
+        Ok(found.ok_or_else(errors::timeout)?.into_iter().map(Sample).collect())
+    }
+
+    /// All samples that wait now, at most `max_samples`; none may.
+    #[pyo3(signature = (max_samples=1024))]
+    fn try_take(&self, max_samples: usize) -> PyResult<Vec<Sample>> {
+        let found = self.look(|inner| take(inner, max_samples))?;
+        Ok(found.unwrap_or_default().into_iter().map(Sample).collect())
+    }
+
+    /// What was told since this was last called: who is heard, what was granted, what refused.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut open = self.guard()?;
+        let open = open.as_mut().ok_or_else(errors::closed)?;
+        // A refusal that is required to be none is also raised where samples are waited for.
+        if !self.require {
+            open.hear();
+        }
+        let told: Vec<SubscriberEvent> = open.events.drain(..).collect();
+        told.into_iter().map(|event| event_of(py, event)).collect()
+    }
+
+    /// What its node has counted of it.
+    fn status(&self, py: Python<'_>) -> PyResult<SubscriptionStatus> {
+        let node = self.node.get()?;
+        let told = py.detach(|| node.status_of(&[node.id()], STATUS_WITHIN));
+        let mut rows = told.into_iter().flat_map(|node| node.subscriptions);
+        let row = rows.find(|row| row.id == self.id);
+        row.map(SubscriptionStatus).ok_or_else(errors::closed)
+    }
+
+    /// Samples dropped here, by reason.
+    #[getter]
+    fn dropped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let drops = self.guard()?.as_ref().ok_or_else(errors::closed)?.inner.drops();
+        convert::drops(py, &drops)
+    }
+
+    /// True once it, or its node, was closed.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        Ok(self.guard()?.as_ref().is_none_or(|open| open.inner.is_closed()))
+    }
+
+    /// Ends it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let open = self.guard()?.take();
+        py.detach(|| drop(open));
+        Ok(())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// The next sample; the end once it was closed.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Sample>> {
+        match self.wait(py, None, Inner::try_recv) {
+            Ok(found) => Ok(found.map(Sample)),
+            Err(error) if errors::is_closed(py, &error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn __aiter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("paceline.aio")?.call_method1("samples", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Subscriber(id={})", self.id)
+    }
+}
+
+fn event_of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match event {
+        SubscriberEvent::Publishers(ids) => {
+            let publishers = ids.iter().map(ToString::to_string).collect();
+            Bound::new(py, Heard { publishers })?.into_any()
+        }
+        SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
+        SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
+    })
+}

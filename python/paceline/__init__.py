@@ -1,0 +1,77 @@
+"""Real-time publish/subscribe in which every subscriber gets each stream at the rate, size and deadline that it asked for.
+
+>>> import paceline
+>>> node = paceline.open()
+>>> camera = node.publisher("robot/camera", hz=30)
+>>> pictures = node.subscriber("robot/**", max_hz=10, within_ms=200)
+"""
+
+import atexit as _atexit
+import os as _os
+
+from ._native import (
+    Grant,
+    GrantedHop,
+    Heard,
+    Payload,
+    Prospect,
+    Publisher,
+    PublisherStatus,
+    Pulled,
+    Put,
+    Refusal,
+    Sample,
+    Subscriber,
+    SubscriptionStatus,
+    Summary,
+)
+from ._native import after_fork as _after_fork
+from .callback import Callback
+from .errors import (
+    ClosedError,
+    Error,
+    ForkError,
+    OpenError,
+    PublishError,
+    PullError,
+    Refused,
+    SubscribeError,
+    Timeout,
+)
+from .node import Link, Node, open
+from .node import close_all as _close_all
+from .pictures import encoding_of
+
+__all__ = [
+    "Callback",
+    "ClosedError",
+    "Error",
+    "ForkError",
+    "Grant",
+    "GrantedHop",
+    "Heard",
+    "Link",
+    "Node",
+    "OpenError",
+    "Payload",
+    "Prospect",
+    "PublishError",
+    "Publisher",
+    "PublisherStatus",
+    "PullError",
+    "Pulled",
+    "Put",
+    "Refusal",
+    "Refused",
+    "Sample",
+    "SubscribeError",
+    "Subscriber",
+    "SubscriptionStatus",
+    "Summary",
+    "Timeout",
+    "encoding_of",
+    "open",
+]
+
+_os.register_at_fork(after_in_child=_after_fork)
+_atexit.register(_close_all)

@@ -1,0 +1,101 @@
+//! The Python package: built as a wheel, put into an environment of its own, tested. Whoever has no Python builds and
+//! tests everything else.
+
+use crate::setup;
+use crate::steps::Outcome;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The oldest Python that the wheel is for, 3.x.
+const PYTHON_MIN: u32 = 11;
+/// How long the tests may take, in seconds.
+const TEST_WITHIN: &str = "170";
+/// What is installed, pinned. Tests of the package and the build read the same list.
+const TOOLS: &str = "python/tools.txt";
+
+/// Builds, installs and tests.
+pub(crate) fn run(root: &Path) -> Outcome {
+    let python = match find() {
+        Ok(python) => python,
+        Err(lack) => {
+            println!("skipped: python/tests: {lack}");
+            return Outcome::passed(&format!("skipped: {lack}"));
+        }
+    };
+    match check(root, &python) {
+        Ok(()) => Outcome::passed(""),
+        Err(problem) => Outcome::failed(&problem),
+    }
+}
+
+fn check(root: &Path, python: &Path) -> Result<(), String> {
+    let room = install(root, python)?;
+    let within = |name: &str| {
+        let mut command = Command::new("timeout");
+        command.args([TEST_WITHIN.as_ref(), room.join("bin").join(name).as_os_str()]);
+        command.current_dir(root.join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("MYPY_CACHE_DIR", room.join("mypy"));
+        command
+    };
+    let stubs = ["paceline._native", "--mypy-config-file", "pyproject.toml"];
+    said("stubtest", within("stubtest").args(stubs))?;
+    said("mypy", &mut within("mypy"))?;
+    said("pytest", within("pytest").env("PACELINE_ROOT", root))
+}
+
+/// An environment with the tools and the wheel, as it is built now.
+fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
+    let target = crate::web::target(root);
+    let room = target.join("python");
+    let wheels = room.join("wheels");
+    let tools = root.join(TOOLS);
+    let installed = room.join("tools.txt");
+    let same = std::fs::read(&tools)
+        .is_ok_and(|tools| std::fs::read(&installed).is_ok_and(|was| was == tools));
+    if !same {
+        let mut venv = Command::new(python);
+        said("venv", venv.args(["-m", "venv", "--clear"]).arg(&room))?;
+        said("pip", pip(&room).arg("--requirement").arg(&tools))?;
+        std::fs::copy(&tools, &installed).map_err(|error| error.to_string())?;
+    }
+    let _ = std::fs::remove_dir_all(&wheels);
+    let mut maturin = Command::new(room.join("bin/maturin"));
+    maturin.current_dir(root.join("python")).env("CARGO_TARGET_DIR", &target);
+    crate::forget_package(&mut maturin);
+    // The profile of the tests, so that nothing of what they compiled is compiled again.
+    said("maturin", maturin.args(["build", "--quiet", "--profile", "dev", "--out"]).arg(&wheels))?;
+    let wheel = std::fs::read_dir(&wheels).ok().and_then(|mut files| files.next()?.ok());
+    let wheel = wheel.ok_or("maturin made no wheel")?.path();
+    said("pip", pip(&room).args(["--no-deps", "--force-reinstall"]).arg(wheel))?;
+    Ok(room)
+}
+
+fn pip(room: &Path) -> Command {
+    let mut pip = Command::new(room.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+    pip
+}
+
+/// Runs a tool; what it prints goes on to the reader.
+fn said(name: &str, command: &mut Command) -> Result<(), String> {
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(error) => Err(format!("{name} does not start: {error}")),
+    }
+}
+
+/// A Python that is new enough and can make environments, or what to install.
+fn find() -> Result<PathBuf, String> {
+    let lack = format!("python3 is not here: install Python 3.{PYTHON_MIN} or newer");
+    let python = setup::find("python3").ok_or(lack)?;
+    let ask =
+        format!("import sys, ensurepip, venv; sys.exit(sys.version_info < (3, {PYTHON_MIN}))");
+    let output = Command::new(&python).args(["-c", &ask]).output();
+    match output {
+        Ok(output) if output.status.success() => Ok(python),
+        _ => Err(format!(
+            "python3 is older than 3.{PYTHON_MIN} or makes no environments: install python3 and python3-venv"
+        )),
+    }
+}
