@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Self, final
+from typing import Any, Protocol, Self, final
 
 from typing_extensions import Buffer, disjoint_base
 
@@ -26,6 +26,12 @@ __all__ = [
     "after_fork",
     "end",
 ]
+
+class _Array(Protocol):
+    """An array of numpy: it is a buffer too, and its own stubs say so from Python 3.12 on."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
 
 def after_fork() -> None: ...
 def end() -> None: ...
@@ -102,14 +108,14 @@ class Publisher:
     def tag(self) -> str: ...
     def put(
         self,
-        payload: Buffer,
+        payload: Buffer | _Array,
         *,
         encoding: str | None = None,
         captured_ns: int | None = None,
         attachment: bytes | None = None,
         wait: bool = False,
     ) -> Put: ...
-    def put_many(self, payloads: Iterable[Buffer], *, wait: bool = False) -> Put: ...
+    def put_many(self, payloads: Iterable[Buffer | _Array], *, wait: bool = False) -> Put: ...
     def wait_room(self, timeout_s: float | None = None) -> bool: ...
     @property
     def matching(self) -> bool: ...

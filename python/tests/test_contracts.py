@@ -1,0 +1,116 @@
+"""Being told yes and no."""
+
+import paceline
+import pytest
+from conftest import SOON_S, wait_until
+
+Thin = tuple[paceline.Node, paceline.Node]
+
+
+def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
+    robot, operator = thin
+    lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
+    wait_until("the lidar is known", lambda: operator.ask("lidar"))
+    with pytest.raises(paceline.Refused) as caught:
+        operator.subscriber("lidar", within_ms=300, require=True)
+    no = caught.value
+    assert (no.node, no.link, no.reason) == ("robot", "radio", "capacity")
+    assert no.needed_bytes_per_s > no.available_bytes_per_s
+    assert "radio" in str(no) and no.offer == no.offers[0] and set(no.offer) <= {"max_hz", "within_ms", "loss"}
+    scans = operator.subscriber("lidar", **{"within_ms": 300, **no.offer}, require=True)
+    assert lidar.wait_matching(SOON_S)
+    lidar.put(bytes(20_000))
+    assert len(scans.recv(SOON_S)) == 20_000
+    events = scans.events()
+    grants = [event for event in events if isinstance(event, paceline.Grant)]
+    assert grants and not any(isinstance(event, paceline.Refusal) for event in events), events
+    hop = grants[-1].hops[0]
+    assert (hop.node, hop.link, hop.capacity_bits_per_s) == ("robot", "radio", 1_000_000)
+    assert grants[-1].within_ms == 300 and 0 < grants[-1].bound_ms <= 300 and hop.bytes_per_s > 0
+
+
+def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin) -> None:
+    robot, operator = thin
+    waits = operator.subscriber("lidar", within_ms=100, require=True)
+    bears = operator.subscriber("lidar", within_ms=100)
+    _lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
+    with pytest.raises(paceline.Refused):
+        waits.recv(SOON_S)
+    told: list[object] = []
+    wait_until("it is told", lambda: told.extend(bears.events()) or any(isinstance(e, paceline.Refusal) for e in told))
+    assert bears.try_recv() is None
+
+
+def test_a_question_reserves_nothing(thin: Thin) -> None:
+    robot, operator = thin
+    _pose = robot.publisher("pose", hz=10, bytes_max=100)
+    wait_until("the pose is known", lambda: operator.ask("pose"))
+    yes = operator.ask("pose", within_ms=100)[0]
+    assert yes.granted and yes.complete and yes.refusal is None and yes.grant is not None
+    assert (yes.tag, yes.node) == ("pose", "robot") and yes.grant.bound_ms <= 100
+    no = operator.ask("pose", within_ms=1)[0]
+    assert not no.granted and no.refusal is not None and no.refusal.reason in ("delay", "deadlines")
+    offered = operator.ask("pose", **{"within_ms": 1, **no.refusal.offer})[0]
+    assert offered.granted, offered.refusal
+
+
+def test_another_capacity_grants_what_was_refused(thin: Thin) -> None:
+    robot, operator = thin
+    _lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
+    scans = operator.subscriber("lidar", within_ms=100)
+    wait_until("it is refused", lambda: any(isinstance(e, paceline.Refusal) for e in scans.events()))
+    robot.set_capacity("radio", 20_000_000)
+    wait_until("it is granted", lambda: any(isinstance(e, paceline.Grant) for e in scans.events()))
+    with pytest.raises(ValueError, match="satellite"):
+        robot.set_capacity("satellite", 1_000_000)
+
+
+def test_the_rate_asked_for_is_the_rate_delivered(node: paceline.Node) -> None:
+    few = node.subscriber("a", max_hz=10)
+    third = node.subscriber("a", every=3)
+    publisher = node.publisher("a", hz=30)
+    assert publisher.wait_matching(SOON_S)
+    period = 1_000_000_000 // 30
+    for n in range(30):
+        # Rates are kept by the time of capture: no test needs to wait for them.
+        publisher.put(b"", captured_ns=1_000_000_000_000 + n * period)
+    assert [sample.seq % 3 for sample in third.try_take()] == [0] * 10
+    assert len(few.try_take()) == 10
+
+
+def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
+    publisher = node.publisher("a", history_samples=100)
+    publisher.put_many([bytes([n]) for n in range(20)])
+    wait_until("all are held", lambda: publisher.held == {"samples": 20, "bytes": 20})
+    pulled = node.pull("a", newest=5, timeout_s=SOON_S)
+    assert pulled.found == 5 and pulled.summary is None
+    assert [bytes(sample)[0] for sample in pulled] == [15, 16, 17, 18, 19]
+    summary = pulled.summary
+    assert summary is not None and (summary.found, summary.delivered, summary.bytes) == (5, 5, 5)
+    assert summary.missing == [] and summary.nodes[0][1:] == ("test", 5) and not summary.more
+    assert [sample.seq for sample in node.pull("a", seq=(3, 4), timeout_s=SOON_S)] == [3, 4]
+    assert [sample.seq for sample in node.pull("a", nth=2, timeout_s=SOON_S)] == [18]
+    last = next(iter(node.pull("a")))
+    assert [s.seq for s in node.pull("a", time_ns=(last.captured_ns, last.captured_ns))][-1] == 19
+
+
+def test_a_pull_says_why_there_is_nothing(node: paceline.Node) -> None:
+    with pytest.raises(paceline.PullError, match="no buffer holds 'nobody'"):
+        node.pull("nobody", timeout_s=SOON_S)
+    with pytest.raises(ValueError, match="not several"):
+        node.pull("a", newest=1, nth=1)
+    with pytest.raises(ValueError):
+        node.pull("a", seq=(4, 3))
+
+
+def test_a_pull_is_an_async_iterator_too(node: paceline.Node) -> None:
+    import asyncio
+
+    publisher = node.publisher("a", history_samples=10)
+    publisher.put_many([b"x"] * 3)
+    wait_until("all are held", lambda: publisher.held == {"samples": 3, "bytes": 3})
+
+    async def read() -> list[int]:
+        return [sample.seq async for sample in node.pull("a", newest=3, timeout_s=SOON_S)]
+
+    assert asyncio.run(asyncio.wait_for(read(), SOON_S)) == [0, 1, 2]

@@ -1,0 +1,116 @@
+"""Arrays of numpy, out and in."""
+
+import subprocess
+import sys
+
+import numpy as np
+import paceline
+import pytest
+from conftest import SOON_S
+from test_put_and_recv import pair
+
+
+def address(array: object) -> int:
+    return int(np.asarray(array).ctypes.data)
+
+
+def test_a_1080p_frame_is_an_array_of_the_bytes_that_were_received(node: paceline.Node) -> None:
+    frame = np.arange(1080 * 1920 * 3, dtype=np.uint32).astype(np.uint8).reshape(1080, 1920, 3)
+    subscriber = node.subscriber("camera")
+    camera = node.publisher("camera", encoding=paceline.encoding_of(frame))
+    assert camera.wait_matching(SOON_S)
+    camera.put(frame)
+    sample = subscriber.recv(SOON_S)
+    array = np.asarray(sample)
+    assert array.shape == (1080, 1920, 3) and array.dtype == np.uint8
+    begin = address(np.frombuffer(sample.payload, np.uint8))
+    assert begin == array.ctypes.data and array.nbytes == len(sample) == 6_220_800
+    assert not array.flags.writeable and not array.flags.owndata
+    assert np.array_equal(array, frame)
+    # The array keeps what it shows.
+    del sample, subscriber
+    node.close()
+    assert int(array[1079, 1919, 2]) == int(frame[1079, 1919, 2])
+
+
+def test_a_frame_that_came_over_a_link_is_not_copied_either(thin: tuple[paceline.Node, paceline.Node]) -> None:
+    robot, operator = thin
+    robot.set_capacity("radio", 1_000_000_000)
+    picture = np.full((120, 160, 3), 7, np.uint8)
+    subscriber = operator.subscriber("camera")
+    camera = robot.publisher("camera", encoding=paceline.encoding_of(picture))
+    assert camera.wait_matching(SOON_S)
+    camera.put(picture)
+    sample = subscriber.recv(SOON_S)
+    array = np.asarray(sample)
+    assert array.shape == (120, 160, 3) and array.ctypes.data == address(np.frombuffer(sample.payload, np.uint8))
+
+
+def test_bytes_go_through_a_process_without_a_copy(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    payload = bytes(100_000)
+    publisher.put(payload)
+    assert address(np.frombuffer(subscriber.recv(SOON_S).payload, np.uint8)) == address(np.frombuffer(payload, np.uint8))
+
+
+def test_pictures_are_scaled_to_arrays_of_the_size_asked_for(node: paceline.Node) -> None:
+    picture = np.full((240, 320, 3), 200, np.uint8)
+    subscriber = node.subscriber("camera", size="160x120")
+    camera = node.publisher("camera", encoding=paceline.encoding_of(picture))
+    assert camera.wait_matching(SOON_S)
+    camera.put(picture)
+    small = np.asarray(subscriber.recv(SOON_S))
+    assert small.shape == (120, 160, 3) and abs(float(small.mean()) - 200) < 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "length", "shape", "kind"),
+    [
+        ("video/raw;format=i420;width=64;height=48", 64 * 48 * 3 // 2, (72, 64), "uint8"),
+        ("audio/pcm;format=s16le;rate=8000;channels=2", 640, (160, 2), "int16"),
+        ("audio/pcmu;rate=8000;channels=1", 160, (160, 1), "uint8"),
+        ("image/jpeg", 11, (11,), "uint8"),
+        ("video/raw;format=rgb;width=64;height=48", 5, (5,), "uint8"),
+        ("video/raw;format=i420;width=3;height=3", 17, (17,), "uint8"),
+        ("application/octet-stream", 0, (0,), "uint8"),
+    ],
+)
+def test_the_shape_goes_by_the_encoding(
+    node: paceline.Node, encoding: str, length: int, shape: tuple[int, ...], kind: str
+) -> None:
+    publisher, subscriber = pair(node)
+    publisher.put(bytes(length), encoding=encoding)
+    array = np.asarray(subscriber.recv(SOON_S))
+    assert array.shape == shape and array.dtype == np.dtype(kind)
+
+
+def test_arrays_of_any_layout_and_number_are_published_in_the_order_of_indices(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    square = np.arange(12, dtype="<f4").reshape(3, 4)
+    for array in (square, square[:, ::2], square.T, square[::-1], np.asfortranarray(square), np.float64(1.5)):
+        publisher.put(array)
+        sent = np.frombuffer(subscriber.recv(SOON_S).payload, np.asarray(array).dtype)
+        assert np.array_equal(sent, np.ascontiguousarray(array).ravel())
+
+
+def test_what_is_sent_is_what_the_array_was(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    array = np.zeros(10_000, np.uint8)
+    publisher.put(array)
+    array[:] = 1
+    assert not np.asarray(subscriber.recv(SOON_S)).any()
+
+
+def test_arrays_of_objects_are_refused(node: paceline.Node) -> None:
+    publisher, _subscriber = pair(node)
+    with pytest.raises(TypeError, match="addresses"):
+        publisher.put(np.array([object()]))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"\(240, 320\)"):
+        paceline.encoding_of(np.zeros((240, 320), np.uint8))
+    with pytest.raises(ValueError, match="float32"):
+        paceline.encoding_of(np.zeros((240, 320, 3), np.float32))
+
+
+def test_the_package_works_without_numpy() -> None:
+    script = "import sys; sys.modules['numpy'] = None; import paceline, paceline.aio; assert 'numpy' not in paceline.__dict__"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
