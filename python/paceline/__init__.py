@@ -10,6 +10,7 @@ import atexit as _atexit
 import os as _os
 
 from ._native import (
+    Changed,
     Grant,
     GrantedHop,
     Heard,
@@ -28,6 +29,7 @@ from ._native import (
 from ._native import after_fork as _after_fork
 from .callback import Callback
 from .errors import (
+    ChangeError,
     ClosedError,
     Error,
     ForkError,
@@ -44,6 +46,8 @@ from .pictures import encoding_of
 
 __all__ = [
     "Callback",
+    "ChangeError",
+    "Changed",
     "ClosedError",
     "Error",
     "ForkError",

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Protocol, Self, final
+from typing import Any, Literal, Protocol, Self, final
 
 from typing_extensions import Buffer, disjoint_base
 
 __all__ = [
     "Bell",
+    "Changed",
     "Grant",
     "GrantedHop",
     "Heard",
@@ -135,6 +136,17 @@ class Heard:
     def publishers(self) -> list[str]: ...
 
 @final
+class Changed:
+    """A subscriber asks for something else from now on: its program, or somebody at another node, wanted that."""
+
+    @property
+    def form(self) -> str: ...
+    @property
+    def within_ms(self) -> float | None: ...
+    @property
+    def loss(self) -> tuple[int, int] | None: ...
+
+@final
 class GrantedHop:
     """What one node of a path holds."""
 
@@ -247,7 +259,20 @@ class Subscriber:
     def try_recv(self) -> Sample | None: ...
     def take(self, max_samples: int = 1024, *, timeout_s: float | None = None) -> list[Sample]: ...
     def try_take(self, max_samples: int = 1024) -> list[Sample]: ...
-    def events(self) -> list[Heard | Grant | Refusal]: ...
+    def events(self) -> list[Heard | Grant | Refusal | Changed]: ...
+    def change(
+        self,
+        *,
+        every: int | None = None,
+        max_hz: float | None = None,
+        size: tuple[int, int] | str | None = None,
+        audio: tuple[int, int] | str | None = None,
+        within_ms: float | None = None,
+        loss: tuple[int, int] | str | None = None,
+        proxy: Literal["publisher", "subscriber"] | None = None,
+        retransmit: Literal["none", "selective", "go-back-n"] | None = None,
+        reset: bool = False,
+    ) -> None: ...
     def status(self) -> SubscriptionStatus: ...
     @property
     def dropped(self) -> dict[str, int]: ...

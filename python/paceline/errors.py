@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from ._native import Refusal
 
 __all__ = [
+    "ChangeError",
     "ClosedError",
     "Error",
     "ForkError",
@@ -40,6 +41,10 @@ class PublishError(Error, ValueError):
 
 class SubscribeError(Error, ValueError):
     """The subscription could not be declared."""
+
+
+class ChangeError(Error):
+    """The subscription did not change: it has ended, or its node did not answer."""
 
 
 class PullError(Error):

@@ -78,6 +78,33 @@ def test_the_rate_asked_for_is_the_rate_delivered(node: paceline.Node) -> None:
     assert len(few.try_take()) == 10
 
 
+def test_what_is_asked_for_changes_while_samples_come(node: paceline.Node) -> None:
+    subscriber = node.subscriber("a", every=2)
+    publisher = node.publisher("a")
+    assert publisher.wait_matching(SOON_S)
+    publisher.put_many([b""] * 4)
+    assert len(subscriber.try_take()) == 2
+    subscriber.change(reset=True, within_ms=5_000, loss="1/10")
+    changed = [event for event in subscriber.events() if isinstance(event, paceline.Changed)]
+    assert [(event.within_ms, event.loss) for event in changed] == [(5_000, (1, 10))]
+    got = 0
+
+    def all_come() -> bool:
+        nonlocal got
+        publisher.put_many([b""] * 4)
+        got = len(subscriber.try_take())
+        return got == 4
+
+    wait_until("it gets all", all_come)
+    with pytest.raises(TypeError, match="there is no keyword 'queue'"):
+        subscriber.change(queue=5)  # type: ignore[call-arg]
+    with pytest.raises(paceline.SubscribeError, match="every 0"):
+        subscriber.change(every=0)
+    subscriber.close()
+    with pytest.raises(paceline.ChangeError, match="it has ended"):
+        subscriber.change(every=1)
+
+
 def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
     publisher = node.publisher("a", history_samples=100)
     publisher.put_many([bytes([n]) for n in range(20)])

@@ -9,6 +9,11 @@ use std::time::Duration;
 /// Milliseconds that a [`Duration`] can be made of and that mean something: 30 years.
 const MS_MAX: f64 = 1e12;
 
+/// What is said of a keyword that is of another type.
+pub(crate) const NUMBER: &str = "a number";
+pub(crate) const WHOLE: &str = "a whole number that is not negative";
+pub(crate) const TEXT: &str = "a text";
+
 pub(crate) fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -41,6 +46,20 @@ where
         Ok(value) => Ok(Some(value)),
         Err(_) => Err(errors::wrong_type(format!("{name}={}: it must be {what}", value.repr()?))),
     }
+}
+
+/// Refuses keywords that nobody knows.
+pub(crate) fn only(asked: &Bound<'_, PyDict>, known: &[&str]) -> PyResult<()> {
+    for name in asked.keys() {
+        let name: String = name.extract()?;
+        if !known.contains(&name.as_str()) {
+            let known = known.join(", ");
+            return Err(errors::wrong_type(format!(
+                "there is no keyword '{name}': there are {known}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Two numbers: a pair, or a text with `between` between them.

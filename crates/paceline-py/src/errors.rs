@@ -1,7 +1,7 @@
 //! Our errors as exceptions. Their classes are Python's (`python/paceline/errors.py`), so that people can read them.
 
 use crate::refusal::Refusal;
-use paceline::{CapacityError, OpenError, PublishError, PullError, SubscribeError};
+use paceline::{CapacityError, ChangeError, OpenError, PublishError, PullError, SubscribeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -71,6 +71,16 @@ pub(crate) fn subscribe(error: SubscribeError) -> PyErr {
         return closed();
     }
     raised!("SubscribeError", error.to_string())
+}
+
+pub(crate) fn change(error: ChangeError) -> PyErr {
+    if let ChangeError::Wish(error) = error {
+        return subscribe(error);
+    }
+    if matches!(error, ChangeError::Closed) {
+        return closed();
+    }
+    raised!("ChangeError", error.to_string())
 }
 
 pub(crate) fn pull(error: PullError) -> PyErr {

@@ -7,6 +7,7 @@
 mod bell;
 mod convert;
 mod errors;
+mod event;
 mod grant;
 mod life;
 mod node;
@@ -21,12 +22,15 @@ mod shape;
 mod status;
 mod subscriber;
 mod wait;
+mod wish;
 
 /// What Python imports.
 #[pyo3::pymodule(name = "_native")]
 mod native {
     #[pymodule_export]
     use super::bell::Bell;
+    #[pymodule_export]
+    use super::event::{Changed, Heard};
     #[pymodule_export]
     use super::grant::{Grant, GrantedHop};
     #[pymodule_export]
@@ -48,5 +52,5 @@ mod native {
     #[pymodule_export]
     use super::status::{PublisherStatus, SubscriptionStatus};
     #[pymodule_export]
-    use super::subscriber::{Heard, Subscriber};
+    use super::subscriber::Subscriber;
 }

@@ -1,17 +1,13 @@
 //! Keyword arguments, as Python's side hands them over, put into builders.
 
-use crate::convert::{self, from_ms, option, pair};
+use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
+use crate::wish::Wish;
 use paceline::{
     Encoding, History, Late, Node, PublisherBuilder, PullBuilder, Size, SubscriberBuilder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// What is said of a keyword that is of another type.
-const NUMBER: &str = "a number";
-const WHOLE: &str = "a whole number that is not negative";
-const TEXT: &str = "a text";
 
 /// `history_samples`, `history_bytes`, `history_ms`; none if none of them is given.
 fn history(asked: &Bound<'_, PyDict>) -> PyResult<Option<History>> {
@@ -78,31 +74,8 @@ pub(crate) fn subscriber<'a>(
     pattern: &str,
     asked: &Bound<'_, PyDict>,
 ) -> PyResult<SubscriberBuilder<'a>> {
-    let mut builder = node.subscriber(pattern).map_err(errors::subscribe)?;
-    if let Some(n) = option(asked, "every", WHOLE)? {
-        builder = builder.every(n).map_err(errors::subscribe)?;
-    }
-    if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
-        builder = builder.max_hz(hertz).map_err(errors::subscribe)?;
-    }
-    if let Some((width, height)) = pair(asked, "size", 'x')? {
-        builder = builder.size(width, height).map_err(errors::subscribe)?;
-    }
-    if let Some((rate, channels)) = pair(asked, "audio", 'x')? {
-        builder = builder.audio(rate, channels).map_err(errors::subscribe)?;
-    }
-    if let Some(within) = option(asked, "within_ms", NUMBER)? {
-        builder = builder.within(from_ms("within_ms", within)?).map_err(errors::subscribe)?;
-    }
-    if let Some((x, y)) = pair(asked, "loss", '/')? {
-        builder = builder.loss(x, y).map_err(errors::subscribe)?;
-    }
-    if let Some(proxy) = option::<String>(asked, "proxy", TEXT)? {
-        builder = builder.proxy(convert::proxy(&proxy)?);
-    }
-    if let Some(retransmit) = option::<String>(asked, "retransmit", TEXT)? {
-        builder = builder.retransmit(convert::retransmit(&retransmit)?);
-    }
+    let builder = node.subscriber(pattern).map_err(errors::subscribe)?;
+    let mut builder = Wish::read(asked)?.put(builder).map_err(errors::subscribe)?;
     if let Some(samples) = option(asked, "queue", WHOLE)? {
         builder = builder.queue(samples).map_err(errors::subscribe)?;
     }

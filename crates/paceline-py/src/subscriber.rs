@@ -1,11 +1,12 @@
 //! A subscriber.
 
-use crate::grant::Grant;
+use crate::event;
 use crate::life::Held;
 use crate::refusal::Refusal;
 use crate::sample::Sample;
 use crate::status::SubscriptionStatus;
 use crate::wait::{self, Look};
+use crate::wish::Wish;
 use crate::{convert, errors};
 use paceline::{Delivery, Subscriber as Inner, SubscriberEvent};
 use pyo3::prelude::*;
@@ -19,6 +20,10 @@ const EVENTS_MAX: usize = 64;
 /// How long a node may take to say what it counted itself.
 const STATUS_WITHIN: Duration = Duration::from_secs(1);
 
+/// What can change while a subscription lasts.
+const CHANGEABLE: &[&str] =
+    &["every", "max_hz", "size", "audio", "within_ms", "loss", "proxy", "retransmit", "reset"];
+
 /// Receives samples through a bounded queue.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Subscriber {
@@ -31,19 +36,6 @@ pub(crate) struct Subscriber {
 struct Open {
     inner: Inner,
     events: VecDeque<SubscriberEvent>,
-}
-
-/// The publishers that a subscriber hears now.
-#[pyclass(frozen, get_all, module = "paceline")]
-pub(crate) struct Heard {
-    publishers: Vec<String>,
-}
-
-#[pymethods]
-impl Heard {
-    fn __repr__(&self) -> String {
-        format!("Heard({:?})", self.publishers)
-    }
 }
 
 impl Open {
@@ -170,7 +162,21 @@ impl Subscriber {
             open.hear();
         }
         let told: Vec<SubscriberEvent> = open.events.drain(..).collect();
-        told.into_iter().map(|event| event_of(py, event)).collect()
+        told.into_iter().map(|told| event::of(py, told)).collect()
+    }
+
+    /// Asks for something else from now on: what is not said stays, `reset` takes back all that was asked for before.
+    #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, size=None, audio=None, \
+        within_ms=None, loss=None, proxy=None, retransmit=None, reset=False)")]
+    fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
+        let asked = asked.unwrap_or_else(|| PyDict::new(py));
+        convert::only(&asked, CHANGEABLE)?;
+        let wish = Wish::read(&asked)?;
+        let reset = convert::option(&asked, "reset", "True or False")? == Some(true);
+        let node = self.node.get()?;
+        let change =
+            || node.change(self.id, |now| wish.put(if reset { now.as_published() } else { now }));
+        py.detach(change).map_err(errors::change)
     }
 
     /// What its node has counted of it.
@@ -231,15 +237,4 @@ impl Subscriber {
     fn __repr__(&self) -> String {
         format!("Subscriber(id={})", self.id)
     }
-}
-
-fn event_of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, PyAny>> {
-    Ok(match event {
-        SubscriberEvent::Publishers(ids) => {
-            let publishers = ids.iter().map(ToString::to_string).collect();
-            Bound::new(py, Heard { publishers })?.into_any()
-        }
-        SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
-        SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
-    })
 }

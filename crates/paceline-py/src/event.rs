@@ -1,0 +1,56 @@
+//! What a subscriber is told beside samples.
+
+use crate::convert::to_ms;
+use crate::grant::Grant;
+use crate::refusal::Refusal;
+use paceline::SubscriberEvent;
+use pyo3::prelude::*;
+
+/// The publishers that a subscriber hears now.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Heard {
+    publishers: Vec<String>,
+}
+
+#[pymethods]
+impl Heard {
+    fn __repr__(&self) -> String {
+        format!("Heard({:?})", self.publishers)
+    }
+}
+
+/// A subscriber asks for something else from now on, because its program or somebody at another node wanted that.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Changed {
+    /// The rate and size, in words.
+    form: String,
+    within_ms: Option<f64>,
+    loss: Option<(u32, u32)>,
+}
+
+#[pymethods]
+impl Changed {
+    fn __repr__(&self) -> String {
+        format!("Changed('{}')", self.form)
+    }
+}
+
+/// An event, as Python sees it.
+pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match event {
+        SubscriberEvent::Publishers(ids) => {
+            let publishers = ids.iter().map(ToString::to_string).collect();
+            Bound::new(py, Heard { publishers })?.into_any()
+        }
+        SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
+        SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
+        SubscriberEvent::Changed { form, within, loss } => {
+            let changed = Changed {
+                form: form.to_string(),
+                within_ms: within.map(to_ms),
+                loss: loss.map(|loss| (loss.x(), loss.y())),
+            };
+            Bound::new(py, changed)?.into_any()
+        }
+    })
+}

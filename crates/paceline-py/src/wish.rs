@@ -1,0 +1,71 @@
+//! What a subscriber asks for: the keyword arguments that can also change while it lasts.
+
+use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
+use paceline::{Proxy, Retransmit, SubscribeError, SubscriberBuilder};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::time::Duration;
+
+/// What was said; what was not stays as it is.
+#[derive(Default)]
+pub(crate) struct Wish {
+    every: Option<u32>,
+    max_hz: Option<f64>,
+    size: Option<(u32, u32)>,
+    audio: Option<(u32, u8)>,
+    within: Option<Duration>,
+    loss: Option<(u32, u32)>,
+    proxy: Option<Proxy>,
+    retransmit: Option<Retransmit>,
+}
+
+impl Wish {
+    /// Of keyword arguments.
+    pub(crate) fn read(asked: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let within = option(asked, "within_ms", NUMBER)?;
+        let proxy = option::<String>(asked, "proxy", TEXT)?;
+        let retransmit = option::<String>(asked, "retransmit", TEXT)?;
+        Ok(Self {
+            every: option(asked, "every", WHOLE)?,
+            max_hz: option(asked, "max_hz", NUMBER)?,
+            size: pair(asked, "size", 'x')?,
+            audio: pair(asked, "audio", 'x')?,
+            within: within.map(|ms| from_ms("within_ms", ms)).transpose()?,
+            loss: pair(asked, "loss", '/')?,
+            proxy: proxy.map(|word| convert::proxy(&word)).transpose()?,
+            retransmit: retransmit.map(|word| convert::retransmit(&word)).transpose()?,
+        })
+    }
+
+    /// Into a builder.
+    pub(crate) fn put(
+        self,
+        mut builder: SubscriberBuilder<'_>,
+    ) -> Result<SubscriberBuilder<'_>, SubscribeError> {
+        if let Some(n) = self.every {
+            builder = builder.every(n)?;
+        }
+        if let Some(hertz) = self.max_hz {
+            builder = builder.max_hz(hertz)?;
+        }
+        if let Some((width, height)) = self.size {
+            builder = builder.size(width, height)?;
+        }
+        if let Some((rate, channels)) = self.audio {
+            builder = builder.audio(rate, channels)?;
+        }
+        if let Some(within) = self.within {
+            builder = builder.within(within)?;
+        }
+        if let Some((x, y)) = self.loss {
+            builder = builder.loss(x, y)?;
+        }
+        if let Some(proxy) = self.proxy {
+            builder = builder.proxy(proxy);
+        }
+        if let Some(retransmit) = self.retransmit {
+            builder = builder.retransmit(retransmit);
+        }
+        Ok(builder)
+    }
+}
