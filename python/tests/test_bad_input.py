@@ -245,3 +245,26 @@ def test_a_callback_closes_its_own_subscription(node: paceline.Node) -> None:
     callback = paceline.Callback(subscriber, deliver)
     publisher.put(b"")
     assert done.wait(SOON_S) and subscriber.closed
+
+
+def test_threads_that_look_and_wait_while_it_is_closed_do_not_hold_each_other_up(node: paceline.Node) -> None:
+    for _ in range(100):
+        subscriber = node.subscriber("a")
+
+        def look(subscriber: paceline.Subscriber = subscriber) -> None:
+            while True:
+                try:
+                    subscriber.try_recv()
+                except paceline.ClosedError:
+                    return
+
+        def wait(subscriber: paceline.Subscriber = subscriber) -> None:
+            assert list(subscriber) == []
+
+        threads = [threading.Thread(target=target, daemon=True) for target in (look, wait, look, wait)]
+        for thread in threads:
+            thread.start()
+        subscriber.close()
+        for thread in threads:
+            thread.join(SOON_S)
+            assert not thread.is_alive()

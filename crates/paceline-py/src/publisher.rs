@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How long a node may take to say what it counted itself.
 const STATUS_WITHIN: Duration = Duration::from_secs(1);
 
+/// Samples that are published before other threads have a turn.
+const TURN: usize = 1_024;
+
 /// Publishes samples on one tag.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Publisher {
@@ -118,7 +121,12 @@ impl Publisher {
     #[pyo3(signature = (payloads, *, wait=false))]
     fn put_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>, wait: bool) -> PyResult<Put> {
         let mut sum = Put { seq: 0, taken: 0, dropped: 0 };
-        for payload in payloads.try_iter()? {
+        for (number, payload) in payloads.try_iter()?.enumerate() {
+            if number % TURN == TURN - 1 {
+                // Between turns other threads go on, and Ctrl-C is heard.
+                py.detach(std::thread::yield_now);
+                py.check_signals()?;
+            }
             let payload = payload::bytes_of(&payload?)?;
             if wait && self.lock(py)?.as_mut().ok_or_else(errors::closed)?.room().is_some() {
                 self.wait_for_room(py, None)?;

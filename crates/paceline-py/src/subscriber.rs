@@ -12,7 +12,7 @@ use paceline::{Delivery, Subscriber as Inner, SubscriberEvent};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events that are kept for who asks for them; older ones are forgotten.
@@ -36,6 +36,13 @@ pub(crate) struct Subscriber {
 struct Open {
     inner: Inner,
     events: VecDeque<SubscriberEvent>,
+}
+
+/// What a look at a subscriber showed.
+enum Seen<T> {
+    Found(Option<T>),
+    Closed,
+    Refused(Box<paceline::Refusal>),
 }
 
 impl Open {
@@ -62,25 +69,35 @@ impl Subscriber {
         Self { open: Held::new(Mutex::new(Some(open))), node: Held::new(node), id, require }
     }
 
-    /// The subscriber; nobody keeps it for longer than a look, so that waiting for it is none.
-    fn guard(&self) -> PyResult<MutexGuard<'_, Option<Open>>> {
-        Ok(self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What `see` sees of the subscriber. Nobody keeps it for longer than that, so that waiting for it is none; and
+    /// nothing in there takes the interpreter's lock, as errors do, for whoever waits for it may have that.
+    fn with<T>(&self, see: impl FnOnce(&mut Open) -> T) -> PyResult<T> {
+        let seen = {
+            let mut open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+            open.as_mut().map(see)
+        };
+        seen.ok_or_else(errors::closed)
     }
 
     /// What `take` finds, unless the subscription ended or something was refused that is required.
     fn look<T>(&self, take: impl FnOnce(&mut Inner) -> Option<T>) -> PyResult<Option<T>> {
-        let mut open = self.guard()?;
-        let open = open.as_mut().ok_or_else(errors::closed)?;
-        if self.require
-            && let Some(refusal) = open.hear()
-        {
-            return Err(errors::refused(Refusal(refusal)));
-        }
-        // Before taking: what came before the end can still be read.
-        let closed = open.inner.is_closed();
-        match take(&mut open.inner) {
-            None if closed => Err(errors::closed()),
-            found => Ok(found),
+        let seen = self.with(|open| {
+            if self.require
+                && let Some(refusal) = open.hear()
+            {
+                return Seen::Refused(Box::new(refusal));
+            }
+            // Before taking: what came before the end can still be read.
+            let closed = open.inner.is_closed();
+            match take(&mut open.inner) {
+                None if closed => Seen::Closed,
+                found => Seen::Found(found),
+            }
+        })?;
+        match seen {
+            Seen::Found(found) => Ok(found),
+            Seen::Closed => Err(errors::closed()),
+            Seen::Refused(refusal) => Err(errors::refused(Refusal(*refusal))),
         }
     }
 
@@ -102,7 +119,7 @@ impl Subscriber {
 
     /// What tells of the next sample or event, and of the end.
     pub(crate) fn arrival(&self) -> PyResult<paceline::Arrival> {
-        Ok(self.guard()?.as_ref().ok_or_else(errors::closed)?.inner.arrival())
+        self.with(|open| open.inner.arrival())
     }
 }
 
@@ -155,13 +172,13 @@ impl Subscriber {
 
     /// What was told since this was last called: who is heard, what was granted, what refused.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut open = self.guard()?;
-        let open = open.as_mut().ok_or_else(errors::closed)?;
-        // A refusal that is required to be none is also raised where samples are waited for.
-        if !self.require {
-            open.hear();
-        }
-        let told: Vec<SubscriberEvent> = open.events.drain(..).collect();
+        let told: Vec<SubscriberEvent> = self.with(|open| {
+            // Where no refusal is borne, it is raised where samples are waited for before it is told here.
+            if !self.require {
+                open.hear();
+            }
+            open.events.drain(..).collect()
+        })?;
         told.into_iter().map(|told| event::of(py, told)).collect()
     }
 
@@ -191,19 +208,19 @@ impl Subscriber {
     /// Samples dropped here, by reason.
     #[getter]
     fn dropped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let drops = self.guard()?.as_ref().ok_or_else(errors::closed)?.inner.drops();
-        convert::drops(py, &drops)
+        convert::drops(py, &self.with(|open| open.inner.drops())?)
     }
 
     /// True once it, or its node, was closed.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
-        Ok(self.guard()?.as_ref().is_none_or(|open| open.inner.is_closed()))
+        let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(open.as_ref().is_none_or(|open| open.inner.is_closed()))
     }
 
     /// Ends it.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let open = self.guard()?.take();
+        let open = self.open.get()?.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(open));
         Ok(())
     }
