@@ -273,10 +273,7 @@ impl Link {
         match stream.offer(now, sample) {
             Offer::Waits => {}
             Offer::IsHead => self.announce_head(now, index),
-            Offer::ReplacedHead => {
-                self.discipline.remove_head(index);
-                self.announce_head(now, index);
-            }
+            Offer::ReplacedHead => self.replace_head(now, index),
             Offer::Dropped => {
                 self.count_back(index);
                 return false;
@@ -445,6 +442,24 @@ impl Link {
     }
 
     /// Tells the discipline of the stream's head, if it has one.
+    /// A newer sample has taken the place of the head. Of best effort it takes its turn too: else a stream whose
+    /// samples come faster than its turns would never have one.
+    fn replace_head(&mut self, now: Instant, index: StreamIndex) {
+        let contracted = self.stream(index).is_some_and(|stream| stream.spec.contract.is_some());
+        let head = if contracted { None } else { self.next_head(now, index) };
+        match head {
+            Some(head) => {
+                self.discipline.handle_left(index, head.left);
+                // Or there was none, because its class had not let it pass.
+                self.discipline.handle_head(index, head);
+            }
+            None => {
+                self.discipline.remove_head(index);
+                self.announce_head(now, index);
+            }
+        }
+    }
+
     fn announce_head(&mut self, now: Instant, index: StreamIndex) {
         if let Some(head) = self.next_head(now, index) {
             self.discipline.handle_head(index, head);

@@ -123,7 +123,8 @@ pub trait Scheduler {
     }
 
     /// The head of `stream` needs another time of the link than was said, because the link's capacity has
-    /// changed. Its place and its turn stay.
+    /// changed, or because a newer sample of a stream without a contract has taken its place. Its place and its
+    /// turn stay.
     fn handle_left(&mut self, stream: StreamIndex, left: Left);
 
     /// The last segment of `stream`'s head, of `bytes`, leaves and ends at `finish`. The head is gone:

@@ -100,7 +100,10 @@ impl Line {
             return false;
         }
         self.count_up_to(&sample);
+        let mut replaces = false;
         if self.newest_only() {
+            // Without a contract it has the place and the turn of the one that waited.
+            replaces = self.spec.contract.is_none() && self.begun.is_none() && self.head.is_some();
             let stays = usize::from(self.begun.is_some());
             let gone = self.queue.split_off(stays.min(self.queue.len()));
             self.counts.drops.extend(gone.iter().map(|_| DropReason::Superseded));
@@ -111,7 +114,7 @@ impl Line {
             return false;
         }
         self.queue.push(sample);
-        if self.queue.len() == 1 {
+        if self.queue.len() == 1 && !replaces {
             self.announce(now, serial);
         }
         true

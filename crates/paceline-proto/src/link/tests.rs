@@ -395,5 +395,7 @@ mod credit;
 mod missed;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
+#[path = "tests/replaced.rs"]
+mod replaced;
 #[path = "tests/windows.rs"]
 mod windows;
