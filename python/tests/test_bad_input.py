@@ -248,7 +248,7 @@ def test_a_callback_closes_its_own_subscription(node: paceline.Node) -> None:
 
 
 def test_threads_that_look_and_wait_while_it_is_closed_do_not_hold_each_other_up(node: paceline.Node) -> None:
-    for _ in range(100):
+    for _ in range(25):
         subscriber = node.subscriber("a")
 
         def look(subscriber: paceline.Subscriber = subscriber) -> None:

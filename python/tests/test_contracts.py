@@ -9,7 +9,8 @@ Thin = tuple[paceline.Node, paceline.Node]
 
 def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     robot, operator = thin
-    lidar = robot.publisher("lidar", hz=20, bytes_max=20_000)
+    # On a busy host a sample may be late: then it comes all the same.
+    lidar = robot.publisher("lidar", hz=20, bytes_max=20_000, late=True)
     wait_until("the lidar is known", lambda: operator.ask("lidar"))
     with pytest.raises(paceline.Refused) as caught:
         operator.subscriber("lidar", within_ms=300, require=True)
@@ -39,6 +40,28 @@ def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin)
     told: list[object] = []
     wait_until("it is told", lambda: told.extend(bears.events()) or any(isinstance(e, paceline.Refusal) for e in told))
     assert bears.try_recv() is None
+
+
+def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
+    robot, operator = thin
+    pose = robot.publisher("pose", hz=10, bytes_max=100, late=True)
+    gets = operator.subscriber("pose", within_ms=200, loss="1/10")
+    lacks = operator.subscriber("pose", within_ms=1)
+    assert pose.wait_matching(SOON_S)
+    pose.put(b"here")
+    assert gets.recv(SOON_S).seq == 0
+    by_id: dict[str, paceline.Feedback] = {}
+
+    def both_are_told() -> bool:
+        by_id.update({one.subscription: one for one in pose.feedback(timeout_s=SOON_S)})
+        return gets.id in by_id and by_id[gets.id].grant is not None and by_id[lacks.id].refusal is not None
+
+    wait_until("one is granted, the other refused", both_are_told)
+    got = by_id[gets.id]
+    assert got.measured is not None and got.measured.delivered == 1 and got.measured.bytes == 4
+    assert (got.node, got.within_ms, got.loss, got.refusal) == ("operator", 200, (1, 10), None)
+    assert got.measured.age_mean_ms is not None and got.measured.age_mean_ms >= 0
+    assert by_id[lacks.id].grant is None
 
 
 def test_a_question_reserves_nothing(thin: Thin) -> None:

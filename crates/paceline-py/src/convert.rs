@@ -18,6 +18,18 @@ pub(crate) fn to_ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
+/// Millihertz to hertz.
+#[expect(clippy::cast_precision_loss, reason = "for people to read")]
+pub(crate) fn hertz(millihertz: u64) -> f64 {
+    millihertz as f64 / 1_000.0
+}
+
+/// The mean of so many ages; none of none.
+#[expect(clippy::cast_precision_loss, reason = "for people to read")]
+pub(crate) fn mean_ms(ages: Duration, samples: u64) -> Option<f64> {
+    (samples > 0).then(|| to_ms(ages) / samples as f64)
+}
+
 /// Milliseconds to the nearest nanosecond: what was offered and is asked for again must not become less.
 pub(crate) fn from_ms(name: &str, ms: f64) -> PyResult<Duration> {
     if !(0.0..=MS_MAX).contains(&ms) {

@@ -8,6 +8,7 @@ mod bell;
 mod convert;
 mod errors;
 mod event;
+mod feedback;
 mod grant;
 mod life;
 mod node;
@@ -31,6 +32,8 @@ mod native {
     use super::bell::Bell;
     #[pymodule_export]
     use super::event::{Changed, Heard};
+    #[pymodule_export]
+    use super::feedback::{Feedback, Measured};
     #[pymodule_export]
     use super::grant::{Grant, GrantedHop};
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! A publisher.
 
+use crate::feedback::Feedback;
 use crate::life::Held;
 use crate::status::PublisherStatus;
 use crate::wait::{self, Look};
@@ -170,6 +171,15 @@ impl Publisher {
         let rows = told.into_iter().flat_map(|node| node.publishers);
         let row = rows.into_iter().find(|row| row.id == self.id);
         row.map(PublisherStatus).ok_or_else(errors::closed)
+    }
+
+    /// Asks the nodes of its subscribers what they get; those that do not answer in time are listed without figures.
+    #[pyo3(signature = (timeout_s=0.5))]
+    fn feedback(&self, py: Python<'_>, timeout_s: f64) -> PyResult<Vec<Feedback>> {
+        let timeout = convert::from_ms("timeout_s", timeout_s * 1e3)?;
+        let node = self.node.get()?;
+        let told = py.detach(|| node.feedback(self.id, timeout));
+        Ok(told.into_iter().map(Feedback).collect())
     }
 
     /// How many samples of the history are held, and their bytes; none without one.

@@ -1,6 +1,6 @@
 //! What a node has counted of one publisher or subscriber.
 
-use crate::convert::{drops, to_ms};
+use crate::convert::{drops, hertz, mean_ms, to_ms};
 use paceline::{PublisherStatus as Published, SubscriptionStatus as Subscribed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,12 +12,6 @@ pub(crate) struct PublisherStatus(pub(crate) Published);
 /// What a subscriber has got.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct SubscriptionStatus(pub(crate) Subscribed);
-
-/// Millihertz to hertz.
-#[expect(clippy::cast_precision_loss, reason = "for people to read")]
-fn hertz(millihertz: u64) -> f64 {
-    millihertz as f64 / 1_000.0
-}
 
 #[pymethods]
 impl PublisherStatus {
@@ -71,9 +65,7 @@ impl SubscriptionStatus {
     /// The mean age of all samples delivered; none before the first.
     #[getter]
     fn age_mean_ms(&self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "for people to read")]
-        let samples = self.0.delivered as f64;
-        (self.0.delivered > 0).then(|| to_ms(self.0.age_sum) / samples)
+        mean_ms(self.0.age_sum, self.0.delivered)
     }
 
     #[getter]
