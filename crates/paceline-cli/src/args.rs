@@ -6,7 +6,7 @@ mod link;
 mod node;
 mod wish;
 
-pub(crate) use history::{BufferSpec, history, time};
+pub(crate) use history::{BufferSpec, bytes, history, time};
 pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use wish::WishArgs;

@@ -16,6 +16,7 @@ mod view;
 mod windows;
 
 pub(crate) use role::{RoleArgs, run_role};
+pub(crate) use windows::Windows;
 
 use crate::args;
 use crate::exit::{self, INTERRUPTED, REFUSED};

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod http;
 mod impair;
+mod judge;
 mod log;
 mod ls;
 mod manual;
@@ -19,6 +20,8 @@ mod notify;
 mod observe;
 mod publish;
 mod pull;
+mod record;
+mod replay;
 mod schedule;
 mod scratch;
 mod set;
@@ -64,6 +67,12 @@ enum Command {
     Sub(Box<subscribe::SubArgs>),
     /// Pulls samples that buffers hold: the newest, or a range of numbers or times.
     Pull(Box<pull::PullArgs>),
+    /// Records what comes on tags, and what became of it, in an MCAP file.
+    Record(Box<record::RecordArgs>),
+    /// Publishes what an MCAP file holds, each message at its own time.
+    Replay(Box<replay::ReplayArgs>),
+    /// Says what was asked, granted and delivered of each tag of a recording.
+    Judge(judge::JudgeArgs),
     /// Says whether a subscription would be granted now, and what would be instead; reserves nothing.
     Ask(Box<ask::AskArgs>),
     /// Lets a subscription ask for another rate, size, delay bound or loss, while it runs.
@@ -116,6 +125,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Pub(args) => publish::run(&args),
         Command::Sub(args) => subscribe::run(&args),
         Command::Pull(args) => pull::run(&args),
+        Command::Record(args) => record::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Judge(args) => judge::run(&args),
         Command::Ask(args) => ask::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),

@@ -8,16 +8,21 @@ mod links;
 mod pace;
 mod pictures;
 mod pieces;
+mod playback;
 mod session;
 mod sound;
 mod source;
 mod stored;
 mod telemetry;
+mod topic;
 mod video;
 
 pub(crate) use args::PubArgs;
 pub(crate) use card::unix_micros;
+pub(crate) use links::tell as tell_links;
 pub(crate) use pace::Pacer;
+pub(crate) use playback::Playback;
+pub(crate) use topic::Topic;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show;
@@ -54,7 +59,9 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     let quality = source.feed.quality().filter(|_| args.adapt);
     let adapter = quality.map(|quality| Adapter::start(&node, publisher.id(), quality));
     let wait = args.wait.unwrap_or(source.origin.wait);
-    let ended = if wait_for_subscriber(args, wait, &stop, |slice| publisher.wait_matching(slice)) {
+    let ended = if wait_for_subscriber(args.tag.as_str(), wait, &stop, |slice| {
+        publisher.wait_matching(slice)
+    }) {
         if !wait.is_zero() && publisher.matching() {
             heard::wait(&node, std::iter::once(&publisher), &stop);
         }
@@ -67,7 +74,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         not_all_sent();
     }
     if !stop.requested() {
-        links::tell(&node, args)?;
+        links::tell(&node, args.json)?;
     }
     node.close();
     Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
@@ -104,14 +111,14 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     builder.declare()
 }
 
-fn declared(error: PublishError) -> anyhow::Error {
+pub(crate) fn declared(error: PublishError) -> anyhow::Error {
     if matches!(error, PublishError::Closed) { error.into() } else { exit::usage(error) }
 }
 
 /// Waits until `matches` says that somebody subscribes; it may take as long as it is told. False if
 /// the user ended it first.
 fn wait_for_subscriber(
-    args: &PubArgs,
+    name: &str,
     wait: Duration,
     stop: &Stop,
     matches: impl Fn(Duration) -> bool,
@@ -124,10 +131,7 @@ fn wait_for_subscriber(
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             if !wait.is_zero() {
-                show::note(&format!(
-                    "nobody subscribes to {} yet; publishing all the same",
-                    args.tag
-                ));
+                show::note(&format!("nobody subscribes to {name} yet; publishing all the same"));
             }
             return true;
         }

@@ -24,6 +24,7 @@ mod mend;
 pub mod mutate;
 mod pictures;
 mod receiver;
+mod recording;
 pub mod sched;
 mod schedule;
 mod tags;
@@ -37,6 +38,7 @@ pub use link::link;
 pub use mend::mend;
 pub use pictures::{encoding, jpeg, mjpeg, y4m};
 pub use receiver::receiver;
+pub use recording::recording;
 pub use sched::body as sched;
 pub use schedule::schedule;
 pub use tags::tags;
@@ -78,5 +80,6 @@ pub const BODIES: &[Body] = &[
     body("sound", 10, sound),
     body("ulog", 2_000, ulog),
     body("h264", 3_000, h264),
+    body("recording", 2_000, recording),
     body("schedule", 500, schedule),
 ];

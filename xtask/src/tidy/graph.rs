@@ -35,8 +35,20 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer {
+        folder: "crates/paceline-record",
+        uses: &[
+            "paceline-media",
+            "crc32fast",
+            "lz4_flex",
+            "ruzstd",
+            "serde",
+            "serde_json",
+            "thiserror",
+        ],
+    },
+    Layer {
         folder: "crates/paceline-fuzz",
-        uses: &["paceline-sched", "paceline-proto", "paceline-media", "bytes"],
+        uses: &["paceline-sched", "paceline-proto", "paceline-media", "paceline-record", "bytes"],
     },
     Layer {
         folder: "crates/paceline",
@@ -65,6 +77,7 @@ const LAYERS: &[Layer] = &[
             "paceline",
             "paceline-media",
             "paceline-plain",
+            "paceline-record",
             "paceline-sched",
             "paceline-sim",
             "anyhow",

@@ -52,7 +52,8 @@ fn in_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     scaled(number, *factor)
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+/// A number of bytes such as 10MB.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     in_units(text, &BYTES)
         .ok_or_else(|| format!("bytes '{text}': write a number with B, kB, MB or GB, like 10MB"))
 }

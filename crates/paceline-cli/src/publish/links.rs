@@ -1,6 +1,5 @@
 //! What became of the samples on this node's links, told at the end.
 
-use super::args::PubArgs;
 use crate::show;
 use crate::stats::by_reason;
 use paceline::{Drops, LinkStatus, Node, StreamCounters};
@@ -28,13 +27,13 @@ struct Line {
 }
 
 /// Tells of each link that carried anything; to be called when the publishers are closed.
-pub(super) fn tell(node: &Node, args: &PubArgs) -> anyhow::Result<()> {
+pub(crate) fn tell(node: &Node, json: bool) -> anyhow::Result<()> {
     let links: Vec<Line> = settled(node).iter().map(Line::new).collect();
     let links: Vec<Line> = links.into_iter().filter(|line| line.offered > 0).collect();
     if links.is_empty() {
         return Ok(());
     }
-    if args.json {
+    if json {
         return show::json(&LinksLine { links });
     }
     for Line { name, offered, sent, late, dropped } in &links {

@@ -50,20 +50,25 @@ impl Counts {
 }
 
 /// Tells once a second how far it is.
-pub(crate) struct Teller<'a> {
-    args: &'a PubArgs,
+pub(crate) struct Teller {
+    tag: String,
+    json: bool,
+    /// True if its quality is told.
+    adapts: bool,
     block: Block,
     tick: Instant,
     began: Instant,
     reported: (Instant, Counts),
 }
 
-impl<'a> Teller<'a> {
+impl Teller {
     /// The first report comes in a second.
-    pub(crate) fn new(args: &'a PubArgs) -> Self {
+    pub(crate) fn new(tag: &str, json: bool) -> Self {
         let now = Instant::now();
         Self {
-            args,
+            tag: tag.to_owned(),
+            json,
+            adapts: false,
             block: Block::on_stdout(),
             tick: now + TICK,
             began: now,
@@ -116,13 +121,13 @@ impl<'a> Teller<'a> {
             ));
         }
         let Counts { published, taken, dropped, skipped, quality } = counts;
-        if self.args.json {
-            let tag = self.args.tag.to_string();
+        if self.json {
+            let tag = self.tag.clone();
             let report =
                 Report { tag, published, rate_hz, matching, taken, dropped, skipped, quality };
             return show::json(&report);
         }
-        let quality = quality.filter(|_| self.args.adapt);
+        let quality = quality.filter(|_| self.adapts);
         let adapted = quality.map(|it| format!("  quality {it}")).unwrap_or_default();
         self.block.update(&format!(
             "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}  {wanted}{adapted}"
@@ -139,7 +144,7 @@ pub(super) struct Session<'a> {
     args: &'a PubArgs,
     pacer: Option<Pacer>,
     counts: Counts,
-    teller: Teller<'a>,
+    teller: Teller,
 }
 
 impl<'a> Session<'a> {
@@ -148,7 +153,7 @@ impl<'a> Session<'a> {
             args,
             pacer: hz.map(|hz| Pacer::new(Instant::now(), hz)),
             counts: Counts::default(),
-            teller: Teller::new(args),
+            teller: Teller { adapts: args.adapt, ..Teller::new(args.tag.as_str(), args.json) },
         }
     }
 

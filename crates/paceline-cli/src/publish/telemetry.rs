@@ -1,24 +1,17 @@
 //! Telemetry files: every topic on a tag of its own, every message at its own time.
 
-mod topic;
-
 use super::args::PubArgs;
-use super::session::{Counts, Teller};
-use super::{heard, links, not_all_sent, stored};
+use super::{Playback, Topic, declared, links, stored};
 use crate::args::{Speed, Telemetry};
 use crate::exit::{self, INTERRUPTED};
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, bail};
-use paceline::Node;
-use paceline_media::ulog::{Message, ULog};
+use paceline::{Encoding, Late, Node, PublishError, Publisher};
+use paceline_media::ulog::{self, Message, ULog};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use topic::{Topic, TopicsLine};
-
-/// How often it is looked whether anybody wants a topic.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The file, if it is a telemetry file.
 pub(super) fn log_file(args: &PubArgs) -> Option<&Path> {
@@ -40,16 +33,20 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
         bail!("{} has no messages; give a file with at least one", here());
     }
     let node = args.node.open()?;
-    let topics = log.topics().iter().map(|topic| Topic::declare(&node, args, topic));
+    let topics = log.topics().iter().map(|topic| {
+        let publisher = declare(&node, args, topic).map_err(declared);
+        publisher.map(Topic::new).with_context(|| format!("topic {}", topic.name))
+    });
     let topics = topics.collect::<anyhow::Result<Vec<_>>>()?;
-    let flight = Flight { args, log: &log, topics, counts: Counts::default() };
+    let playback = Playback::new(args.tag.as_str(), args.json, topics, &stop);
+    let flight = Flight { args, log: &log, playback };
     if !args.json {
         show::note(&format!("publishing {}/**: {}", args.tag, flight.told(file)));
     }
     let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
-    let done = flight.run(&node, wait, &stop);
+    let done = flight.run(&node, wait);
     if !stop.requested() {
-        links::tell(&node, args)?;
+        links::tell(&node, args.json)?;
     }
     node.close();
     Ok(if done? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
@@ -70,22 +67,53 @@ fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     }
 }
 
+fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher, PublishError> {
+    let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()))?;
+    builder = match args.form.unwrap_or(Telemetry::Raw) {
+        Telemetry::Raw => builder
+            .encoding(Encoding::new(&format!("application/x-ulog;message={}", topic.name)))
+            .bytes_max(topic.bytes_max as u64),
+        Telemetry::Json => builder.encoding(Encoding::Json),
+    };
+    // As fast as they are taken they still stand for what they were.
+    let times = match args.speed {
+        Some(Speed::Times(times)) => times,
+        Some(Speed::Max) | None => 1.0,
+    };
+    if topic.hz > 0.0 {
+        builder = builder.hz((topic.hz * times).min(1_000_000.0))?;
+    }
+    if let Some(kind) = args.kind {
+        builder = builder.kind(kind);
+    }
+    if let Some(loss) = args.loss {
+        builder = builder.loss(loss.x(), loss.y())?;
+    }
+    if args.late {
+        builder = builder.late(Late::Send);
+    }
+    if let Some(history) = args.history {
+        builder = builder.history(history);
+    }
+    builder.declare()
+}
+
 /// A file on its way.
 struct Flight<'a> {
     args: &'a PubArgs,
     log: &'a ULog,
-    topics: Vec<Topic>,
-    counts: Counts,
+    playback: Playback,
 }
 
 impl Flight<'_> {
     fn told(&self, file: &Path) -> String {
-        let messages: u64 = self.log.topics().iter().map(|topic| topic.messages).sum();
+        let topics = self.log.topics();
+        let messages: u64 = topics.iter().map(|topic| topic.messages).sum();
         let speed = match self.speed() {
             Speed::Max => "as fast as they are taken".to_owned(),
             Speed::Times(times) => format!("at {times} times their speed"),
         };
-        format!("{}, {messages} messages of {} topics {speed}", file.display(), self.topics.len())
+        format!("{}, {messages} messages of {} topics {speed}", file.display(), topics.len())
     }
 
     fn speed(&self) -> Speed {
@@ -93,36 +121,27 @@ impl Flight<'_> {
     }
 
     /// True if it came to its end, false if the user ended it before.
-    fn run(mut self, node: &Node, wait: Duration, stop: &Stop) -> anyhow::Result<bool> {
-        let wanted = |slice: Duration| {
-            std::thread::sleep(slice.min(LOOK_AGAIN));
-            self.topics.iter().any(|topic| topic.publisher.matching())
-        };
-        if !super::wait_for_subscriber(self.args, wait, stop, wanted) {
+    fn run(mut self, node: &Node, wait: Duration) -> anyhow::Result<bool> {
+        if !self.playback.wait(node, wait) {
             return Ok(false);
         }
-        if !wait.is_zero() && self.topics.iter().any(|topic| topic.publisher.matching()) {
-            heard::wait(node, self.topics.iter().map(|topic| &topic.publisher), stop);
-        }
-        let mut teller = Teller::new(self.args);
         let whole = loop {
-            let whole = self.play(&mut teller, stop)?;
+            let whole = self.play()?;
             if !whole || !self.args.repeat || self.is_enough() {
                 break whole;
             }
         };
-        teller.end(self.counts, self.wanted())?;
         let unbounded = self.args.repeat && self.args.count.is_none();
-        self.end(stop)?;
+        self.playback.end()?;
         Ok(whole || unbounded)
     }
 
     fn is_enough(&self) -> bool {
-        self.args.count.is_some_and(|count| self.counts.published >= count)
+        self.args.count.is_some_and(|count| self.playback.published() >= count)
     }
 
     /// Publishes the file once; false if the user ended it.
-    fn play(&mut self, teller: &mut Teller<'_>, stop: &Stop) -> anyhow::Result<bool> {
+    fn play(&mut self) -> anyhow::Result<bool> {
         let (began, log) = (Instant::now(), self.log);
         // Some topics say time 0 always: the first moment is the first that is none.
         let mut first = None::<u64>;
@@ -139,14 +158,8 @@ impl Flight<'_> {
                     began + passed.div_f64(times)
                 }
             };
-            loop {
-                if stop.wait_until(due.min(teller.next())) {
-                    return Ok(false);
-                }
-                teller.tick(self.counts, || self.wanted())?;
-                if due <= Instant::now() {
-                    break;
-                }
+            if !self.playback.wait_until(due)? {
+                return Ok(false);
             }
             self.put(&message)?;
         }
@@ -157,42 +170,14 @@ impl Flight<'_> {
         let payload = match self.args.form.unwrap_or(Telemetry::Raw) {
             Telemetry::Raw => message.payload.to_vec(),
             Telemetry::Json => {
-                let number = self.counts.published;
+                let number = self.playback.published();
                 let json = self.log.to_json(message);
                 json.with_context(|| format!("cannot publish message {number}"))?.into_bytes()
             }
         };
         // What nobody waits for must not hold up what comes after it in the file.
         let waits = self.args.late || self.speed() == Speed::Max;
-        let Some(topic) = self.topics.get_mut(message.topic) else { return Ok(()) };
-        self.counts.add(topic.put(payload, waits)?);
-        Ok(())
-    }
-
-    /// Whether anybody wants a topic, and in words.
-    fn wanted(&self) -> (bool, String) {
-        let wanted = self.topics.iter().filter(|topic| topic.publisher.matching()).count();
-        (wanted > 0, format!("{wanted} of {} topics wanted", self.topics.len()))
-    }
-
-    /// Waits until all was sent, and tells the totals of each topic.
-    fn end(self, stop: &Stop) -> anyhow::Result<()> {
-        let until = Instant::now() + super::SENT_WITHIN;
-        let mut rows = Vec::new();
-        let mut sent = true;
-        for topic in self.topics {
-            let left = until.saturating_duration_since(Instant::now());
-            let (row, all) = topic.close(if stop.requested() { Duration::ZERO } else { left });
-            rows.push(row);
-            sent &= all;
-        }
-        if !sent && !stop.requested() {
-            not_all_sent();
-        }
-        if self.args.json {
-            return show::json(&TopicsLine { topics: rows });
-        }
-        rows.iter().try_for_each(|row| show::line(&row.to_string()))
+        self.playback.put(message.topic, payload, waits)
     }
 }
 

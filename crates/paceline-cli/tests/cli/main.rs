@@ -16,6 +16,8 @@ mod meet;
 mod observe;
 mod plain;
 mod pull;
+mod record;
+mod replay;
 mod schedule;
 mod signals;
 mod simulate;

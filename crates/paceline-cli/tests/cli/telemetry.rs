@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// A flight log: two instances of `att` and one of `gps`, one message each 10 ms in turn.
-fn flight(messages: u64) -> Vec<u8> {
+pub(crate) fn flight(messages: u64) -> Vec<u8> {
     let mut file = vec![0x55, 0x4c, 0x6f, 0x67, 0x01, 0x12, 0x35, 1];
     file.extend(0u64.to_le_bytes());
     let mut record = |kind: u8, body: &[u8]| {

@@ -4,6 +4,7 @@ use crate::{Seed, with_cuts};
 use paceline_media::audio::{AudioFormat, Coding, wav_header};
 use paceline_media::ulog::ULog;
 use paceline_media::{PictureBuf, PixelFormat, Size, png};
+use paceline_record::{About, Compression, Event, Recording, Sample};
 
 fn picture(width: u32, height: u32, format: PixelFormat) -> Vec<u8> {
     let mut picture = PictureBuf::grey(format, Size::new(width, height).unwrap()).unwrap();
@@ -108,6 +109,39 @@ fn streams() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// A recording of a sample of each of a few kinds, and an event, in two chunks.
+fn recording(compression: Compression) -> Vec<u8> {
+    let mut recording = Recording::new(compression, "a");
+    let mut bytes = Vec::new();
+    let kinds: [(&str, &[u8]); 5] = [
+        ("image/jpeg", &[0xff, 0xd8, 0xff, 0xd9]),
+        ("audio/pcm;format=s16le;rate=8000;channels=1", &[1, 2, 3, 4]),
+        ("text/plain", b"a line"),
+        ("application/json", b"{\"a\":[1]}"),
+        ("application/cdr", &[0, 1, 0, 0, 7]),
+    ];
+    for (number, (encoding, payload)) in (1u64..).zip(kinds) {
+        let sample = Sample {
+            tag: "a/b",
+            publisher: "0000000000000001.0",
+            seq: number,
+            encoding,
+            captured_ns: number,
+            came_ns: 10 - number,
+            payload,
+        };
+        recording.sample(&sample, About::default).unwrap();
+        if number == 2 {
+            recording.flush();
+            bytes.extend(recording.take());
+        }
+    }
+    let left = Event::Left { tag: "a/b".to_owned(), publisher: "1".to_owned() };
+    recording.event(&left, 9).unwrap();
+    bytes.extend(recording.finish());
+    bytes
+}
+
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
     for (name, bytes) in [
@@ -143,6 +177,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
             bytes.extend(&block[..usize::from(len)]);
         }
         seeds.push(("sound", format!("rates-{place}"), bytes));
+    }
+    for (name, compression) in [("plain", Compression::None), ("lz4", Compression::Lz4)] {
+        seeds.extend(with_cuts("recording", name, &recording(compression)));
     }
     for (name, bytes) in streams() {
         seeds.extend(with_cuts("h264", name, &bytes));

@@ -1,0 +1,127 @@
+//! `paceline judge`: what was asked, granted and delivered of each tag, by a recording alone.
+
+use crate::exit::REFUSED;
+use crate::show;
+use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use anyhow::anyhow;
+use paceline_record::{Asked, Judgement, StreamJudgement, Verdict};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const AFTER: &str = "\
+kept: no window had more late or missing samples than --loss allowed, or none was if no --loss was asked for; \
+broken: some had; refused: it was told no; best_effort: nothing was promised; unknown: the file does not say. Ends with \
+code 3 if anything was broken or refused.";
+
+/// `paceline judge`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct JudgeArgs {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Judges a recording.
+pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
+    let file = args.file.as_path();
+    let judgement = Judgement::of(crate::replay::open(file)?);
+    let judgement = judgement.map_err(|error| anyhow!("{} {error}", file.display()))?;
+    match args.json {
+        true => show::json(&judgement)?,
+        false => show::text(&told(file, &judgement))?,
+    }
+    let failed = |stream: &StreamJudgement| match stream.verdict {
+        Verdict::Broken | Verdict::Refused => true,
+        Verdict::Kept | Verdict::BestEffort | Verdict::Unknown => false,
+    };
+    let code = if judgement.streams.iter().any(failed) { REFUSED } else { 0 };
+    Ok(ExitCode::from(code))
+}
+
+fn told(file: &Path, judgement: &Judgement) -> String {
+    let Judgement { recorder, asked, samples, seconds, ended, cut, dropped, streams } = judgement;
+    let by = recorder.as_ref().map_or_else(String::new, |name| format!(", recorded by {name}"));
+    let ended = match (cut, ended) {
+        (Some(cut), _) => format!("it {cut}"),
+        (None, Some(why)) => format!("ended by {why}"),
+        (None, None) => "it does not say why it ended".to_owned(),
+    };
+    let name = file.display();
+    let count = streams.len();
+    let mut text =
+        format!("{name}: {samples} samples of {count} publishers in {seconds:.1} s{by}; {ended}\n");
+    match asked {
+        Some(asked) => text.push_str(&format!("asked: {}\n", wish(asked))),
+        None => text.push_str("it does not say what was asked for\n"),
+    }
+    if !dropped.is_empty() {
+        let reasons: Vec<String> =
+            dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        text.push_str(&format!("dropped at the recorder: {}\n", reasons.join(", ")));
+    }
+    text.push_str(&table(streams).render(WIDTH));
+    for stream in streams {
+        if let Some(reason) = &stream.refused {
+            text.push_str(&format!("refused: {}: {reason}\n", stream.tag));
+        }
+    }
+    text
+}
+
+fn wish(asked: &Asked) -> String {
+    let mut text = asked.form.clone();
+    if let Some(us) = asked.within_us {
+        text.push_str(&format!(" within {} ms", show::millis(us)));
+    }
+    if let Some(loss) = &asked.loss {
+        text.push_str(&format!(" loss {loss}"));
+    }
+    text
+}
+
+fn table(streams: &[StreamJudgement]) -> Table {
+    let mut table = Table::new(&[
+        ("tag", Left),
+        ("verdict", Left),
+        ("samples", Right),
+        ("hz", Right),
+        ("p50 ms", Right),
+        ("p99 ms", Right),
+        ("late", Right),
+        ("missing", Right),
+        ("beyond", Right),
+        ("dropped on links", Right),
+    ]);
+    for stream in streams {
+        let number = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let age = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), show::millis);
+        table.row(vec![
+            stream.tag.clone(),
+            verdict(stream.verdict).to_owned(),
+            stream.samples.to_string(),
+            format!("{:.1}", stream.rate_hz),
+            age(stream.age_us.map(|ages| ages.p50)),
+            age(stream.age_us.map(|ages| ages.p99)),
+            number(stream.late),
+            number(stream.missing),
+            number(stream.beyond),
+            stream.dropped_on_links.values().sum::<u64>().to_string(),
+        ]);
+    }
+    table
+}
+
+/// As JSON says it.
+const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Kept => "kept",
+        Verdict::Broken => "broken",
+        Verdict::Refused => "refused",
+        Verdict::BestEffort => "best_effort",
+        Verdict::Unknown => "unknown",
+    }
+}

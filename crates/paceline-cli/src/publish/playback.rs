@@ -1,0 +1,114 @@
+//! Several tags published together, each message at a moment of its own: telemetry files, recordings.
+
+use super::session::{Counts, Teller};
+use super::topic::{Topic, TopicsLine};
+use super::{SENT_WITHIN, heard, not_all_sent, wait_for_subscriber};
+use crate::show;
+use crate::stop::Stop;
+use bytes::Bytes;
+use paceline::Node;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether anybody wants a tag.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Publishers on their way through a file.
+pub(crate) struct Playback {
+    /// What reports call them together.
+    name: String,
+    json: bool,
+    topics: Vec<Topic>,
+    counts: Counts,
+    teller: Teller,
+    stop: Stop,
+}
+
+impl Playback {
+    /// Publishers that have published nothing yet.
+    pub(crate) fn new(name: &str, json: bool, topics: Vec<Topic>, stop: &Stop) -> Self {
+        Self {
+            name: name.to_owned(),
+            json,
+            topics,
+            counts: Counts::default(),
+            teller: Teller::new(name, json),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Waits at most so long until somebody subscribes to any of the tags, and then until everybody who does is
+    /// reached. False if the user ended it first.
+    pub(crate) fn wait(&mut self, node: &Node, wait: Duration) -> bool {
+        let wanted = |slice: Duration| {
+            std::thread::sleep(slice.min(LOOK_AGAIN));
+            self.topics.iter().any(|topic| topic.publisher.matching())
+        };
+        if !wait_for_subscriber(&self.name, wait, &self.stop, wanted) {
+            return false;
+        }
+        if !wait.is_zero() && self.topics.iter().any(|topic| topic.publisher.matching()) {
+            heard::wait(node, self.topics.iter().map(|topic| &topic.publisher), &self.stop);
+        }
+        self.teller = Teller::new(&self.name, self.json);
+        true
+    }
+
+    /// Waits until `due`, and tells once a second how far it is; false if the user ended it.
+    pub(crate) fn wait_until(&mut self, due: Instant) -> anyhow::Result<bool> {
+        loop {
+            if self.stop.wait_until(due.min(self.teller.next())) {
+                return Ok(false);
+            }
+            let wanted = wanted(&self.topics);
+            self.teller.tick(self.counts, || wanted)?;
+            if due <= Instant::now() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Publishes a message on the tag in this place; waits for room first if it `waits`.
+    pub(crate) fn put(
+        &mut self,
+        topic: usize,
+        payload: impl Into<Bytes>,
+        waits: bool,
+    ) -> anyhow::Result<()> {
+        let Some(topic) = self.topics.get_mut(topic) else { return Ok(()) };
+        self.counts.add(topic.put(payload.into(), waits)?);
+        Ok(())
+    }
+
+    /// Messages so far.
+    pub(crate) const fn published(&self) -> u64 {
+        self.counts.published
+    }
+
+    /// Waits until all was sent, and tells the totals of each tag.
+    pub(crate) fn end(mut self) -> anyhow::Result<()> {
+        self.teller.end(self.counts, wanted(&self.topics))?;
+        let until = Instant::now() + SENT_WITHIN;
+        let mut rows = Vec::new();
+        let mut sent = true;
+        for topic in self.topics {
+            let left = until.saturating_duration_since(Instant::now());
+            let stopped = self.stop.requested();
+            let (row, all) = topic.close(if stopped { Duration::ZERO } else { left });
+            rows.push(row);
+            sent &= all;
+        }
+        if !sent && !self.stop.requested() {
+            not_all_sent();
+        }
+        if self.json {
+            return show::json(&TopicsLine { topics: rows });
+        }
+        rows.iter().try_for_each(|row| show::line(&row.to_string()))
+    }
+}
+
+/// Whether anybody wants a tag, and in words.
+fn wanted(topics: &[Topic]) -> (bool, String) {
+    let wanted = topics.iter().filter(|topic| topic.publisher.matching()).count();
+    (wanted > 0, format!("{wanted} of {} topics wanted", topics.len()))
+}

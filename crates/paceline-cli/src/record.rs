@@ -1,0 +1,323 @@
+//! `paceline record`: what comes on tags, and what became of it, in an MCAP file.
+
+mod args;
+mod file;
+mod links;
+mod news;
+mod stream;
+mod writer;
+
+pub(crate) use args::RecordArgs;
+
+use crate::exit;
+use crate::show::{self, Block};
+use crate::stats::by_reason;
+use crate::stop::{STOP_SLICE, Stop};
+use crate::subscribe::told_tags;
+use anyhow::{Context as _, anyhow};
+use file::OutFile;
+use links::Links;
+use news::News;
+use paceline::{Delivery, DropReason, Drops, Node, Pattern, SubscribeError, Subscription};
+use paceline_record::Event;
+use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+use writer::{Arrived, Job, Progress, Shared, Writer};
+
+const TICK: Duration = Duration::from_secs(1);
+/// How often it is looked who publishes what; that costs no link anything.
+const LOOK: Duration = Duration::from_millis(250);
+/// How long to wait for a publisher before saying that there is none.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Payload bytes that wait for the disk.
+const WAITING_BYTES_MAX: usize = 128 << 20;
+
+/// One line of `--json`.
+#[derive(Serialize)]
+struct Line {
+    samples: u64,
+    bytes: u64,
+    written: u64,
+    streams: usize,
+    late: u64,
+    missing: u64,
+    #[serde(serialize_with = "by_reason::serialize")]
+    dropped: Drops,
+}
+
+/// Records until `--duration`, `--max-bytes` or a signal.
+pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    // A file that may grow no more is an error like another, not the end of the process.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .context("cannot watch for SIGXFSZ")?;
+    let out = OutFile::create(&args.out, args.force)?;
+    let node = args.node.open()?;
+    let done = std::thread::scope(|scope| {
+        let shared = Shared::default();
+        let (jobs, work) = sync_channel(args.queue);
+        let writer = Writer::new(args, &node, out, shared.clone());
+        let named = std::thread::Builder::new().name("paceline-record".to_owned());
+        let thread = named
+            .spawn_scoped(scope, move || writer.run(&work))
+            .context("cannot start a thread")?;
+        let lost = Arc::new(AtomicU64::new(0));
+        let subscriptions = args.patterns.iter().enumerate().map(|(place, pattern)| {
+            subscribe(args, &node, (place, pattern), jobs.clone(), &shared, &lost)
+        });
+        let subscriptions = subscriptions.collect::<Result<Vec<_>, _>>().map_err(|error| {
+            if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
+        })?;
+        let mut session = Session {
+            args,
+            node: &node,
+            subscriptions,
+            jobs,
+            shared,
+            lost,
+            news: News::default(),
+            links: Links::default(),
+            block: Block::on_stdout(),
+            began: Instant::now(),
+            noted: false,
+            asked: false,
+        };
+        let why = session.run(&stop, || thread.is_finished())?;
+        session.end(why, thread.is_finished());
+        let joined = thread.join().map_err(|_| anyhow!("the thread that writes has ended"))??;
+        session.verdict(why, &joined)
+    });
+    node.close();
+    done
+}
+
+/// Why it ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum End {
+    Duration,
+    Bytes,
+    Stopped,
+    Refused,
+    /// The writer failed, and says why itself.
+    Failed,
+}
+
+impl End {
+    const fn told(self) -> &'static str {
+        match self {
+            Self::Duration => "--duration",
+            Self::Bytes => "--max-bytes",
+            Self::Stopped => "a signal",
+            Self::Refused => "a refusal, and --require",
+            Self::Failed => "an error",
+        }
+    }
+}
+
+fn subscribe(
+    args: &RecordArgs,
+    node: &Node,
+    (place, pattern): (usize, &Pattern),
+    jobs: SyncSender<Job>,
+    shared: &Shared,
+    lost: &Arc<AtomicU64>,
+) -> Result<Subscription, SubscribeError> {
+    let (waiting, lost) = (Arc::clone(&shared.waiting), Arc::clone(lost));
+    // On a receiving thread: it never waits, what has no room is dropped and counted.
+    args.ask(node, pattern)?.callback(move |delivery: Delivery| {
+        let bytes = delivery.payload.len();
+        let came_ns = writer::now_ns();
+        let before = waiting.fetch_add(bytes, Ordering::Relaxed);
+        let arrived = Arrived { pattern: place, came_ns, delivery };
+        let room = before == 0 || before + bytes <= WAITING_BYTES_MAX;
+        if !room || jobs.try_send(Job::Sample(Box::new(arrived))).is_err() {
+            waiting.fetch_sub(bytes, Ordering::Relaxed);
+            lost.fetch_add(1, Ordering::Relaxed);
+        }
+    })
+}
+
+struct Session<'a> {
+    args: &'a RecordArgs,
+    node: &'a Node,
+    subscriptions: Vec<Subscription>,
+    jobs: SyncSender<Job>,
+    shared: Shared,
+    /// Samples that had no room.
+    lost: Arc<AtomicU64>,
+    news: News,
+    links: Links,
+    block: Block,
+    began: Instant,
+    noted: bool,
+    /// True once the nodes on the way were asked.
+    asked: bool,
+}
+
+impl Session<'_> {
+    fn run(&mut self, stop: &Stop, failed: impl Fn() -> bool) -> anyhow::Result<End> {
+        let deadline = self.args.duration.map(|duration| self.began + duration);
+        let (mut look, mut tick) = (self.began, self.began + TICK);
+        loop {
+            let now = Instant::now();
+            if stop.requested() {
+                return Ok(End::Stopped);
+            }
+            if failed() {
+                return Ok(End::Failed);
+            }
+            if self.progress().full {
+                return Ok(End::Bytes);
+            }
+            if deadline.is_some_and(|deadline| now >= deadline) {
+                return Ok(End::Duration);
+            }
+            if now >= look {
+                self.look();
+                look = now + LOOK;
+            }
+            self.hear();
+            if self.args.require && !self.news.refused.is_empty() {
+                return Ok(End::Refused);
+            }
+            if now >= tick {
+                self.tick(now)?;
+                tick += TICK;
+            }
+            let until = deadline.unwrap_or(tick).min(tick).min(look).min(now + STOP_SLICE);
+            std::thread::sleep(until.saturating_duration_since(now));
+        }
+    }
+
+    fn look(&mut self) {
+        for event in self.news.look(self.node, &self.args.patterns) {
+            self.tell(event);
+        }
+        if !self.asked && !self.news.sources().is_empty() {
+            self.asked = true;
+            self.links.begin(self.node, self.news.sources());
+        }
+    }
+
+    fn hear(&mut self) {
+        let news = &mut self.news;
+        let told = self.subscriptions.iter().enumerate();
+        let jobs = told.flat_map(|one| news.hear(one, &self.shared)).collect::<Vec<_>>();
+        for job in jobs {
+            match &job {
+                Job::Event(Event::Refused { tag, reason, .. }) => {
+                    self.block.note(&format!("refused: {tag}: {reason}"));
+                }
+                Job::Changed(_, wish) => {
+                    self.block.note(&format!("asks for something else now: {}", wish.words()));
+                }
+                Job::Event(_) | Job::Sample(_) | Job::End(_) => {}
+            }
+            self.hand(job);
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        self.hand(Job::Event(event));
+    }
+
+    /// Hands an event to the writer. It waits for room, as no sample does: events are few.
+    fn hand(&self, mut job: Job) {
+        let until = Instant::now() + TICK;
+        while let Err(TrySendError::Full(back)) = self.jobs.try_send(job) {
+            if Instant::now() >= until {
+                return;
+            }
+            job = back;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was dropped here.
+    fn drops(&self) -> Drops {
+        let mut drops = Drops::default();
+        self.subscriptions.iter().for_each(|one| drops.merge(&one.drops()));
+        drops.add(DropReason::SubscriberFull, self.lost.load(Ordering::Relaxed));
+        drops
+    }
+
+    fn tick(&mut self, now: Instant) -> anyhow::Result<()> {
+        let drops = self.drops();
+        if let Some(event) = self.news.dropped(drops) {
+            self.tell(event);
+        }
+        let progress = self.progress();
+        if self.news.sources().is_empty() && !self.noted && now >= self.began + PATIENCE {
+            self.noted = true;
+            let (wanted, there) = (self.args.patterns_in_words(), self.there());
+            self.block
+                .note(&format!("no publisher on {wanted} yet; {there}; waiting on (Ctrl-C ends)"));
+        }
+        self.show(&progress, drops)
+    }
+
+    fn show(&mut self, progress: &Progress, dropped: Drops) -> anyhow::Result<()> {
+        let Progress { samples, bytes, streams, late, missing, written, .. } = *progress;
+        if self.args.json {
+            return show::json(&Line { samples, bytes, written, streams, late, missing, dropped });
+        }
+        self.block.update(&format!(
+            "{:.0} s  {samples} samples of {streams} publishers, {bytes} bytes  file {written} bytes  late {late}  missing {missing}  dropped {}",
+            self.began.elapsed().as_secs_f64(),
+            show::drops(&dropped),
+        ))
+    }
+
+    /// Tells the writer the end, once everything that came is before it.
+    fn end(&mut self, why: End, failed: bool) {
+        self.hear();
+        if self.asked && !failed {
+            for event in self.links.end(self.node, self.news.sources()) {
+                self.tell(event);
+            }
+        }
+        let drops = self.drops();
+        // From here on nothing comes.
+        self.subscriptions.clear();
+        if let Some(event) = self.news.dropped(drops) {
+            self.tell(event);
+        }
+        // Who has failed does not read any more.
+        if !failed {
+            let _ = self.jobs.send(Job::End(why.told()));
+        }
+    }
+
+    fn there(&self) -> String {
+        let all = Pattern::new("**").map(|all| self.node.sources(&all)).unwrap_or_default();
+        told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
+    }
+
+    fn verdict(&mut self, why: End, done: &Progress) -> anyhow::Result<ExitCode> {
+        let dropped = self.news.all_dropped();
+        self.show(done, dropped)?;
+        let refusal = self.news.refused.values().next().cloned();
+        if why == End::Refused || (why == End::Duration && done.samples == 0) {
+            let wanted = self.args.patterns_in_words();
+            let reason = match refusal {
+                Some(reason) => format!("refused: {reason}"),
+                None if self.news.sources().is_empty() => {
+                    format!("no publisher on {wanted}; {}; check the tag", self.there())
+                }
+                None => "the publisher sends too few; give a longer --duration".to_owned(),
+            };
+            let (samples, file) = (done.samples, self.args.out.display());
+            return Err(exit::refused(format!("{samples} samples in {file}: {reason}")));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,97 @@
+//! The file on the disk: whole records only, whatever happens.
+
+use crate::exit;
+use anyhow::anyhow;
+use paceline_record::ending;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// A file that is whole after each write.
+pub(super) struct OutFile {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl OutFile {
+    /// Creates the file; one that is there is replaced only if `force`.
+    pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
+        let mut options = File::options();
+        options.write(true);
+        match force {
+            true => options.create(true).truncate(true),
+            false => options.create_new(true),
+        };
+        let name = path.display();
+        let file = options.open(path).map_err(|error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                return exit::usage(format!(
+                    "--out {name}: it is there already; give --force to replace it, or another --out"
+                ));
+            }
+            let mend = match error.kind() == io::ErrorKind::NotFound {
+                true => "create the folder first, or give another --out",
+                false => "give a file that can be written",
+            };
+            anyhow!("--out {name}: cannot create it: {error}; {mend}")
+        })?;
+        Ok(Self { file, path: path.to_owned(), bytes: 0 })
+    }
+
+    /// How long it is.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Appends whole records, of which `samples` were in the file before. What can't be written as a whole is
+    /// taken back, and the file ends well before it.
+    pub(super) fn write(&mut self, records: &[u8], samples: u64) -> anyhow::Result<()> {
+        let Err(error) = self.file.write_all(records) else {
+            self.bytes += records.len() as u64;
+            return Ok(());
+        };
+        let mended = self.file.set_len(self.bytes).and_then(|()| self.end());
+        let state = match mended {
+            Ok(()) => "it can be read, and",
+            Err(_) => "it has no end, which `paceline replay` does without, and",
+        };
+        let is = |kind| error.kind() == kind;
+        let mend = if is(io::ErrorKind::StorageFull) || is(io::ErrorKind::QuotaExceeded) {
+            "free some space or give another --out"
+        } else if is(io::ErrorKind::FileTooLarge) {
+            "raise the limit of file sizes or give --max-bytes"
+        } else {
+            "give another --out"
+        };
+        Err(anyhow!(
+            "--out {}: cannot write: {error}; {state} holds {samples} samples, {} bytes; {mend}",
+            self.path.display(),
+            self.bytes
+        ))
+    }
+
+    /// Writes what a file without an index ends with. The place is where the last whole record ends.
+    fn end(&mut self) -> io::Result<()> {
+        use std::io::{Seek as _, SeekFrom};
+        self.file.seek(SeekFrom::Start(self.bytes))?;
+        let end = ending();
+        let written = self.file.write_all(&end);
+        if written.is_err() {
+            // Half an end is worse than none.
+            self.file.set_len(self.bytes)?;
+        }
+        written
+    }
+
+    /// Writes the end, and waits until the disk has all.
+    pub(super) fn finish(mut self, records: &[u8], samples: u64) -> anyhow::Result<u64> {
+        self.write(records, samples)?;
+        let synced = self.file.sync_all();
+        // A device or a pipe has nothing to wait for.
+        match synced.err().filter(|error| error.kind() != io::ErrorKind::InvalidInput) {
+            None => Ok(self.bytes),
+            Some(error) => Err(anyhow!("--out {}: the disk says: {error}", self.path.display())),
+        }
+    }
+}

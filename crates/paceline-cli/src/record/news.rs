@@ -1,0 +1,146 @@
+//! What happens beside samples: who comes and goes, what is granted, refused and dropped.
+
+use super::args::Wish;
+use super::writer::{Job, Shared};
+use crate::show::micros;
+use paceline::{
+    Drops, Grant, Node, Pattern, PublisherId, Refusal, SourceView, SubscriberEvent, Subscription,
+};
+use paceline_record::{Event, Hop, Offer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+/// Keeps track of publishers, answers and drops.
+#[derive(Default)]
+pub(super) struct News {
+    sources: BTreeMap<PublisherId, SourceView>,
+    /// Who left: an answer may come after.
+    tags: BTreeMap<PublisherId, String>,
+    pub(super) refused: BTreeMap<PublisherId, String>,
+    dropped: Drops,
+}
+
+impl News {
+    /// Who came and who left since the last time.
+    pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<Event> {
+        let found = patterns.iter().flat_map(|pattern| node.sources(pattern));
+        let found: BTreeMap<PublisherId, SourceView> =
+            found.map(|source| (source.publisher, source)).collect();
+        let mut events = Vec::new();
+        let gone: BTreeSet<PublisherId> =
+            self.sources.keys().filter(|id| !found.contains_key(id)).copied().collect();
+        for publisher in gone {
+            if let Some(source) = self.sources.remove(&publisher) {
+                self.refused.remove(&publisher);
+                let tag = source.tag.to_string();
+                events.push(Event::Left { tag, publisher: publisher.to_string() });
+            }
+        }
+        for (publisher, source) in found {
+            let tag = source.tag.to_string();
+            let node = source.node.clone();
+            let period_us = source.period.map(micros);
+            if self.sources.insert(publisher, source).is_none() {
+                self.tags.insert(publisher, tag.clone());
+                let publisher = publisher.to_string();
+                events.push(Event::Joined { tag, publisher, node, period_us });
+            }
+        }
+        events
+    }
+
+    /// The publishers that are there.
+    pub(super) const fn sources(&self) -> &BTreeMap<PublisherId, SourceView> {
+        &self.sources
+    }
+
+    /// What the subscription to the pattern in this place was told.
+    pub(super) fn hear(
+        &mut self,
+        (place, subscription): (usize, &Subscription),
+        shared: &Shared,
+    ) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        while let Some(event) = subscription.try_event() {
+            match event {
+                SubscriberEvent::Publishers(heard) => {
+                    self.refused.retain(|publisher, _| !heard.contains(publisher));
+                }
+                SubscriberEvent::Granted(grant) => {
+                    let mut granted = shared.granted.lock().unwrap_or_else(PoisonError::into_inner);
+                    granted.insert(grant.publisher, grant.to_string());
+                    self.refused.remove(&grant.publisher);
+                    jobs.push(Job::Event(self.granted(&grant)));
+                }
+                SubscriberEvent::Changed { form, within, loss } => {
+                    self.refused.clear();
+                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
+                }
+                SubscriberEvent::Refused(publisher, refusal) => {
+                    let reason = refusal.to_string();
+                    let said = self.refused.insert(publisher, reason.clone());
+                    if said.as_ref() != Some(&reason) {
+                        jobs.push(Job::Event(self.refused(publisher, &refusal)));
+                    }
+                }
+            }
+        }
+        jobs
+    }
+
+    fn tag(&self, publisher: PublisherId) -> String {
+        self.tags.get(&publisher).cloned().unwrap_or_default()
+    }
+
+    fn granted(&self, grant: &Grant) -> Event {
+        let hops = grant.hops.iter().map(|hop| Hop {
+            name: hop.node_name.clone(),
+            link: hop.link.clone(),
+            bits_per_s: hop.bytes_per_s.saturating_mul(8),
+            bound_us: micros(hop.bound.into()),
+        });
+        Event::Granted {
+            tag: self.tag(grant.publisher),
+            publisher: grant.publisher.to_string(),
+            within_us: grant.within.map(|within| micros(within.into())),
+            bound_us: micros(grant.bound.into()),
+            hops: hops.collect(),
+        }
+    }
+
+    fn refused(&self, publisher: PublisherId, refusal: &Refusal) -> Event {
+        let offer = &refusal.offer;
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let max_hz = offer.max_millihertz.map(|millihertz| millihertz as f64 / 1_000.0);
+        Event::Refused {
+            tag: self.tag(publisher),
+            publisher: publisher.to_string(),
+            reason: refusal.to_string(),
+            offer: Offer {
+                max_hz,
+                bytes: offer.bytes,
+                within_us: offer.within.map(|within| micros(within.into())),
+                loss: offer.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
+            },
+        }
+    }
+
+    /// What was dropped here by what was told last.
+    pub(super) const fn all_dropped(&self) -> Drops {
+        self.dropped
+    }
+
+    /// What was dropped here, if it is more than before.
+    pub(super) fn dropped(&mut self, drops: Drops) -> Option<Event> {
+        if self.dropped == drops {
+            return None;
+        }
+        self.dropped = drops;
+        Some(Event::Dropped { dropped: by_name(&drops) })
+    }
+}
+
+/// Drops by the names of their reasons.
+pub(super) fn by_name(drops: &Drops) -> BTreeMap<String, u64> {
+    drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}

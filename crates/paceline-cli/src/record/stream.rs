@@ -1,0 +1,108 @@
+//! One publisher's samples: how many came, how old, and what is missing.
+
+use super::args::Wish;
+use crate::demo::Windows;
+use crate::stats::Tally;
+use paceline::Delivery;
+use paceline_record::{Ages, Delivered, Event};
+use std::time::Instant;
+
+/// What came of one publisher.
+pub(super) struct Stream {
+    tag: String,
+    pub(super) publisher: String,
+    /// Which of the patterns brought it: of two that match the same tag one is enough.
+    pub(super) pattern: usize,
+    step: Option<u64>,
+    judged: bool,
+    windows: Windows,
+    last: Option<u64>,
+    second: Tally,
+    total: Tally,
+    told: u64,
+}
+
+impl Stream {
+    pub(super) fn new(delivery: &Delivery, pattern: usize, wish: &Wish) -> Self {
+        let Wish { step, loss, .. } = *wish;
+        Self {
+            tag: delivery.tag.to_string(),
+            publisher: delivery.publisher.to_string(),
+            pattern,
+            step,
+            judged: loss.is_some(),
+            windows: Windows::new(loss, step.unwrap_or(1)),
+            last: None,
+            second: Tally::new(),
+            total: Tally::new(),
+            told: u64::MAX,
+        }
+    }
+
+    /// Something else is asked for from now on.
+    pub(super) fn change(&mut self, wish: &Wish) {
+        let (lost, beyond) = (self.windows.lost, self.windows.beyond);
+        self.windows = Windows::new(wish.loss, wish.step.unwrap_or(1));
+        (self.windows.lost, self.windows.beyond) = (lost, beyond);
+        (self.step, self.judged) = (wish.step, wish.loss.is_some());
+        self.last = None;
+    }
+
+    /// Counts a sample; tells of the numbers that were left out before it.
+    pub(super) fn take(&mut self, delivery: &Delivery, now: Instant) -> Option<Event> {
+        self.second.add(delivery, now);
+        self.total.add(delivery, now);
+        let Some(step) = self.step else {
+            // Which numbers were to come is not known: what came counts, one by one.
+            self.windows.add(self.total.delivered, delivery.late);
+            return None;
+        };
+        let before = self.windows.lost;
+        self.windows.add(delivery.seq, delivery.late);
+        let after = self.last.replace(delivery.seq).filter(|last| *last < delivery.seq)?;
+        let missing = self.windows.lost - before;
+        debug_assert!(missing <= (delivery.seq - after) / step.max(1), "no more than there were");
+        (missing > 0).then(|| Event::Gap {
+            tag: self.tag.clone(),
+            publisher: self.publisher.clone(),
+            after,
+            missing,
+        })
+    }
+
+    /// What came so far; nothing if it was told so last time.
+    pub(super) fn news(&mut self) -> Option<Event> {
+        let event = self.event(self.second.rate_hz());
+        self.second = self.second.next();
+        let told = std::mem::replace(&mut self.told, self.total.delivered);
+        (told != self.total.delivered).then_some(event)
+    }
+
+    /// What came in all, at the rate of the whole.
+    pub(super) fn delivered(&self) -> Event {
+        self.event(self.total.rate_hz())
+    }
+
+    fn event(&self, rate_hz: f64) -> Event {
+        let ages = self.total.ages();
+        Event::Delivered(Delivered {
+            tag: self.tag.clone(),
+            publisher: self.publisher.clone(),
+            samples: self.total.delivered,
+            bytes: self.total.bytes,
+            rate_hz,
+            late: self.total.late,
+            missing: self.step.map(|_| self.windows.lost),
+            beyond: self.judged.then_some(self.windows.beyond),
+            age_us: Ages { p50: ages.p50, p99: ages.p99, max: ages.max },
+        })
+    }
+
+    pub(super) const fn late(&self) -> u64 {
+        self.total.late
+    }
+
+    pub(super) const fn missing(&self) -> u64 {
+        self.windows.lost
+    }
+}

@@ -1,0 +1,260 @@
+//! The thread that writes: what comes waits in a bounded queue, so that no disk holds up what is delivered.
+
+use super::args::{RecordArgs, Wish};
+use super::file::OutFile;
+use super::stream::Stream;
+use anyhow::Context as _;
+use paceline::{Delivery, Node, Pattern, PublisherId};
+use paceline_record::{About, Event, Recording, Sample};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// At least so often what came is on the disk.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// What the writer is given.
+pub(super) enum Job {
+    /// A sample that came.
+    Sample(Box<Arrived>),
+    /// Something else happened.
+    Event(Event),
+    /// Something else is asked for on the pattern in this place.
+    Changed(usize, Wish),
+    /// The end, and why.
+    End(&'static str),
+}
+
+/// A sample that came.
+pub(super) struct Arrived {
+    /// By the pattern in this place.
+    pub(super) pattern: usize,
+    /// At this time, nanoseconds since 1970.
+    pub(super) came_ns: u64,
+    /// The sample.
+    pub(super) delivery: Delivery,
+}
+
+/// How far it is, for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    pub(super) samples: u64,
+    pub(super) bytes: u64,
+    pub(super) streams: usize,
+    pub(super) late: u64,
+    pub(super) missing: u64,
+    /// Of the file.
+    pub(super) written: u64,
+    /// True once it has the bytes that it may have.
+    pub(super) full: bool,
+}
+
+/// What the writer and the others share.
+#[derive(Clone, Default)]
+pub(super) struct Shared {
+    pub(super) progress: Arc<Mutex<Progress>>,
+    /// What was granted, in words.
+    pub(super) granted: Arc<Mutex<BTreeMap<PublisherId, String>>>,
+    /// Payload bytes that wait.
+    pub(super) waiting: Arc<AtomicUsize>,
+}
+
+/// Nanoseconds since 1970.
+pub(super) fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(super) struct Writer<'a> {
+    args: &'a RecordArgs,
+    /// What is asked for of each pattern.
+    wishes: Vec<Wish>,
+    node: Node,
+    file: OutFile,
+    recording: Recording,
+    streams: BTreeMap<PublisherId, Stream>,
+    shared: Shared,
+    began: Instant,
+    samples: u64,
+    bytes: u64,
+    attachments: u64,
+    /// Samples that are in the file.
+    kept: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(args: &'a RecordArgs, node: &Node, file: OutFile, shared: Shared) -> Self {
+        let program = concat!("paceline ", env!("CARGO_PKG_VERSION"));
+        Self {
+            args,
+            wishes: vec![args.wish(); args.patterns.len()],
+            node: node.clone(),
+            file,
+            recording: Recording::new(args.compression, program),
+            streams: BTreeMap::new(),
+            shared,
+            began: Instant::now(),
+            samples: 0,
+            bytes: 0,
+            attachments: 0,
+            kept: 0,
+        }
+    }
+
+    /// Writes until it is told to end; returns what was written.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) -> anyhow::Result<Progress> {
+        self.begin()?;
+        let mut flush = Instant::now() + FLUSH;
+        let why = loop {
+            match jobs.recv_timeout(flush.saturating_duration_since(Instant::now())) {
+                Ok(Job::Sample(arrived)) => self.sample(&arrived)?,
+                Ok(Job::Event(event)) => self.recording.event(&event, now_ns())?,
+                Ok(Job::Changed(pattern, wish)) => self.change(pattern, wish)?,
+                Ok(Job::End(why)) => break why,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break "the command went away",
+            }
+            let now = Instant::now();
+            if now >= flush {
+                self.second()?;
+                flush = now + FLUSH;
+            }
+        };
+        self.end(why)
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        let event = Event::Begin {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.node.id().to_string(),
+            name: self.node.name().to_owned(),
+            patterns: self.args.patterns.iter().map(ToString::to_string).collect(),
+            asked: self.args.wish().asked,
+        };
+        self.recording.event(&event, now_ns())?;
+        self.flush()
+    }
+
+    fn change(&mut self, pattern: usize, wish: Wish) -> anyhow::Result<()> {
+        self.streams
+            .values_mut()
+            .filter(|stream| stream.pattern == pattern)
+            .for_each(|stream| stream.change(&wish));
+        let changed = self.args.patterns.get(pattern).map(ToString::to_string);
+        let asked = wish.asked.clone();
+        if let Some(slot) = self.wishes.get_mut(pattern) {
+            *slot = wish;
+        }
+        let event = Event::Changed { pattern: changed.unwrap_or_default(), asked };
+        Ok(self.recording.event(&event, now_ns())?)
+    }
+
+    fn sample(&mut self, arrived: &Arrived) -> anyhow::Result<()> {
+        let Arrived { pattern, came_ns, delivery } = arrived;
+        self.shared.waiting.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
+        let Some(wish) = self.wishes.get(*pattern) else { return Ok(()) };
+        let streams = self.streams.entry(delivery.publisher);
+        let stream = streams.or_insert_with(|| Stream::new(delivery, *pattern, wish));
+        if stream.pattern != *pattern {
+            return Ok(());
+        }
+        if let Some(gap) = stream.take(delivery, Instant::now()) {
+            self.recording.event(&gap, *came_ns)?;
+        }
+        let sample = Sample {
+            tag: delivery.tag.as_str(),
+            publisher: &stream.publisher,
+            seq: delivery.seq,
+            encoding: delivery.encoding.as_str(),
+            captured_ns: delivery.captured.nanos,
+            came_ns: *came_ns,
+            payload: &delivery.payload,
+        };
+        let (node, granted) = (&self.node, &self.shared.granted);
+        let recorded = self.recording.sample(&sample, || about(wish, node, granted, delivery));
+        recorded.with_context(|| format!("cannot record {}", delivery.tag))?;
+        self.samples += 1;
+        self.bytes += delivery.payload.len() as u64;
+        self.attachments += u64::from(delivery.attachment.is_some());
+        self.write()
+    }
+
+    /// What is told and written once a second.
+    fn second(&mut self) -> anyhow::Result<()> {
+        for event in self.streams.values_mut().filter_map(Stream::news) {
+            self.recording.event(&event, now_ns())?;
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.recording.flush();
+        self.write()
+    }
+
+    /// Writes the chunks that are whole.
+    fn write(&mut self) -> anyhow::Result<()> {
+        let ready = self.recording.take();
+        if ready.is_empty() {
+            return Ok(());
+        }
+        self.file.write(&ready, self.kept)?;
+        self.kept = self.samples;
+        let mut progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        *progress = self.progress();
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let written = self.file.bytes();
+        Progress {
+            samples: self.samples,
+            bytes: self.bytes,
+            streams: self.streams.len(),
+            late: self.streams.values().map(Stream::late).sum(),
+            missing: self.streams.values().map(Stream::missing).sum(),
+            written,
+            full: self.args.max_bytes.is_some_and(|max| written >= max),
+        }
+    }
+
+    fn end(mut self, why: &str) -> anyhow::Result<Progress> {
+        for stream in self.streams.values() {
+            self.recording.event(&stream.delivered(), now_ns())?;
+        }
+        let event = Event::End {
+            why: why.to_owned(),
+            seconds: self.began.elapsed().as_secs_f64(),
+            samples: self.samples,
+            bytes: self.bytes,
+            attachments: self.attachments,
+        };
+        self.recording.event(&event, now_ns())?;
+        let progress = self.progress();
+        let written = self.file.finish(&self.recording.finish(), self.kept)?;
+        Ok(Progress { written, ..progress })
+    }
+}
+
+/// What is known of a publisher when its first sample comes.
+fn about(
+    wish: &Wish,
+    node: &Node,
+    granted: &Mutex<BTreeMap<PublisherId, String>>,
+    delivery: &Delivery,
+) -> About {
+    let sources = Pattern::new(delivery.tag.as_str()).map(|tag| node.sources(&tag));
+    let sources = sources.unwrap_or_default();
+    let source = sources.iter().find(|source| source.publisher == delivery.publisher);
+    let granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
+    let promised = granted.get(&delivery.publisher).cloned();
+    About {
+        kind: delivery.kind.to_string(),
+        node: source.map(|source| source.node.clone()).unwrap_or_default(),
+        period_us: source.and_then(|source| source.period).map(crate::show::micros),
+        asked: wish.words(),
+        granted: promised.unwrap_or_else(|| "best effort".to_owned()),
+    }
+}

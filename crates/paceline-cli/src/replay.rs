@@ -1,0 +1,230 @@
+//! `paceline replay`: what an MCAP file holds, each message at its own time.
+
+mod args;
+mod lanes;
+
+pub(crate) use args::ReplayArgs;
+
+use crate::exit::{self, INTERRUPTED};
+use crate::publish::{Playback, tell_links};
+use crate::show;
+use crate::stop::Stop;
+use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
+use lanes::Lanes;
+use paceline::PublishError;
+use paceline_record::{Ordered, ReadError, Reader, Span, Survey};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How much is read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// Replays until the end, `--count` or a signal.
+pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    let stop = Stop::on_signals()?;
+    let file = args.file.as_path();
+    let survey = survey(args, file)?;
+    let span = span(args, file, &survey)?;
+    lanes::check(args, &survey)?;
+    let node = args.node.open()?;
+    let (lanes, topics) = lanes::open(args, &node, &survey)?;
+    lanes.left_out.iter().for_each(|what| show::note(&format!("{}: {what}", file.display())));
+    if lanes.played.is_empty() {
+        bail!("{}: nothing of it can be published", file.display());
+    }
+    let name = file.display().to_string();
+    if !args.json {
+        show::note(&told(args, &lanes, &span, &name));
+    }
+    let playback = Playback::new(&name, args.json, topics, &stop);
+    let replay = Replay { args, lanes, span, playback, disordered: 0, unfit: 0 };
+    let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
+    let done = replay.run(&node, wait);
+    if !stop.requested() {
+        tell_links(&node, args.json)?;
+    }
+    node.close();
+    let whole = done?;
+    match survey.end {
+        // What is whole of it was published; what is wrong with the rest is said again where it is read last.
+        Some(error) if !error.is_cut() => Err(anyhow!(error).context(name)),
+        Some(_) | None if whole => Ok(ExitCode::SUCCESS),
+        Some(_) | None => Ok(ExitCode::from(INTERRUPTED)),
+    }
+}
+
+/// Opens a file; a pipe can't be read twice.
+pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
+    let what = || format!("cannot read {}", file.display());
+    let opened = File::open(file).with_context(what)?;
+    if !opened.metadata().with_context(what)?.is_file() {
+        bail!("cannot read {}: it is no file; give an MCAP file", file.display());
+    }
+    Ok(BufReader::with_capacity(READ_BYTES, opened))
+}
+
+/// Looks through the file, and says what is wrong with it.
+fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
+    let name = file.display();
+    let survey = Survey::of(open(file)?, args.by, |_| {});
+    let survey = survey.map_err(|error| anyhow!("{name} {error}"))?;
+    if let Some(error) = &survey.end {
+        let is = if error.is_cut() { "" } else { "can't be read to its end: " };
+        show::note(&format!("{name} {is}{error}; what comes before is replayed"));
+    }
+    if survey.strays > 0 {
+        let strays = survey.strays;
+        show::note(&format!(
+            "{name}: {strays} messages of channels that the file does not say are left out"
+        ));
+    }
+    if let Some(apart) = survey.clocks_apart() {
+        let apart = Duration::from_nanos(apart).as_secs_f64();
+        show::note(&format!(
+            "{name}: its publishers' clocks seem to differ by up to {apart:.1} s; --by arrival goes by the recorder's"
+        ));
+    }
+    Ok(survey)
+}
+
+fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span> {
+    let Some(times) = survey.times(|lane| !lane.is_events()) else {
+        let name = file.display();
+        return Err(match &survey.end {
+            Some(error) => anyhow!("{name} has no whole sample: it {error}"),
+            None => anyhow!("{name} has no samples; give a file with at least one"),
+        });
+    };
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let part = (args.from.map_or(0, nanos), args.to.map(nanos));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0.01 to 1000 times is 10 to 1,000,000 thousandths"
+    )]
+    let speed = args.times().map(|times| (times * 1_000.0).round() as u64);
+    let gap = survey.lanes.values().filter_map(paceline_record::Lane::period).min();
+    Span::new(times, part, speed, gap.unwrap_or_default()).map_err(exit::usage)
+}
+
+fn told(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
+    let speed = match args.times() {
+        None => "as fast as they are taken".to_owned(),
+        Some(times) => format!("at {times} times their speed"),
+    };
+    let seconds = Duration::from_nanos(span.lasts()).as_secs_f64();
+    let (messages, channels) = (lanes.messages, lanes.played.len());
+    format!(
+        "replaying {seconds:.3} s of {name}, {messages} messages of {channels} channels in all, {speed}"
+    )
+}
+
+/// A file on its way.
+struct Replay<'a> {
+    args: &'a ReplayArgs,
+    lanes: Lanes,
+    span: Span,
+    playback: Playback,
+    disordered: u64,
+    /// Messages that no publisher takes.
+    unfit: u64,
+}
+
+impl Replay<'_> {
+    /// True if it came to its end, false if the user ended it before.
+    fn run(mut self, node: &paceline::Node, wait: Duration) -> anyhow::Result<bool> {
+        if !self.playback.wait(node, wait) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let mut pass = 0;
+        let whole = loop {
+            let before = self.playback.published();
+            let whole = self.play(began, pass)?;
+            let came = self.playback.published() > before;
+            pass += 1;
+            // A part without a sample would be begun again at once, for ever.
+            if !whole || !self.args.repeat || self.is_enough() || !came {
+                break whole;
+            }
+        };
+        if self.disordered > 0 {
+            let (late, name) = (self.disordered, self.args.file.display());
+            show::note(&format!(
+                "{name}: {late} messages stand too far from their place in the file; they were late"
+            ));
+        }
+        if self.unfit > 0 {
+            show::note(&format!("{} messages were left out", self.unfit));
+        }
+        let unbounded = self.args.repeat && self.args.count.is_none();
+        self.playback.end()?;
+        Ok(whole || unbounded)
+    }
+
+    fn is_enough(&self) -> bool {
+        self.args.count.is_some_and(|count| self.playback.published() >= count)
+    }
+
+    /// Publishes the file once; false if the user ended it.
+    fn play(&mut self, began: Instant, pass: u64) -> anyhow::Result<bool> {
+        let name = || self.args.file.display().to_string();
+        let reader = Reader::new(open(&self.args.file)?).with_context(name)?;
+        let mut messages = Ordered::new(reader, self.args.by);
+        // As fast as they are taken they wait for room, where a newer one does not replace them.
+        let waits = self.args.late || self.args.times().is_none();
+        while !self.is_enough() {
+            let (time, message) = match messages.next_message() {
+                Ok(Some(next)) => next,
+                // It was said before the first sample.
+                Ok(None)
+                | Err(
+                    ReadError::Cut { .. } | ReadError::Corrupt { .. } | ReadError::TooLong { .. },
+                ) => {
+                    break;
+                }
+                Err(error @ (ReadError::NoMcap | ReadError::Io { .. })) => {
+                    return Err(error).with_context(name);
+                }
+            };
+            let Some(played) = self.lanes.played.get(&message.id) else { continue };
+            let data = Bytes::from(message.data);
+            let Ok(payload) = played.body.payload(&data).map(|payload| data.slice_ref(payload))
+            else {
+                continue;
+            };
+            let topic = played.topic;
+            if !self.span.has(time) {
+                continue;
+            }
+            let due = began.checked_add(Duration::from_nanos(self.span.due(pass, time)));
+            let due = due.context("the replay would last longer than any clock goes")?;
+            if !self.playback.wait_until(due)? {
+                return Ok(false);
+            }
+            self.put(topic, payload, waits)?;
+        }
+        self.disordered += messages.out_of_order();
+        Ok(true)
+    }
+    /// Publishes a message. One that no publisher takes, such as a video picture that is none, is left out.
+    fn put(&mut self, topic: usize, payload: Bytes, waits: bool) -> anyhow::Result<()> {
+        let Err(error) = self.playback.put(topic, payload, waits) else { return Ok(()) };
+        if !matches!(
+            error.downcast_ref(),
+            Some(PublishError::NoAccessUnit { .. } | PublishError::TooLarge { .. })
+        ) {
+            return Err(error);
+        }
+        if self.unfit == 0 {
+            let name = self.args.file.display();
+            show::note(&format!("{name}: {error:#}; such messages are left out"));
+        }
+        self.unfit += 1;
+        Ok(())
+    }
+}

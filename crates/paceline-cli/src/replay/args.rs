@@ -1,0 +1,138 @@
+//! The command line of `paceline replay`.
+
+use crate::args::{self, NodeArgs, Speed};
+use paceline::{History, LossTolerance, Pattern, Tag};
+use paceline_record::Order;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const AFTER: &str = "\
+Each channel is published under its topic, with the media type that was recorded, so that rates and sizes can be \
+asked for as of the first publisher. Pictures, video and sound in Foxglove's schemas (protobuf) are taken out of \
+them, whoever recorded them; messages of other kinds go as they are. With --speed max pictures and video that come \
+faster than a link takes them are left out, as those of any publisher. A file that was cut off is replayed as far as \
+it is whole. The file is read twice.";
+
+/// `paceline replay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER, allow_negative_numbers = true)]
+pub(crate) struct ReplayArgs {
+    /// The file to replay
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// How fast time goes: 0.01 to 1000 times, or max for as fast as it is taken; 1 if not said
+    #[arg(long, value_name = "X", value_parser = args::speed, default_value = "1")]
+    speed: Speed,
+    /// Begins again at the end
+    #[arg(long = "loop")]
+    pub(super) repeat: bool,
+    /// Begins so many seconds after the first sample of the file
+    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    pub(super) from: Option<Duration>,
+    /// Ends so many seconds after the first sample of the file
+    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    pub(super) to: Option<Duration>,
+    /// Publishes under another tag: what begins with OLD begins with NEW
+    #[arg(long, value_name = "OLD=NEW", value_parser = remap)]
+    pub(super) remap: Vec<Remap>,
+    /// Only the tags of this pattern, as they are in the file
+    #[arg(long = "tag", value_name = "PATTERN", value_parser = Pattern::new)]
+    pub(super) tags: Vec<Pattern>,
+    /// By which times: published, of the publishers' clocks, or arrival, of the recorder's
+    #[arg(long, value_name = "TIMES", value_parser = order, default_value = "published")]
+    pub(super) by: Order,
+    /// Ends after this many samples
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(super) count: Option<u64>,
+    /// Sends late samples too, and waits until every stream has room
+    #[arg(long)]
+    pub(super) late: bool,
+    /// Waits at most this many seconds for a subscriber before the first sample; 1 if not said, 0 with --loop
+    #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
+    pub(super) wait: Option<Duration>,
+    /// Of each Y samples X may miss, for subscribers that state --within and no --loss of their own
+    #[arg(long, value_name = "X/Y")]
+    pub(super) loss: Option<LossTolerance>,
+    /// Holds what is published here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    #[arg(long, value_name = "LIMITS", value_parser = args::history)]
+    pub(super) history: Option<History>,
+    /// Prints one line of JSON a second
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
+}
+
+/// A beginning of tags, and what it becomes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Remap {
+    pub(super) old: String,
+    new: String,
+}
+
+fn remap(text: &str) -> Result<Remap, String> {
+    let mend = "write OLD=NEW, such as robot=lab or robot/camera=lab/left";
+    let (old, new) = text.split_once('=').ok_or_else(|| format!("has no =; {mend}"))?;
+    // What is old may be a topic of another system, which makes no tag.
+    if old.is_empty() {
+        return Err(format!("has nothing before the =; {mend}"));
+    }
+    Tag::new(new).map_err(|error| format!("'{new}': {error}; {mend}"))?;
+    Ok(Remap { old: old.to_owned(), new: new.to_owned() })
+}
+
+fn order(text: &str) -> Result<Order, String> {
+    match text {
+        "published" => Ok(Order::Published),
+        "arrival" => Ok(Order::Came),
+        _ => Err("must be published or arrival; arrival is by one clock".to_owned()),
+    }
+}
+
+impl Remap {
+    /// What a topic becomes, if it begins so: with all of the chunks of what is old.
+    pub(super) fn apply(&self, topic: &str) -> Option<String> {
+        let rest = topic.strip_prefix(&self.old)?;
+        (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", self.new))
+    }
+}
+
+impl ReplayArgs {
+    /// The tag of a topic, before it is known to be one. Those of ROS begin with a stroke.
+    pub(super) fn tag_of(&self, topic: &str) -> String {
+        let remapped = self.remap.iter().find_map(|remap| remap.apply(topic));
+        remapped.unwrap_or_else(|| topic.trim_start_matches('/').to_owned())
+    }
+
+    /// True if a topic is to be replayed.
+    pub(super) fn wants(&self, topic: &str) -> bool {
+        let tag = Tag::new(topic.trim_start_matches('/'));
+        self.tags.is_empty()
+            || tag.is_ok_and(|tag| self.tags.iter().any(|pattern| pattern.matches(&tag)))
+    }
+
+    /// How many times as fast.
+    pub(super) const fn times(&self) -> Option<f64> {
+        match self.speed {
+            Speed::Times(times) => Some(times),
+            Speed::Max => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remap_changes_whole_chunks_at_the_beginning() {
+        let lab = remap("robot=lab/a").unwrap();
+        assert_eq!(lab.apply("robot/camera").as_deref(), Some("lab/a/camera"));
+        assert_eq!(lab.apply("robot").as_deref(), Some("lab/a"));
+        assert_eq!(lab.apply("robots/camera"), None);
+        assert_eq!(remap("/imu=imu").unwrap().apply("/imu").as_deref(), Some("imu"));
+        for wrong in ["robot", "=lab", "robot=", "robot=a/*", "robot=a//b"] {
+            assert!(remap(wrong).unwrap_err().contains("write OLD=NEW"), "{wrong}");
+        }
+    }
+}

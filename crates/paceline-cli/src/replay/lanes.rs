@@ -1,0 +1,143 @@
+//! The channels of a file that are replayed: their publishers, and what is left out and why.
+
+use super::args::ReplayArgs;
+use crate::args as values;
+use crate::exit;
+use crate::publish::{Topic, declared};
+use anyhow::Context as _;
+use paceline::{Encoding, Late, Node, PublishError, Publisher, Tag};
+use paceline_record::{Body, Lane, Survey};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A channel that is replayed.
+pub(super) struct Played {
+    /// Its publisher's place.
+    pub(super) topic: usize,
+    /// How its payloads stand in the file.
+    pub(super) body: Body,
+}
+
+/// The channels, by their numbers in the file.
+#[derive(Default)]
+pub(super) struct Lanes {
+    pub(super) played: BTreeMap<u16, Played>,
+    /// What is left out, in words.
+    pub(super) left_out: Vec<String>,
+    /// Messages that will be published.
+    pub(super) messages: u64,
+}
+
+/// The topics of a file, in words.
+fn topics(survey: &Survey) -> String {
+    let names = survey.lanes.values().filter(|lane| !lane.is_events());
+    let names: BTreeSet<&str> = names.map(|lane| lane.channel.topic.as_str()).collect();
+    let shown: Vec<&str> = names.iter().take(10).copied().collect();
+    match names.len() - shown.len() {
+        0 => format!("the file has {}", shown.join(", ")),
+        more => format!("the file has {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What was asked of topics that the file does not have.
+pub(super) fn check(args: &ReplayArgs, survey: &Survey) -> anyhow::Result<()> {
+    let lanes = || survey.lanes.values().filter(|lane| !lane.is_events());
+    let has = |wanted: &dyn Fn(&str) -> bool| lanes().any(|lane| wanted(&lane.channel.topic));
+    for pattern in &args.tags {
+        let matches = |topic: &str| {
+            Tag::new(topic.trim_start_matches('/')).is_ok_and(|tag| pattern.matches(&tag))
+        };
+        if !has(&matches) {
+            let there = topics(survey);
+            return Err(exit::usage(format!("--tag {pattern}: nothing matches it; {there}")));
+        }
+    }
+    for remap in &args.remap {
+        if !has(&|topic| remap.apply(topic).is_some()) {
+            let (old, there) = (&remap.old, topics(survey));
+            return Err(exit::usage(format!("--remap {old}: no topic begins so; {there}")));
+        }
+    }
+    Ok(())
+}
+
+/// Declares the publishers.
+pub(super) fn open(
+    args: &ReplayArgs,
+    node: &Node,
+    survey: &Survey,
+) -> anyhow::Result<(Lanes, Vec<Topic>)> {
+    let (mut lanes, mut publishers) = (Lanes::default(), Vec::new());
+    for (id, lane) in &survey.lanes {
+        let topic = &lane.channel.topic;
+        if lane.is_events() || !args.wants(topic) {
+            continue;
+        }
+        let tag = args.tag_of(topic);
+        if let Err(error) = Tag::new(&tag) {
+            let messages = lane.messages;
+            lanes.left_out.push(format!(
+                "topic '{topic}' makes no tag: {error}; its {messages} messages are left out; --remap gives it one"
+            ));
+            continue;
+        }
+        if lane.broken > 0 {
+            lanes.left_out.push(format!(
+                "topic '{topic}': {} of {} messages are no {}; they are left out",
+                lane.broken, lane.messages, lane.channel.schema
+            ));
+        }
+        let publisher = declare(args, node, &tag, lane).map_err(declared);
+        let publisher = publisher.with_context(|| format!("topic '{topic}'"))?;
+        lanes.messages += lane.messages - lane.broken;
+        lanes.played.insert(*id, Played { topic: publishers.len(), body: lane.body });
+        publishers.push(Topic::new(publisher));
+    }
+    Ok((lanes, publishers))
+}
+
+fn declare(
+    args: &ReplayArgs,
+    node: &Node,
+    tag: &str,
+    lane: &Lane,
+) -> Result<Publisher, PublishError> {
+    let mut builder = node
+        .publisher(tag)?
+        .encoding(Encoding::new(&lane.encoding))
+        .bytes_max(lane.bytes_max.max(1));
+    if let Some(period) = period(lane) {
+        // As fast as they are taken they still stand for what they were.
+        let hz = args.times().unwrap_or(1.0) / period.as_secs_f64();
+        builder = builder.hz(hz.clamp(0.001, 1_000_000.0))?;
+    }
+    // Of video each sample says its own; whoever recorded without a word leaves it to the media type.
+    let kind = lane.channel.metadata.get("kind").and_then(|kind| values::kind(kind).ok());
+    if let Some(kind) = kind {
+        builder = builder.kind(kind);
+    }
+    if let Some(loss) = args.loss {
+        builder = builder.loss(loss.x(), loss.y())?;
+    }
+    if args.late {
+        builder = builder.late(Late::Send);
+    }
+    if let Some(history) = args.history {
+        builder = builder.history(history);
+    }
+    builder.declare()
+}
+
+/// The period to be declared: that of the first publisher, or what it became by the rate that was asked for. What
+/// a publisher of ours has not said, its replay does not say either.
+fn period(lane: &Lane) -> Option<Duration> {
+    let metadata = &lane.channel.metadata;
+    let mean = lane.period().map(Duration::from_nanos);
+    let said = metadata.get("period_us").and_then(|period| period.parse().ok());
+    let said = said.map(Duration::from_micros).filter(|period| !period.is_zero());
+    match said {
+        Some(said) => Some(mean.filter(|mean| *mean > said + said / 4).unwrap_or(said)),
+        None if metadata.contains_key("paceline") => None,
+        None => mean,
+    }
+}

@@ -1,0 +1,113 @@
+//! Recordings as files hold them: MCAP, ours and that of others.
+
+use paceline_record::{
+    About, Compression, Judgement, Message, Order, Ordered, Reader, Recording, Sample, Survey,
+};
+
+/// What is looked at of what one file may be decompressed to.
+const MESSAGES_MAX: usize = 2_000;
+
+/// A file: whatever it holds, its messages are those of its beginning and some more, and can be recorded again.
+/// Checksums of chunks are taken out first, or damage would never get further than them.
+pub fn recording(data: &[u8]) {
+    check(data);
+    check(&without_checksums(data));
+}
+
+fn check(data: &[u8]) {
+    let all = messages(data);
+    let half = messages(data.get(..data.len() / 2).unwrap_or_default());
+    assert!(half.len() <= all.len());
+    for (message, before) in all.iter().zip(&half) {
+        assert_eq!(message.data, before.data, "what comes behind changes nothing");
+    }
+    let Ok(survey) = Survey::of(data, Order::Published, |_| {}) else {
+        assert!(all.is_empty() && Judgement::of(data).is_err());
+        return;
+    };
+    let counted: u64 = survey.lanes.values().map(|lane| lane.messages).sum();
+    assert!(counted >= all.len() as u64 && survey.whole <= data.len() as u64);
+    let judged = Judgement::of(data).unwrap();
+    let events = survey.lanes.values().filter(|lane| lane.is_events());
+    assert_eq!(judged.samples + events.map(|lane| lane.messages).sum::<u64>(), counted);
+    if survey.end.is_none() && counted < MESSAGES_MAX as u64 {
+        check_order(data, counted);
+    }
+    again(&survey, &all);
+}
+
+/// In the order of their times all come, each once.
+fn check_order(data: &[u8], counted: u64) {
+    let mut ordered = Ordered::new(Reader::new(data).unwrap(), Order::Published);
+    let (mut came, mut back, mut before) = (0, 0, 0);
+    while let Some((time, _)) = ordered.next_message().unwrap() {
+        came += 1;
+        back += u64::from(time < before);
+        before = before.max(time);
+    }
+    assert_eq!((came, back), (counted, ordered.out_of_order()));
+}
+
+/// What was read is recorded, and read again with the same payloads.
+fn again(survey: &Survey, all: &[Message]) {
+    let mut recording = Recording::new(Compression::Lz4, "again");
+    let mut payloads = Vec::new();
+    for message in all {
+        let lane = &survey.lanes[&message.id];
+        let Ok(payload) = lane.body.payload(&message.data) else { continue };
+        let sample = Sample {
+            tag: &message.channel.topic,
+            publisher: "",
+            seq: u64::from(message.sequence),
+            encoding: &lane.encoding,
+            captured_ns: message.publish_time,
+            came_ns: message.log_time,
+            payload,
+        };
+        recording.sample(&sample, About::default).unwrap();
+        payloads.push(payload);
+    }
+    let bytes = recording.finish();
+    let read = messages(&bytes);
+    assert_eq!(read.len(), payloads.len());
+    let survey = Survey::of(&bytes[..], Order::Came, |_| {}).unwrap();
+    assert!(survey.end.is_none(), "{:?}", survey.end);
+    for (message, payload) in read.iter().zip(payloads) {
+        let lane = &survey.lanes[&message.id];
+        assert_eq!(lane.body.payload(&message.data), Ok(payload));
+    }
+}
+
+fn messages(data: &[u8]) -> Vec<Message> {
+    let Ok(mut reader) = Reader::new(data) else { return Vec::new() };
+    let mut all = Vec::new();
+    while let Ok(Some(message)) = reader.next_message() {
+        all.push(message);
+        if all.len() >= MESSAGES_MAX {
+            break;
+        }
+    }
+    all
+}
+
+/// The same records; the checksum of each chunk is 0, which stands for none.
+fn without_checksums(data: &[u8]) -> Vec<u8> {
+    const CHUNK: u8 = 6;
+    let mut out = data.to_vec();
+    let mut at = 8usize;
+    while let Some(head) = out.get(at..).and_then(|rest| rest.first_chunk::<9>()).copied() {
+        let length = head.last_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if head[0] == CHUNK
+            && let Some(checksum) = out.get_mut(at + 9 + 24..at + 9 + 28)
+        {
+            checksum.fill(0);
+        }
+        let next =
+            usize::try_from(length).ok().and_then(|length| at.checked_add(9 + length.min(1 << 40)));
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    out
+}

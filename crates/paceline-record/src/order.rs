@@ -1,0 +1,135 @@
+//! Messages in the order of their times. Files have them in that of their arrival, which is nearly the same:
+//! a bounded look ahead puts them right.
+
+use crate::reader::{Message, ReadError, Reader};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Read;
+
+/// The most messages that are looked ahead at.
+const MESSAGES_MAX: usize = 4_096;
+/// The most bytes of them.
+const BYTES_MAX: usize = 64 << 20;
+/// Over how much time, in nanoseconds.
+const TIME_MAX: u64 = 5_000_000_000;
+
+/// By which of its times a message is ordered.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Order {
+    /// When it was published, by its publisher's clock.
+    #[default]
+    Published,
+    /// When it came to the recorder, by its clock.
+    Came,
+}
+
+impl Order {
+    /// The time of a message. Of one that does not say when it was published it is when it came.
+    #[must_use]
+    pub const fn time(self, message: &Message) -> u64 {
+        match self {
+            Self::Published if message.publish_time != 0 => message.publish_time,
+            Self::Published | Self::Came => message.log_time,
+        }
+    }
+}
+
+/// A message that waits for its turn.
+struct Waiting {
+    time: u64,
+    /// Of two of one time the first in the file goes first.
+    place: u64,
+    message: Message,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        (self.time, self.place) == (other.time, other.place)
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.time, self.place).cmp(&(other.time, other.place))
+    }
+}
+
+/// The messages of a file by their times.
+pub struct Ordered<R> {
+    reader: Reader<R>,
+    order: Order,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    bytes: usize,
+    newest: u64,
+    place: u64,
+    given: u64,
+    stray: u64,
+    end: Option<Result<(), ReadError>>,
+}
+
+impl<R: Read> Ordered<R> {
+    /// The messages of `reader`.
+    pub const fn new(reader: Reader<R>, order: Order) -> Self {
+        Self {
+            reader,
+            order,
+            waiting: BinaryHeap::new(),
+            bytes: 0,
+            newest: 0,
+            place: 0,
+            given: 0,
+            stray: 0,
+            end: None,
+        }
+    }
+
+    /// Messages that came out behind a later one: they stand too far from their place in the file.
+    #[must_use]
+    pub const fn out_of_order(&self) -> u64 {
+        self.stray
+    }
+
+    /// The next message and its time; `None` after the last.
+    ///
+    /// # Errors
+    /// [`ReadError`], once everything before it was given; `None` comes after it.
+    pub fn next_message(&mut self) -> Result<Option<(u64, Message)>, ReadError> {
+        while self.end.is_none() && !self.sees_enough() {
+            match self.reader.next_message() {
+                Ok(Some(message)) => self.push(message),
+                Ok(None) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
+            }
+        }
+        let Some(Reverse(Waiting { time, message, .. })) = self.waiting.pop() else {
+            return self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None);
+        };
+        self.bytes -= message.data.len();
+        self.stray += u64::from(time < self.given);
+        self.given = self.given.max(time);
+        Ok(Some((time, message)))
+    }
+
+    fn push(&mut self, message: Message) {
+        let time = self.order.time(&message);
+        self.bytes += message.data.len();
+        self.newest = self.newest.max(time);
+        self.place += 1;
+        self.waiting.push(Reverse(Waiting { time, place: self.place, message }));
+    }
+
+    fn sees_enough(&self) -> bool {
+        let far = |Reverse(first): &Reverse<Waiting>| self.newest - first.time >= TIME_MAX;
+        self.waiting.len() >= MESSAGES_MAX
+            || self.bytes >= BYTES_MAX
+            || self.waiting.peek().is_some_and(far)
+    }
+}

@@ -1,0 +1,94 @@
+//! Files that end too early, and files that are broken.
+
+use crate::support::{file, read, some};
+use paceline_record::{Compression, ReadError, Recording, ending};
+use proptest::prelude::*;
+
+#[test]
+fn a_file_cut_anywhere_gives_all_that_is_whole_before() {
+    let all = some(30);
+    let whole = file(&all, 5, Compression::None);
+    let mut most = 0;
+    for end in 0..whole.len() {
+        let (messages, error) = read(&whole[..end]);
+        assert!(messages.len() >= most, "cut at {end}: {} after {most}", messages.len());
+        most = messages.len();
+        match error {
+            Some(ReadError::NoMcap) => assert!(end < 8),
+            Some(ReadError::Cut { whole, needed, left }) => {
+                assert_eq!(whole + left, end as u64);
+                assert!(left < needed);
+            }
+            None => assert_eq!(most, 30, "the index may lack"),
+            Some(error) => panic!("cut at {end}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_ends_well_after_any_chunk() {
+    let all = some(20);
+    let mut recording = Recording::new(Compression::Lz4, "test");
+    let mut bytes = Vec::new();
+    for (number, sample) in all.iter().enumerate() {
+        recording.sample(&sample.sample(), Default::default).expect("few channels");
+        recording.flush();
+        bytes.extend(recording.take());
+        let ended = [&bytes[..], &ending()].concat();
+        let (messages, error) = read(&ended);
+        assert_eq!((messages.len(), error.is_none()), (number + 1, true));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let said = |bytes: &[u8]| read(bytes).1.expect("an error").to_string();
+    assert!(said(b"RIFF....").starts_with("is no MCAP file"));
+    let whole = file(&some(10), 5, Compression::None);
+    // The first chunk begins behind the magic and the header (record head, two texts, one of them `test`).
+    let chunk = 8 + 9 + 4 + 8;
+    assert_eq!(whole[chunk], 6);
+    let mut flipped = whole.clone();
+    flipped[chunk + 200] ^= 1;
+    assert!(said(&flipped).starts_with("byte 29: a chunk: its checksum is "), "{}", said(&flipped));
+    let mut long = whole.clone();
+    long[chunk + 8] = 0xff;
+    assert!(said(&long).contains("byte 29: a record of "), "{}", said(&long));
+    let mut other = whole;
+    // The name of the compression is empty: its length stands behind three numbers and a checksum.
+    let at = chunk + 9 + 8 + 8 + 8 + 4;
+    other.splice(at..at + 4, [2, 0, 0, 0, b'x', b'z']);
+    let length = u64::from_le_bytes(other[chunk + 1..chunk + 9].try_into().expect("eight")) + 2;
+    other[chunk + 1..chunk + 9].copy_from_slice(&length.to_le_bytes());
+    assert!(
+        said(&other)
+            .contains("byte 29: a chunk: it is compressed with 'xz'; lz4 and zstd can be read")
+    );
+}
+
+#[test]
+fn a_chunk_that_claims_too_much_is_not_made_room_for() {
+    let mut bytes = file(&some(4), 4, Compression::Lz4);
+    let at = 29 + 9 + 16;
+    bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+    let error = read(&bytes).1.expect("an error").to_string();
+    assert!(error.contains("it says that it holds 18446744073709551615 bytes; at most 268435456"));
+}
+
+proptest! {
+    #[test]
+    fn broken_bytes_never_panic(
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        packed in any::<bool>(),
+    ) {
+        let compression = if packed { Compression::Lz4 } else { Compression::None };
+        let mut bytes = file(&some(12), 4, compression);
+        for (at, value) in hits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        let (messages, _) = read(&bytes);
+        prop_assert!(messages.len() <= 100);
+        let _ = paceline_record::Judgement::of(&bytes[..]);
+    }
+}
