@@ -10,7 +10,8 @@ use std::process::ExitCode;
 
 const AFTER: &str = "\
 kept: no window had more late or missing samples than --loss allowed, or none was if no --loss was asked for; \
-broken: some had; refused: it was told no; best_effort: nothing was promised; unknown: the file does not say. Ends with \
+broken: some had; refused: it was told no; best_effort: nothing was promised; unknown: the file does not say. beyond: \
+windows with more misses than that; on links: samples that links of the way dropped. Ends with \
 code 3 if anything was broken or refused.";
 
 /// `paceline judge`.
@@ -89,12 +90,11 @@ fn table(streams: &[StreamJudgement]) -> Table {
         ("verdict", Left),
         ("samples", Right),
         ("hz", Right),
-        ("p50 ms", Right),
         ("p99 ms", Right),
         ("late", Right),
         ("missing", Right),
         ("beyond", Right),
-        ("dropped on links", Right),
+        ("on links", Right),
     ]);
     for stream in streams {
         let number = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
@@ -104,7 +104,6 @@ fn table(streams: &[StreamJudgement]) -> Table {
             verdict(stream.verdict).to_owned(),
             stream.samples.to_string(),
             format!("{:.1}", stream.rate_hz),
-            age(stream.age_us.map(|ages| ages.p50)),
             age(stream.age_us.map(|ages| ages.p99)),
             number(stream.late),
             number(stream.missing),

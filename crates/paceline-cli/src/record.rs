@@ -251,6 +251,7 @@ impl Session<'_> {
     }
 
     fn tick(&mut self, now: Instant) -> anyhow::Result<()> {
+        self.links.look(self.node, self.news.sources());
         let drops = self.drops();
         if let Some(event) = self.news.dropped(drops) {
             self.tell(event);

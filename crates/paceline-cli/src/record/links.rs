@@ -1,4 +1,5 @@
-//! What the links on the way did with the samples: asked of their nodes at the beginning and at the end.
+//! What the links on the way did with the samples: asked of their nodes at the beginning and at the end, and of
+//! those that can be asked for nothing each second, since streams end with their publishers.
 
 use super::news::by_name;
 use paceline::{DropReason, Drops, Node, NodeId, PublisherId, SourceView, StreamCounters};
@@ -9,43 +10,72 @@ use std::time::Duration;
 /// How long nodes have to answer.
 const WITHIN: Duration = Duration::from_millis(500);
 
+/// The most streams on links whose counts are kept; of more, those seen first.
+const PLACES_MAX: usize = 16_384;
+
 /// A stream on a link: whose samples, on which node and link, to which hop.
 type Place = (PublisherId, String, String, NodeId);
 
-/// The counts when the recording began.
+/// The same of those that are asked each second.
+const NEAR_WITHIN: Duration = Duration::from_millis(100);
+
+/// The counts when the recording began, and the last that are known.
 #[derive(Default)]
 pub(super) struct Links {
     before: BTreeMap<Place, StreamCounters>,
+    last: BTreeMap<Place, StreamCounters>,
+    tags: BTreeMap<PublisherId, String>,
 }
 
 impl Links {
     /// Keeps the counts of now.
     pub(super) fn begin(&mut self, node: &Node, sources: &BTreeMap<PublisherId, SourceView>) {
-        for (place, counters) in counts(node, sources) {
+        for (place, counters) in counts(node, sources, None) {
             self.before.entry(place).or_insert(counters);
+        }
+    }
+
+    /// Looks at the counts of the nodes that no link with a capacity lies before.
+    pub(super) fn look(&mut self, node: &Node, sources: &BTreeMap<PublisherId, SourceView>) {
+        let near = node.near();
+        self.keep(counts(node, sources, Some(&near)));
+        for source in sources.values() {
+            if self.tags.len() < PLACES_MAX {
+                self.tags.insert(source.publisher, source.tag.to_string());
+            }
+        }
+    }
+
+    fn keep(&mut self, counts: BTreeMap<Place, StreamCounters>) {
+        for (place, counters) in counts {
+            if self.last.len() < PLACES_MAX || self.last.contains_key(&place) {
+                self.last.insert(place, counters);
+            }
         }
     }
 
     /// What was counted since.
     pub(super) fn end(
-        &self,
+        &mut self,
         node: &Node,
         sources: &BTreeMap<PublisherId, SourceView>,
     ) -> Vec<Event> {
+        self.look(node, sources);
+        self.keep(counts(node, sources, None));
         let mut events = Vec::new();
-        for (place, now) in counts(node, sources) {
-            let before = self.before.get(&place).copied().unwrap_or_default();
+        for (place, now) in &self.last {
+            let before = self.before.get(place).copied().unwrap_or_default();
             let (publisher, node, link, _) = place;
-            let Some(source) = sources.get(&publisher) else { continue };
+            let Some(tag) = self.tags.get(publisher) else { continue };
             let mut drops = Drops::default();
             for reason in DropReason::ALL {
                 drops.add(reason, now.drops.of(reason).saturating_sub(before.drops.of(reason)));
             }
             events.push(Event::Link {
-                tag: source.tag.to_string(),
+                tag: tag.clone(),
                 publisher: publisher.to_string(),
-                node,
-                link,
+                node: node.clone(),
+                link: link.clone(),
                 offered: now.offered.saturating_sub(before.offered),
                 sent: now.sent.saturating_sub(before.sent),
                 late: now.late.saturating_sub(before.late),
@@ -62,13 +92,19 @@ impl Links {
 fn counts(
     node: &Node,
     sources: &BTreeMap<PublisherId, SourceView>,
+    near: Option<&[NodeId]>,
 ) -> BTreeMap<Place, StreamCounters> {
     let mut found: BTreeMap<Place, StreamCounters> = BTreeMap::new();
     let mut on_the_way: Vec<NodeId> =
         sources.values().flat_map(|source| &source.hops).map(|hop| hop.from).collect();
     on_the_way.sort_unstable();
     on_the_way.dedup();
-    for status in node.status_of(&on_the_way, WITHIN) {
+    on_the_way.retain(|node| near.is_none_or(|near| near.contains(node)));
+    if on_the_way.is_empty() {
+        return found;
+    }
+    let within = if near.is_some() { NEAR_WITHIN } else { WITHIN };
+    for status in node.status_of(&on_the_way, within) {
         for link in &status.links {
             for stream in &link.streams {
                 let leads_here = sources.get(&stream.publisher).is_some_and(|source| {

@@ -10,6 +10,9 @@ use paceline_record::{Event, Hop, Offer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
+/// How many tags are remembered before those of publishers that have gone are forgotten.
+const TAGS_MAX: usize = 16_384;
+
 /// Keeps track of publishers, answers and drops.
 #[derive(Default)]
 pub(super) struct News {
@@ -35,6 +38,9 @@ impl News {
                 let tag = source.tag.to_string();
                 events.push(Event::Left { tag, publisher: publisher.to_string() });
             }
+        }
+        if self.tags.len() > TAGS_MAX {
+            self.tags.retain(|publisher, _| found.contains_key(publisher));
         }
         for (publisher, source) in found {
             let tag = source.tag.to_string();

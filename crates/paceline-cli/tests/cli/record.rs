@@ -57,7 +57,7 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
     assert_eq!(channel.metadata["asked"], "all within 500 ms");
     assert_eq!(channel.metadata["period_us"], "50000");
     let told = events(&all);
-    for kind in ["begin", "joined", "delivered", "end"] {
+    for kind in ["begin", "joined", "delivered", "link", "end"] {
         assert!(told.iter().any(|event| event["event"] == kind), "{kind}: {told:?}");
     }
     let judgement = Judgement::of(&bytes[..]).unwrap();
