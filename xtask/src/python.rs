@@ -52,13 +52,14 @@ fn install(root: &Path, python: &Path) -> Result<PathBuf, String> {
     let wheels = room.join("wheels");
     let tools = root.join(TOOLS);
     let installed = room.join("tools.txt");
-    let same = std::fs::read(&tools)
-        .is_ok_and(|tools| std::fs::read(&installed).is_ok_and(|was| was == tools));
-    if !same {
+    // Programs of an environment name its folder: in another one they do not start.
+    let wanted = std::fs::read_to_string(&tools).map_err(|error| format!("{TOOLS}: {error}"))?;
+    let wanted = format!("{}\n{wanted}", room.display());
+    if std::fs::read_to_string(&installed).ok().as_ref() != Some(&wanted) {
         let mut venv = Command::new(python);
         said("venv", venv.args(["-m", "venv", "--clear"]).arg(&room))?;
         said("pip", pip(&room).arg("--requirement").arg(&tools))?;
-        std::fs::copy(&tools, &installed).map_err(|error| error.to_string())?;
+        std::fs::write(&installed, wanted).map_err(|error| error.to_string())?;
     }
     let _ = std::fs::remove_dir_all(&wheels);
     let mut maturin = Command::new(room.join("bin/maturin"));

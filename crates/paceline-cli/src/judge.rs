@@ -52,9 +52,8 @@ fn told(file: &Path, judgement: &Judgement) -> String {
         (None, None) => "it does not say why it ended".to_owned(),
     };
     let name = file.display();
-    let count = streams.len();
-    let mut text =
-        format!("{name}: {samples} samples of {count} publishers in {seconds:.1} s{by}; {ended}\n");
+    let of = show::count(streams.len(), "publisher");
+    let mut text = format!("{name}: {samples} samples of {of} in {seconds:.1} s{by}; {ended}\n");
     match asked {
         Some(asked) => text.push_str(&format!("asked: {}\n", wish(asked))),
         None => text.push_str("it does not say what was asked for\n"),

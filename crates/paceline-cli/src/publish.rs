@@ -131,7 +131,7 @@ fn wait_for_subscriber(
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             if !wait.is_zero() {
-                show::note(&format!("nobody subscribes to {name} yet; publishing all the same"));
+                show::note(&format!("no subscriber for {name} yet; publishing all the same"));
             }
             return true;
         }

@@ -272,8 +272,9 @@ impl Session<'_> {
             return show::json(&Line { samples, bytes, written, streams, late, missing, dropped });
         }
         self.block.update(&format!(
-            "{:.0} s  {samples} samples of {streams} publishers, {bytes} bytes  file {written} bytes  late {late}  missing {missing}  dropped {}",
+            "{:.0} s  {samples} samples of {}, {bytes} bytes  file {written} bytes  late {late}  missing {missing}  dropped {}",
             self.began.elapsed().as_secs_f64(),
+            show::count(streams, "publisher"),
             show::drops(&dropped),
         ))
     }

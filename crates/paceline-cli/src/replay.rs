@@ -117,10 +117,9 @@ fn told(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
         Some(times) => format!("at {times} times their speed"),
     };
     let seconds = Duration::from_nanos(span.lasts()).as_secs_f64();
-    let (messages, channels) = (lanes.messages, lanes.played.len());
-    format!(
-        "replaying {seconds:.3} s of {name}, {messages} messages of {channels} channels in all, {speed}"
-    )
+    let messages = lanes.messages;
+    let channels = show::count(lanes.played.len(), "channel");
+    format!("replaying {seconds:.3} s of {name}, {messages} messages of {channels} in all, {speed}")
 }
 
 /// A file on its way.

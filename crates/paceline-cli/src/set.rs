@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(100);
+/// How soon a path answers that answers at all, and brings something.
+const PROMPT: Duration = Duration::from_secs(1);
 
 const AFTER: &str = "\
 What is not said stays as it is: --max-hz 5 leaves size and delay bound alone, --every 1 is every sample, --reset takes all of it back \
@@ -117,7 +119,7 @@ fn outcome(
     before: &SubscriptionView,
     stop: &Stop,
 ) -> Option<(SubscriptionStatus, Vec<String>)> {
-    let until = Instant::now() + args.timeout;
+    let began = Instant::now();
     loop {
         let mut found = node.status_of(&[before.id.node], args.timeout);
         let status = found.pop()?;
@@ -127,7 +129,9 @@ fn outcome(
         let granted: Vec<String> = grants.map(ToString::to_string).collect();
         let promised = after.within.is_some() || after.loss.is_some();
         let answered = !granted.is_empty() || !after.refusals.is_empty();
-        let over = Instant::now() >= until || stop.requested();
+        // Where no link has a capacity nothing is promised, and there is no answer to wait for.
+        let heard = !after.publishers.is_empty() && began.elapsed() >= PROMPT;
+        let over = heard || began.elapsed() >= args.timeout || stop.requested();
         if !promised || answered || over {
             return Some((after, granted));
         }

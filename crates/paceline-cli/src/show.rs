@@ -111,6 +111,14 @@ pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// How many of something there are: `1 publisher`, `2 publishers`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    match number.into() {
+        1 => format!("1 {what}"),
+        many => format!("{many} {what}s"),
+    }
+}
+
 /// A bit rate with its unit.
 pub(crate) fn bits(bits_per_s: u64) -> String {
     paceline::Capacity::from_bits_per_s(bits_per_s)
@@ -154,6 +162,15 @@ mod tests {
         assert_eq!(millis(200_000), "200");
         assert_eq!(bits(2_000_000), "2 Mbit/s");
         assert_eq!(bits(0), "0 bit/s");
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        assert_eq!(count(1, "publisher"), "1 publisher");
+        assert_eq!(
+            (count(0, "channel"), count(2, "channel")),
+            ("0 channels".into(), "2 channels".into())
+        );
     }
 
     #[test]

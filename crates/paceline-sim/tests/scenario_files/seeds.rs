@@ -72,6 +72,7 @@ files! {
     link_cut: "link-cut",
     lossy_radio: "lossy-radio",
     main_job: "main-job",
+    promised_path: "promised-path",
     relay_chain: "relay-chain",
     stalled_subscriber: "stalled-subscriber",
     steering_loss: "steering-loss",
