@@ -113,7 +113,7 @@ pub(crate) fn micros(duration: Duration) -> u64 {
 
 /// How many of something there are: `1 publisher`, `2 publishers`.
 pub(crate) fn count(number: usize, what: &str) -> String {
-    match number.into() {
+    match number {
         1 => format!("1 {what}"),
         many => format!("{many} {what}s"),
     }
