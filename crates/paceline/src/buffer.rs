@@ -164,8 +164,8 @@ impl<'a> BufferBuilder<'a> {
     pub fn declare(self) -> Result<Buffer, SubscribeError> {
         let held = self.history.hold();
         let (node, spec) = self.subscriber.holding().into_parts();
-        let sink = Sink::with_callback(spec, Box::new(drop)).holding(Some(held.clone()));
-        Ok(Buffer { subscription: Subscription::declare(node, sink)?, held })
+        let sink = Sink::with_callback(&spec, Box::new(drop)).holding(Some(held.clone()));
+        Ok(Buffer { subscription: Subscription::declare(node, spec, sink)?, held })
     }
 }
 

@@ -212,8 +212,8 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`SubscribeError::Closed`] if the node was closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         let held = self.history.map(History::hold);
-        let sink = Sink::with_queue(self.spec, self.queue).holding(held);
-        Ok(Subscriber { subscription: Subscription::declare(self.node, sink)? })
+        let sink = Sink::with_queue(&self.spec, self.queue).holding(held);
+        Ok(Subscriber { subscription: Subscription::declare(self.node, self.spec, sink)? })
     }
 
     /// Announces the subscription; `deliver` is called with each sample on the receiving thread and
@@ -226,8 +226,8 @@ impl<'a> SubscriberBuilder<'a> {
         deliver: impl FnMut(Delivery) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
         let held = self.history.map(History::hold);
-        let sink = Sink::with_callback(self.spec, Box::new(deliver)).holding(held);
-        Subscription::declare(self.node, sink)
+        let sink = Sink::with_callback(&self.spec, Box::new(deliver)).holding(held);
+        Subscription::declare(self.node, self.spec, sink)
     }
 }
 
@@ -287,10 +287,14 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) fn declare(node: &Node, sink: Sink) -> Result<Self, SubscribeError> {
+    pub(crate) fn declare(
+        node: &Node,
+        spec: SubscriptionSpec,
+        sink: Sink,
+    ) -> Result<Self, SubscribeError> {
         let sink = Arc::new(sink);
         let (reply, answer) = std::sync::mpsc::channel();
-        node.commands().send(Command::Subscribe(sink.spec(), sink.clone(), reply));
+        node.commands().send(Command::Subscribe(spec, sink.clone(), reply));
         let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
         Ok(Self { id, sink, node: node.clone() })
     }

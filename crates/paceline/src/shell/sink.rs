@@ -81,8 +81,7 @@ pub(crate) struct SinkCounts {
 
 /// The end of a subscription.
 pub(crate) struct Sink {
-    spec: Mutex<SubscriptionSpec>,
-    /// The delay bound of it in nanoseconds: looked at for each sample.
+    /// The delay bound in nanoseconds: what a sample has to be judged by, of all that is asked for.
     within: AtomicU64,
     output: Output,
     /// What comes is held here too, for others to pull.
@@ -103,18 +102,17 @@ fn nanos(spec: &SubscriptionSpec) -> u64 {
 }
 
 impl Sink {
-    pub(crate) fn with_queue(spec: SubscriptionSpec, samples: usize) -> Self {
+    pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
     }
 
-    pub(crate) fn with_callback(spec: SubscriptionSpec, callback: Callback) -> Self {
+    pub(crate) fn with_callback(spec: &SubscriptionSpec, callback: Callback) -> Self {
         Self::new(spec, Output::Callback(Mutex::new(callback)))
     }
 
-    fn new(spec: SubscriptionSpec, output: Output) -> Self {
+    fn new(spec: &SubscriptionSpec, output: Output) -> Self {
         Self {
-            within: AtomicU64::new(nanos(&spec)),
-            spec: Mutex::new(spec),
+            within: AtomicU64::new(nanos(spec)),
             output,
             held: None,
             waiting_bytes: AtomicUsize::new(0),
@@ -142,15 +140,9 @@ impl Sink {
         &self.seen
     }
 
-    /// What is asked for.
-    pub(crate) fn spec(&self) -> SubscriptionSpec {
-        self.spec.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// Something else is asked for from now on.
-    pub(crate) fn change(&self, spec: SubscriptionSpec) {
-        self.within.store(nanos(&spec), Ordering::Relaxed);
-        *self.spec.lock().unwrap_or_else(PoisonError::into_inner) = spec;
+    pub(crate) fn change(&self, spec: &SubscriptionSpec) {
+        self.within.store(nanos(spec), Ordering::Relaxed);
     }
 
     /// Delivers a sample, or drops it with a reason; true if it was delivered. `needed` counts the

@@ -55,8 +55,8 @@ impl Engine {
 
     pub(super) fn changed(&self, id: SubscriptionId, spec: SubscriptionSpec) {
         if let Some(sink) = self.sinks.get(&id) {
+            sink.change(&spec);
             let SubscriptionSpec { form, within, loss, .. } = spec;
-            sink.change(spec);
             sink.tell(SubscriberEvent::Changed { form, within: within.map(Into::into), loss });
         }
     }

@@ -96,7 +96,7 @@ impl Engine {
             let (samples, bytes) = held.len();
             Some(BufferStatus {
                 id,
-                pattern: self.sinks.get(&id)?.spec().pattern.to_string(),
+                pattern: self.control.subscription(id)?.pattern.to_string(),
                 limits: *held.limits(),
                 samples,
                 bytes,

@@ -113,9 +113,9 @@ impl Engine {
         let mut rows: Vec<_> = self
             .sinks
             .iter()
-            .filter(|(_, sink)| !is_private(sink.spec().pattern.as_str()))
-            .map(|(id, sink)| {
-                let (spec, counts) = (sink.spec(), &sink.counts);
+            .filter_map(|(id, sink)| Some((id, self.control.subscription(*id)?, &sink.counts)))
+            .filter(|(_, spec, _)| !is_private(spec.pattern.as_str()))
+            .map(|(id, spec, counts)| {
                 let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
                 SubscriptionStatus {
                     id: *id,

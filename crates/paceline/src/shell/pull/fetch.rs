@@ -410,7 +410,7 @@ fn subscribe(
         local: false,
         retransmit: paceline_proto::Retransmit::Selective,
     };
-    let sink = Arc::new(Sink::with_queue(spec.clone(), QUEUE_SAMPLES));
+    let sink = Arc::new(Sink::with_queue(&spec, QUEUE_SAMPLES));
     let (reply, id) = channel();
     commands.send(Command::Subscribe(spec, sink.clone(), reply));
     Ok((sink, id.recv().map_err(|_| PullError::Closed)?))
