@@ -13,6 +13,7 @@ mod carrier;
 mod classes;
 mod fill;
 mod gate;
+mod heads;
 mod hop;
 mod hops;
 mod ledger;
@@ -46,7 +47,7 @@ use crate::wire;
 use bytes::Bytes;
 use ledger::{Item, Part};
 use missed::Backlog;
-use paceline_sched::discipline::{Discipline, Head, Left, StreamIndex};
+use paceline_sched::discipline::{Discipline, Left, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
 use repair::Repairs;
@@ -439,41 +440,6 @@ impl Link {
     fn segment(&self, bytes: usize) -> u32 {
         let frame = (bytes as u64 + FRAME_HEADERS).min(self.frame_bytes);
         u32::try_from(on_wire(frame)).unwrap_or(u32::MAX)
-    }
-
-    /// Tells the discipline of the stream's head, if it has one.
-    /// A newer sample has taken the place of the head. Of best effort it takes its turn too: else a stream whose
-    /// samples come faster than its turns would never have one.
-    fn replace_head(&mut self, now: Instant, index: StreamIndex) {
-        let contracted = self.stream(index).is_some_and(|stream| stream.spec.contract.is_some());
-        let head = if contracted { None } else { self.next_head(now, index) };
-        match head {
-            Some(head) => {
-                self.discipline.handle_left(index, head.left);
-                // Or there was none, because its class had not let it pass.
-                self.discipline.handle_head(index, head);
-            }
-            None => {
-                self.discipline.remove_head(index);
-                self.announce_head(now, index);
-            }
-        }
-    }
-
-    fn announce_head(&mut self, now: Instant, index: StreamIndex) {
-        if let Some(head) = self.next_head(now, index) {
-            self.discipline.handle_head(index, head);
-        }
-    }
-
-    /// The stream's head, if it has one that its class lets pass.
-    fn next_head(&mut self, now: Instant, index: StreamIndex) -> Option<Head> {
-        if !self.passes(now, index) {
-            return None;
-        }
-        let stream = self.stream(index)?;
-        let arrived = stream.head_arrived(now)?;
-        Some(Head { arrived, left: self.left(stream.head_left()) })
     }
 }
 

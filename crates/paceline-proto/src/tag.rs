@@ -113,6 +113,12 @@ impl Pattern {
         !self.0.contains('*')
     }
 
+    /// True if the pattern begins with `@`: it is for what nodes say among themselves.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        is_private(&self.0)
+    }
+
     /// True if the pattern matches `tag`. Time is linear in the chunks for each `**`.
     #[must_use]
     pub fn matches(&self, tag: &Tag) -> bool {

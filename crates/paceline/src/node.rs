@@ -9,7 +9,7 @@ use crate::shell::egress;
 use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink, Silence};
 use crate::shell::host::{Host, default_dir};
 use crate::shell::port::Announcements;
-use crate::shell::pull::{Holder, is_private};
+use crate::shell::pull::Holder;
 use crate::shell::rx::{LinkRx, RxSources};
 use crate::shell::scaling::ScalePool;
 use crate::shell::transport::Transport;
@@ -150,7 +150,7 @@ impl Node {
     /// [`PublishError::Tag`], [`PublishError::Private`].
     pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> {
         let tag = Tag::new(tag)?;
-        if is_private(tag.as_str()) {
+        if tag.is_private() {
             return Err(PublishError::Private(tag.to_string()));
         }
         Ok(PublisherBuilder::new(self, tag))
@@ -162,7 +162,7 @@ impl Node {
     /// [`SubscribeError::Pattern`], [`SubscribeError::Private`].
     pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> {
         let pattern = Pattern::new(pattern)?;
-        if is_private(pattern.as_str()) {
+        if pattern.is_private() {
             return Err(SubscribeError::Private(pattern.to_string()));
         }
         Ok(SubscriberBuilder::new(self, pattern))
@@ -182,7 +182,7 @@ impl Node {
     /// [`PullError::Tag`], [`PullError::Private`].
     pub fn pull(&self, tag: &str) -> Result<PullBuilder<'_>, PullError> {
         let tag = Tag::new(tag)?;
-        if is_private(tag.as_str()) {
+        if tag.is_private() {
             return Err(PullError::Private(tag.to_string()));
         }
         Ok(PullBuilder::new(self, tag))

@@ -73,7 +73,7 @@ impl Control {
         let fits = before.is_some_and(|before| {
             let SubscriptionSpec { pattern, holds, local, .. } = before;
             (pattern, *holds, *local) == (&spec.pattern, spec.holds, spec.local)
-                && !pattern.as_str().starts_with('@')
+                && !pattern.is_private()
         });
         if fits && before != Some(&spec) {
             self.update_subscription(self.now, subscription, spec.clone());

@@ -28,11 +28,6 @@ use paceline_proto::pull::{Answer, Question};
 use paceline_proto::{NodeId, Tag};
 use std::sync::mpsc::Sender;
 
-/// True for tags and patterns that are not for applications.
-pub(crate) fn is_private(name: &str) -> bool {
-    name.starts_with('@')
-}
-
 /// What the engine is asked to do for pulls.
 pub(crate) enum PullCommand {
     /// A number for a new pull, and this node.

@@ -1,6 +1,5 @@
 //! Subscriptions that ask for something else, here or at another node.
 
-use super::super::pull::is_private;
 use super::Engine;
 use crate::change::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
@@ -18,7 +17,7 @@ impl Engine {
         let mut all = Vec::new();
         for node in self.control.nodes() {
             for (&id, spec) in node.subscriptions {
-                if !is_private(spec.pattern.as_str()) {
+                if !spec.pattern.is_private() {
                     all.push(SubscriptionView::new(id, node.name, spec));
                 }
             }

@@ -1,6 +1,5 @@
 //! Whether a subscription would be granted now, asked of the paths and reserved nowhere.
 
-use super::super::pull::is_private;
 use super::Engine;
 use crate::prospect::Prospect;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
@@ -25,7 +24,7 @@ impl Engine {
         let mut matching = Vec::new();
         for node in self.control.nodes() {
             for (&publisher, source) in node.publishers {
-                if spec.pattern.matches(&source.tag) && !is_private(source.tag.as_str()) {
+                if spec.pattern.matches(&source.tag) && !source.tag.is_private() {
                     let (tag, node) = (source.tag.clone(), node.name.to_owned());
                     let complete = false;
                     let (grant, refusal) = (None, None);

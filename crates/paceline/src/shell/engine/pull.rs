@@ -1,6 +1,6 @@
 //! What the engine does for pulls: questions out, answers in, and who holds what.
 
-use super::super::pull::{Holders, PullCommand, Reply, is_private};
+use super::super::pull::{Holders, PullCommand, Reply};
 use super::Engine;
 use crate::status::BufferStatus;
 use bytes::Bytes;
@@ -88,7 +88,7 @@ impl Engine {
     /// Publishers of the system's own, which nobody is shown.
     pub(super) fn private_publishers(&self) -> BTreeSet<PublisherId> {
         let publishers = self.control.nodes().flat_map(|node| node.publishers.iter());
-        publishers.filter(|(_, spec)| is_private(spec.tag.as_str())).map(|(id, _)| *id).collect()
+        publishers.filter(|(_, spec)| spec.tag.is_private()).map(|(id, _)| *id).collect()
     }
 
     pub(super) fn buffer_rows(&self) -> Vec<BufferStatus> {

@@ -1,6 +1,5 @@
 //! What the registry says of nodes and of a tag's publishers, without a question to anybody.
 
-use super::super::pull::is_private;
 use super::Engine;
 use crate::source::{HopView, SourceView, Taken};
 use paceline_proto::control::PublisherSpec;
@@ -29,7 +28,7 @@ impl Engine {
         let mut found = Vec::new();
         for node in self.control.nodes() {
             for (&id, spec) in node.publishers {
-                if pattern.matches(&spec.tag) && !is_private(spec.tag.as_str()) {
+                if pattern.matches(&spec.tag) && !spec.tag.is_private() {
                     found.push(self.source(id, spec, node.name));
                 }
             }

@@ -1,6 +1,5 @@
 //! What the node says of itself, and what it learns of others.
 
-use super::super::pull::is_private;
 use super::super::report;
 use super::Engine;
 use crate::status::{
@@ -114,7 +113,7 @@ impl Engine {
             .sinks
             .iter()
             .filter_map(|(id, sink)| Some((id, self.control.subscription(*id)?, &sink.counts)))
-            .filter(|(_, spec, _)| !is_private(spec.pattern.as_str()))
+            .filter(|(_, spec, _)| !spec.pattern.is_private())
             .map(|(id, spec, counts)| {
                 let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
                 SubscriptionStatus {
