@@ -28,7 +28,7 @@ use crate::exit::{self, INTERRUPTED};
 use crate::show;
 use crate::stop::Stop;
 use adapt::Adapter;
-use paceline::{Node, PublishError, Publisher};
+use paceline::{History, Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
 use session::Session;
 use source::Origin;
 use std::process::ExitCode;
@@ -99,13 +99,23 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     if let Some(bytes) = origin.bytes_max {
         builder = builder.bytes_max(bytes);
     }
-    if let Some(loss) = args.loss {
+    declare_with(builder, args.late, args.loss, args.history)
+}
+
+/// Declares a publisher with what `pub` and `replay` let the user say of every tag.
+pub(crate) fn declare_with(
+    mut builder: PublisherBuilder<'_>,
+    late: bool,
+    loss: Option<LossTolerance>,
+    history: Option<History>,
+) -> Result<Publisher, PublishError> {
+    if let Some(loss) = loss {
         builder = builder.loss(loss.x(), loss.y())?;
     }
-    if args.late {
-        builder = builder.late(paceline::Late::Send);
+    if late {
+        builder = builder.late(Late::Send);
     }
-    if let Some(history) = args.history {
+    if let Some(history) = history {
         builder = builder.history(history);
     }
     builder.declare()

@@ -7,7 +7,7 @@ use crate::exit::{self, INTERRUPTED};
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, bail};
-use paceline::{Encoding, Late, Node, PublishError, Publisher};
+use paceline::{Encoding, Node, PublishError, Publisher};
 use paceline_media::ulog::{self, Message, ULog};
 use std::path::Path;
 use std::process::ExitCode;
@@ -86,16 +86,7 @@ fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
     }
-    if let Some(loss) = args.loss {
-        builder = builder.loss(loss.x(), loss.y())?;
-    }
-    if args.late {
-        builder = builder.late(Late::Send);
-    }
-    if let Some(history) = args.history {
-        builder = builder.history(history);
-    }
-    builder.declare()
+    super::declare_with(builder, args.late, args.loss, args.history)
 }
 
 /// A file on its way.

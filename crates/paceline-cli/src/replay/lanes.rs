@@ -3,9 +3,9 @@
 use super::args::ReplayArgs;
 use crate::args as values;
 use crate::exit;
-use crate::publish::{Topic, declared};
+use crate::publish::{Topic, declare_with, declared};
 use anyhow::Context as _;
-use paceline::{Encoding, Late, Node, PublishError, Publisher, Tag};
+use paceline::{Encoding, Node, PublishError, Publisher, Tag};
 use paceline_record::{Body, Lane, Survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -116,16 +116,7 @@ fn declare(
     if let Some(kind) = kind {
         builder = builder.kind(kind);
     }
-    if let Some(loss) = args.loss {
-        builder = builder.loss(loss.x(), loss.y())?;
-    }
-    if args.late {
-        builder = builder.late(Late::Send);
-    }
-    if let Some(history) = args.history {
-        builder = builder.history(history);
-    }
-    builder.declare()
+    declare_with(builder, args.late, args.loss, args.history)
 }
 
 /// The period to be declared: that of the first publisher, or what it became by the rate that was asked for. What
