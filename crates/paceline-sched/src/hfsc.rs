@@ -133,8 +133,9 @@ pub struct Service {
 
 /// A tree of classes over one link: see the [module](self).
 ///
-/// `now` never goes back: an instant before the latest one seen counts as that one. A class that is not
-/// there, or is not a leaf where a leaf is needed, is ignored by what runs at every packet.
+/// `now` never goes back: an instant before the latest one seen counts as that one, but for packets that
+/// come between two picks: several leaves may be told of in any order. A class that is not there, or is not
+/// a leaf where a leaf is needed, is ignored by what runs at every packet.
 #[derive(Clone, Debug)]
 pub struct Hfsc {
     classes: Vec<Option<Class>>,
@@ -143,6 +144,8 @@ pub struct Hfsc {
     inners: Vec<Inner>,
     vacant_inners: Vec<u32>,
     now: Instant,
+    /// The last pick.
+    picked: Instant,
     /// Waiting leaves with a real-time curve by eligible time, each with its deadline.
     eligible: Forest<u64>,
     eligible_root: u32,
@@ -167,17 +170,22 @@ impl Hfsc {
             inners: [Inner::new()].into(),
             vacant_inners: Vec::new(),
             now: Instant::ZERO,
+            picked: Instant::ZERO,
             eligible: Forest::new(),
             eligible_root: NONE,
             shares: Forest::new(),
         }
     }
 
-    /// The leaf has a packet waiting, of `next_len` bytes. If it had one before, only the length is new,
-    /// so this may be called for every packet that arrives.
-    pub fn set_active(&mut self, now: Instant, class: ClassIndex, next_len: u64) {
-        self.now = self.now.max(now);
-        let nanos = u128::from(self.now.as_nanos());
+    /// The leaf has a packet waiting, of `next_len` bytes, that came at `arrived`. If it had one before,
+    /// only the length is new, so this may be called for every packet that arrives.
+    ///
+    /// What is guaranteed counts from `arrived`, or from the last pick if that was later: what was decided
+    /// then knew nothing of the packet. It does not matter whether another leaf's packet that came later
+    /// was told of before.
+    pub fn set_active(&mut self, arrived: Instant, class: ClassIndex, next_len: u64) {
+        self.now = self.now.max(arrived);
+        let nanos = u128::from(arrived.max(self.picked).as_nanos());
         let Some(leaf) = self.leaf_mut(class) else { return };
         if leaf.waiting {
             return self.set_next(class, next_len);
@@ -185,7 +193,8 @@ impl Hfsc {
         (leaf.waiting, leaf.next_len) = (true, next_len);
         let shares = leaf.curves.link_share.is_some();
         if let Some(curve) = &leaf.curves.real_time {
-            leaf.deadline.min_with(curve, nanos, leaf.by_real_time);
+            let from = nanos.max(leaf.deadline.since());
+            leaf.deadline.min_with(curve, from, leaf.by_real_time);
         }
         if let Some((eligible, deadline)) = leaf.eligible_and_deadline() {
             self.eligible.insert(&mut self.eligible_root, class.0, eligible, deadline);
@@ -218,6 +227,7 @@ impl Hfsc {
     /// then the eligible time; between siblings the virtual time; then the lower index.
     pub fn pick(&mut self, now: Instant) -> Option<Pick> {
         self.now = self.now.max(now);
+        self.picked = self.now;
         if let Some(leaf) = self.eligible.least_until(self.eligible_root, self.now.as_nanos()) {
             return Some(Pick { class: ClassIndex(leaf), criterion: Criterion::RealTime });
         }

@@ -194,10 +194,6 @@ impl Admission {
         let left =
             demand.deadline().as_nanos().checked_sub(taken.as_nanos()).filter(|left| *left > 0)?;
         let traffic = demand.traffic();
-        let curve =
-            Curve::burst(traffic.burst(), Duration::from_nanos(left), traffic.rate()).ok()?;
-        // Beside convex curves packets of others were seen to be later than beside straight ones
-        // (docs/admission.md). Straight from the start the burst is served sooner still.
-        if curve.m1() < curve.m2() { Curve::linear(curve.m2()).ok() } else { Some(curve) }
+        Curve::burst(traffic.burst(), Duration::from_nanos(left), traffic.rate()).ok()
     }
 }

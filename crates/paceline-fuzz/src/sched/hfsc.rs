@@ -99,11 +99,14 @@ impl Pair {
         self.advance();
         let leaves = self.twin.leaves();
         let leaf = one_of(&mut self.random, &leaves);
-        let (len, at) = (self.len(), self.instant());
+        let len = self.len();
         match (self.random.below(40), leaf) {
             (0..13, Some(leaf)) => {
-                self.hfsc.set_active(at, index(leaf), len);
-                self.twin.set_active(self.now, leaf, len);
+                // Some are told of after others that came later.
+                let ago = if self.random.once_in(3) { self.random.below(self.packet) } else { 0 };
+                let came = self.now.saturating_sub(ago);
+                self.hfsc.set_active(Instant::from_nanos(came), index(leaf), len);
+                self.twin.set_active(came, leaf, len);
             }
             (13, Some(leaf)) => self.empty(leaf),
             (14, Some(leaf)) => {

@@ -25,6 +25,11 @@ impl RuntimeCurve {
         Self { x: Wide::new(x), y, lift: Wide::new(curve.lift()) }
     }
 
+    /// The instant at which it begins.
+    pub(crate) const fn since(&self) -> u128 {
+        self.x.get()
+    }
+
     /// Takes the minimum of itself and `curve` from the origin (`x`, `y`), for what is asked later; `x` and
     /// `y` are not below those of an earlier call.
     ///

@@ -25,6 +25,8 @@ pub(super) struct Rules {
     /// The stream of each class.
     streams: Vec<StreamIndex>,
     now: Instant,
+    /// Who was announced last, and when it came; nobody once somebody was picked.
+    arrived: Option<(ClassIndex, Instant)>,
     chosen: Option<(Pick, StreamIndex)>,
     /// Sent, and not yet charged because it may be the stream's last.
     unpaid: Option<(Pick, u32)>,
@@ -74,6 +76,7 @@ impl CoreRules for Rules {
     fn announced(&mut self, stream: &mut Stream<Self::Own>, arrival: Arrival) {
         let Some(class) = stream.own else { return };
         self.now = self.now.max(arrival.arrived);
+        self.arrived = Some((class, arrival.arrived));
         if let Some(known) = self.streams.get_mut(class.0 as usize) {
             *known = arrival.index;
         }
@@ -83,8 +86,11 @@ impl CoreRules for Rules {
 
     fn rank(&mut self, stream: &mut Stream<Self::Own>) -> Option<u128> {
         let class = stream.own?;
+        let announced = self.arrived.take().filter(|(it, _)| *it == class);
         if !stream.suspended {
-            self.tree.set_active(self.now, class, u64::from(stream.segment));
+            // Heads of others that came later may have been announced before.
+            let from = announced.map_or(self.now, |(_, at)| at);
+            self.tree.set_active(from, class, u64::from(stream.segment));
         }
         Some(HELD)
     }
@@ -128,6 +134,7 @@ impl CoreRules for Rules {
         ranks: &mut Tournament<u128>,
     ) {
         self.now = self.now.max(now);
+        self.arrived = None;
         let pick = self.tree.pick(self.now);
         let index = |pick: Pick| self.streams.get(pick.class.0 as usize).copied();
         let chosen = pick.and_then(|pick| Some((pick, index(pick)?)));

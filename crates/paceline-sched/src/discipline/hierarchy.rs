@@ -38,6 +38,8 @@ struct Leaf {
     vacant: Vec<StreamIndex>,
     /// It is in the list of leaves to look at.
     stale: bool,
+    /// Since when it may have something to send, of what the tree was not told yet.
+    since: Option<Instant>,
 }
 
 /// Where a stream is.
@@ -115,8 +117,13 @@ impl Hierarchy {
         }
         self.events.grow(classes);
         if let Some(slot) = self.leaves.get_mut(class.0 as usize) {
-            *slot =
-                Some(Leaf { discipline, streams: Vec::new(), vacant: Vec::new(), stale: false });
+            *slot = Some(Leaf {
+                discipline,
+                streams: Vec::new(),
+                vacant: Vec::new(),
+                stale: false,
+                since: None,
+            });
             self.stale.reserve(classes);
         }
     }
@@ -222,6 +229,7 @@ impl Hierarchy {
             let now = self.now;
             let Some(leaf) = self.leaf(class) else { continue };
             leaf.stale = false;
+            let since = leaf.since.take().unwrap_or(now);
             let next = leaf.discipline.pick(now);
             let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
             // What is said to be due in a moment may be due now: whoever polls finds out.
@@ -233,7 +241,7 @@ impl Hierarchy {
                 continue; // the background has no place in the tree
             }
             match global.and_then(|stream| self.seat_of(stream)) {
-                Some(seat) => self.tree.set_active(now, class, u64::from(seat.segment)),
+                Some(seat) => self.tree.set_active(since, class, u64::from(seat.segment)),
                 None => self.tree.set_passive(now, class),
             }
         }
@@ -299,7 +307,12 @@ impl Scheduler for Hierarchy {
     fn handle_head(&mut self, stream: StreamIndex, head: Head) {
         let Some(seat) = self.seat_mut(stream).filter(|seat| !seat.has_head) else { return };
         (seat.segment, seat.has_head) = (head.left.segment, true);
+        let class = seat.leaf;
         self.now = self.now.max(head.arrived);
+        if let Some(leaf) = self.leaf(class) {
+            // What the tree guarantees counts from when this came, not from the next look.
+            leaf.since = Some(leaf.since.map_or(head.arrived, |since| since.min(head.arrived)));
+        }
         self.within(stream, |leaf, local| leaf.handle_head(local, head));
     }
 

@@ -433,3 +433,20 @@ fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
     tree.remove(beside).unwrap();
     assert_eq!(serve(&mut tree, 200, 10, 100), [again; 10]);
 }
+
+#[test]
+fn a_guarantee_counts_from_when_the_packet_came_in_whatever_order_packets_are_told_of() {
+    let mut tree = Hfsc::new();
+    let first = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();
+    let second = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();
+    // 100 bytes take either of them 8 ms. Both came while a packet of others was carried from 1 ms on.
+    assert_eq!(tree.pick(at(1)), None);
+    tree.set_active(at(7), second, 100);
+    tree.set_active(at(2), first, 100);
+    assert_eq!((tree.deadline(first), tree.deadline(second)), (Some(at(10)), Some(at(15))));
+    // What came before the last pick was not known to it: it counts from there.
+    tree.set_passive(at(7), first);
+    assert!(tree.pick(at(9)).is_some());
+    tree.set_active(at(3), first, 100);
+    assert_eq!(tree.deadline(first), Some(at(17)));
+}

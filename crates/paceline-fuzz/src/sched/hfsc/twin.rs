@@ -111,12 +111,17 @@ impl Node {
 
 pub(crate) struct Twin {
     now: i128,
+    picked: i128,
     nodes: Vec<Option<Node>>,
 }
 
 impl Twin {
     pub(crate) fn new() -> Self {
-        Self { now: 0, nodes: vec![Some(Node { parent: usize::MAX, ..Node::default() })] }
+        Self {
+            now: 0,
+            picked: 0,
+            nodes: vec![Some(Node { parent: usize::MAX, ..Node::default() })],
+        }
     }
 
     fn at(&mut self, class: usize) -> &mut Node {
@@ -214,11 +219,12 @@ impl Twin {
 
     pub(crate) fn set_active(&mut self, now: u64, class: usize, len: u64) {
         self.tick(now);
-        let now = self.now;
+        let now = i128::from(now).max(self.picked);
         let node = self.at(class);
         let waited = node.waiting.replace(i128::from(len)).is_some();
         if let Some(curve) = node.curves.real_time.filter(|_| !waited) {
-            node.due.begin(&curve, now, node.cumul);
+            let from = node.due.0.last().map_or(now, |&(before, _)| now.max(before));
+            node.due.begin(&curve, from, node.cumul);
         }
         node.find_times();
         if !waited && node.curves.link_share.is_some() {
@@ -247,6 +253,7 @@ impl Twin {
 
     pub(crate) fn pick(&mut self, now: u64) -> Option<(usize, Criterion)> {
         self.tick(now);
+        self.picked = self.now;
         let waiting = self.all().filter(|(_, node)| node.waiting.is_some());
         let guaranteed = waiting.filter(|(_, node)| node.curves.real_time.is_some());
         let eligible = guaranteed.filter(|(_, node)| node.e <= self.now);

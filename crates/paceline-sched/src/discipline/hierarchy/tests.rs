@@ -248,3 +248,29 @@ fn the_background_is_picked_where_no_class_has_anything() {
     assert_eq!(pages.map(|stream| link.served[stream.0 as usize]), [link.served[0]; 2], "in turn");
     assert!(link.served[0] > 0);
 }
+
+#[test]
+fn what_a_leaf_is_guaranteed_counts_from_when_its_head_came_not_from_the_next_look() {
+    let mut hierarchy = Hierarchy::new();
+    let curves =
+        |bits_per_s| Curves { real_time: Curve::linear(bits_per_s).ok(), ..Curves::default() };
+    let slow =
+        hierarchy.add_leaf(ClassIndex::ROOT, &leaf(curves(BITS_PER_S / 2), Policy::Edf)).unwrap();
+    let fast =
+        hierarchy.add_leaf(ClassIndex::ROOT, &leaf(curves(BITS_PER_S), Policy::Edf)).unwrap();
+    let mut link = Link::new(hierarchy);
+    let streams = [slow, fast].map(|class| {
+        let stream = StreamIndex(class.0);
+        assert!(link.hierarchy.seat(stream, class));
+        link.hierarchy.join(stream, Class::BestEffort);
+        stream
+    });
+    assert_eq!(link.hierarchy.pick(Instant::from_millis(1)), None);
+    // 1,000 bytes are due 2 ms after they came in the slow leaf, 1 ms after in the fast one, which are told of
+    // at the same look: the slow one's, which came first, are due first.
+    for (stream, came) in streams.into_iter().zip([2, 4]) {
+        let came = Instant::from_millis(came);
+        link.hierarchy.handle_head(stream, Head::whole(came, ms(1), 1_000));
+    }
+    assert_eq!(link.hierarchy.pick(Instant::from_millis(9)), Some(streams[0]));
+}
