@@ -20,20 +20,6 @@ const fn reciprocals() -> [u64; TABLE] {
     table
 }
 
-/// `n ÷ d` and what remains. `d` is not 0; if it were, the answer would mean nothing.
-#[inline(always)]
-pub(super) fn divide(n: u64, d: u32) -> (u64, u64) {
-    let Some(reciprocal) = RECIPROCALS.get(d as usize) else {
-        return (n / u64::from(d), n % u64::from(d));
-    };
-    // 2^64/d is at most 1 above the reciprocal, so the estimate is at most 1 below the quotient; of the
-    // product only the upper half counts, which a u64 holds.
-    let estimate = ((u128::from(n) * u128::from(*reciprocal)) >> 64) as u64;
-    let rest = n - estimate * u64::from(d);
-    // A branch: what follows need not wait for the correction where it is guessed.
-    if rest >= u64::from(d) { (estimate + 1, rest - u64::from(d)) } else { (estimate, rest) }
-}
-
 /// ⌊x · 2^40 ÷ d⌋ of x ≤ d, both below 2^20: what the shorter reciprocal gives needs no correction.
 ///
 /// The reciprocal ⌈2^56 ÷ d⌉ is less than 1 too great, so x times it is too great by less than x, and in
@@ -45,6 +31,34 @@ pub(super) fn fraction(x: u64, d: u32) -> u64 {
         return (x << 40) / u64::from(d);
     };
     (x * ((reciprocal >> 8) + 1)) >> 16
+}
+
+/// ⌊2^104 / d⌋ + 1 of each d; 0 of 0.
+static LONG_RECIPROCALS: [u128; TABLE] = long_reciprocals();
+
+#[expect(clippy::indexing_slicing, reason = "computed by the compiler, which checks it")]
+const fn long_reciprocals() -> [u128; TABLE] {
+    let mut table = [0; TABLE];
+    let mut divisor = 1;
+    while divisor < TABLE {
+        table[divisor] = (1 << 104) / divisor as u128 + 1;
+        divisor += 1;
+    }
+    table
+}
+
+/// ⌊x · 2^40 ÷ d⌋ of x below 2^56 and d below 256; `None` of others. Of d = 0 it is 0.
+///
+/// As with [`fraction`]: x times the reciprocal, in units of 2^64, is too great by at most x · 2^-64, which is
+/// less than 1/d. Its two products do not wait for each other.
+#[inline(always)]
+pub(super) fn parts(x: u64, d: u32) -> Option<u128> {
+    let reciprocal = *LONG_RECIPROCALS.get(d as usize)?;
+    if x >> 56 != 0 {
+        return None;
+    }
+    let (upper, lower) = ((reciprocal >> 64) as u64, reciprocal as u64);
+    Some(u128::from(x) * u128::from(upper) + (u128::from(x) * u128::from(lower) >> 64))
 }
 
 #[cfg(test)]
@@ -61,23 +75,28 @@ mod tests {
     }
 
     #[test]
-    fn it_divides_as_division_does() {
+    fn parts_are_exact() {
         let mut random = 1u64;
-        for d in 1..1_000u32 {
-            let exact =
-                |n: u64| assert_eq!(divide(n, d), (n / u64::from(d), n % u64::from(d)), "{n}/{d}");
-            for x in 0..=u64::from(d) {
-                exact(x << 40);
+        for d in 1..256u32 {
+            let exact = |x: u64| {
+                let expected = (u128::from(x) << 40) / u128::from(d);
+                assert_eq!(parts(x, d), Some(expected), "{x}/{d}");
+            };
+            let most = (1 << 56) - 1;
+            for x in 0..=2 * u64::from(d) {
                 exact(x);
-                exact(u64::MAX - x);
+                exact(x << 40);
+                exact(most - x);
             }
             for _ in 0..1_000 {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let n = random >> (random % 64);
-                exact(n);
-                exact(n / u64::from(d) * u64::from(d));
-                exact((n / u64::from(d) * u64::from(d)).saturating_sub(1));
+                let x = random >> (8 + random % 56);
+                exact(x);
+                exact(x / u64::from(d) * u64::from(d));
+                exact((x / u64::from(d) * u64::from(d)).saturating_sub(1));
             }
+            assert_eq!(parts(most + 1, d), None);
         }
+        assert_eq!((parts(1, 256), parts(1, u32::MAX)), (None, None));
     }
 }

@@ -82,6 +82,6 @@ pub(super) trait Rules: Debug {
     }
     /// The window, for whoever asks.
     fn window(&self, stream: &Stream<Self::Own>) -> WindowState {
-        stream.account.state(stream.loss())
+        stream.account.state()
     }
 }

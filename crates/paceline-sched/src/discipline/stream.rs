@@ -92,7 +92,7 @@ impl<O> Stream<O> {
             service: Duration::ZERO,
             segment: 0,
             own,
-            account: Account::default(),
+            account: Account::open(promised.loss),
             place: Place::Nowhere,
             kind: Kind::new(terms),
             suspended: false,
@@ -226,56 +226,48 @@ impl<O> Stream<O> {
     }
 }
 
-/// The judge of the promise: aligned windows of `y` samples, each judged once, at most `x` missed.
-#[derive(Clone, Copy, Debug, Default)]
+/// The judge of the promise: aligned windows of `y` samples, each judged once, at most `x` missed. Counted
+/// down, since what is left is what ranks are made of.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
-    /// Below y, or 0: what fills the window opens the next one.
-    judged: u32,
-    /// At most as many as judged.
-    missed: u32,
+    /// k': samples of the window still to be judged, from 1 to y; 0 for 0/0.
+    pub(super) left: u32,
+    /// m': services the window still owes; more than are left once it is violated.
+    pub(super) owes: u32,
 }
 
 impl Account {
+    const fn open(loss: LossTolerance) -> Self {
+        Self { left: loss.y(), owes: loss.y().saturating_sub(loss.x()) }
+    }
+
     /// One more sample ended in time.
     #[inline]
     pub(super) fn record_met(&mut self, loss: LossTolerance) {
-        self.judged += 1;
+        self.owes = self.owes.saturating_sub(1);
+        self.left = self.left.saturating_sub(1);
         self.turn_over(loss);
     }
 
     /// One more sample missed; true if with it the misses of the window first exceed `x`.
     #[inline]
     pub(super) fn record_missed(&mut self, loss: LossTolerance) -> bool {
-        self.judged += 1;
-        self.missed += 1;
-        let violated = loss.y() > 0 && self.missed.checked_sub(loss.x()) == Some(1);
+        self.left = self.left.saturating_sub(1);
+        // One more is owed than can be had: it was not so before, or more would be missing by now.
+        let violated = self.owes.checked_sub(self.left) == Some(1);
         self.turn_over(loss);
         violated
     }
 
     #[inline]
     fn turn_over(&mut self, loss: LossTolerance) {
-        if self.judged >= loss.y() {
-            *self = Self::default();
+        if self.left == 0 {
+            *self = Self::open(loss);
         }
     }
 
-    /// k': samples of the window still to be judged, from 1 to y; 0 for 0/0.
-    #[inline]
-    pub(super) fn left(self, loss: LossTolerance) -> u32 {
-        loss.y().saturating_sub(self.judged)
-    }
-
-    /// m': services the window still owes; more than are left once it is violated.
-    #[inline]
-    pub(super) fn owed(self, loss: LossTolerance) -> u32 {
-        let met = self.judged - self.missed;
-        loss.y().saturating_sub(loss.x()).saturating_sub(met)
-    }
-
     /// The window as misses still tolerated of samples left.
-    pub(super) fn state(self, loss: LossTolerance) -> WindowState {
-        let left = self.left(loss);
-        WindowState { x: left.saturating_sub(self.owed(loss)), y: left, tagged: false }
+    pub(super) const fn state(self) -> WindowState {
+        WindowState { x: self.left.saturating_sub(self.owes), y: self.left, tagged: false }
     }
 }

@@ -9,12 +9,12 @@
 //! k'; the formula then puts Vd before d, which is what a violated stream needs.
 
 use super::Terms;
-use super::division::{divide, fraction};
+use super::division::parts;
 use super::rules::{Rules as CoreRules, owed, spare};
-use super::stream::Stream;
+use super::stream::{Account, Stream};
 use crate::contract::LossTolerance;
 
-/// Bits of a virtual deadline behind the point: exact, since m' has less than half of them.
+/// Bits of a virtual deadline behind the point, as [`parts`] has them: exact, since m' has less than half of them.
 const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
 /// Added to virtual deadlines, which may lie before the origin of the clock.
 const ORIGIN: u128 = 1 << 64;
@@ -38,29 +38,27 @@ impl CoreRules for Rules {
 
 #[inline(always)]
 fn rank(stream: &Stream<()>) -> u128 {
-    let (loss, deadline) = (stream.loss(), u128::from(stream.deadline.as_nanos()));
-    let (left, owes) = (stream.account.left(loss), stream.account.owed(loss));
+    let deadline = u128::from(stream.deadline.as_nanos());
+    let Account { left, owes } = stream.account;
     if owes == 0 {
         // 0/0 has no window to spread services over: plain EDF.
         return if left == 0 { owed((ORIGIN + deadline) << FRACTION) } else { spare(deadline) };
     }
     let period = stream.period().as_nanos();
     let begins = ORIGIN + deadline - u128::from(period);
-    match period.checked_mul(u64::from(left)) {
-        Some(spread) => {
-            let (whole, rest) = divide(spread, owes);
-            let parts = fraction(rest, owes); // rest < m' < 2^20
-            // What is added last is what is known last.
-            (begins << FRACTION) + (u128::from(whole) << FRACTION | u128::from(parts))
-        }
+    let spread = period.checked_mul(u64::from(left));
+    // What is added last is what is known last.
+    match spread.and_then(|spread| parts(spread, owes)) {
+        Some(parts) => (begins << FRACTION) + parts,
         None => far(begins, u128::from(period) * u128::from(left), owes),
     }
 }
 
-/// As [`rank`], of a window that is longer than an instant can say.
+/// As [`rank`], of windows that last for years or owe very much.
 #[cold]
+#[inline(never)]
 fn far(begins: u128, spread: u128, owes: u32) -> u128 {
-    let rest = u64::try_from(spread % u128::from(owes)).unwrap_or_default();
-    let whole = (begins + spread / u128::from(owes)).min(LAST);
-    owed(whole << FRACTION | u128::from(fraction(rest, owes)))
+    let (whole, rest) = (spread / u128::from(owes), spread % u128::from(owes));
+    let whole = (begins + whole).min(LAST);
+    owed(whole << FRACTION | (rest << FRACTION) / u128::from(owes))
 }
