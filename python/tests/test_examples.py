@@ -1,4 +1,4 @@
-"""The examples, and the twelve lines of the README, as they stand there."""
+"""The examples. The lines of the README are run by crates/paceline-cli/tests/newcomer."""
 
 import os
 import re
@@ -69,15 +69,6 @@ def test_refusal() -> None:
 def blocks(document: str) -> list[str]:
     text = (ROOT / document).read_text()
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-def test_the_twelve_lines_of_the_readme_run_as_they_stand_there() -> None:
-    (lines,) = blocks("README.md")
-    assert len(lines.strip().splitlines()) <= 12
-    done = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, timeout=6 * SOON_S)
-    assert done.returncode == 0, done.stderr
-    tag, seq, age = done.stdout.split()
-    assert (tag, seq) == ("robot/camera", "0") and float(age) >= 0
 
 
 def test_the_lines_of_the_documents_are_python() -> None:

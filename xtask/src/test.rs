@@ -19,9 +19,10 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         Outcome::of(cargo(root).args(clippy))
     });
     steps.run("tidy", || tidy::step(root));
+    // Before the tests: the newcomer's run the README's lines of Python.
+    steps.run("python", || python::run(root));
     steps.run("test", || cargo_test(root, &mut tests));
     steps.run("browser", || web::test(root));
-    steps.run("python", || python::run(root));
     steps.run("doc", || {
         let doc = ["doc", "--workspace", "--no-deps"];
         Outcome::of(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))

@@ -82,10 +82,12 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 }
 
 /// The filter that `text`, which was checked, stands for. Zenoh warns of what Paceline does on
-/// purpose (no gossip, a socket that another process has), so it speaks only where it is named.
+/// purpose (no gossip, a socket that another process has), so it speaks only where it is named. Its sessions
+/// call it an error that something comes for what was just undeclared, as at the end of every command.
 fn filter(text: &str) -> EnvFilter {
     let silent = text == "off" || text.contains("zenoh");
-    EnvFilter::new(if silent { text.to_owned() } else { format!("{text},zenoh=error") })
+    let quiet = "zenoh=error,zenoh::api::session=off";
+    EnvFilter::new(if silent { text.to_owned() } else { format!("{text},{quiet}") })
 }
 
 /// True if standard error is the journal's.
@@ -118,7 +120,7 @@ mod tests {
             parts.sort();
             parts
         };
-        assert_eq!(parts("info"), ["info", "zenoh=error"]);
+        assert_eq!(parts("info"), ["info", "zenoh::api::session=off", "zenoh=error"]);
         assert_eq!(parts("off"), ["off"]);
         assert_eq!(parts("debug,zenoh=info"), ["debug", "zenoh=info"]);
     }

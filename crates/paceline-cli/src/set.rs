@@ -189,6 +189,11 @@ impl SetArgs {
                 std::thread::sleep(STEP);
                 continue;
             }
+            let found = if found.len() > 1 && !self.all {
+                self.without_buffers(node, found)
+            } else {
+                found
+            };
             return match found.len() {
                 0 => Err(exit::refused(format!(
                     "no subscription to {}{}; ls shows those there are",
@@ -204,6 +209,18 @@ impl SetArgs {
                 ))),
             };
         }
+    }
+
+    /// Who asks for something else thinks of those who watch, not of what a publisher holds of itself: subscriptions
+    /// that only feed buffers are meant where nothing else is.
+    fn without_buffers(&self, node: &Node, found: Vec<SubscriptionView>) -> Vec<SubscriptionView> {
+        let nodes: Vec<_> = found.iter().map(|it| it.id.node).collect();
+        let status = node.status_of(&nodes, self.timeout);
+        let feeds = |it: &SubscriptionView| {
+            status.iter().flat_map(|node| &node.buffers).any(|buffer| buffer.id == it.id)
+        };
+        let (buffers, others): (Vec<_>, Vec<_>) = found.into_iter().partition(feeds);
+        if others.is_empty() { buffers } else { others }
     }
 
     fn means(&self, subscription: &SubscriptionView) -> bool {

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,22 +10,36 @@ use std::time::{Duration, Instant};
 
 /// The longest time in which a stop goes unnoticed.
 pub(crate) const STOP_SLICE: Duration = Duration::from_millis(50);
+/// Signals that come so soon after the first are the same wish: `timeout` and runners of scripts send it to the
+/// process and to its group.
+const SAME_WISH: Duration = Duration::from_millis(250);
 
 /// Becomes true when the command is to end. Clones see the same stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// A stop requested by SIGINT or SIGTERM. The second such signal ends the process at once.
+    /// A stop requested by SIGINT or SIGTERM. Another such signal a moment later ends the process at once.
     pub(crate) fn on_signals() -> anyhow::Result<Self> {
         let stop = Self::default();
-        for signal in [SIGINT, SIGTERM] {
-            let code = i32::from(crate::exit::INTERRUPTED);
-            signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&stop.0))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.0)))
-                .with_context(|| format!("cannot watch for signal {signal}"))?;
-        }
+        let mut signals =
+            Signals::new([SIGINT, SIGTERM]).context("cannot watch for SIGINT and SIGTERM")?;
+        let asked = stop.clone();
+        let named = std::thread::Builder::new().name("paceline-stop".to_owned());
+        named.spawn(move || asked.hear(&mut signals)).context("cannot watch for signals")?;
         Ok(stop)
+    }
+
+    /// Asks for the end at the first signal; the process has ended after a second one.
+    fn hear(&self, signals: &mut Signals) {
+        let mut first = None;
+        for _ in signals.forever() {
+            self.request();
+            let since: Instant = *first.get_or_insert_with(Instant::now);
+            if since.elapsed() > SAME_WISH {
+                signal_hook::low_level::exit(crate::exit::INTERRUPTED.into());
+            }
+        }
     }
 
     /// Asks for the end.

@@ -163,6 +163,12 @@ impl<'a> Session<'a> {
     fn hear(&mut self) {
         while let Some(event) = self.subscriber.try_event() {
             match event {
+                SubscriberEvent::Publishers(publishers) if publishers.is_empty() && self.heard => {
+                    let pattern = &self.args.pattern;
+                    self.block.note(&format!(
+                        "no publisher on {pattern} any more; waiting on (Ctrl-C ends)"
+                    ));
+                }
                 SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
@@ -208,6 +214,9 @@ impl<'a> Session<'a> {
     fn second(&self) -> String {
         let (window, ages) = (&self.window, self.window.ages());
         let dropped = self.subscriber.drops();
+        if window.delivered == 0 {
+            return format!("no new samples  dropped {}", show::drops(&dropped));
+        }
         format!(
             "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}",
             window.rate_hz(),
@@ -237,17 +246,20 @@ impl<'a> Session<'a> {
                 },
             });
         }
+        let age = match total.delivered {
+            0 => String::new(),
+            _ => format!(
+                ", {:.2} Hz; age p50 {} p99 {} max {} ms",
+                total.rate_hz(),
+                show::millis(ages.p50),
+                show::millis(ages.p99),
+                show::millis(ages.max)
+            ),
+        };
+        let Tally { delivered, bytes, late, .. } = total;
         let text = format!(
-            "delivered {} samples, {} bytes, {:.2} Hz; age p50 {} p99 {} max {} ms; late {}; \
-             dropped {}",
-            total.delivered,
-            total.bytes,
-            total.rate_hz(),
-            show::millis(ages.p50),
-            show::millis(ages.p99),
-            show::millis(ages.max),
-            total.late,
-            show::drops(&dropped),
+            "delivered {delivered} samples, {bytes} bytes{age}; late {late}; dropped {}",
+            show::drops(&dropped)
         );
         if self.args.to_stdout() {
             show::note(&text)

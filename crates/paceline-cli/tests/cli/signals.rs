@@ -42,6 +42,20 @@ fn ctrl_c_ends_a_stream_with_its_summary_and_code_0() {
 }
 
 #[test]
+fn a_ctrl_c_that_is_sent_twice_at_once_is_one() {
+    let host = Host::new();
+    let _camera = host.start(&["pub", "cam", "--test-card", "160x120@10"]);
+    let sub = host.start(&["sub", "cam"]);
+    settle();
+    settle();
+    sub.signal(Signal::INT);
+    sub.signal(Signal::TERM);
+    let sub = sub.ended();
+    assert_eq!(sub.code, Some(0), "{sub:?}");
+    assert!(sub.text().lines().last().unwrap().starts_with("delivered "), "{sub:?}");
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_command_quietly() {
     let host = Host::new();
     let _camera = host.start(&["pub", "cam", "--test-card", "160x120@20"]);

@@ -1,0 +1,148 @@
+//! A newcomer's first quarter of an hour: the demo, two terminals, every command that the README shows, its lines
+//! of Rust and of Python, a recording and its replay, the end. No step is undocumented, and none fails.
+//!
+//! One test, in a binary of its own: the demo judges rates, and is to be alone while it does.
+#![cfg(test)]
+
+#[path = "../cli/host.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod host;
+mod programs;
+mod readme;
+mod terminal;
+
+use host::Host;
+use readme::Readme;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use terminal::Terminal;
+
+#[test]
+fn every_step_of_the_readme_can_be_done_and_none_fails() {
+    let mut readme = Readme::read();
+    the_demo();
+    let host = Host::new();
+    let (publisher, subscriber) = two_terminals(&host, &mut readme);
+    looking(&host, &mut readme, &subscriber);
+    recording(&host, &mut readme);
+    stopping(publisher, subscriber);
+    replaying(&host, &readme);
+    programs::in_rust(&host, &readme);
+    programs::in_python(&host, &readme);
+    let ls = done(&host, "ls", &words("ls"));
+    assert!(ls.starts_with("no other node answers"), "nothing is left running: {ls}");
+    readme.all_was_done();
+}
+
+fn words(command: &str) -> Vec<String> {
+    command.split(' ').map(str::to_owned).collect()
+}
+
+/// Types a command that ends by itself, well; what it showed.
+fn done(host: &Host, name: &str, words: &[String]) -> String {
+    Terminal::open(host, name, words).ends(0)
+}
+
+/// `cargo xtask demo` without the building: three processes, two links, a page; Ctrl-C, and everybody got what was
+/// asked for.
+fn the_demo() {
+    let host = Host::new();
+    let demo = Terminal::open(&host, "demo", &words("demo --json --http 127.0.0.1:0"));
+    let said = demo.see("dashboard: http://");
+    let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+    let address = address.expect("an address");
+    let mut page = TcpStream::connect(address).expect("the page is served");
+    let asked = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    page.write_all(asked.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    page.read_to_string(&mut answer).expect("it answers");
+    assert!(answer.contains(" 200 OK") && answer.contains("Paceline"), "{answer}");
+    demo.see("\"t_s\":5.");
+    let text = demo.interrupt(0);
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    let lines: Vec<serde_json::Value> =
+        lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.len() >= 6 && lines[0]["rows"].is_array(), "{text}");
+    let summary = &lines.last().expect("a summary")["summary"];
+    assert_eq!(summary["ok"], true, "{summary}");
+    let rows = summary["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row["ok"] == true && row["refused"] == serde_json::json!([])));
+    assert_eq!(rows[2]["width"], 160);
+    let links = summary["links"].as_array().expect("links");
+    assert!(links.iter().any(|link| link["capacity_bits_per_s"] == 2_000_000));
+}
+
+/// `pub` and `sub` as they stand there, and a history for whoever comes later.
+fn two_terminals(host: &Host, readme: &mut Readme) -> (Terminal, Terminal) {
+    readme.says("(`pub --history 100`)");
+    let mut publish = readme.command("paceline pub ");
+    publish.extend(words("--history 100"));
+    let publisher = Terminal::open(host, "pub", &publish);
+    publisher.see("publishing a/b: test card 320x240 at 30 Hz");
+    let subscriber = Terminal::open(host, "sub", &readme.command("paceline sub "));
+    subscriber.see(" Hz  160x120 image/jpeg  age p50 ");
+    (publisher, subscriber)
+}
+
+/// Everything that looks, asks, changes and pulls.
+fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
+    let hz = Terminal::open(host, "hz", &readme.command("paceline hz "));
+    hz.see("[a/b]\naverage rate: ");
+    let said = hz.interrupt(0);
+    assert!(said.contains("asked: all | granted: ") && said.contains("delivered: "), "{said}");
+    readme.says("`echo`");
+    let echo = Terminal::open(host, "echo", &words("echo a/**"));
+    echo.see("320x240 image/jpeg, ");
+    echo.interrupt(0);
+    let top = Terminal::open(host, "top", &readme.command("paceline top"));
+    top.see("10 Hz at 160x120");
+    top.interrupt(0);
+    let ls = done(host, "ls", &readme.command("paceline ls"));
+    for part in ["PUBLISHERS\n", "\na/b ", "10 Hz at 160x120", "\nBUFFERS\n"] {
+        assert!(ls.contains(part), "{part}: {ls}");
+    }
+    let ask = done(host, "ask", &readme.command("paceline ask "));
+    assert!(ask.contains("yes: within "), "{ask}");
+    let before = subscriber.text().len();
+    let set = done(host, "set", &readme.command("paceline set "));
+    assert!(set.contains("10 Hz at 160x120, best effort -> 5 Hz at 160x120, best effort"), "{set}");
+    subscriber.see_more(before, "asks for something else now: 5 Hz at 160x120");
+    let pull = done(host, "pull", &readme.command("paceline pull "));
+    assert!(pull.contains("found 10, delivered 10, "), "{pull}");
+}
+
+/// A recording, until Ctrl-C; a second one of the same name is refused with the mend.
+fn recording(host: &Host, readme: &mut Readme) {
+    let record = readme.command("paceline record ");
+    let recorder = Terminal::open(host, "record", &record);
+    recorder.see("2 s  ");
+    recorder.interrupt(0);
+    let again = Terminal::open(host, "again", &record).ends(2);
+    assert!(again.contains("give --force to replace it"), "{again}");
+    readme.says("`judge` says which promises were kept");
+    let judge = done(host, "judge", &words("judge run.mcap"));
+    assert!(judge.contains("\na/b  best_effort"), "{judge}");
+}
+
+/// The publisher goes first: who subscribes is told, and waits.
+fn stopping(publisher: Terminal, subscriber: Terminal) {
+    let said = publisher.interrupt(0);
+    assert!(said.contains(" Hz  published "), "{said}");
+    subscriber.see("no publisher on a/b any more; waiting on (Ctrl-C ends)");
+    subscriber.see("no new samples");
+    let said = subscriber.interrupt(0);
+    let last = said.lines().last().expect("a summary");
+    assert!(last.starts_with("delivered ") && last.ends_with("; late 0; dropped 0"), "{last}");
+}
+
+/// What was recorded comes again, to somebody who has waited for it.
+fn replaying(host: &Host, readme: &Readme) {
+    readme.says("`replay` publishes it again");
+    let waiting = Terminal::open(host, "waiting", &words("sub a/**"));
+    waiting.see("no publisher on a/** yet; no tag is published now; waiting on (Ctrl-C ends)");
+    let replay = done(host, "replay", &words("replay run.mcap"));
+    assert!(replay.contains("\na/b: ") && replay.contains(" dropped 0"), "{replay}");
+    waiting.see(" Hz  320x240 image/jpeg  age p50 ");
+    waiting.interrupt(0);
+}
