@@ -57,8 +57,8 @@ pub(super) fn parts(x: u64, d: u32) -> Option<u128> {
     if x >> 56 != 0 {
         return None;
     }
-    let (upper, lower) = ((reciprocal >> 64) as u64, reciprocal as u64);
-    Some(u128::from(x) * u128::from(upper) + (u128::from(x) * u128::from(lower) >> 64))
+    let (upper, lower) = (reciprocal >> 64, reciprocal & u128::from(u64::MAX));
+    Some(u128::from(x) * upper + ((u128::from(x) * lower) >> 64))
 }
 
 #[cfg(test)]

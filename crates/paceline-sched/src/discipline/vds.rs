@@ -60,5 +60,5 @@ fn rank(stream: &Stream<()>) -> u128 {
 fn far(begins: u128, spread: u128, owes: u32) -> u128 {
     let (whole, rest) = (spread / u128::from(owes), spread % u128::from(owes));
     let whole = (begins + whole).min(LAST);
-    owed(whole << FRACTION | (rest << FRACTION) / u128::from(owes))
+    owed((whole << FRACTION) | ((rest << FRACTION) / u128::from(owes)))
 }
