@@ -11,6 +11,7 @@
 mod capacity;
 mod carrier;
 mod classes;
+mod demoted;
 mod fill;
 mod gate;
 mod heads;
@@ -45,6 +46,7 @@ use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
+use gate::Entry;
 use ledger::{Item, Part};
 use missed::Backlog;
 use paceline_sched::discipline::{Discipline, Left, StreamIndex};
@@ -263,15 +265,27 @@ impl Link {
 
     /// A sample for a stream; `false` if it was not taken (counted as queue full).
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
-        if self.stream(index).is_none() || !self.enters(now, index, &sample) {
+        if self.stream(index).is_none() {
             return false;
+        }
+        let demoted = match self.enters(now, index, &sample) {
+            Entry::Conforms => false,
+            Entry::Demoted => true,
+            Entry::Dropped => return false,
+        };
+        if !demoted {
+            self.give_up_demoted(index);
         }
         self.count_up_to(index, &sample);
         let Some(stream) = self.stream_mut(index) else { return false };
         if stream.sheds() {
             return self.handle_video(now, index, sample);
         }
-        match stream.offer(now, sample) {
+        let offer = stream.offer(now, sample);
+        if demoted && !matches!(offer, Offer::Dropped) {
+            stream.demoted += 1;
+        }
+        match offer {
             Offer::Waits => {}
             Offer::IsHead => self.announce_head(now, index),
             Offer::ReplacedHead => self.replace_head(now, index),

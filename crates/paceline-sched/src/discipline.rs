@@ -86,6 +86,11 @@ pub trait Scheduler {
     /// counted), when the contract allows; its deadline follows.
     fn handle_head(&mut self, stream: StreamIndex, head: Head);
 
+    /// `stream` had no head and now has one that is more than it may send: it takes its turn among best
+    /// effort, and none of the stream's periods or share is spent on it. Its deadline is that of a sample
+    /// with a period of its own, and it is judged as any other.
+    fn handle_demoted(&mut self, stream: StreamIndex, head: Head);
+
     /// The heads of `stream` are not picked until [`Self::resume`], because what it leads to cannot
     /// take them; their deadlines run on.
     fn suspend(&mut self, stream: StreamIndex);
@@ -311,6 +316,10 @@ impl Scheduler for Discipline {
     #[inline]
     fn handle_head(&mut self, stream: StreamIndex, head: Head) {
         each!(self, scheduler => scheduler.handle_head(stream, head));
+    }
+
+    fn handle_demoted(&mut self, stream: StreamIndex, head: Head) {
+        each!(self, scheduler => scheduler.handle_demoted(stream, head));
     }
 
     fn suspend(&mut self, stream: StreamIndex) {

@@ -1,7 +1,7 @@
 //! `paceline bench hop`: what one hop over a unix socket costs, beside bare Zenoh.
 
 use super::child::Child;
-use super::machine::Ticks;
+use super::machine::Watch;
 use super::report::{Bound, Report, Section, Unit};
 use super::role::{Engine, Message, Place, Role};
 use super::stats::{Samples, float, median};
@@ -82,7 +82,7 @@ impl Pairs {
 }
 
 fn round_trips(args: &Args, scratch: &Scratch) -> Result<Section> {
-    let before = Ticks::read()?;
+    let watch = Watch::begin()?;
     let pairs = Pairs::measure(args.pairs, |engine| round_trip(engine, scratch))?;
     let mut section = Section::new(format!(
         "Round trip of 64 bytes over a unix socket ({} pairs of {ROUND_TRIPS})",
@@ -92,7 +92,7 @@ fn round_trips(args: &Args, scratch: &Scratch) -> Result<Section> {
     let name = "p50 / bare Zenoh's p50";
     section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(1.5));
     section.tell("p50", Unit::Micros, median(&pairs.ours), median(&pairs.plain));
-    section.load(Some(Ticks::read()?.since(before)), None);
+    section.load(Some(watch.load()?), None);
     Ok(section)
 }
 
@@ -115,7 +115,7 @@ fn round_trip(engine: Engine, scratch: &Scratch) -> Result<f64> {
 }
 
 fn throughput(args: &Args, scratch: &Scratch, bytes: usize, name: &str) -> Result<Section> {
-    let before = Ticks::read()?;
+    let watch = Watch::begin()?;
     let pairs = Pairs::measure(args.pairs, |engine| rate(engine, scratch, bytes, args.seconds))?;
     let mut section = Section::new(format!(
         "Throughput of samples of {name} over a unix socket ({} pairs of {} s)",
@@ -124,7 +124,7 @@ fn throughput(args: &Args, scratch: &Scratch, bytes: usize, name: &str) -> Resul
     let ratio = pairs.ratio();
     section.must("rate / bare Zenoh's rate", Unit::Ratio, ratio, f64::NAN, Bound::AtLeast(0.9));
     section.tell("samples", Unit::PerSecond, median(&pairs.ours), median(&pairs.plain));
-    section.load(Some(Ticks::read()?.since(before)), None);
+    section.load(Some(watch.load()?), None);
     Ok(section)
 }
 

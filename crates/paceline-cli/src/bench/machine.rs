@@ -1,9 +1,12 @@
 //! How busy the whole machine was meanwhile: on few cores it decides the tail of every delay.
 
+mod witness;
+
 use super::stats::float;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::fs;
+use witness::Witness;
 
 /// The machine as one line.
 #[derive(Clone, Debug, Serialize)]
@@ -20,19 +23,41 @@ impl Machine {
     }
 }
 
+/// Looks at the machine while something is measured.
+#[derive(Debug)]
+pub(super) struct Watch {
+    from: Ticks,
+    witness: Witness,
+}
+
+impl Watch {
+    /// From now on.
+    pub(super) fn begin() -> Result<Self> {
+        Ok(Self { from: Ticks::read()?, witness: Witness::start()? })
+    }
+
+    /// What there was until now.
+    pub(super) fn load(&self) -> Result<Load> {
+        let load = Ticks::read()?.since(self.from);
+        Ok(Load { stall_millis: self.witness.longest().as_secs_f64() * 1_000.0, ..load })
+    }
+}
+
 /// Time of all processors so far, in ticks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Ticks {
+struct Ticks {
     total: u64,
     idle: u64,
     steal: u64,
 }
 
-/// The share of an interval that processors were busy or stolen, in percent of the whole machine.
+/// The share of an interval that processors were busy or stolen, in percent of the whole machine, and how
+/// much longer than asked a thread slept that did nothing else, at the most.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Load {
     pub(super) busy_percent: f64,
     pub(super) steal_percent: f64,
+    pub(super) stall_millis: f64,
 }
 
 impl Load {
@@ -43,10 +68,14 @@ impl Load {
     pub(super) fn steal(self) -> f64 {
         self.steal_percent
     }
+
+    pub(super) fn stall(self) -> f64 {
+        self.stall_millis
+    }
 }
 
 impl Ticks {
-    pub(super) fn read() -> Result<Self> {
+    fn read() -> Result<Self> {
         let text = fs::read_to_string("/proc/stat").context("/proc/stat")?;
         Self::parse(&text).context("/proc/stat has no line that begins with 'cpu '")
     }
@@ -60,12 +89,13 @@ impl Ticks {
     }
 
     /// The load since `earlier`. Stolen time counts as busy: it was not ours to use.
-    pub(super) fn since(self, earlier: Self) -> Load {
+    fn since(self, earlier: Self) -> Load {
         let total = float((self.total - earlier.total).max(1));
         let percent = |ticks: u64| 100.0 * float(ticks) / total;
         let idle = self.idle.saturating_sub(earlier.idle);
         let steal = self.steal.saturating_sub(earlier.steal);
-        Load { busy_percent: 100.0 - percent(idle), steal_percent: percent(steal) }
+        let busy_percent = 100.0 - percent(idle);
+        Load { busy_percent, steal_percent: percent(steal), stall_millis: 0.0 }
     }
 }
 

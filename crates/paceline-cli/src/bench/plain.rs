@@ -3,7 +3,7 @@
 
 mod sessions;
 
-use super::machine::{Ticks, cpu_seconds};
+use super::machine::{Watch, cpu_seconds};
 use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt, zenoh};
@@ -71,7 +71,7 @@ struct Figures {
 }
 
 fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
-    let before = Ticks::read()?;
+    let watch = Watch::begin()?;
     let (mut through, mut direct) = (Vec::new(), Vec::new());
     for pair in 0..args.pairs {
         eprintln!("{bytes} bytes: pair {} of {}", pair + 1, args.pairs);
@@ -97,7 +97,7 @@ fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
     let [import, export] = [of(&through, |f| f.cpu_us[0]), of(&through, |f| f.cpu_us[1])];
     section.tell("processor time of the importing node, a sample", Unit::Micros, import, f64::NAN);
     section.tell("processor time of the exporting node, a sample", Unit::Micros, export, f64::NAN);
-    section.load(Some(Ticks::read()?.since(before)), None);
+    section.load(Some(watch.load()?), None);
     Ok(section)
 }
 

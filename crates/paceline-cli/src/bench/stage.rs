@@ -1,7 +1,7 @@
 //! One measured interval: a robot that publishes, listeners on either side of the link.
 
 use crate::bench::child::Child;
-use crate::bench::machine::{Load, Ticks};
+use crate::bench::machine::{Load, Watch};
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side, WireBytes};
 use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
 use crate::bench::stats::{Samples, count, float};
@@ -160,18 +160,18 @@ impl<'a> Stage<'a> {
 
     /// Lets the interval pass and notes what the kernel counted meanwhile.
     fn watch(&self, seconds: f64) -> Result<Measured> {
-        let before = (Ticks::read()?, self.rig.wire_bytes()?);
+        let (watch, before) = (Watch::begin()?, self.rig.wire_bytes()?);
         let from = clock::now();
         interrupt::sleep_until(from + u64::try_from(Duration::from_secs_f64(seconds).as_nanos())?)?;
         let to = clock::now();
-        let (ticks, wire): (Ticks, WireBytes) = (Ticks::read()?, self.rig.wire_bytes()?);
+        let (load, wire): (Load, WireBytes) = (watch.load()?, self.rig.wire_bytes()?);
         Ok(Measured {
             from,
             to,
             bits_per_s: self.rig.bits_per_s(),
-            wire_to_operator: float(wire.to_operator - before.1.to_operator),
-            wire_to_robot: float(wire.to_robot - before.1.to_robot),
-            load: Some(ticks.since(before.0)),
+            wire_to_operator: float(wire.to_operator - before.to_operator),
+            wire_to_robot: float(wire.to_robot - before.to_robot),
+            load: Some(load),
             ..Measured::default()
         })
     }

@@ -109,7 +109,12 @@ impl Link {
                 known.head |= known.joined;
                 let left = left(input);
                 let arrived = now - Duration::from_nanos(number(input));
-                self.fast.handle_head(index, Head { arrived, left });
+                let head = Head { arrived, left };
+                if left.segment.is_multiple_of(5) {
+                    self.fast.handle_demoted(index, head);
+                } else {
+                    self.fast.handle_head(index, head);
+                }
             }
             7 => {
                 known.suspended |= known.joined;

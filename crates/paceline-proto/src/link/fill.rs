@@ -2,6 +2,7 @@
 
 use super::ledger::{Item, Piece};
 use super::repair::Next;
+use super::stream::Stream;
 use super::{
     ASK_EVERY, Carrier, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD,
     off_wire, on_wire,
@@ -430,8 +431,11 @@ impl Link {
             stream.finish_head(ends);
             stream.last_frame = frame;
         }
-        let (served, next) = ((self.segment(len), ends), self.next_head(now, index));
+        let (served, next) = ((self.segment(len), ends), self.following_head(now, index));
         let service = self.discipline.handle_served_and_next(index, served, next);
+        if self.stream(index).is_some_and(Stream::head_is_demoted) {
+            self.announce_head(now, index);
+        }
         if let Some(stream) = self.stream_mut(index) {
             stream.counters.late += u64::from(!service.on_time);
             if !service.on_time {

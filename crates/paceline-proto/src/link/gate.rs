@@ -4,7 +4,7 @@
 //! very small samples are not nearly free; a constraint in packets bounds their number besides. What a
 //! class drops is dropped as it comes. What it delays waits in the stream's queue, and the discipline
 //! does not hear of it: of each stream the head waits, first come, first served, so that streams take
-//! turns. Deadlines run on meanwhile.
+//! turns. Deadlines run on meanwhile. What it demotes enters behind the others of its stream (`demoted.rs`).
 
 use super::{Link, Stream, StreamIndex};
 use crate::reason::DropReason;
@@ -23,6 +23,16 @@ pub(super) struct Gate {
     opens: Instant,
 }
 
+/// How a sample enters a link.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Entry {
+    Conforms,
+    /// It is more than its class may send, and goes if nothing else wants the link.
+    Demoted,
+    /// It did not enter.
+    Dropped,
+}
+
 impl Gate {
     pub(super) const fn new(police: Police) -> Self {
         Self { police, waiting: VecDeque::new(), opens: Instant::ZERO }
@@ -30,21 +40,29 @@ impl Gate {
 }
 
 impl Link {
-    /// True if a sample that just came may enter; else it was dropped, and that is counted.
-    pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> bool {
+    /// How a sample that just came may enter; if it may not it was dropped, and that is counted.
+    pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> Entry {
         if self.seats.is_none() {
-            return true;
+            return Entry::Conforms;
         }
         let bytes = self.sample_bytes(sample.payload.len());
-        let Some(stream) = self.stream(index).filter(|stream| stream.up) else { return true };
-        let home = stream.home;
-        let Some(gate) = self.gate(home) else { return true };
-        let passes = match gate.police.action {
-            Action::Delay => gate.police.policers.check(now, bytes) != Verdict::Never,
-            Action::Drop | Action::Demote => gate.police.police(now, bytes) == Outcome::Pass,
+        let Some(stream) = self.stream(index).filter(|stream| stream.up) else {
+            return Entry::Conforms;
+        };
+        let (home, demotes) = (stream.home, stream.may_be_demoted());
+        let Some(gate) = self.gate(home) else { return Entry::Conforms };
+        let (passes, otherwise) = match gate.police.action {
+            Action::Delay => {
+                (gate.police.policers.check(now, bytes) != Verdict::Never, Entry::Dropped)
+            }
+            Action::Drop => (gate.police.police(now, bytes) == Outcome::Pass, Entry::Dropped),
+            Action::Demote => (gate.police.police(now, bytes) == Outcome::Pass, demotes),
         };
         if passes {
-            return true;
+            return Entry::Conforms;
+        }
+        if otherwise != Entry::Dropped {
+            return otherwise;
         }
         if let Some(stream) = self.stream_mut(index) {
             stream.counters.offered += 1;
@@ -52,7 +70,7 @@ impl Link {
             stream.gate.broke(sample.kind);
         }
         self.judge_skipped(index, 1);
-        false
+        Entry::Dropped
     }
 
     /// True if the head of a stream may be announced; else it waits until its class lets it go.

@@ -1,5 +1,6 @@
 //! What the discipline is told of the first sample that waits in each stream.
 
+use super::stream::Stream;
 use super::{Link, StreamIndex};
 use paceline_sched::discipline::Head;
 use paceline_sched::{Instant, Scheduler};
@@ -7,9 +8,18 @@ use paceline_sched::{Instant, Scheduler};
 impl Link {
     /// Tells the discipline of the stream's head, if it has one.
     pub(super) fn announce_head(&mut self, now: Instant, index: StreamIndex) {
-        if let Some(head) = self.next_head(now, index) {
+        let Some(head) = self.next_head(now, index) else { return };
+        if self.stream(index).is_some_and(Stream::head_is_demoted) {
+            self.discipline.handle_demoted(index, head);
+        } else {
             self.discipline.handle_head(index, head);
         }
+    }
+
+    /// The next head if there is one and it was not demoted: it follows the one that leaves.
+    pub(super) fn following_head(&mut self, now: Instant, index: StreamIndex) -> Option<Head> {
+        let demoted = self.stream(index).is_some_and(Stream::head_is_demoted);
+        if demoted { None } else { self.next_head(now, index) }
     }
 
     /// A newer sample has taken the place of the head. Of best effort it takes its turn too: else a stream whose

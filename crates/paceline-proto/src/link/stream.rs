@@ -136,6 +136,8 @@ pub(super) struct Stream {
     pub(super) last_frame: Option<u64>,
     pub(super) queue: VecDeque<Sample>,
     pub(super) queue_bytes: usize,
+    /// How many of the last that wait were demoted (`demoted.rs`).
+    pub(super) demoted: usize,
     pub(super) limit: usize,
     /// What comes can be decoded once all that waits was sent.
     pub(super) gate: DecodeGate,
@@ -186,6 +188,7 @@ impl Stream {
             last_frame: None,
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
+            demoted: 0,
             limit,
             gate: DecodeGate::starting(spec.background),
             last_miss: None,
@@ -273,7 +276,7 @@ impl Stream {
         }
     }
 
-    fn drop_last(&mut self, reason: DropReason) {
+    pub(super) fn drop_last(&mut self, reason: DropReason) {
         if let Some(sample) = self.queue.pop_back() {
             self.queue_bytes -= sample.payload.len();
             self.counters.drops.add(reason, 1);
@@ -344,6 +347,7 @@ impl Stream {
         self.number += u64::from(self.head_begun);
         self.head_sent = 0;
         self.head_begun = false;
+        self.demoted = self.demoted.min(self.queue.len());
         self.head_changed();
         Some(sample.kind)
     }
@@ -362,7 +366,7 @@ impl Stream {
     pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.number += u64::from(self.head_begun);
-        (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
+        (self.queue_bytes, self.head_sent, self.head_begun, self.demoted) = (0, 0, false, 0);
         self.head_changed();
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);

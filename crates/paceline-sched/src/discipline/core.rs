@@ -246,6 +246,19 @@ impl<R: Rules> Scheduler for Core<R> {
         begin(rules, lists, stream, (index, head), how);
     }
 
+    fn handle_demoted(&mut self, index: StreamIndex, head: Head) {
+        // To the rules the stream has stopped for the while: what was sent before is paid for.
+        self.settle();
+        let Some(stream) = find(&mut self.streams, index).filter(|s| !s.has_head()) else { return };
+        stream.set_left(head.left);
+        stream.begin_demoted(head.arrived);
+        let (arrived, serial) = (head.arrived, self.announced);
+        self.announced += 1;
+        self.rules.announced(stream, Arrival { index, follows: false, arrived, serial });
+        stream.place = Place::Demoted;
+        self.lists.list(&mut self.rules, stream, index);
+    }
+
     fn suspend(&mut self, index: StreamIndex) {
         self.settle();
         let Some(stream) = find(&mut self.streams, index) else { return };
@@ -290,7 +303,11 @@ impl<R: Rules> Scheduler for Core<R> {
             let stream = find(&mut self.streams, index)?;
             let again = match stream.place {
                 Place::Ranked => self.rules.reconsider(stream),
-                Place::Nowhere | Place::Early | Place::Round | Place::Background => None,
+                Place::Nowhere
+                | Place::Early
+                | Place::Round
+                | Place::Demoted
+                | Place::Background => None,
             };
             match again {
                 Some(rank) => self.lists.ranks.set(slot, rank),
@@ -304,7 +321,7 @@ impl<R: Rules> Scheduler for Core<R> {
         stream.set_left(left);
         let rank = match stream.place {
             Place::Ranked => self.rules.sent(stream, bytes),
-            Place::Early | Place::Round | Place::Background => {
+            Place::Early | Place::Round | Place::Demoted | Place::Background => {
                 self.lists.turns += 1;
                 Some(turn(stream.place, self.lists.turns))
             }

@@ -269,6 +269,24 @@ impl Hierarchy {
         picked.unwrap_or(Pick { class: leaf, criterion: Criterion::LinkShare })
     }
 
+    /// A stream has a head, which its leaf takes by `take`.
+    fn take_head(
+        &mut self,
+        stream: StreamIndex,
+        head: Head,
+        take: impl FnOnce(&mut Discipline, StreamIndex, Head),
+    ) {
+        let Some(seat) = self.seat_mut(stream).filter(|seat| !seat.has_head) else { return };
+        (seat.segment, seat.has_head) = (head.left.segment, true);
+        let class = seat.leaf;
+        self.now = self.now.max(head.arrived);
+        if let Some(leaf) = self.leaf(class) {
+            // What the tree guarantees counts from when this came, not from the next look.
+            leaf.since = Some(leaf.since.map_or(head.arrived, |since| since.min(head.arrived)));
+        }
+        self.within(stream, |leaf, local| take(leaf, local, head));
+    }
+
     /// `bytes` of the leaf left: it pays. What it sends next, if anything, shows when somebody looks; to
     /// ask its discipline now would be a pick before the next head was announced.
     fn charge(&mut self, leaf: ClassIndex, bytes: u32) {
@@ -305,15 +323,11 @@ impl Scheduler for Hierarchy {
     }
 
     fn handle_head(&mut self, stream: StreamIndex, head: Head) {
-        let Some(seat) = self.seat_mut(stream).filter(|seat| !seat.has_head) else { return };
-        (seat.segment, seat.has_head) = (head.left.segment, true);
-        let class = seat.leaf;
-        self.now = self.now.max(head.arrived);
-        if let Some(leaf) = self.leaf(class) {
-            // What the tree guarantees counts from when this came, not from the next look.
-            leaf.since = Some(leaf.since.map_or(head.arrived, |since| since.min(head.arrived)));
-        }
-        self.within(stream, |leaf, local| leaf.handle_head(local, head));
+        self.take_head(stream, head, Discipline::handle_head);
+    }
+
+    fn handle_demoted(&mut self, stream: StreamIndex, head: Head) {
+        self.take_head(stream, head, Discipline::handle_demoted);
     }
 
     fn suspend(&mut self, stream: StreamIndex) {

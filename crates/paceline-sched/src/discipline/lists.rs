@@ -35,6 +35,7 @@ impl Lists {
                 stream.place = Place::Background;
                 None
             }
+            Place::Demoted => None,
             Place::Nowhere | Place::Ranked | Place::Round | Place::Background => {
                 let rank = rules.rank(stream);
                 stream.place = if rank.is_some() { Place::Ranked } else { Place::Round };
@@ -67,6 +68,8 @@ impl Lists {
 pub(super) const fn turn(place: Place, turn: u64) -> u128 {
     match place {
         Place::Background => BACKGROUND | turn as u128,
-        Place::Nowhere | Place::Ranked | Place::Early | Place::Round => ROUND | turn as u128,
+        Place::Nowhere | Place::Ranked | Place::Early | Place::Round | Place::Demoted => {
+            ROUND | turn as u128
+        }
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Place {
     Early,
     /// In round robin, for good.
     Round,
+    /// In round robin, for good, although its stream ranks: it is more than that may send.
+    Demoted,
     /// In the round robin of background streams.
     Background,
 }
@@ -130,6 +132,14 @@ impl<O> Stream<O> {
     #[inline]
     pub(super) fn has_head(&self) -> bool {
         self.place != Place::Nowhere
+    }
+
+    /// Gives a sample that `arrived` a deadline, and no period.
+    pub(super) fn begin_demoted(&mut self, arrived: Instant) {
+        if self.contracted() {
+            self.deadline = arrived + self.due;
+        }
+        self.charged = false;
     }
 
     /// It is in the background or suspended: its heads are not simply ranked.

@@ -418,3 +418,34 @@ fn another_capacity_changes_nobodys_turn() {
         assert_eq!(segments(&mut other, at(0), 7), segments(&mut link, at(0), 7), "{policy}");
     }
 }
+
+#[test]
+fn what_is_demoted_takes_its_turn_among_best_effort_and_costs_no_period() {
+    for policy in POLICIES {
+        let mut link = link(policy, &[None, Some(every(10))]);
+        link.handle_head(A, head(0, 1));
+        link.handle_demoted(B, head(0, 1));
+        // FIFO and those that share by rates know no difference; among all others the first of them is first.
+        let order: Vec<_> = (1..=2)
+            .filter_map(|millis| {
+                let stream = link.pick(at(0))?;
+                link.handle_served(stream, 1, at(millis));
+                Some(stream)
+            })
+            .collect();
+        assert_eq!(order.len(), 2, "{policy}: {order:?}");
+        let ranks_best_effort = matches!(policy, Policy::Fifo);
+        assert!(ranks_best_effort || order == [A, B], "{policy}: {order:?}");
+        // Its period was not spent: the next sample has it, and its deadline.
+        link.handle_head(B, head(2, 1));
+        assert_eq!(link.deadline(B), Some(at(12)), "{policy}");
+        link.handle_head(A, head(2, 1));
+        assert_eq!(link.pick(at(2)), Some(B), "{policy}");
+        link.handle_served(B, 1, at(3));
+        // Before another's demoted head it goes as ever, and what is demoted is judged.
+        link.handle_demoted(B, head(3, 1));
+        assert_eq!(link.deadline(B), Some(at(13)), "{policy}");
+        let miss = link.poll_missed(past(12));
+        assert_eq!(miss, Some(Miss { stream: B, dropped: true, violated: true }), "{policy}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{Args, NodePair, clock, cpu_seconds, free_port, interrupt, plain_error, zenoh};
 use crate::bench::child::Child;
-use crate::bench::machine::Ticks;
+use crate::bench::machine::Watch;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::role::Role;
 use crate::bench::stats::{float, median};
@@ -27,7 +27,7 @@ struct Cost {
 }
 
 pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
-    let before = Ticks::read()?;
+    let watch = Watch::begin()?;
     let (mut node, mut router) = (Vec::new(), Vec::new());
     for pair in 0..args.pairs {
         eprintln!("{} programs: pair {} of {}", args.sessions, pair + 1, args.pairs);
@@ -49,7 +49,7 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
     section.tell("processor time, a sample and program", Unit::Micros, ours, plain);
     let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.came_percent));
     section.tell("of what was sent, came", Unit::Percent, ours, plain);
-    section.load(Some(Ticks::read()?.since(before)), None);
+    section.load(Some(watch.load()?), None);
     Ok(section)
 }
 

@@ -69,13 +69,13 @@ pub(super) fn verdict(report: &Report) -> String {
 
 fn rows(section: &Section) -> Vec<[String; 5]> {
     let mut rows: Vec<_> = section.rows.iter().map(cells).collect();
-    for (name, share) in [
-        ("whole machine busy", Load::busy as fn(Load) -> f64),
-        ("of it stolen by the host", Load::steal),
+    for (name, unit, share) in [
+        ("whole machine busy", Unit::Percent, Load::busy as fn(Load) -> f64),
+        ("of it stolen by the host", Unit::Percent, Load::steal),
+        ("a thread that only sleeps overslept by at most", Unit::Millis, Load::stall),
     ] {
-        let cell = |load: Option<Load>| {
-            load.map(|load| value(Unit::Percent, share(load))).unwrap_or_default()
-        };
+        let cell =
+            |load: Option<Load>| load.map(|load| value(unit, share(load))).unwrap_or_default();
         if section.load.is_some() || section.load_plain_zenoh.is_some() {
             let (ours, plain) = (cell(section.load), cell(section.load_plain_zenoh));
             rows.push([name.to_owned(), ours, plain, String::new(), String::new()]);

@@ -3,7 +3,7 @@
 use super::net::{Net, link_name};
 use super::road::Passed;
 use crate::bench::child::Child;
-use crate::bench::machine::{Load, Ticks};
+use crate::bench::machine::{Load, Watch};
 use crate::bench::role::{Message, Report, Role, Scene, Who};
 use crate::bench::{clock, interrupt};
 use crate::scratch::Scratch;
@@ -52,7 +52,7 @@ struct Stage<'s> {
     /// By node, of every life of it: its id and what it noted.
     reports: Vec<Vec<Report>>,
     start: u64,
-    before: Option<(Ticks, Vec<[Passed; 2]>)>,
+    before: Option<(Watch, Vec<[Passed; 2]>)>,
     carried: Vec<[Passed; 2]>,
     load: Option<Load>,
 }
@@ -128,14 +128,14 @@ impl<'s> Stage<'s> {
 
     fn handle(&mut self, event: Event) -> Result<()> {
         match event {
-            Event::Begin => self.before = Some((Ticks::read()?, self.net.carried()?)),
+            Event::Begin => self.before = Some((Watch::begin()?, self.net.carried()?)),
             Event::End => {
                 let now = self.net.carried()?;
-                if let Some((ticks, before)) = &self.before {
+                if let Some((watch, before)) = &self.before {
                     let since =
                         |([a, b], [c, d]): (&[Passed; 2], &[Passed; 2])| [a.since(*c), b.since(*d)];
                     self.carried = now.iter().zip(before).map(since).collect();
-                    self.load = Some(Ticks::read()?.since(*ticks));
+                    self.load = Some(watch.load()?);
                 }
             }
             Event::Break(place) => self.fault(place, true)?,
@@ -194,7 +194,10 @@ impl<'s> Stage<'s> {
             })?;
             self.reports.get_mut(node).into_iter().for_each(|all| all.append(&mut told));
         }
-        let load = self.load.unwrap_or(Ticks::read()?.since(Ticks::read()?));
+        let load = match self.load {
+            Some(load) => load,
+            None => Watch::begin()?.load()?,
+        };
         Ok(Live { record: self.record(), load })
     }
 

@@ -1,6 +1,6 @@
 //! What is wrong with the classes of a link.
 
-use super::{Action, CLASSES_MAX, Combined, DEFAULT, LinkClass, NAME_BYTES_MAX};
+use super::{CLASSES_MAX, Combined, DEFAULT, LinkClass, NAME_BYTES_MAX};
 use core::fmt;
 use paceline_sched::hfsc::SpecError;
 use std::collections::BTreeMap;
@@ -129,11 +129,6 @@ pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(
             if given > Combined::POLICERS_MAX {
                 let most = Combined::POLICERS_MAX;
                 return wrong("police", format!("{given} policers: at most {most}"));
-            }
-            if police.action == Action::Demote {
-                let what = "demotes, and a link sends the samples of a stream in order: write else \
-                            drop or else delay";
-                return wrong("police", what.to_owned());
             }
         }
         let below = parents.iter().position(|parent| *parent == Some(place));

@@ -79,7 +79,6 @@ fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
 #[test]
 fn what_contradicts_itself_is_refused_by_name() {
     let real = |bits| Curves { real_time: linear(bits), link_share: None, upper_limit: None };
-    let police = |text: &str| Some(ClassPolice::from(&text.parse().unwrap()));
     let limit = Curves { upper_limit: linear(9), ..real(9) };
     let cases: Vec<(Vec<LinkClass>, &str)> = vec![
         (vec![class("a"), class("a")], "class 'a': name: class \"a\" is listed twice"),
@@ -118,10 +117,6 @@ fn what_contradicts_itself_is_refused_by_name() {
             "upper limit without a link-sharing curve",
         ),
         (vec![tagged(DEFAULT, "x")], "class 'default': match: default is the class of streams"),
-        (
-            vec![LinkClass { police: police("leaky:9p,9p/s else demote"), ..class("a") }],
-            "class 'a': police: demotes",
-        ),
         (
             (0..65).map(|n| class(&n.to_string())).collect(),
             "class: 65 of them, a link takes at most 64",
@@ -269,6 +264,72 @@ fn policers_drop_or_delay_what_a_class_is_not_held_to() {
         let idle = rig.now + Duration::from_millis(20);
         assert!(dropped || rig.a.link.poll_timeout() <= idle, "it wakes for what waits");
     }
+}
+
+/// A stream that may send 50 samples a second sends 150, in threes a millisecond apart, for two seconds;
+/// `flood` other streams always want the link. Which of its samples came: those of each place in a three.
+fn demoted(kind: Kind, flood: usize) -> ([usize; 3], StreamCounters) {
+    let police = Some(ClassPolice::from(&"leaky:1p,50p/s else demote".parse().unwrap()));
+    // A fifth of the link is half of what it sends, and half as much again as it was promised.
+    let police = LinkClass { police, share: Some(20), ..tagged("arm", "arm") };
+    let tags: Vec<_> = core::iter::once("arm").chain((0..flood).map(|_| "bulk")).collect();
+    let mut rig = Rig::new(&[police], &tags);
+    let contract = Contract {
+        period: Duration::from_millis(20),
+        deadline: Duration::from_millis(40),
+        loss: LossTolerance::NONE,
+        late: Late::Drop,
+        jitter: Duration::from_millis(2),
+    };
+    let spec = rig.a.link.spec_of(STREAM).unwrap().clone();
+    let spec = StreamSpec { contract: Some(contract), kind, ..spec };
+    rig.a.link.update_stream(rig.now, STREAM, spec);
+    for millis in 0..2_000 {
+        rig.now += Duration::from_millis(1);
+        for place in 1..=flood {
+            rig.seq += 1;
+            let other = sample(rig.now, 1_000_000 + rig.seq, 500);
+            rig.a.link.handle_sample(rig.now, index_of(place), other);
+        }
+        if millis % 20 < 3 {
+            let seq = millis / 20 * 3 + millis % 20;
+            rig.a.link.handle_sample(rig.now, STREAM, Sample { kind, ..sample(rig.now, seq, 500) });
+        }
+        rig.exchange();
+    }
+    let came = |place| rig.b.got.iter().filter(|&&seq| seq < 300 && seq % 3 == place).count();
+    ([came(0), came(1), came(2)], rig.a.link.counters(STREAM).unwrap())
+}
+
+#[test]
+fn what_is_demoted_goes_if_nothing_else_wants_the_link() {
+    let (came, counters) = demoted(Kind::Data, 0);
+    assert_eq!(came, [100; 3]);
+    assert_eq!((counters.drops.total(), counters.violations), (0, 0), "{counters:?}");
+}
+
+#[test]
+fn what_is_demoted_never_keeps_what_was_promised_from_leaving() {
+    let (came, counters) = demoted(Kind::Data, 3);
+    let [promised, second, third] = came;
+    assert_eq!(promised, 100, "{came:?} {counters:?}");
+    assert!((1..100).contains(&(second + third)), "what its class has beside: {came:?}");
+    let dropped =
+        counters.drops.of(DropReason::Policed) + counters.drops.of(DropReason::DeadlineMissed);
+    assert_eq!(counters.drops.total(), dropped, "{counters:?}");
+    assert_eq!(counters.drops.of(DropReason::DeadlineMissed), 0, "the next one comes before");
+    assert!(counters.offered - counters.sent - dropped <= 2, "what still waits: {counters:?}");
+}
+
+#[test]
+fn of_video_what_is_too_much_is_dropped_and_best_effort_stays_what_it_is() {
+    let (_, video) = demoted(Kind::VideoI, 0);
+    assert_eq!(video.drops.of(DropReason::Policed), 200, "{video:?}");
+    let police = Some(ClassPolice::from(&"leaky:1p,50p/s else demote".parse().unwrap()));
+    let mut rig = Rig::new(&[LinkClass { police, ..class("all") }], &["all"]);
+    rig.run(1_000, 1, 1);
+    let counters = rig.a.link.counters(STREAM).unwrap();
+    assert!(rig.sent(0) > 300 && counters.drops.of(DropReason::Policed) == 0, "{counters:?}");
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! A thread that only sleeps: how much longer than asked says how long the machine kept every thread waiting.
+
+use anyhow::{Context as _, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long it sleeps at a time: short enough to notice what delays a deadline, too long to be a load itself.
+const NAP: Duration = Duration::from_millis(2);
+
+/// The thread; it ends with this.
+#[derive(Debug)]
+pub(super) struct Witness(Arc<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    longest_nanos: AtomicU64,
+    over: AtomicBool,
+}
+
+impl Witness {
+    pub(super) fn start() -> Result<Self> {
+        let seen = Arc::new(Seen::default());
+        let it = Arc::clone(&seen);
+        let watch = move || {
+            while !it.over.load(Ordering::Relaxed) {
+                it.nap();
+            }
+        };
+        thread::Builder::new()
+            .name("witness".to_owned())
+            .spawn(watch)
+            .context("cannot start the thread that watches the machine")?;
+        Ok(Self(seen))
+    }
+
+    /// By how much it overslept at most.
+    pub(super) fn longest(&self) -> Duration {
+        Duration::from_nanos(self.0.longest_nanos.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Seen {
+    fn nap(&self) {
+        let asleep = Instant::now();
+        thread::sleep(NAP);
+        let over = asleep.elapsed().saturating_sub(NAP);
+        let nanos = u64::try_from(over.as_nanos()).unwrap_or(u64::MAX);
+        self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_notices_by_how_much_it_overslept() {
+        let seen = Seen::default();
+        seen.nap();
+        assert!(seen.longest_nanos.load(Ordering::Relaxed) > 0, "nothing sleeps to the nanosecond");
+        let witness = Witness::start().expect("a thread");
+        let seen = Arc::clone(&witness.0);
+        while witness.longest().is_zero() {
+            thread::yield_now();
+        }
+        drop(witness);
+        while Arc::strong_count(&seen) > 1 {
+            thread::yield_now();
+        }
+    }
+}
