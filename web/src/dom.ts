@@ -49,6 +49,26 @@ export function attribute(element: Element, name: string, value: string | null):
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** How far from the screen something counts as seen, so that it is there when it is scrolled to. */
+const NEAR = "200px";
+
+/** Updates what is around `element` only while that can be seen: what nobody sees costs nothing, and comes with the newest. */
+export function whileSeen<T>(element: Element, update: (item: T) => void): (item: T) => void {
+  // Until the browser says otherwise, so that the page has its shape at once.
+  let seen = true;
+  let waiting: { item: T } | null = null;
+  const watch = new IntersectionObserver((entries) => {
+    seen = entries.at(-1)?.isIntersecting ?? seen;
+    if (seen && waiting) update(waiting.item);
+    if (seen) waiting = null;
+  }, { rootMargin: NEAR });
+  watch.observe(element.closest("section") ?? element);
+  return (item) => {
+    if (seen) update(item);
+    else waiting = { item };
+  };
+}
+
 /** What is shown of one item. */
 export interface Shown<T> {
   element: Element;

@@ -21,6 +21,11 @@ export function hertz(value: number): string {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} Hz`;
 }
 
+/** A part of a whole. */
+export function percent(part: number, whole: number): string {
+  return `${Math.round((part / whole) * 100)} %`;
+}
+
 /** A count. */
 export function count(value: number): string {
   return value.toLocaleString("en").replaceAll(",", " ");

@@ -1,13 +1,20 @@
 // The page: one event a second becomes one view of everything.
 
 import { follow } from "./api";
-import { attribute, byId, text } from "./dom";
+import { attribute, byId, text, whileSeen } from "./dom";
 import { Store, type View } from "./store";
 import { showLinks } from "./views/links";
-import { showRest } from "./views/rest";
+import { parts as rest } from "./views/rest";
 import { showSubscriptions } from "./views/subscriptions";
 import { showTopology } from "./views/topology";
 
+const parts: [string, (view: View) => void][] = [
+  ["topology", showTopology],
+  ["subscriptions", (view) => showSubscriptions(view.subs)],
+  ["links", (view) => showLinks(view.links)],
+  ...rest,
+];
+const views = parts.map(([id, update]) => whileSeen(byId(id), update));
 const store = new Store();
 let shown: View | null = null;
 
@@ -34,10 +41,7 @@ function show(view: View): void {
   attribute(byId("verdict"), "data-health", told.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
-  showTopology(view);
-  showSubscriptions(view.subs);
-  showLinks(view.links);
-  showRest(view);
+  for (const update of views) update(view);
 }
 
 follow((state) => {

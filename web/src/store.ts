@@ -1,6 +1,6 @@
 // From readings, one a second, to what the page shows: rates and means are differences of two readings.
 
-import type { Drops, Link, Node, Publisher, State, Stream, Subscription } from "./api.gen";
+import type { Drops, Link, Node, Publisher, Reservation, State, Stream, Subscription } from "./api.gen";
 
 /** Seconds that charts look back. */
 export const SECONDS = 120;
@@ -25,6 +25,8 @@ export interface Sub {
   node: Node;
   sub: Subscription;
   publishers: Publisher[];
+  /** What paths have promised it, of each publisher that they have. */
+  grants: Reservation[];
   /** What it must get each second; null where nobody says. */
   expected: number | null;
   legs: Leg[];
@@ -39,8 +41,17 @@ export interface Sub {
   ages: { mean: number; max: number }[];
 }
 
+/** What one contract holds of a link. */
+export interface Share {
+  key: string;
+  what: string;
+  to: string;
+  bits: number;
+}
+
 /** A link with its past. */
 export interface LinkView {
+  shares: Share[];
   node: Node;
   link: Link;
   to: string[];
@@ -81,8 +92,9 @@ export class Store {
       node.links.flatMap((link) => link.streams.map((stream) => ({ node, link, stream }))),
     );
     const publishers = new Map(state.nodes.flatMap((node) => node.publishers).map((one) => [one.id, one]));
+    const grants = grantsOf(state);
     const subs = state.nodes.flatMap((node) =>
-      node.subscriptions.map((sub) => this.#sub(node, sub, legs, publishers)),
+      node.subscriptions.map((sub) => this.#sub(node, sub, legs, publishers, grants.get(sub.id) ?? [])),
     );
     const links = state.nodes.flatMap((node) => node.links.map((link) => this.#link(node, link, names)));
     this.#legs = new Map(legs.map((leg) => [legKey(leg), leg.stream]));
@@ -94,10 +106,10 @@ export class Store {
   #link(node: Node, link: Link, names: Map<string, string>): LinkView {
     const past = this.#links.get(`${node.id} ${link.name}`) ?? [];
     push(past, { use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s });
-    return { node, link, past, to: link.hops.map((hop) => names.get(hop) ?? hop) };
+    return { node, link, past, shares: sharesOf(node, link, names), to: link.hops.map((hop) => names.get(hop) ?? hop) };
   }
 
-  #sub(node: Node, sub: Subscription, legs: Leg[], all: Map<string, Publisher>): Sub {
+  #sub(node: Node, sub: Subscription, legs: Leg[], all: Map<string, Publisher>, grants: Reservation[]): Sub {
     const before = this.#subs.get(sub.id);
     const publishers = sub.publishers.flatMap((id) => all.get(id) ?? []);
     const way = legsTo(node, sub, legs);
@@ -110,7 +122,7 @@ export class Store {
     const parts = age === null ? [] : this.#parts(way, age);
     const kinds = publishers.map((one) => one.encoding);
     return {
-      node, sub, publishers, expected, legs: way, age, missed, ages,
+      node, sub, publishers, grants, expected, legs: way, age, missed, ages,
       // A second without a sample says nothing of where the delay goes: what was known stays.
       parts: parts.length > 0 ? parts : (before?.parts ?? []),
       health: health(sub, expected, missed),
@@ -138,6 +150,30 @@ export class Store {
     parts.push({ name: legs.length ? "the way, and delivery" : "on this host", us: Math.max(0, age - so_far) });
     return parts;
   }
+}
+
+/** Promises by subscription. Every node of a path tells of them: each counts once. */
+function grantsOf(state: State): Map<string, Reservation[]> {
+  const grants = new Map<string, Reservation[]>();
+  for (const one of state.nodes.flatMap((node) => node.reservations)) {
+    const known = grants.get(one.subscription) ?? [];
+    if (known.some(({ publisher }) => publisher === one.publisher)) continue;
+    known.push(one);
+    grants.set(one.subscription, known);
+  }
+  return grants;
+}
+
+/** What contracts hold of a link, the largest first. */
+function sharesOf(node: Node, link: Link, names: Map<string, string>): Share[] {
+  const held = link.streams.flatMap((stream) => (stream.contract ? [{ stream, bits: stream.contract.bits_per_s }] : []));
+  const shares = held.map(({ stream, bits }) => ({
+    key: legKey({ node, link, stream }),
+    what: `${stream.tag ?? stream.publisher}, ${stream.asked.form}`,
+    to: names.get(stream.hop) ?? stream.hop,
+    bits,
+  }));
+  return shares.sort((a, b) => b.bits - a.bits || a.key.localeCompare(b.key));
 }
 
 /** The streams that carry a subscription, from the publisher on. */

@@ -89,9 +89,16 @@ async function hundredStreams(browser) {
     const alone = cpu(node.pid);
     await pause(SECONDS * 1000);
     const without = cpu(node.pid) - alone;
+    const all = () => browserProcesses().map((pid) => cpu(pid)).reduce((a, b) => a + b, 0);
+    const empty = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
+    await pause(2000);
+    const resting = all();
+    await pause(SECONDS * 1000);
+    console.log(`the browser with an empty page, all its processes, of one core | ${percent(all() - resting)}`);
+    await empty.close();
     const page = await open(browser, http, []);
     await pause(5000);
-    const before = { node: cpu(node.pid), http: cpu(node.pid, (name) => name.startsWith("paceline-http")), browser: browserProcesses().map((pid) => cpu(pid)).reduce((a, b) => a + b, 0) };
+    const before = { node: cpu(node.pid), http: cpu(node.pid, (name) => name.startsWith("paceline-http")), browser: all() };
     await pause(SECONDS * 1000);
     const since = (what, now) => now - before[what];
     const threads = since("http", cpu(node.pid, (name) => name.startsWith("paceline-http")));
@@ -99,7 +106,7 @@ async function hundredStreams(browser) {
     console.log(`threads that serve HTTP, of one core | ${percent(threads)}`);
     console.log(`whole node with the page open, of one core | ${percent(since("node", cpu(node.pid)))}`);
     console.log(`whole node, nobody looks, of one core | ${percent(without)}`);
-    console.log(`the browser, all its processes, of one core | ${percent(since("browser", browserProcesses().map((pid) => cpu(pid)).reduce((a, b) => a + b, 0)))}`);
+    console.log(`the browser, all its processes, of one core | ${percent(since("browser", all()))}`);
     await page.close();
   } finally {
     children.forEach((child) => child.kill("SIGKILL"));

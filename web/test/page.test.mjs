@@ -9,7 +9,8 @@ const complaints = [];
 
 before(async () => {
   [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
-  page = await open(browser, demo.url, complaints);
+  // Tall enough for everything: what cannot be seen is not kept up to date.
+  page = await open(browser, demo.url, complaints, { viewport: { width: 1400, height: 4000 } });
 }, { timeout: LIMIT_MS });
 
 after(async () => {
@@ -87,7 +88,48 @@ test("asked, granted and delivered stand side by side", async () => {
     const [asked, granted, delivered] = await rate();
     return asked === "5.0 Hz" && granted.startsWith("one each") && /^[45]\.\d Hz$/.test(delivered);
   });
-  assert.match(await operator.locator(".note").textContent(), /holds .* of link thin/);
+  assert.match(await operator.locator(".note").textContent(), /^promised · .*windows? of 10 broken$/);
+});
+
+test("the promised way stands on the card, and what it holds on the link", async () => {
+  const operator = card("operator robot/camera").first();
+  const hop = operator.locator(".path li", { hasText: "robot · thin" });
+  await hop.waitFor();
+  const { nodes } = await state();
+  const robot = nodes.find(({ name }) => name === "robot");
+  const id = await operator.getAttribute("data-id");
+  const grant = nodes.flatMap(({ reservations }) => reservations).find(({ subscription }) => subscription === id);
+  const promised = grant.hops.find(({ link }) => link === "thin");
+  const thin = robot.links.find(({ name }) => name === "thin");
+  const held = thin.streams.find(({ tag }) => tag === "robot/camera").contract.bits_per_s;
+  const told = (await hop.locator("span").allTextContents()).join(" | ");
+  const share = Math.round((held / promised.capacity_bits_per_s) * 100);
+  assert.ok(told.includes(`(${share} %)`) && told.includes(`≤ ${Math.round(promised.bound_us / 1000)}`), `${told}: ${JSON.stringify(promised)}`);
+  const delay = await operator.locator("tbody tr", { hasText: "delay" }).locator("td.granted").textContent();
+  assert.match(delay, new RegExp(`^≤ ${Math.round(grant.bound_us / 1000)} ms\nall the way$`));
+  // Of the link: each contract, and together what is held.
+  const rows = page.locator('[data-link="robot thin"] .shares li');
+  await until("each contract has a row", async () => (await rows.count()) === thin.streams.filter(({ contract }) => contract).length);
+  assert.match(await rows.first().textContent(), /^robot\/\w+, .* → operator.*bit\/s \(\d+ %\)$/);
+  const together = thin.streams.reduce((all, { contract }) => all + (contract?.bits_per_s ?? 0), 0);
+  assert.equal(together, thin.reserved_bits_per_s);
+});
+
+test("what cannot be seen is not kept up to date, and is when it is scrolled to", async () => {
+  const small = await open(browser, demo.url, complaints, { viewport: { width: 1400, height: 300 } });
+  const shown = () => small.locator("#publishers tbody").textContent();
+  const next = async () => {
+    const pulse = await small.textContent("#pulse");
+    await until("the next event", async () => (await small.textContent("#pulse")) !== pulse);
+  };
+  await next();
+  const first = await shown();
+  await next();
+  await next();
+  assert.equal(await shown(), first);
+  await small.locator("#publishers").scrollIntoViewIfNeeded();
+  await until("it is the newest", async () => (await shown()) !== first && (await shown()).includes("robot/steer"));
+  await small.close();
 });
 
 test("the switch floods the thin link, and what was promised goes on", async () => {

@@ -2,8 +2,30 @@
 
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
-import { bits, count, time } from "../format";
-import type { LinkView } from "../store";
+import { bits, count, percent, time } from "../format";
+import type { LinkView, Share } from "../store";
+
+/** Contracts that a panel names; the rest are counted. */
+const SHARES_MAX = 6;
+
+/** A contract's part of the link, and of its capacity if it has one. */
+interface Part extends Share {
+  of: number | null;
+}
+
+function shareRow(): Shown<Part> {
+  const [what, held] = [el("span", { class: "who" }), el("span", { class: "total" })];
+  const filled = el("span", { class: "drop" });
+  return {
+    element: el("li", {}, el("div", { class: "line" }, what, held), el("div", { class: "bar" }, filled)),
+    update({ what: name, to, bits: holds, of }) {
+      text(what, `${name} → ${to}`);
+      text(held, bits(holds) + share(holds, of));
+      const width = of ? `${Math.min(100, (holds / of) * 100).toFixed(1)}%` : "0%";
+      if (filled.style.width !== width) filled.style.width = width;
+    },
+  };
+}
 
 function panel(first: LinkView): Shown<LinkView> {
   const name = `${first.node.name} ${first.link.name}`;
@@ -20,16 +42,20 @@ function panel(first: LinkView): Shown<LinkView> {
     el("div", { class: "held" }, el("dt", {}, "held by contracts"), el("dd", {}, held)),
     el("div", { class: "cap" }, el("dt", {}, "capacity"), el("dd", {}, capacity)),
   );
-  const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, rest);
+  const list = el("ul", { class: "shares", "aria-label": `What contracts hold of ${name}` });
+  const parts = new Keyed<Part>(list, ({ key }) => key, shareRow);
+  const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, rest);
   return {
     element,
-    update({ node, link, past, to }) {
+    update({ node, link, past, to, shares }) {
       text(title, `${node.name} → ${to.join(", ") || "nobody"} · ${link.name}`);
       text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
       text(capacity, link.capacity_bits_per_s === null ? "no limit set" : bits(link.capacity_bits_per_s));
       const trip = link.round_trip_us > 0 ? ` · round trip ${time(link.round_trip_us)}` : "";
-      text(rest, `${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start${trip}`);
+      parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
+      const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
+      text(rest, `${others}${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start${trip}`);
       const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
       attribute(element, "data-full", full ? "" : null);
       const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...past.map((at) => at.use * 1.1), 1000);
@@ -46,7 +72,7 @@ function panel(first: LinkView): Shown<LinkView> {
 }
 
 function share(part: number | null, whole: number | null): string {
-  return part === null || !whole ? "" : ` (${Math.round((part / whole) * 100)} %)`;
+  return part === null || !whole ? "" : ` (${percent(part, whole)})`;
 }
 
 const links = new Keyed<LinkView>(byId("links"), ({ node, link }) => `${node.id} ${link.name}`, panel);

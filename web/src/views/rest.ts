@@ -7,6 +7,8 @@ import { bits, count, hertz, time, words } from "../format";
 import type { Leg, Sub, View } from "../store";
 
 const ROWS_MAX = 10;
+/** Of the long tables. */
+const ROWS_SHOWN = 200;
 
 function delayRow(first: Sub): Shown<Sub> {
   const name = el("span", { class: "who" }, `${first.node.name} · ${first.sub.pattern}`);
@@ -149,23 +151,43 @@ function empty(id: string, items: readonly unknown[], what: string): void {
   attribute(byId(id), "data-empty", items.length === 0 ? what : null);
 }
 
-export function showRest(view: View): void {
+function showDelays(view: View): void {
   const split = view.subs.filter((sub) => sub.parts.length > 0 && sub.sub.refusals.length === 0);
   const longest = [...split].sort((a, b) => (b.age ?? 0) - (a.age ?? 0)).slice(0, ROWS_MAX);
   // In a fixed order, so that rows do not jump.
   const shown = split.filter((sub) => longest.includes(sub));
   empty("delay", shown, "Nothing was delivered in the last second.");
   delays.update(shown);
-  const contracted = view.legs.filter(({ stream }) => stream.contracted);
-  deadlines.update(contracted.slice(0, 200));
+}
+
+function showDrops(view: View): void {
   const lost = allDrops(view);
   empty("drops", lost, "Nothing was dropped.");
   drops.update(lost);
+}
+
+function showRefusals(view: View): void {
   const refused = allRefusals(view);
   empty("refusals", refused, "Everything that was asked for was granted.");
   refusals.update(refused);
+}
+
+function showPublishers(view: View): void {
   const rows = view.state.nodes.flatMap((node) => node.publishers.map((row) => ({ node: node.name, row })));
-  publishers.update(rows.slice(0, 200));
+  publishers.update(rows.slice(0, ROWS_SHOWN));
+}
+
+function showSwitches(view: View): void {
   byId("switches").hidden = view.state.switches.length === 0;
   switches.update(view.state.switches);
 }
+
+/** Each with the element that it is shown in. */
+export const parts: [string, (view: View) => void][] = [
+  ["switches", showSwitches],
+  ["delay", showDelays],
+  ["refusals", showRefusals],
+  ["drops", showDrops],
+  ["deadlines", (view) => deadlines.update(view.legs.filter(({ stream }) => stream.contracted).slice(0, ROWS_SHOWN))],
+  ["publishers", showPublishers],
+];

@@ -1,8 +1,9 @@
 // Asked beside granted beside delivered, a card for each of the first subscriptions, a row for the others.
 
+import type { ReservedHop } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
-import { bits, count, hertz, time } from "../format";
+import { bits, count, hertz, percent, time } from "../format";
 import { type Sub, sum } from "../store";
 import { PictureView } from "./picture";
 
@@ -11,6 +12,9 @@ const HEADS = ["asked", "granted", "delivered"] as const;
 type Cells = [string, string, string];
 
 const badge = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nobody publishes" };
+
+/** Hops that a card names. */
+const HOPS_MAX = 4;
 
 /** "5/100" as words. */
 function tolerance(loss: string | null): string {
@@ -30,6 +34,8 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const { asked, within_us, loss, rate_hz, late, age_max_us, dropped, refusals } = sub.sub;
   const refused = refusals.length > 0;
   const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
+  const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
+  const whole = bound !== null ? `≤ ${time(bound)}\nall the way` : contract ? `≤ ${time(contract.deadline_us)}\non the link` : null;
   const plain = refused ? "refused" : within_us === null ? "best effort" : sub.legs.length ? "…" : "on this host";
   const rate = asked.max_hz !== null ? hertz(asked.max_hz) : asked.every !== null ? `1 in ${asked.every}` : "all";
   return {
@@ -41,7 +47,7 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
     size: size(sub, picture),
     delay: [
       within_us === null ? "–" : `≤ ${time(within_us)}`,
-      contract ? `≤ ${time(contract.deadline_us)}\non the link` : within_us === null ? "–" : plain,
+      refused ? plain : (whole ?? (within_us === null ? "–" : plain)),
       sub.age === null ? "–" : `${time(sub.age)}\nmax ${time(age_max_us)}`,
     ],
     loss: [
@@ -52,16 +58,45 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   };
 }
 
-/** What links hold for it, and whether its promise was broken. */
+/** Whether links hold anything for it, and whether its promise was broken. */
 function note(sub: Sub): string {
   const held = sub.legs.filter((leg) => leg.stream.contract);
   if (sub.sub.refusals.length > 0) return "told before the first byte was sent";
   if (held.length === 0) return "best effort: no link holds anything for it";
   const broken = held.reduce((all, leg) => all + leg.stream.violations, 0);
-  const where = held.map((leg) => `${bits(leg.stream.contract?.bits_per_s ?? 0)} of link ${leg.link.name}`);
   const y = sub.sub.loss?.split("/")[1];
   const windows = y ? `window${broken === 1 ? "" : "s"} of ${y}` : "deadlines";
-  return `holds ${where.join(", ")} · ${broken === 0 ? "no" : count(broken)} ${broken === 0 && y ? `window of ${y}` : windows} broken`;
+  return `promised · ${broken === 0 ? "no" : count(broken)} ${broken === 0 && y ? `window of ${y}` : windows} broken`;
+}
+
+/** A hop of a promised way, and what its link holds. */
+interface Hop {
+  hop: ReservedHop;
+  key: string;
+  holds: number;
+}
+
+/** The way that was promised: what each node of it holds on its link, and how long it may take there. */
+function way(sub: Sub): Hop[] {
+  const [grant] = sub.grants;
+  return (grant?.hops ?? []).slice(0, HOPS_MAX).map((hop) => {
+    // What the link's own scheduler holds has the headers in it: that is what is left for nobody else.
+    const leg = sub.legs.find(({ node, link }) => node.id === hop.node && link.name === hop.link);
+    return { hop, key: `${hop.node} ${hop.link}`, holds: leg?.stream.contract?.bits_per_s ?? hop.bits_per_s };
+  });
+}
+
+function wayRow(): Shown<Hop> {
+  const [where, holds, bound] = [el("span", { class: "who" }), el("span", { class: "held" }), el("span", { class: "within" })];
+  return {
+    element: el("li", {}, where, holds, bound),
+    update({ hop, holds: held }) {
+      text(where, `${hop.name} · ${hop.link}`);
+      const part = hop.capacity_bits_per_s ? ` (${percent(held, hop.capacity_bits_per_s)})` : "";
+      text(holds, hop.capacity_bits_per_s === null ? "no limit" : `${bits(held)}${part}`);
+      text(bound, `≤ ${time(hop.bound_us)}`);
+    },
+  };
 }
 
 function card(first: Sub): Shown<Sub> {
@@ -80,7 +115,9 @@ function card(first: Sub): Shown<Sub> {
   }
   const head = el("tr", {}, el("td"), ...HEADS.map((name) => el("th", { scope: "col", class: name }, name)));
   const table = el("table", { class: "three" }, el("caption", { class: "unseen" }, `${first.node.name} ${first.sub.pattern}`), el("thead", {}, head), body);
-  const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, below);
+  const path = el("ol", { class: "path", "aria-label": "the way that was promised" });
+  const hops = new Keyed<Hop>(path, ({ key }) => key, wayRow);
+  const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, path, below);
   let picture: PictureView | null = null;
   let chart: Chart | null = null;
   const no = el("div", { class: "frame no" }, el("strong", {}, "No."), why);
@@ -90,6 +127,7 @@ function card(first: Sub): Shown<Sub> {
       attribute(element, "data-health", sub.health);
       text(state, sub.sub.refusals.length > 0 ? "refused" : badge[sub.health]);
       text(below, note(sub));
+      hops.update(way(sub));
       const refused = sub.sub.refusals.length > 0;
       text(why, sub.sub.refusals[0] ?? "");
       if (refused) {
@@ -140,12 +178,12 @@ function drawDelay(chart: Chart, sub: Sub): void {
 const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
 const more = new Table<Sub>(
   "Further subscriptions",
-  ["node", "pattern", "asked", "granted", "delivered", "delay", "late", "dropped"],
+  ["node", "pattern", "asked", "granted", "bound", "delivered", "delay", "late", "dropped"],
   ({ sub }) => sub.id,
   (sub) => {
     const rows = figures(sub, null);
     return [
-      sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", hertz(sub.sub.rate_hz),
+      sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", rows["delay"]?.[1] ?? "", hertz(sub.sub.rate_hz),
       time(sub.age), count(sub.sub.late), count(sum(sub.sub.dropped)),
     ];
   },
