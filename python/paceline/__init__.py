@@ -10,6 +10,7 @@ import atexit as _atexit
 import os as _os
 
 from ._native import (
+    Buffer,
     Changed,
     Feedback,
     Grant,
@@ -26,6 +27,7 @@ from ._native import (
     Sample,
     Subscriber,
     SubscriptionStatus,
+    SubscriptionView,
     Summary,
 )
 from ._native import after_fork as _after_fork
@@ -47,6 +49,7 @@ from .node import close_all as _close_all
 from .pictures import encoding_of
 
 __all__ = [
+    "Buffer",
     "Callback",
     "ChangeError",
     "Changed",
@@ -75,6 +78,7 @@ __all__ = [
     "SubscribeError",
     "Subscriber",
     "SubscriptionStatus",
+    "SubscriptionView",
     "Summary",
     "Timeout",
     "encoding_of",

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from . import _native
-from ._native import Prospect, Publisher, Pulled, Subscriber
+from ._native import Buffer, Prospect, Publisher, Pulled, Subscriber, SubscriptionView
 
 __all__ = ["Link", "Node", "close_all", "open"]
 
@@ -161,6 +161,63 @@ class Node(_native.Node):
             "proxy": proxy,
         }
         return self.ask_paths(pattern, asked)
+
+    def buffer(
+        self,
+        pattern: str,
+        *,
+        every: int | None = None,
+        max_hz: float | None = None,
+        size: _Pair | None = None,
+        history_samples: int | None = None,
+        history_bytes: int | None = None,
+        history_ms: float | None = None,
+    ) -> Buffer:
+        """Holds what comes on a tag or pattern, for any node to pull, until it is closed.
+
+        The first of the ``history_…`` that is reached counts, and the oldest sample goes.
+        """
+        asked = {
+            "every": every,
+            "max_hz": max_hz,
+            "size": size,
+            "history_samples": history_samples,
+            "history_bytes": history_bytes,
+            "history_ms": history_ms,
+        }
+        return self.declare_buffer(pattern, asked)
+
+    def change(
+        self,
+        subscription: SubscriptionView | Subscriber | str,
+        *,
+        every: int | None = None,
+        max_hz: float | None = None,
+        size: _Pair | None = None,
+        audio: _Pair | None = None,
+        within_ms: float | None = None,
+        loss: _Pair | None = None,
+        proxy: _Proxy | None = None,
+        retransmit: _Retransmit | None = None,
+        reset: bool = False,
+    ) -> None:
+        """Lets a subscription, of this node or another, ask for something else while samples come.
+
+        What is not said stays; ``reset=True`` takes back all that was asked for before. ``node.subscriptions()`` lists
+        those that there are; their programs are told by :class:`paceline.Changed`.
+        """
+        asked = {
+            "every": every,
+            "max_hz": max_hz,
+            "size": size,
+            "audio": audio,
+            "within_ms": within_ms,
+            "loss": loss,
+            "proxy": proxy,
+            "retransmit": retransmit,
+            "reset": reset,
+        }
+        self.change_one(subscription if isinstance(subscription, str) else subscription.id, asked)
 
     def pull(
         self,

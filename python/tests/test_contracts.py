@@ -128,6 +128,54 @@ def test_what_is_asked_for_changes_while_samples_come(node: paceline.Node) -> No
         subscriber.change(every=1)
 
 
+def test_a_subscription_of_another_node_is_changed(thin: Thin) -> None:
+    robot, operator = thin
+    subscriber = operator.subscriber("a", every=2)
+    publisher = robot.publisher("a")
+    assert publisher.wait_matching(SOON_S)
+    wait_until("it is known", robot.subscriptions)
+    (view,) = robot.subscriptions()
+    assert (view.node, view.pattern, view.form, view.proxy) == ("operator", "a", "1 in 2", "publisher")
+    assert (view.id, view.within_ms, view.loss) == (subscriber.id, None, None)
+    robot.change(view, max_hz=7)
+    told: list[object] = []
+    wait_until("it is told", lambda: told.extend(subscriber.events()) or [e for e in told if isinstance(e, paceline.Changed)])
+    wait_until("everybody knows", lambda: [view.form for view in robot.subscriptions()] == ["7 Hz"])
+    robot.change(view.id, reset=True)
+    wait_until("everybody knows", lambda: [view.form for view in robot.subscriptions()] == ["all"])
+    operator.change(subscriber, every=3)
+    with pytest.raises(paceline.SubscribeError, match="every 0"):
+        robot.change(view, every=0)
+    with pytest.raises(ValueError, match="subscription='a'"):
+        robot.change("a", every=1)
+    subscriber.close()
+    wait_until("it is gone", lambda: not robot.subscriptions())
+    with pytest.raises(paceline.ChangeError, match="it has ended"):
+        robot.change(view, every=1)
+
+
+def test_a_node_holds_what_others_publish(node: paceline.Node) -> None:
+    buffer = node.buffer("log/**", every=2, history_samples=3)
+    publisher = node.publisher("log/a")
+    assert publisher.wait_matching(SOON_S)
+    publisher.put_many([bytes([n]) for n in range(10)])
+    wait_until("three are held", lambda: buffer.held == {"samples": 3, "bytes": 3})
+    assert [bytes(sample)[0] for sample in node.pull("log/a", newest=9, timeout_s=SOON_S)] == [4, 6, 8]
+    assert buffer.pattern == "log/**" and buffer.id in {view.id for view in node.subscriptions()}
+    with pytest.raises(paceline.SubscribeError, match="every 0"):
+        node.buffer("log/**", every=0)
+    with pytest.raises(paceline.Error), node.buffer("a//b"):
+        pass
+    with pytest.raises(ValueError):
+        node.buffer("log/**", history_samples=0)
+    with buffer:
+        pass
+    with pytest.raises(paceline.ClosedError):
+        _ = buffer.held
+    with pytest.raises(paceline.PullError, match="no buffer holds 'log/a'"):
+        node.pull("log/a", timeout_s=SOON_S)
+
+
 def test_what_was_published_before_is_pulled(node: paceline.Node) -> None:
     publisher = node.publisher("a", history_samples=100)
     publisher.put_many([bytes([n]) for n in range(20)])

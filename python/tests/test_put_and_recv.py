@@ -125,6 +125,41 @@ def test_async_iteration_waits_without_a_thread(node: paceline.Node) -> None:
     assert asyncio.run(both()) == [n.to_bytes() for n in range(200)]
 
 
+def test_an_async_put_waits_for_room_and_lets_other_tasks_go_on(thin: tuple[paceline.Node, paceline.Node]) -> None:
+    robot, operator = thin
+    subscriber = operator.subscriber("bulk", queue=4096)
+    publisher = robot.publisher("bulk", late=True)
+    assert publisher.wait_matching(SOON_S)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    async def write() -> None:
+        ticking = asyncio.create_task(tick())
+        # More samples than a stream holds, faster than 1 Mbit/s takes them: it has to wait for room.
+        for n in range(2_000):
+            put = await publisher.put_async(n.to_bytes(100), encoding="x/y", attachment=b"a")
+            assert (put.seq, put.dropped) == (n, 0)
+        ticking.cancel()
+
+    asyncio.run(asyncio.wait_for(write(), 3 * SOON_S))
+    assert ticks > 5, "other tasks had their turns"
+    got = [subscriber.recv(SOON_S) for _ in range(2_000)]
+    assert [int.from_bytes(bytes(sample)) for sample in got] == list(range(2_000))
+    assert (got[0].encoding, got[0].attachment) == ("x/y", b"a")
+    publisher.close()
+    with pytest.raises(paceline.ClosedError):
+        asyncio.run(_one(publisher))
+
+
+async def _one(publisher: paceline.Publisher) -> None:
+    await publisher.put_async(b"x")
+
+
 def test_an_empty_sample_is_one_in_async_code_too(node: paceline.Node) -> None:
     publisher, subscriber = pair(node)
     publisher.put(b"")

@@ -1,6 +1,7 @@
-//! How an event loop hears of samples: a socket that can be read once something has come. No thread of a node calls
-//! into Python for it, and no thread waits.
+//! How an event loop hears of samples, and of room for them: a socket that can be read once something has come. No
+//! thread of a node calls into Python for it, and no thread waits.
 
+use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
 use paceline::Arrival;
 use pyo3::prelude::*;
@@ -42,6 +43,16 @@ impl Wake for Clapper {
     }
 }
 
+impl Bell {
+    fn await_one(&self, mut arrival: Arrival) {
+        let waker = Waker::from(self.clapper.clone());
+        if Pin::new(&mut arrival).poll(&mut Context::from_waker(&waker)).is_ready() {
+            self.clapper.ring();
+        }
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(arrival);
+    }
+}
+
 #[pymethods]
 impl Bell {
     #[new]
@@ -60,13 +71,15 @@ impl Bell {
 
     /// Rings with whatever comes to the subscriber from now on; to be called before looking whether something waits.
     fn arm(&self, subscriber: &Bound<'_, Subscriber>) -> PyResult<()> {
-        let mut arrival = subscriber.get().arrival()?;
-        let waker = Waker::from(self.clapper.clone());
-        if Pin::new(&mut arrival).poll(&mut Context::from_waker(&waker)).is_ready() {
-            self.clapper.ring();
-        }
-        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(arrival);
+        self.await_one(subscriber.get().arrival()?);
         Ok(())
+    }
+
+    /// Rings once a stream of the publisher that has no room now has some; false if every stream has room.
+    fn arm_room(&self, py: Python<'_>, publisher: &Bound<'_, Publisher>) -> PyResult<bool> {
+        let Some(arrival) = publisher.get().room(py)? else { return Ok(false) };
+        self.await_one(arrival);
+        Ok(true)
     }
 
     /// Silent again.

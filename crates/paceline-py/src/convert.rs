@@ -1,7 +1,7 @@
 //! What people write in Python, as what the builders take: each error names the keyword, the value and the mend.
 
 use crate::errors;
-use paceline::{Drops, Kind, Proxy, Retransmit};
+use paceline::{Drops, Kind, NodeId, Proxy, Retransmit, SubscriptionId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
@@ -101,6 +101,20 @@ where
             value.repr()?
         ))),
     }
+}
+
+/// The id of a subscription, as it is written.
+pub(crate) fn subscription(text: &str) -> PyResult<SubscriptionId> {
+    let read = || {
+        let (node, index) = text.split_once('.')?;
+        let node = NodeId(u64::from_str_radix(node, 16).ok()?);
+        Some(SubscriptionId { node, index: index.parse().ok()? })
+    };
+    read().ok_or_else(|| {
+        errors::value(format!(
+            "subscription='{text}': it must be the id of one, as in node.subscriptions()"
+        ))
+    })
 }
 
 /// One of some words.

@@ -5,6 +5,7 @@
 //! program in Python can hold up a link, and no node can hold up a program.
 
 mod bell;
+mod buffer;
 mod convert;
 mod errors;
 mod event;
@@ -22,6 +23,7 @@ mod sample;
 mod shape;
 mod status;
 mod subscriber;
+mod view;
 mod wait;
 mod wish;
 
@@ -30,6 +32,8 @@ mod wish;
 mod native {
     #[pymodule_export]
     use super::bell::Bell;
+    #[pymodule_export]
+    use super::buffer::Buffer;
     #[pymodule_export]
     use super::event::{Changed, Heard};
     #[pymodule_export]
@@ -56,4 +60,6 @@ mod native {
     use super::status::{PublisherStatus, SubscriptionStatus};
     #[pymodule_export]
     use super::subscriber::Subscriber;
+    #[pymodule_export]
+    use super::view::SubscriptionView;
 }

@@ -1,10 +1,12 @@
 //! The node. Its keyword arguments are spelled out in `python/paceline/node.py`.
 
+use crate::buffer::Buffer;
 use crate::life::{self, Held};
 use crate::prospect::Prospect;
 use crate::publisher::Publisher;
 use crate::pulled::Pulled;
-use crate::subscriber::Subscriber;
+use crate::subscriber::{self, Subscriber};
+use crate::view::SubscriptionView;
 use crate::{convert, errors, options};
 use paceline::{Capacity, LinkConfig, Policy};
 use pyo3::prelude::*;
@@ -120,6 +122,35 @@ impl Node {
         let builder = options::subscriber(self.0.get()?, pattern, asked)?;
         let prospects = py.detach(|| builder.ask()).map_err(errors::subscribe)?;
         Ok(prospects.into_iter().map(Prospect).collect())
+    }
+
+    /// Holds what comes.
+    fn declare_buffer(
+        &self,
+        py: Python<'_>,
+        pattern: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<Buffer> {
+        let builder = options::buffer(self.0.get()?, pattern, asked)?;
+        let buffer = py.detach(|| builder.declare()).map_err(errors::subscribe)?;
+        Ok(Buffer::new(buffer, pattern))
+    }
+
+    /// The subscriptions of all nodes that can be reached; nobody is asked.
+    fn subscriptions(&self, py: Python<'_>) -> PyResult<Vec<SubscriptionView>> {
+        let node = self.0.get()?;
+        let views = py.detach(|| node.subscriptions());
+        Ok(views.into_iter().map(SubscriptionView).collect())
+    }
+
+    /// Lets a subscription, of this node or another, ask for something else.
+    fn change_one(
+        &self,
+        py: Python<'_>,
+        subscription: &str,
+        asked: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        subscriber::change(py, self.0.get()?, convert::subscription(subscription)?, asked)
     }
 
     /// Begins a pull.

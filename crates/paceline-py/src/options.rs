@@ -4,7 +4,8 @@ use crate::convert::{self, NUMBER, TEXT, WHOLE, from_ms, option, pair};
 use crate::errors;
 use crate::wish::Wish;
 use paceline::{
-    Encoding, History, Late, Node, PublisherBuilder, PullBuilder, Size, SubscriberBuilder,
+    BufferBuilder, Encoding, History, Late, Node, PublisherBuilder, PullBuilder, Size,
+    SubscriberBuilder,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -81,6 +82,28 @@ pub(crate) fn subscriber<'a>(
     }
     if let Some(history) = history(asked)? {
         builder = builder.history(history);
+    }
+    Ok(builder)
+}
+
+/// A buffer's.
+pub(crate) fn buffer<'a>(
+    node: &'a Node,
+    pattern: &str,
+    asked: &Bound<'_, PyDict>,
+) -> PyResult<BufferBuilder<'a>> {
+    let mut builder = node.buffer(pattern).map_err(errors::subscribe)?;
+    if let Some(history) = history(asked)? {
+        builder = builder.history(history);
+    }
+    if let Some(n) = option(asked, "every", WHOLE)? {
+        builder = builder.every(n).map_err(errors::subscribe)?;
+    }
+    if let Some(hertz) = option(asked, "max_hz", NUMBER)? {
+        builder = builder.max_hz(hertz).map_err(errors::subscribe)?;
+    }
+    if let Some((width, height)) = pair(asked, "size", 'x')? {
+        builder = builder.size(width, height).map_err(errors::subscribe)?;
     }
     Ok(builder)
 }

@@ -71,6 +71,11 @@ impl Publisher {
         publisher.put_with(payload, beside).map(Into::into).map_err(errors::publish)
     }
 
+    /// What tells of room in a stream that has none now.
+    pub(crate) fn room(&self, py: Python<'_>) -> PyResult<Option<paceline::Arrival>> {
+        Ok(self.lock(py)?.as_mut().ok_or_else(errors::closed)?.room())
+    }
+
     /// Waits until every stream has room; false if `until` was first.
     fn wait_for_room(&self, py: Python<'_>, until: Option<std::time::Instant>) -> PyResult<bool> {
         let look = || {
@@ -115,6 +120,23 @@ impl Publisher {
             self.wait_for_room(py, None)?;
         }
         self.put_one(py, payload, beside)
+    }
+
+    /// As `put` with `wait`, in asynchronous code: no thread waits.
+    #[pyo3(signature = (payload, *, encoding=None, captured_ns=None, attachment=None))]
+    fn put_async<'py>(
+        slf: Bound<'py, Self>,
+        payload: Bound<'py, PyAny>,
+        encoding: Option<&str>,
+        captured_ns: Option<u64>,
+        attachment: Option<Bound<'py, PyBytes>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let beside = PyDict::new(py);
+        beside.set_item("encoding", encoding)?;
+        beside.set_item("captured_ns", captured_ns)?;
+        beside.set_item("attachment", attachment)?;
+        py.import("paceline.aio")?.getattr("put")?.call((slf, payload), Some(&beside))
     }
 
     /// Publishes one sample for each payload, in order; says how many outputs took and dropped in all. With `wait` it

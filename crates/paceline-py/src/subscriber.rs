@@ -24,6 +24,19 @@ const STATUS_WITHIN: Duration = Duration::from_secs(1);
 const CHANGEABLE: &[&str] =
     &["every", "max_hz", "size", "audio", "within_ms", "loss", "proxy", "retransmit", "reset"];
 
+/// Lets a subscription ask for something else: what is not said stays, `reset` takes back all that was asked for.
+pub(crate) fn change(
+    py: Python<'_>,
+    node: &paceline::Node,
+    id: paceline::SubscriptionId,
+    asked: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let wish = Wish::read(asked)?;
+    let reset = convert::option(asked, "reset", "True or False")? == Some(true);
+    let change = || node.change(id, |now| wish.put(if reset { now.as_published() } else { now }));
+    py.detach(change).map_err(errors::change)
+}
+
 /// Receives samples through a bounded queue.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct Subscriber {
@@ -188,12 +201,7 @@ impl Subscriber {
     fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
         let asked = asked.unwrap_or_else(|| PyDict::new(py));
         convert::only(&asked, CHANGEABLE)?;
-        let wish = Wish::read(&asked)?;
-        let reset = convert::option(&asked, "reset", "True or False")? == Some(true);
-        let node = self.node.get()?;
-        let change =
-            || node.change(self.id, |now| wish.put(if reset { now.as_published() } else { now }));
-        py.detach(change).map_err(errors::change)
+        change(py, self.node.get()?, self.id, &asked)
     }
 
     /// What its node has counted of it.

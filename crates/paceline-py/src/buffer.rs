@@ -1,0 +1,72 @@
+//! A pull buffer: what is published is held, for any node to pull.
+
+use crate::errors;
+use crate::life::Held;
+use paceline::Buffer as Inner;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::{Mutex, PoisonError};
+
+/// Holds what comes on a tag or pattern, for any node to pull.
+#[pyclass(frozen, module = "paceline")]
+pub(crate) struct Buffer {
+    inner: Held<Mutex<Option<Inner>>>,
+    id: paceline::SubscriptionId,
+    pattern: String,
+}
+
+impl Buffer {
+    pub(crate) fn new(inner: Inner, pattern: &str) -> Self {
+        let id = inner.id();
+        Self { inner: Held::new(Mutex::new(Some(inner))), id, pattern: pattern.to_owned() }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    /// The subscription that feeds it.
+    #[getter]
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    #[getter]
+    fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// How many samples are held, and their bytes.
+    #[getter]
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let inner = self.inner.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let buffer = inner.as_ref().ok_or_else(errors::closed)?;
+        let held = PyDict::new(py);
+        held.set_item("samples", buffer.len())?;
+        held.set_item("bytes", buffer.bytes())?;
+        Ok(held)
+    }
+
+    /// Lets everything go.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut inner =
+            self.inner.get()?.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        let buffer = inner.take();
+        drop(inner);
+        py.detach(|| drop(buffer));
+        Ok(())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Buffer('{}', id={})", self.pattern, self.id)
+    }
+}
