@@ -4,6 +4,7 @@
 //! by a thread of the rule's own, and what comes on it meanwhile waits in a short queue.
 
 use crate::convert::{self, DELETION, Encodings};
+use crate::gate::Gate;
 use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ImportRule;
@@ -46,7 +47,14 @@ enum Key {
 struct OpenKey {
     publisher: Publisher,
     encodings: Encodings<ZenohEncoding, Encoding>,
+    gate: Option<Gate>,
     last: Instant,
+}
+
+impl OpenKey {
+    fn may_enter(&mut self) -> bool {
+        self.gate.as_mut().is_none_or(|gate| gate.passes(Instant::now()))
+    }
 }
 
 struct Shared {
@@ -119,10 +127,22 @@ impl Shared {
             return self.refuse_loop(sample.key_expr().as_str(), mark);
         }
         let name = sample.key_expr().as_str();
+        // Before anything of it is taken.
+        let bytes = u64::try_from(sample.payload().len()).unwrap_or(u64::MAX);
+        if let Some(most) = self.rule.bytes_max.filter(|most| bytes > *most) {
+            self.node.note_dropped(DropReason::TooLarge, 1);
+            return self
+                .say(|| format!("takes at most {most} bytes (max_bytes): '{name}' has {bytes}"));
+        }
         let mut keys = lock(&self.keys);
         let full = keys.len() >= self.rule.keys;
         match keys.get_mut(name) {
             Some(Key::Open(key)) => {
+                if !key.may_enter() {
+                    self.node.note_dropped(DropReason::Policed, 1);
+                    return self
+                        .say(|| format!("'{name}' comes faster than max_hz: the rest is dropped"));
+                }
                 let incoming = incoming(sample, &self.rule, &mut key.encodings);
                 self.publish(key, incoming);
             }
@@ -186,9 +206,15 @@ impl Shared {
         match declared {
             Ok(publisher) => {
                 let encodings = Encodings::default();
-                let mut key = Box::new(OpenKey { publisher, encodings, last: Instant::now() });
+                let gate = self.rule.spacing.map(Gate::new);
+                let last = Instant::now();
+                let mut key = Box::new(OpenKey { publisher, encodings, gate, last });
                 for incoming in waiting {
-                    self.publish(&mut key, incoming);
+                    if key.may_enter() {
+                        self.publish(&mut key, incoming);
+                    } else {
+                        self.node.note_dropped(DropReason::Policed, 1);
+                    }
                 }
                 keys.insert(name.to_owned(), Key::Open(key));
             }

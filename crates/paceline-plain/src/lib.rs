@@ -8,6 +8,7 @@
 mod answer;
 mod convert;
 mod export;
+mod gate;
 mod import;
 mod key;
 mod loops;
@@ -22,7 +23,7 @@ pub use key::{KeyError, KeyPattern, Template};
 pub use loops::{RuleConflict, check};
 pub use plain::{Plain, PlainError};
 pub use rule::{ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, RULES_MAX, Rules};
-pub use session::{EndpointError, PlainConfig};
+pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

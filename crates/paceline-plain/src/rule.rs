@@ -23,6 +23,10 @@ pub struct ImportRule {
     pub tokens: bool,
     /// How many keys it takes; what comes on others is dropped.
     pub keys: usize,
+    /// The largest payload that it takes; larger samples are dropped.
+    pub bytes_max: Option<u64>,
+    /// The least time between two samples of a key, over time; what comes faster is dropped.
+    pub spacing: Option<Duration>,
     /// The time between two samples, which deadlines are spaced by.
     pub period: Option<Duration>,
     /// What samples are; by their encoding if not said.
@@ -42,6 +46,8 @@ impl ImportRule {
             tag,
             tokens: false,
             keys: KEYS_DEFAULT,
+            bytes_max: None,
+            spacing: None,
             period: None,
             kind: None,
             encoding: None,

@@ -10,7 +10,7 @@ const USUAL: &str = "tcp/localhost:7447";
 /// The socket in the runtime folder.
 const SOCKET: &str = "plain.sock";
 /// The largest message of a plain program, and the most that one connection makes this process hold.
-const MESSAGE_BYTES_MAX: usize = 64 << 20;
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// Programs that may be connected at a time; Zenoh's default of 1,000 leaves no room for a router beside them.
 const SESSIONS_MAX: usize = 4_096;
 

@@ -7,8 +7,8 @@ use super::units;
 use crate::args;
 use paceline::{Audio, Encoding, Form, LossTolerance, Pattern, Rate, Size};
 use paceline_plain::{
-    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, PlainConfig, RULES_MAX, Rules,
-    Template,
+    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, KeyPattern, MESSAGE_BYTES_MAX, PlainConfig,
+    RULES_MAX, Rules, Template,
 };
 use std::fmt::Display;
 use std::num::NonZeroU32;
@@ -17,8 +17,8 @@ use toml::de::DeValue;
 
 /// The keys of each table.
 pub(super) const PLAIN_KEYS: [&str; 3] = ["listen", "connect", "insecure"];
-pub(super) const IMPORT_KEYS: [&str; 8] =
-    ["key", "tag", "tokens", "keys", "hz", "kind", "encoding", "loss"];
+pub(super) const IMPORT_KEYS: [&str; 10] =
+    ["key", "tag", "tokens", "keys", "max_hz", "max_bytes", "hz", "kind", "encoding", "loss"];
 pub(super) const EXPORT_KEYS: [&str; 13] = [
     "tag",
     "key",
@@ -45,6 +45,10 @@ const TAG_OF: &str = "must be text with {key} for the key, {1} to {9} for what i
      for; leave it out for \"{key}\"";
 const KEYS: &str =
     "must be a whole number from 1 to 4096, how many keys the rule takes; leave it out for 256";
+const IMPORT_MAX_HZ: &str = "must be a number from 0.001 to 1000000: how many samples a second of each key enter at \
+     most; leave it out for all";
+const MAX_BYTES: &str = "must be text with a number and B, kB, MB or GB, from 1B to 67MB; \"100kB\" is one, or leave it \
+     out for 67MB";
 const HZ: &str = "must be a number from 0.001 to 1000000, samples per second; leave it out if they \
      do not come evenly";
 const KIND: &str = "must be \"data\", \"state\", \"picture\", \"audio\" or \"video\"; leave it out to go by the \
@@ -123,6 +127,12 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
     let key = table.read("key", problems, |value| text(value, KEY, |it| said(KeyPattern::new(it))));
     let keys = u64::try_from(KEYS_MAX).unwrap_or(u64::MAX);
     let keys = table.read("keys", problems, |value| whole(value, keys, KEYS));
+    let max_hz = table.read("max_hz", problems, |value| hertz(value, IMPORT_MAX_HZ));
+    let bytes_max = table.read("max_bytes", problems, |value| {
+        let most = u64::try_from(MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
+        let read = text(value, MAX_BYTES, |it| args::bytes(it).map_err(|_| MAX_BYTES.to_owned()));
+        read.and_then(|n| (1..=most).contains(&n).then_some(n).ok_or_else(|| MAX_BYTES.to_owned()))
+    });
     let hz = table.read("hz", problems, |value| hertz(value, HZ));
     let kind = table.read("kind", problems, |value| {
         text(value, KIND, |it| args::kind(it).map_err(|_| KIND.to_owned()))
@@ -148,6 +158,8 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
     Some(ImportRule {
         tokens,
         keys: keys.and_then(|keys| usize::try_from(keys).ok()).unwrap_or(KEYS_DEFAULT),
+        bytes_max,
+        spacing: max_hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
         period: hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
         kind,
         encoding,

@@ -113,6 +113,12 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #tokens = false
 # How many keys it takes: a whole number from 1 to 4096. Default: 256.
 #keys = 256
+# How many samples a second of each key enter at most; the rest is dropped (policed). A number from 0.001 to 1000000.
+# Default: all.
+#max_hz = 100
+# The largest payload that enters; larger ones are dropped (too_large). A number and B, kB, MB or GB, from 1B to 67MB.
+# Default: 67MB.
+#max_bytes = "100kB"
 # Samples per second that each key is to have, which deadlines are spaced by: a number from 0.001 to
 # 1000000. Default: none; then they are spaced as the rate asked for says.
 #hz = 30

@@ -162,6 +162,23 @@ const CASES: &[Case] = &[
         3,
         &["keys = 0: must be a whole number from 1 to 4096"],
     ),
+    (
+        "[[import]]\nkey = \"a\"\nmax_hz = 0\n",
+        3,
+        &[
+            "max_hz = 0: must be a number from 0.001 to 1000000: how many samples a second of each key",
+        ],
+    ),
+    (
+        "[[import]]\nkey = \"a\"\nmax_bytes = 5\n",
+        3,
+        &["max_bytes = 5: must be text with a number and B, kB, MB or GB"],
+    ),
+    (
+        "[[import]]\nkey = \"a\"\nmax_bytes = \"1GB\"\n",
+        3,
+        &["max_bytes = \"1GB\"", "from 1B to 67MB"],
+    ),
     ("[[import]]\nkey = \"a\"\nhz = 0\n", 3, &["hz = 0: must be a number from 0.001 to 1000000"]),
     ("[[import]]\nkey = \"a\"\nhz = \"30\"\n", 3, &["hz = \"30\": must be a number"]),
     (

@@ -15,6 +15,7 @@ mod manual;
 mod meet;
 mod observe;
 mod plain;
+mod plain_bounds;
 mod pull;
 mod record;
 mod replay;

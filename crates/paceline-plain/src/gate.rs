@@ -1,0 +1,60 @@
+//! How fast the samples of one key may enter.
+
+use std::time::{Duration, Instant};
+
+/// Lets through one sample in each period over time; one may be a period early, so that what comes unevenly at the
+/// right rate is not thinned.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    period: Duration,
+    due: Option<Instant>,
+}
+
+impl Gate {
+    pub(crate) const fn new(period: Duration) -> Self {
+        Self { period, due: None }
+    }
+
+    /// True if a sample that comes now may enter.
+    pub(crate) fn passes(&mut self, now: Instant) -> bool {
+        let due = self.due.unwrap_or(now).max(now);
+        if due.saturating_duration_since(now) > self.period {
+            return false;
+        }
+        self.due = Some(due + self.period);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of the samples that come at these milliseconds enter, at 10 Hz.
+    fn enter(times: impl Iterator<Item = u64>) -> usize {
+        let start = Instant::now();
+        let mut gate = Gate::new(Duration::from_millis(100));
+        times.filter(|ms| gate.passes(start + Duration::from_millis(*ms))).count()
+    }
+
+    #[test]
+    fn what_is_too_fast_is_thinned_to_the_rate() {
+        // Two at once, and then one each period: 10 s of 1,000 Hz.
+        assert_eq!(enter(0..10_000), 101);
+        assert_eq!(enter((0..10_000).step_by(33)), 101);
+    }
+
+    #[test]
+    fn what_comes_unevenly_at_the_rate_enters() {
+        assert_eq!(enter((0..10_000).step_by(100)), 100);
+        let uneven = (0..100u64).map(|n| n * 100 + if n % 2 == 0 { 0 } else { 90 });
+        assert_eq!(enter(uneven), 100);
+        assert_eq!(enter((0..10_000).step_by(250)), 40);
+    }
+
+    #[test]
+    fn a_pause_saves_up_no_more_than_two() {
+        let burst = (0..50u64).map(|n| 60_000 + n);
+        assert_eq!(enter([0].into_iter().chain(burst)), 3);
+    }
+}
