@@ -7,10 +7,11 @@ use super::meter::Meter;
 use super::session::Target;
 use super::watch::{Seen, Watch};
 use crate::show;
+use crate::stats::Histogram;
 use paceline::{HopView, Node, NodeId, NodeStatus, Pattern, PublisherId, SourceView};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use way::{Leg, Way};
+use way::{Age, Leg, Way};
 
 /// How long nodes may take to say what passed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -32,6 +33,7 @@ struct Followed {
     before: Vec<NodeStatus>,
     samples: u64,
     age_us: u64,
+    ages: Histogram,
 }
 
 #[derive(Serialize)]
@@ -71,7 +73,7 @@ impl<'a> Tracing<'a> {
         let source = sources.into_iter().find(|source| source.publisher == publisher);
         let hops = source.map_or_else(Vec::new, |SourceView { hops, .. }| hops);
         let before = Self::status(node, &hops);
-        Followed { publisher, hops, before, samples: 0, age_us: 0 }
+        Followed { publisher, hops, before, samples: 0, age_us: 0, ages: Histogram::new() }
     }
 }
 
@@ -93,6 +95,7 @@ impl Target for Tracing<'_> {
         let age_us = show::micros(delivery.age);
         followed.samples += 1;
         followed.age_us = followed.age_us.saturating_add(age_us);
+        followed.ages.add(age_us);
         let uncertain_us = followed.uncertain_us();
         if !self.args.look.json {
             let off = way::off(uncertain_us);
@@ -158,7 +161,12 @@ impl Followed {
             }
         };
         let legs: Vec<Leg> = self.hops.iter().map(leg).collect();
-        Way::new(&legs, self.samples, self.age_us.checked_div(self.samples).unwrap_or_default())
+        let age = Age {
+            us: self.age_us.checked_div(self.samples).unwrap_or_default(),
+            p99_us: self.ages.permille(990),
+            max_us: self.ages.max(),
+        };
+        Way::new(&legs, self.samples, &age)
     }
 }
 

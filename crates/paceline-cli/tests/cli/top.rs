@@ -165,6 +165,10 @@ fn a_trace_splits_the_age_over_every_hop() {
     assert!(us("robot.thin") > Some(10_000), "{way}");
     let sum: u64 = parts.iter().filter_map(|part| part["us"].as_u64()).sum();
     let age = way["age_us"].as_u64().unwrap();
+    let (p99, max) = (way["age_p99_us"].as_u64().unwrap(), way["age_max_us"].as_u64().unwrap());
+    assert!(age <= max && p99 <= max, "{way}");
+    let oldest = lines.iter().filter_map(|line| line["age_us"].as_u64()).max();
+    assert_eq!(oldest, Some(max), "{way}");
     assert!(sum > age / 2 && sum < age * 2, "the sum is near the whole: {way}");
     // What a thin link lies between is not asked unless it is said.
     let near = operator.run(&["top", "--once"]).text();
