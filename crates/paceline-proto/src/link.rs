@@ -27,6 +27,7 @@ mod seats;
 mod shed;
 mod stream;
 mod transit;
+mod trips;
 mod windows;
 
 pub use carrier::Carrier;

@@ -32,6 +32,8 @@ pub struct Heard {
     pub known: u32,
     /// What the sender has received of us.
     pub ack: Option<Ack>,
+    /// How long that waited for its turn there and on the way; zero where nobody says.
+    pub held: Duration,
     /// What we have received of the sender and owe it to say.
     pub owed: Option<Ack>,
     /// We owe it at once.
@@ -164,6 +166,7 @@ impl Receiver {
             epoch: header.epoch,
             known: header.known,
             ack: header.ack,
+            held: header.held.unwrap_or_default(),
             owed: None,
             ack_now: header.ack_now,
             datagrams: header.datagrams,

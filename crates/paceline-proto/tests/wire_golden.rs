@@ -33,10 +33,18 @@ fn a_header_with_everything() {
         ack: Some(Ack { next: 5, selective: 0b101 }),
         ack_now: true,
         datagrams: false,
+        held: None,
     };
     let mut out = Vec::new();
     header.write(&mut out);
     assert_eq!(hex(&out), "01070700000004030201ac02050500000000000000");
+    assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
+    let mut header = FrameHeader { held: Some(Duration::from_micros(0x0102)), ..header };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    assert_eq!(hex(&out), "0117070000000403020102010000ac02050500000000000000");
+    FrameHeader::set_held(&mut out, Duration::from_micros(3));
+    header.held = Some(Duration::from_micros(3));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
 }
 

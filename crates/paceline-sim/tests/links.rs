@@ -107,6 +107,30 @@ fn a_link_with_backlog_is_busy_and_never_faster_than_its_capacity() {
 }
 
 #[test]
+fn a_link_carries_all_that_it_may_while_a_thinner_way_back_is_full_too() {
+    // Frames of 162 ms: every answer waits for the one that is on its way back, and rides on the next.
+    let (mut world, limits) = (World::new(7), [capacity(256_000), capacity(64_000)]);
+    let (a, b) = (world.add_node("a"), world.add_node("b"));
+    let links = [(a, "there", limits[0]), (b, "back", limits[1])].map(|(node, name, capacity)| {
+        world.add_link(node, name, LinkSpec { capacity, ..LinkSpec::default() })
+    });
+    world.join(links[0], links[1], WireSpec::limited(limits[0]), WireSpec::limited(limits[1]));
+    for (from, to, tag) in [(a, b, "there"), (b, a, "back")] {
+        let publisher = world.publish(from, data(tag).hertz(50));
+        world.subscribe(to, all(tag));
+        world.every(publisher, Duration::from_millis(20), 3_500, payloads(800));
+    }
+    world.run_for(Duration::from_secs(8));
+    let before = world.wire(a, b).bytes;
+    world.run_for(Duration::from_secs(60));
+    let used = world.wire(a, b).bytes - before;
+    println!("used {used} of 1920000 bytes");
+    // Frames count as 20 bytes more than they are here.
+    assert!(used >= 1_860_000, "{used}");
+    assert!(world.wire(a, b).queued_max <= Duration::from_millis(1));
+}
+
+#[test]
 fn a_flood_of_control_takes_no_more_than_its_share() {
     let (mut world, hub, ends) = star(4, 1, capacity(2_000_000));
     let steering = PublisherSpec { bytes_max: Some(64), ..data("steering") }.hertz(100);

@@ -13,7 +13,8 @@ use paceline_sched::Duration;
 
 fn header(seq: Option<u64>, ack: Option<Ack>) -> Vec<u8> {
     let mut out = Vec::new();
-    FrameHeader { epoch: 1, known: 7, seq, ack, ack_now: true, datagrams: false }.write(&mut out);
+    FrameHeader { epoch: 1, known: 7, seq, ack, ack_now: true, datagrams: false, held: None }
+        .write(&mut out);
     out
 }
 

@@ -45,6 +45,8 @@ struct Flight {
     background: u64,
     /// Bytes that the wire holds in a round trip.
     holds: u64,
+    /// Bytes that the wire carries while answers wait for their turn at the other end.
+    answers: u64,
     /// Answers come late: something waits below us.
     queues: bool,
 }
@@ -129,6 +131,7 @@ impl Link {
     }
 
     /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
+    /// what it carries while an answer waits for its turn at the other end, behind frames of its own,
     /// and one frame more, so that the wire is not idle while a frame's answer is on its way.
     ///
     /// The pacer keeps frames from queueing below as long as capacity and headers are what we believe.
@@ -140,12 +143,12 @@ impl Link {
         if self.spec.capacity.is_none() {
             return false;
         }
-        let Flight { live, holds, queues, .. } = self.flight(now);
+        let Flight { live, holds, answers, queues, .. } = self.flight(now);
         if queues {
             // Less than this in flight is no queue: the answers wait, at the other end.
             return live > holds.max(self.frame_bytes / 2);
         }
-        live >= holds + on_wire(self.frame_bytes)
+        live >= holds + answers + on_wire(self.frame_bytes)
     }
 
     /// How many bytes on the wire the next frame in the background may take; `None` if none may leave.
@@ -163,7 +166,7 @@ impl Link {
         if now < self.pacer.free_at() {
             return None;
         }
-        let Flight { live, background, holds, queues } = self.flight(now);
+        let Flight { live, background, holds, queues, .. } = self.flight(now);
         let most = if queues { holds.max(frame) } else { holds + frame };
         let room = most.saturating_sub(live + background).min(frame);
         (room >= frame / 2).then_some(room)
@@ -172,7 +175,8 @@ impl Link {
     fn flight(&self, now: Instant) -> Flight {
         let mut flight = Flight::default();
         let mut queued = Duration::ZERO;
-        for neighbour in self.neighbours.values().filter(|n| !n.hop.is_stalled(now)) {
+        let time = self.frame_time();
+        for neighbour in self.neighbours.values().filter(|n| !n.hop.is_stalled(now, time)) {
             let background = neighbour.hop.background_bytes();
             flight.background += background;
             flight.live += neighbour.hop.flight_bytes() - background;
@@ -184,6 +188,12 @@ impl Link {
             };
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             flight.holds = flight.holds.max(holds);
+            let held = match neighbour.hop.carrier() {
+                Carrier::Ordered => neighbour.hop.longest_held(time),
+                Carrier::Datagrams => Duration::ZERO,
+            };
+            let answers = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(held));
+            flight.answers = flight.answers.max(answers);
             queued = queued.max(neighbour.hop.queued_below());
         }
         flight.queues = queued > self.frame_time().mul_div(1, QUEUED_PART);
@@ -196,7 +206,7 @@ impl Link {
             hop.is_up()
                 && hop.can_be_told()
                 && match self.spec.capacity {
-                    Some(_) => !hop.is_stalled(now),
+                    Some(_) => !hop.is_stalled(now, self.frame_time()),
                     None => {
                         hop.flight_bytes() + self.frame_bytes <= WINDOW_BYTES
                             && hop.flight_frames() < WINDOW_FRAMES
@@ -235,6 +245,7 @@ impl Link {
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
         let wire_time = self.pacer.wire_time(wire);
         if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            FrameHeader::set_held(&mut out.head, neighbour.hop.held_until(now, wire_time));
             if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
                 FrameHeader::ask_now(&mut out.head);
             }
@@ -255,12 +266,18 @@ impl Link {
     /// Fills up a frame with segments; true if it carries the background alone.
     fn put_data(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) -> bool {
         let mut limit = self.limit();
-        let (mut live, mut behind) = (false, false);
+        let (mut live, mut behind, mut promised) = (false, false, false);
         let mut alone = None;
         while let Some((hop, next)) = self.next_work(now) {
-            // A frame arrives when its end does: the background would make what is live wait.
+            // A frame arrives when its end does: the background would make what is live wait, and what
+            // has no contract what has one.
             let background = self.is_background(next.stream());
-            if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
+            let best_effort = !self.is_promised(next.stream());
+            if hop != node
+                || live && background
+                || promised && best_effort
+                || !self.shares_frame(next.stream(), &mut alone)
+            {
                 break;
             }
             if background
@@ -280,6 +297,7 @@ impl Link {
                 break;
             }
             live |= !background;
+            promised |= !best_effort;
             behind |= background;
         }
         behind && !live
@@ -452,8 +470,14 @@ impl Link {
         }
         let live = !self.is_background(index);
         let next = self.discipline.pick(now).and_then(|index| self.stream(index));
+        let promised = self.is_promised(index);
         let next = next.filter(|stream| !(live && stream.spec.background));
+        let next = next.filter(|stream| !promised || stream.spec.contract.is_some());
         next.map_or(end, |stream| limit.min(end + stream.bytes_left() + HEAD_BYTES))
+    }
+
+    fn is_promised(&self, index: StreamIndex) -> bool {
+        self.stream(index).is_some_and(|stream| stream.spec.contract.is_some())
     }
 
     pub(super) fn is_background(&self, index: StreamIndex) -> bool {

@@ -3,6 +3,7 @@
 use super::carrier::Carrier;
 use super::ledger::{Fates, Item, Ledger};
 use super::transit::Transit;
+use super::trips::Trips;
 use crate::receive::Heard;
 use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
@@ -26,8 +27,6 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A hop whose oldest frame waits for longer than this is stalled: it no longer counts against what
 /// the link may have in flight, and gets nothing until it answers.
 const STALLED_AFTER: Duration = Duration::from_millis(150);
-/// The least round trip is the least of this long.
-const ROUND_TRIP_WINDOW: Duration = Duration::from_secs(10);
 
 /// What a hop's state asks the link to do next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,9 +67,10 @@ pub struct Hop {
     /// What is owed has not been said yet.
     owes: bool,
     owe_now: bool,
-    round_trips: [(Instant, Duration); 2],
+    /// When the newest frame came that is owed for.
+    owed_since: Instant,
+    trips: Trips,
     transit: Transit,
-    last_trip: Duration,
     frames_lost: u64,
     paced: bool,
     ask_again: Duration,
@@ -99,9 +99,9 @@ impl Hop {
             owed: None,
             owes: false,
             owe_now: false,
-            round_trips: [(Instant::ZERO, Duration::MAX); 2],
+            owed_since: now,
+            trips: Trips::new(),
             transit: Transit::new(),
-            last_trip: Duration::ZERO,
             frames_lost: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
@@ -190,12 +190,20 @@ impl Hop {
         self.frames_lost + self.fates().lost
     }
 
-    /// The least round trip of the last 10 to 20 seconds; `None` before the first.
+    /// The longest of the last 10 to 20 seconds that a frame's answer waited for its turn at the other end:
+    /// for a frame that was on its way back, and on one that it rode on.
+    /// At least two frames of `frame_time`, as on a way back that is like the way there: who begins to send
+    /// must not wait until the first answer that is late has come.
+    #[must_use]
+    pub fn longest_held(&self, frame_time: Duration) -> Duration {
+        self.trips.longest_held().max(frame_time.mul_div(2, 1))
+    }
+
+    /// The least round trip of the last 10 to 20 seconds, less what answers waited for their turn at the
+    /// other end; `None` before the first.
     #[must_use]
     pub fn least_round_trip(&self) -> Option<Duration> {
-        let [(_, old), (_, new)] = self.round_trips;
-        let least = old.min(new);
-        (least != Duration::MAX).then_some(least)
+        self.trips.least()
     }
 
     /// The least round trip since the hop came up: what the way takes, whatever the load. Under load
@@ -217,14 +225,15 @@ impl Hop {
     /// queues that are not ours.
     #[must_use]
     pub fn queued_below(&self) -> Duration {
-        self.last_trip.saturating_sub(self.least_round_trip().unwrap_or_default())
+        self.trips.queued()
     }
 
-    /// True if the oldest frame in flight has waited too long for its acknowledgement.
+    /// True if the oldest frame in flight has waited too long for its acknowledgement, on a link whose frames
+    /// take up to `frame_time`.
     #[must_use]
-    pub fn is_stalled(&self, now: Instant) -> bool {
+    pub fn is_stalled(&self, now: Instant, frame_time: Duration) -> bool {
         let patience = self.least_round_trip().map_or(Duration::ZERO, |t| t.mul_div(4, 1));
-        let patience = patience.max(STALLED_AFTER);
+        let patience = patience.max(STALLED_AFTER).saturating_add(self.longest_held(frame_time));
         if let Some(ledger) = &self.ledger {
             return ledger.unanswered_for(now) > patience;
         }
@@ -261,26 +270,35 @@ impl Hop {
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
         if heard.owed.is_some() {
+            if heard.owed != self.owed {
+                self.owed_since = now;
+            }
             self.owes |= heard.ack_now || heard.owed != self.owed;
             self.owed = heard.owed;
             self.owe_now |= heard.ack_now;
         }
-        let lost = heard.ack.is_some_and(|ack| self.handle_ack(now, ack, wire_time));
+        let lost = heard.ack.is_some_and(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
         (change, lost)
     }
 
     /// True if a frame turned out to be lost.
-    fn handle_ack(&mut self, now: Instant, ack: Ack, wire_time: impl Fn(u64) -> Duration) -> bool {
+    fn handle_ack(
+        &mut self,
+        now: Instant,
+        (ack, held): (Ack, Duration),
+        wire_time: impl Fn(u64) -> Duration,
+    ) -> bool {
         if let Some(ledger) = &mut self.ledger {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
-                self.note_round_trip(now, now.since(left));
+                let trip = now.since(left);
+                self.trips.note(now, (trip, held), trip);
                 let took = (now + wire_time(bytes)).since(left);
-                self.transit.note(bytes, took, wire_time(bytes));
+                self.transit.note(bytes, (took, held), wire_time(bytes));
             }
             return false;
         }
         let end = ack.end();
-        let mut lost = false;
+        let (mut lost, mut waited) = (false, Duration::ZERO);
         // The transport keeps order: a frame before one that arrived will not come any more.
         while let Some(oldest) = self.flight.front().copied() {
             if oldest.seq >= end {
@@ -294,23 +312,17 @@ impl Hop {
             if !ack.covers(oldest.seq) {
                 lost = true;
                 self.frames_lost += 1;
-            } else if oldest.asked && oldest.seq + 1 == end {
-                let took = now.since(oldest.sent);
-                self.note_round_trip(now, took.saturating_sub(wire_time(oldest.bytes)));
-                self.transit.note(oldest.bytes, took, wire_time(oldest.bytes));
+                continue;
+            }
+            let took = now.since(oldest.sent);
+            let trip = took.saturating_sub(wire_time(oldest.bytes));
+            waited = waited.max(trip);
+            if oldest.asked && oldest.seq + 1 == end {
+                self.trips.note(now, (trip, held), waited);
+                self.transit.note(oldest.bytes, (took, held), wire_time(oldest.bytes));
             }
         }
         lost
-    }
-
-    fn note_round_trip(&mut self, now: Instant, trip: Duration) {
-        self.last_trip = trip;
-        let [_, (since, least)] = self.round_trips;
-        if now.since(since) > ROUND_TRIP_WINDOW {
-            self.round_trips = [(since, least), (now, trip)];
-        } else {
-            self.round_trips[1] = (since, least.min(trip));
-        }
     }
 
     /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
@@ -378,7 +390,10 @@ impl Hop {
         self.last_sent = now;
         let ack = self.pay();
         let datagrams = self.ledger.is_some();
-        FrameHeader { epoch: self.epoch, known: self.known, seq, ack, ack_now: asks, datagrams }
+        let (epoch, known, ack_now) = (self.epoch, self.known, asks);
+        // Where frames may be lost an answer is timed by itself (`losses.rs`).
+        let held = ack.filter(|_| !datagrams).map(|_| self.held_until(now, wire_time));
+        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held }
     }
 
     /// The header that the next frame with segments will have; it is longest in this form.
@@ -391,7 +406,19 @@ impl Hop {
             ack: if self.owes { self.owed } else { None },
             ack_now: true,
             datagrams: self.ledger.is_some(),
+            held: if self.owes && self.owed.is_some() && self.ledger.is_none() {
+                Some(Duration::ZERO)
+            } else {
+                None
+            },
         }
+    }
+
+    /// How long what is owed has waited once a frame that keeps the wire busy for `wire_time` from now on
+    /// has arrived.
+    #[must_use]
+    pub fn held_until(&self, now: Instant, wire_time: Duration) -> Duration {
+        now.since(self.owed_since).saturating_add(self.transit(wire_time))
     }
 
     /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because

@@ -280,15 +280,16 @@ fn a_sample_that_misses_its_deadline_is_aborted_and_the_sums_agree() {
     assert_eq!(b.got, [1]);
 }
 
-#[test]
-fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
+/// The frame of 2 Mbit/s that carries a command which is due in 9 ms and waited for 5.2 of them, before pictures with
+/// a contract or without one: when it has arrived, and its bytes.
+fn frame_of_a_command(pictures: Option<Contract>) -> (Duration, usize) {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(capacity), ..LinkSpec::default() });
     let mut now = at(1_000);
     talk(&mut now, &mut a, &mut b, 4);
     let contract = Contract::every(Duration::from_millis(9)).unwrap();
     a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
-    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
+    a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, pictures));
     a.link.handle_sample(now, StreamIndex(1), sample(now, 9, 50_000));
     a.poll(now);
     a.link.handle_sample(now, STREAM, sample(now, 0, 64));
@@ -297,9 +298,23 @@ fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
     b.sent.drain(..).for_each(|frame| a.hear(now, frame));
     let later = now + Duration::from_micros(5_200);
     a.poll(later);
-    let end = later + capacity.time_for(on_wire(a.sent[0].len() as u64));
-    assert!(a.sent[0].len() > 700, "pictures use what is left: {}", a.sent[0].len());
-    assert!(end <= now + Duration::from_millis(9), "{end}");
+    let len = a.sent[0].len();
+    ((later + capacity.time_for(on_wire(len as u64))).since(now), len)
+}
+
+#[test]
+fn a_frame_does_not_grow_past_the_deadline_of_what_it_carries() {
+    let second = Contract::every(Duration::from_millis(1_000)).unwrap();
+    let (took, len) = frame_of_a_command(Some(second));
+    assert!(len > 700, "pictures use what is left: {len}");
+    assert!(took <= Duration::from_millis(9), "{took}");
+}
+
+#[test]
+fn what_has_a_contract_does_not_wait_for_best_effort_to_fill_its_frame() {
+    let (took, len) = frame_of_a_command(None);
+    assert!(len < 150, "{len}");
+    assert!(took < Duration::from_millis(7), "{took}");
 }
 
 #[test]

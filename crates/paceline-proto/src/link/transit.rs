@@ -29,14 +29,20 @@ impl Transit {
         Self { part: WHOLE, trip: None }
     }
 
-    /// A frame of `bytes` on the wire, which keep it busy for `wire_time`, was answered after `took`.
-    pub(super) fn note(&mut self, bytes: u64, took: Duration, wire_time: Duration) {
+    /// A frame of `bytes` on the wire, which keep it busy for `wire_time`, was answered after `took`. For
+    /// `held` of that the answer waited for its turn, or was itself on the wire.
+    pub(super) fn note(
+        &mut self,
+        bytes: u64,
+        (took, held): (Duration, Duration),
+        wire_time: Duration,
+    ) {
         if bytes >= LONG && took < wire_time {
             let part = u128::from(took.as_nanos()) * u128::from(WHOLE);
             let part = part.div_ceil(u128::from(wire_time.as_nanos().max(1)));
             self.part = self.part.min(u64::try_from(part).unwrap_or(WHOLE));
         }
-        let trip = took.saturating_sub(wire_time);
+        let trip = took.saturating_sub(wire_time).saturating_sub(held);
         self.trip = Some(self.trip.map_or(trip, |least| least.min(trip)));
     }
 
@@ -67,7 +73,7 @@ mod tests {
     fn answered(frames: &[(u64, u64)]) -> Transit {
         let mut transit = Transit::new();
         for &(bytes, took) in frames {
-            transit.note(bytes, micros(took), wire(bytes));
+            transit.note(bytes, (micros(took), Duration::ZERO), wire(bytes));
         }
         transit
     }
@@ -100,9 +106,18 @@ mod tests {
     }
 
     #[test]
+    fn what_an_answer_takes_itself_is_no_part_of_the_way() {
+        let mut transit = Transit::new();
+        // On a thin way back the answer alone takes 12.5 ms, and before it went a long frame.
+        transit.note(1_200, (micros(4_800 + 100 + 12_500), micros(12_500)), wire(1_200));
+        transit.note(1_200, (micros(4_800 + 140 + 160_000), micros(160_000)), wire(1_200));
+        assert_eq!(transit.round_trip(), Some(micros(100)));
+    }
+
+    #[test]
     fn without_a_capacity_bytes_take_no_time() {
         let mut transit = Transit::new();
-        transit.note(1_200, micros(90), Duration::ZERO);
+        transit.note(1_200, (micros(90), Duration::ZERO), Duration::ZERO);
         assert_eq!(transit.of(Duration::ZERO), Duration::ZERO);
         assert_eq!(transit.round_trip(), Some(micros(90)));
     }

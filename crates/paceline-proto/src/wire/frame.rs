@@ -3,12 +3,16 @@
 use super::VERSION;
 use super::codec::{Reader, WireError, Writer, varint_len};
 use bytes::Bytes;
+use paceline_sched::Duration;
 
 const ACK: u8 = 0x01;
 const ACK_NOW: u8 = 0x02;
 const NUMBERED: u8 = 0x04;
 const DATAGRAMS: u8 = 0x08;
-const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS;
+const HELD: u8 = 0x10;
+const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS | HELD;
+/// Where [`FrameHeader::held`] is.
+const HELD_AT: usize = 10;
 
 /// Which frames of an epoch have arrived: all before `next`, and those after it that have a bit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -85,16 +89,20 @@ pub struct FrameHeader {
     pub ack_now: bool,
     /// The hop's frames may be lost, reordered or doubled, and are numbered and mended for that.
     pub datagrams: bool,
+    /// How long the acknowledgement waited for its turn, in whole microseconds: from the arrival of the
+    /// newest frame that it tells of until this frame has left the wire. Only with one.
+    pub held: Option<Duration>,
 }
 
 impl FrameHeader {
     /// The most bytes that a header takes.
-    pub const BYTES_MAX: usize = 10 + 10 + 10 + 8;
+    pub const BYTES_MAX: usize = 10 + 4 + 10 + 10 + 8;
 
     /// How many bytes [`Self::write`] appends.
     #[must_use]
     pub fn wire_len(&self) -> usize {
-        10 + self.seq.map_or(0, varint_len) + self.ack.map_or(0, |ack| varint_len(ack.next) + 8)
+        let ack = self.ack.map_or(0, |ack| varint_len(ack.next) + 8);
+        10 + self.held.map_or(0, |_| 4) + self.seq.map_or(0, varint_len) + ack
     }
 
     /// Appends the header to `out`.
@@ -105,9 +113,13 @@ impl FrameHeader {
         flags |= if self.ack_now { ACK_NOW } else { 0 };
         flags |= if self.seq.is_some() { NUMBERED } else { 0 };
         flags |= if self.datagrams { DATAGRAMS } else { 0 };
+        flags |= if self.held.is_some() { HELD } else { 0 };
         out.put_u8(flags);
         out.put_u32(self.epoch);
         out.put_u32(self.known);
+        if let Some(held) = self.held {
+            out.put_u32(micros(held));
+        }
         if let Some(seq) = self.seq {
             out.put_varint(seq);
         }
@@ -121,6 +133,15 @@ impl FrameHeader {
     pub fn ask_now(frame: &mut [u8]) {
         if let Some(flags) = frame.get_mut(1) {
             *flags |= ACK_NOW;
+        }
+    }
+
+    /// Sets how long the acknowledgement waited in a header that was written to the front of `frame`, if it
+    /// says that at all.
+    pub fn set_held(frame: &mut [u8], held: Duration) {
+        let says = frame.get(1).is_some_and(|flags| flags & HELD != 0);
+        if let Some(place) = frame.get_mut(HELD_AT..HELD_AT + 4).filter(|_| says) {
+            place.copy_from_slice(&micros(held).to_le_bytes());
         }
     }
 
@@ -142,6 +163,11 @@ impl FrameHeader {
             return Err(WireError::Invalid("epoch"));
         }
         let known = reader.u32("known epoch")?;
+        let held = if flags & HELD != 0 { Some(reader.u32("held")?) } else { None };
+        let held = held.map(|micros| Duration::from_micros(micros.into()));
+        if held.is_some() && flags & ACK == 0 {
+            return Err(WireError::Invalid("held"));
+        }
         let seq = if flags & NUMBERED != 0 { Some(reader.varint("frame seq")?) } else { None };
         // Leaves room to add 64 without overflow wherever an acknowledgement is computed.
         if seq.is_some_and(|seq| seq > u64::MAX / 2) {
@@ -154,8 +180,12 @@ impl FrameHeader {
             None
         };
         let (ack_now, datagrams) = (flags & ACK_NOW != 0, flags & DATAGRAMS != 0);
-        Ok(Self { epoch, known, seq, ack, ack_now, datagrams })
+        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held })
     }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / 1_000).unwrap_or(u32::MAX)
 }
 
 /// A frame being put together: headers and small payloads in one buffer, large payloads shared.
@@ -266,9 +296,11 @@ mod tests {
 
         #[test]
         fn headers_come_back(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
-                             next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool) {
+                             next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool,
+                             held in prop::option::of(any::<u32>())) {
             let ack = with_ack.then_some(Ack { next, selective });
-            let header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams };
+            let held = held.filter(|_| with_ack).map(|held| Duration::from_micros(held.into()));
+            let header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held };
             let mut out = Vec::new();
             header.write(&mut out);
             prop_assert_eq!(out.len(), header.wire_len());
