@@ -93,6 +93,20 @@ impl Traffic {
         jitter: Duration,
         packet: u64,
     ) -> Result<Self, DemandError> {
+        Self::spaced(bytes, (period, jitter), period.saturating_sub(jitter), packet)
+    }
+
+    /// [`Self::periodic`] whose samples are at least `gap` apart, however early they are by
+    /// `(period, jitter)`.
+    ///
+    /// # Errors
+    /// As [`Self::periodic`].
+    pub fn spaced(
+        bytes: u64,
+        (period, jitter): (Duration, Duration),
+        gap: Duration,
+        packet: u64,
+    ) -> Result<Self, DemandError> {
         let (every, early) = (u128::from(period.as_nanos()), u128::from(jitter.as_nanos()));
         if every == 0 {
             return Err(DemandError::ZeroPeriod);
@@ -106,9 +120,9 @@ impl Traffic {
         let rate = narrow(nanobits(bytes).div_ceil(every));
         let more = narrow((u128::from(bytes) * early).div_ceil(every));
         let burst = bytes.saturating_add(more);
-        let dual = match every.checked_sub(early) {
-            // The second sample may come that soon after the first, the others a period apart.
-            Some(gap) if gap > 0 && early > 0 => {
+        let dual = match u128::from(gap.as_nanos()) {
+            // The second sample may come that soon after the first.
+            gap if gap > 0 && early > 0 => {
                 let peak_rate = narrow(nanobits(bytes).div_ceil(gap)).min(RATE_MAX.max(rate));
                 if nanobits(bytes).div_ceil(gap) > u128::from(peak_rate) {
                     Dual { peak_burst: burst, peak_rate: rate, burst, rate }
@@ -116,7 +130,7 @@ impl Traffic {
                     Dual { peak_burst: bytes, peak_rate, burst, rate }
                 }
             }
-            Some(_) | None => Dual { peak_burst: burst, peak_rate: rate, burst, rate },
+            _ => Dual { peak_burst: burst, peak_rate: rate, burst, rate },
         };
         let packet = packet.min(bytes);
         let pieces = u128::from(bytes.div_ceil(packet.max(1)));

@@ -2,7 +2,7 @@
 
 use super::spec::{self, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
-use crate::form::Form;
+use crate::form::{Form, Rate};
 use core::slice;
 use paceline_admit::{Demand, Traffic};
 use paceline_sched::curve::RATE_MAX;
@@ -103,9 +103,32 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
         deadline: deadline.max(SHORTEST),
         loss,
         late: spec.late,
-        jitter: period.mul_div(1, JITTER_PART),
+        jitter: period.mul_div(1, JITTER_PART).saturating_add(spread(spec, form)),
     };
     Some(Promise { contract, upstream })
+}
+
+/// How much earlier than evenly the samples of a highest rate come besides: each is one of the source's, the
+/// first from a point of an even series on, which may be anywhere between two.
+fn spread(spec: &PublisherSpec, form: Form) -> Duration {
+    let (Rate::Max(_), Some(source), Some(period)) =
+        (form.rate, spec.period, form.rate.period(spec.period))
+    else {
+        return Duration::ZERO;
+    };
+    let even = period.as_nanos() % source.as_nanos().max(1) == 0;
+    if even { Duration::ZERO } else { source }
+}
+
+/// How near two samples of a stream come to each other at most, of which one each `period` may be early by
+/// `jitter`.
+fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration)) -> Duration {
+    let early = jitter.saturating_sub(spread(spec, form));
+    let apart = period.saturating_sub(jitter);
+    let source = spec.period.filter(|source| !source.is_zero());
+    // What is left out are whole samples of the source.
+    let whole = source.map(|source| source.mul_div(period.as_nanos() / source.as_nanos(), 1));
+    whole.map_or(apart, |whole| apart.max(whole.saturating_sub(early)))
 }
 
 /// What of a delay bound is gone before this hop, and what this hop may use.
@@ -146,7 +169,8 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     };
     let contract = promise(spec, form, slice::from_ref(ask))?.contract;
     let packet = bytes.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
-    let traffic = Traffic::periodic(bytes, period, contract.jitter, packet);
+    let early = (period, contract.jitter);
+    let traffic = Traffic::spaced(bytes, early, gap(spec, form, early), packet);
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
     let demand = Demand::new(traffic, deadline).ok()?;
@@ -178,7 +202,7 @@ fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
 mod tests {
     use super::*;
     use crate::form::Proxy;
-    use crate::form::{Rate, Size};
+    use crate::form::Size;
     use crate::retransmit::Retransmit;
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
@@ -308,6 +332,27 @@ mod tests {
         };
         let (rate, _) = load(&huge, Form::FULL, LossTolerance::NONE).unwrap();
         assert_eq!(rate, RATE_MAX, "more than any link carries");
+    }
+
+    #[test]
+    fn a_highest_rate_comes_in_whole_samples_of_the_source_and_is_charged_so() {
+        let at = |millihertz| Form {
+            rate: Rate::Max(NonZeroU32::new(millihertz).unwrap()),
+            ..Form::FULL
+        };
+        let ask = within(100, 1, 1);
+        // 25 → 20 Hz: four of five, so 40 ms apart and then 80, where 50 are asked for.
+        let contract = promise(&camera(), at(20_000), &[ask]).unwrap().contract;
+        assert_eq!(contract.period, Duration::from_micros(47_500));
+        assert_eq!(contract.jitter, Duration::from_micros(4_750 + 40_000));
+        let traffic = *asked(&camera(), at(20_000), &ask).unwrap().unwrap().traffic();
+        let dual = traffic.dual();
+        assert_eq!((dual.peak_burst, dual.burst), (12_000, 12_000 + 10_740));
+        // The second one is no nearer than 40 ms less a tenth of the period.
+        assert_eq!(dual.peak_rate, 12_000_u64 * 8 * 1_000_000 / 35_250 + 1);
+        // 25 → 12.5 Hz: every other one.
+        let contract = promise(&camera(), at(12_500), &[ask]).unwrap().contract;
+        assert_eq!(contract.jitter, Duration::from_micros(7_600));
     }
 
     #[test]
