@@ -1,4 +1,4 @@
-//! `cargo xtask long`: the disciplines against their twins, and storms of whole simulated networks, for as
+//! `cargo xtask long`: the disciplines against their twins, and storms and promises of whole simulated networks, for as
 //! long as somebody wants.
 
 use anyhow::{Context, Result};

@@ -113,6 +113,7 @@ fn seeds_that_failed_once_do_not_fail_again() {
         let seed = seed.trim().parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         match name {
             "storm" => drop(paceline_sim::storm::run(seed)),
+            "promises" => drop(paceline_sim::promises::run(seed).unwrap_or_else(|e| panic!("{e}"))),
             name => (driver(name).run)(seed).unwrap_or_else(|error| panic!("{error}")),
         }
         kept += 1;

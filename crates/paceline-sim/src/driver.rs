@@ -6,13 +6,22 @@ use crate::world::World;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
-/// Publishes a number of samples, one each period.
+/// When a publisher publishes its n-th sample: never before the one before it.
+pub type Times = Box<dyn FnMut(u64) -> Instant + Send>;
+
+/// When samples come.
+enum Pace {
+    /// One each period, each up to a jitter later than it is due.
+    Every { period: Duration, jitter: Duration, due: Instant },
+    /// Whenever this says.
+    At(Times),
+}
+
+/// Publishes a number of samples.
 pub(super) struct Driver {
     pub(super) publisher: Pub,
-    period: Duration,
-    jitter: Duration,
-    /// When the next one is due, and when it comes.
-    due: Instant,
+    pace: Pace,
+    /// When the next one comes.
     at: Instant,
     number: u64,
     /// How many are left.
@@ -56,8 +65,18 @@ impl World {
         count: u64,
         payload: Payload,
     ) {
-        let at = self.now + after;
-        let driver = Driver { publisher, period, jitter, due: at, at, number: 0, count, payload };
+        let due = self.now + after;
+        self.begin(publisher, (Pace::Every { period, jitter, due }, due), count, payload);
+    }
+
+    /// Publishes `count` samples at the instants that `times` says.
+    pub fn at_times(&mut self, publisher: Pub, mut times: Times, count: u64, payload: Payload) {
+        let first = times(0).max(self.now);
+        self.begin(publisher, (Pace::At(times), first), count, payload);
+    }
+
+    fn begin(&mut self, publisher: Pub, (pace, at): (Pace, Instant), count: u64, payload: Payload) {
+        let driver = Driver { publisher, pace, at, number: 0, count, payload };
         // The places of others are named in the queue: one that is done leaves its own to the next.
         let place = self.idle_drivers.pop().unwrap_or(self.drivers.len());
         match self.drivers.get_mut(place) {
@@ -84,9 +103,13 @@ impl World {
                 (driver.publisher, (driver.payload)(driver.number));
             driver.number += 1;
             driver.count -= 1;
-            driver.due += driver.period;
-            let jitter = Duration::from_nanos(self.chance.below(driver.jitter.as_nanos()));
-            driver.at = driver.due + jitter;
+            driver.at = match &mut driver.pace {
+                Pace::Every { period, jitter, due } => {
+                    *due += *period;
+                    *due + Duration::from_nanos(self.chance.below(jitter.as_nanos()))
+                }
+                Pace::At(times) => times(driver.number).max(now),
+            };
             self.put(publisher, payload);
         }
     }

@@ -22,6 +22,7 @@ mod lookup;
 mod net;
 mod node;
 mod outlet;
+pub mod promises;
 mod queue;
 mod random;
 mod rings;
@@ -36,6 +37,7 @@ mod world;
 
 pub use ages::Ages;
 pub use clock::ClockSpec;
+pub use driver::Times;
 pub use net::{LinkPlan, Net, NodeIx, Payload, Pub, Sub};
 pub use random::Random;
 pub use sink::{Counted, Delivered};

@@ -17,9 +17,6 @@ use oracle::Oracle;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
-/// Seeds that once found something: they are run before all others.
-pub const REGRESSIONS: &[u64] = &[345];
-
 /// For how many seconds things go wrong.
 const STORM_SECONDS: u64 = 10;
 /// How long it takes at most until all is well: links come up, registries are compared, queues empty.

@@ -1,13 +1,13 @@
-//! A thousand storms.
+//! A thousand storms. Seeds beyond them that once found something are in `paceline-fuzz/seeds/failed.txt`.
 
-use paceline_sim::storm::{self, REGRESSIONS};
+use paceline_sim::storm;
 
 const SEEDS: u64 = 1_000;
 
 #[test]
 fn what_must_hold_holds_in_a_thousand_storms() {
     let (mut samples, mut delivered, mut faults) = (0, 0, 0);
-    for seed in REGRESSIONS.iter().copied().chain(0..SEEDS) {
+    for seed in 0..SEEDS {
         let outcome = storm::run(seed);
         samples += outcome.samples;
         delivered += outcome.delivered;

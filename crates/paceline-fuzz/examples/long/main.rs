@@ -1,4 +1,4 @@
-//! Runs scenarios of every driver, and the simulator's storms, in turn until the time is over: what
+//! Runs scenarios of every driver, and the simulator's storms and promises, in turn until the time is over: what
 //! `cargo xtask long` starts.
 //!
 //! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
@@ -22,12 +22,16 @@ use paceline_fuzz::sched::{DRIVERS, Driver};
 
 /// Scenarios that a thread runs before it looks at the clock and writes down how far it got.
 const BLOCK: u64 = 2_000;
-/// The same of storms, each of which is a network over a minute and more.
-const STORMS: u64 = 50;
-/// The simulator's storms, in turn with the disciplines' drivers.
-const STORM: Driver = Driver { name: "storm", run: storm, watched: None };
-/// Samples that storms sent over links, in this run.
+/// The same of the simulator's drivers, each of whose scenarios is a network over a minute and more.
+const NETWORKS_BLOCK: u64 = 50;
+/// The simulator's storms, and networks that keep what they promise, in turn with the disciplines' drivers.
+const NETWORKS: [Driver; 2] = [
+    Driver { name: "storm", run: storm, watched: None },
+    Driver { name: "promises", run: promises, watched: None },
+];
+/// Samples that storms sent over links, in this run, and that came under a promise.
 static SAMPLES: AtomicU64 = AtomicU64::new(0);
+static PROMISED: AtomicU64 = AtomicU64::new(0);
 /// How often the progress is shown and written.
 const SHOW: Duration = Duration::from_secs(10);
 
@@ -58,6 +62,12 @@ fn storm(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
+fn promises(seed: u64) -> Result<(), String> {
+    let outcome = paceline_sim::promises::run(seed)?;
+    PROMISED.fetch_add(outcome.samples, Ordering::Relaxed);
+    Ok(())
+}
+
 /// What the threads share.
 struct Run {
     turn: AtomicUsize,
@@ -69,7 +79,7 @@ struct Run {
 }
 
 fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> {
-    let names: Vec<&'static str> = DRIVERS.iter().chain([&STORM]).map(|it| it.name).collect();
+    let names: Vec<&'static str> = DRIVERS.iter().chain(&NETWORKS).map(|it| it.name).collect();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
@@ -100,6 +110,7 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
     run.progress().write()?;
     print!("{}", run.progress().table());
     println!("{} samples over links in storms", SAMPLES.load(Ordering::Relaxed));
+    println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }
 
@@ -111,8 +122,12 @@ impl Run {
     /// Blocks of scenarios of one driver after the other, until the time is over.
     fn work(&self) {
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % (DRIVERS.len() + 1);
-            let (driver, block) = DRIVERS.get(turn).map_or((&STORM, STORMS), |it| (it, BLOCK));
+            let each = || {
+                let networks = NETWORKS.iter().map(|it| (it, NETWORKS_BLOCK));
+                DRIVERS.iter().map(|it| (it, BLOCK)).chain(networks)
+            };
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed) % each().count();
+            let Some((driver, block)) = each().nth(turn) else { return };
             let Done { from, to } = self.progress().take(driver.name, block);
             for seed in from..to {
                 if let Err(what) = run_one(driver, seed) {

@@ -1,0 +1,29 @@
+//! Random networks and what they promise: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX]`, seeds from FROM up to TO, and
+//! of a thousand subscriptions how many tolerate loss, want one sample in n, or a highest rate. `all` is every discipline.
+
+use paceline_sched::Policy;
+use paceline_sim::promises::{Mix, Outcome, POLICIES, run_under};
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let policy = args.next().unwrap_or_else(|| "all".to_owned());
+    let policies: Vec<Policy> = policy.parse().map_or_else(|_| POLICIES.to_vec(), |it| vec![it]);
+    let mut number = |default| args.next().and_then(|n| n.parse().ok()).unwrap_or(default);
+    let (from, to) = (number(0), number(100));
+    let usual = Mix::default();
+    let mut part = |default: u32| u32::try_from(number(default.into())).unwrap_or(default);
+    let mix = Mix { lossy: part(usual.lossy), every: part(usual.every), max: part(usual.max) };
+    for policy in policies {
+        let (mut sums, mut broken) = (Outcome::default(), 0);
+        for seed in from..to {
+            match run_under(seed, policy, mix) {
+                Ok(outcome) => sums.add(&outcome),
+                Err(error) => {
+                    broken += 1;
+                    println!("{error}");
+                }
+            }
+        }
+        println!("{policy}: {broken} networks broke a promise, the others: {sums}");
+    }
+}

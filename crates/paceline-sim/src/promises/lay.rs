@@ -1,0 +1,226 @@
+//! A random network, and what is asked of it.
+
+use super::source::Source;
+use super::{Asked, Publishes, Run};
+use crate::ask::{Ask as _, all, data, payloads, pictures};
+use crate::net::NodeIx;
+use crate::random::Random;
+use crate::wire::WireSpec;
+use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::form::Rate;
+use paceline_proto::link::LinkSpec;
+use paceline_sched::{Capacity, Duration, Instant, Late, LossTolerance, Policy};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Two nodes that are joined, and what each direction carries in bits per second; 0 is whatever comes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    pub(super) a: NodeIx,
+    pub(super) b: NodeIx,
+    pub(super) bits: u64,
+}
+
+/// What a segment holds of a sample, and what its headers take.
+const SEGMENT: u64 = 1_090;
+const HEADERS: u64 = 110;
+/// The messages of the background, in bytes: small and large.
+const SMALL: u64 = 128;
+const LARGE: u64 = 65_536;
+/// Small messages of each link are no more than so many a second: what is beyond is large.
+const SMALL_MAX: u64 = 500;
+const NANOS: u64 = 1_000_000_000;
+
+/// What samples of `bytes` take on the wire.
+const fn on_wire(bytes: u64) -> u64 {
+    bytes + bytes.div_ceil(SEGMENT) * HEADERS
+}
+
+/// 64 kbit/s to 100 Mbit/s, each factor as likely as any other; or nothing that limits.
+fn capacity(chance: &mut Random) -> u64 {
+    if chance.chance(150) {
+        return 0;
+    }
+    let doubled = chance.below(10);
+    (64_000 + chance.below(64_001)).saturating_mul(1 << doubled).min(100_000_000)
+}
+
+impl Run {
+    /// Two to eight nodes, joined to a tree with up to two more ways.
+    pub(super) fn lay(&mut self, policy: Policy) {
+        let mut nodes: Vec<NodeIx> = Vec::new();
+        let mut pairs: Vec<(NodeIx, NodeIx)> = Vec::new();
+        for k in 0..2 + self.chance.below(7) {
+            let node = self.world.add_node(&format!("n{k}"));
+            pairs.extend(self.chance.one_of(&nodes).map(|other| (other, node)));
+            nodes.push(node);
+        }
+        for _ in 0..self.chance.below(3) {
+            let two = (self.chance.one_of(&nodes), self.chance.one_of(&nodes));
+            if let (Some(a), Some(b)) = two
+                && a < b
+                && !pairs.contains(&(a, b))
+            {
+                pairs.push((a, b));
+            }
+        }
+        for (a, b) in pairs {
+            let bits = capacity(&mut self.chance);
+            self.join(Joined { a, b, bits }, policy);
+        }
+        self.nodes = nodes;
+    }
+
+    fn join(&mut self, joined: Joined, policy: Policy) {
+        let Joined { a, b, bits } = joined;
+        let capacity = Capacity::from_bits_per_s(bits).ok();
+        let spec = LinkSpec { capacity, policy, ..LinkSpec::default() };
+        let here = self.world.add_link(a, &format!("to-{}", b.0), spec.clone());
+        let there = self.world.add_link(b, &format!("to-{}", a.0), spec);
+        let wire = WireSpec::limited(capacity);
+        self.world.join(here, there, wire, wire);
+        self.joined.push(joined);
+    }
+
+    /// What the links of the shortest way from `from` to each node carry: how many there are, and the thinnest.
+    fn ways(&self, from: NodeIx) -> BTreeMap<NodeIx, (u64, u64)> {
+        let mut ways = BTreeMap::from([(from, (0, u64::MAX))]);
+        let mut next = VecDeque::from([from]);
+        while let Some(node) = next.pop_front() {
+            let (hops, least) = ways.get(&node).copied().unwrap_or_default();
+            for Joined { a, b, bits } in self.joined.iter().copied() {
+                let to = if a == node { b } else { a };
+                if a != node && b != node || ways.contains_key(&to) {
+                    continue;
+                }
+                let bits = if bits == 0 { u64::MAX } else { bits };
+                ways.insert(to, (hops + 1, least.min(bits)));
+                next.push_back(to);
+            }
+        }
+        ways
+    }
+
+    /// A publisher, and what one or two subscriptions ask of it.
+    pub(super) fn add_asked(&mut self) {
+        let Some(node) = self.chance.one_of(&self.nodes) else { return };
+        let ways: Vec<(NodeIx, (u64, u64))> =
+            self.ways(node).into_iter().filter(|(to, _)| *to != node).collect();
+        let Some((to, (hops, least))) = self.chance.one_of(&ways) else { return };
+        let least = if least == u64::MAX { 100_000_000 } else { least };
+        let place = self.publishers.len();
+        let spec = self.declare(place, least);
+        let period = spec.period.unwrap_or_default();
+        let mut source = Source::new(&mut self.chance, period, spec.bytes_max.unwrap_or_default());
+        source.start = Instant::FAR;
+        let publisher = self.world.publish(node, spec);
+        let other = self.chance.one_of(&ways).filter(|_| self.chance.chance(300));
+        self.publishers.push(Publishes { publisher, source, ways });
+        self.add_subscription(place, to, (hops, least));
+        if let Some((to, way)) = other {
+            self.add_subscription(place, to, way);
+        }
+    }
+
+    /// Samples of a stream that takes a part of a link of `bits`.
+    fn declare(&mut self, place: usize, bits: u64) -> PublisherSpec {
+        let chance = &mut self.chance;
+        let most = 1 + chance.below(60);
+        let share = bits / 100 * (1 + chance.below(most));
+        // No more than it can carry in two seconds, no less than makes 2,000 a second.
+        let most = (share / 8 * 2).clamp(140, 60_000);
+        let least = (share / 8 / 2_000).clamp(130, most);
+        let bytes = least.saturating_mul(1 << chance.below(9)).min(least + chance.below(most));
+        let bytes = bytes.clamp(20, 64_000);
+        let period = on_wire(bytes).saturating_mul(8 * NANOS) / share.max(1);
+        PublisherSpec {
+            period: Some(Duration::from_nanos(period.clamp(500_000, 4 * NANOS))),
+            bytes_max: Some(bytes),
+            late: if chance.chance(500) { Late::Drop } else { Late::Send },
+            ..data(&format!("asked/{place}"))
+        }
+    }
+
+    /// A subscription at `to` with a contract, behind so many hops the thinnest of which carries so much.
+    pub(super) fn add_subscription(&mut self, place: usize, to: NodeIx, (hops, least): (u64, u64)) {
+        let Some(publisher) = self.publishers.get(place) else { return };
+        let source = publisher.source;
+        let least = least.min(100_000_000);
+        let sample = on_wire(source.bytes_max) * 8 * 1_000 / least.max(1);
+        // The longest packet of others: 2 ms, or 1,200 bytes.
+        let other = (1_300 * 8 * 1_000 / least.max(1)).max(2);
+        let need = (sample + other + 1) * hops;
+        let within = need + need * self.chance.below(40) / 10 + 4 * hops + self.chance.below(20);
+        let mut spec = all(&format!("asked/{place}")).within_ms(within);
+        spec.form.rate = self.rate(source.period);
+        let windows = [(1, 2), (1, 4), (2, 5), (1, 10), (3, 10), (1, 100)];
+        if self.chance.chance(self.mix.lossy)
+            && let Some((x, y)) = self.chance.one_of(&windows)
+            && let Ok(loss) = LossTolerance::new(x, y)
+        {
+            spec = spec.losing(loss);
+        }
+        self.subscribe(place, to, spec);
+    }
+
+    fn subscribe(&mut self, place: usize, to: NodeIx, spec: SubscriptionSpec) {
+        self.world.keep_deliveries(true);
+        let subscription = self.world.subscribe(to, spec.clone());
+        self.asked.push(Asked::new(subscription, place, spec));
+    }
+
+    fn rate(&mut self, period: Duration) -> Rate {
+        let whole = 1_000 * NANOS / period.as_nanos().max(1);
+        let number = |n: u64| u32::try_from(n).ok().and_then(core::num::NonZeroU32::new);
+        if self.chance.chance(self.mix.every) {
+            number(2 + self.chance.below(4)).map_or(Rate::All, Rate::Every)
+        } else if self.chance.chance(self.mix.max) {
+            number(whole / 8 + self.chance.below(whole)).map_or(Rate::All, Rate::Max)
+        } else {
+            Rate::All
+        }
+    }
+
+    /// Offers every link half as much again as it carries, of which nothing is promised.
+    pub(super) fn flood(&mut self) {
+        self.world.keep_deliveries(false);
+        for Joined { a, b, bits } in self.joined.clone() {
+            if bits == 0 {
+                continue;
+            }
+            for (from, to) in [(a, b), (b, a)] {
+                let small = (bits * 3 / 4 / (on_wire(SMALL) * 8)).clamp(1, SMALL_MAX);
+                let rest = bits * 3 / 2 - (small * on_wire(SMALL) * 8).min(bits);
+                let large = (rest / 8).max(1);
+                let small = NANOS / small;
+                let large = NANOS.saturating_mul(on_wire(LARGE)) / large;
+                for (name, bytes, period) in [("small", SMALL, small), ("large", LARGE, large)] {
+                    self.flood_by(
+                        &format!("{name}/{}/{}", from.0, to.0),
+                        (from, to),
+                        bytes,
+                        period,
+                    );
+                }
+            }
+        }
+    }
+
+    fn flood_by(&mut self, tag: &str, (from, to): (NodeIx, NodeIx), bytes: u64, nanos: u64) {
+        let mut spec = match self.chance.below(2) {
+            0 => PublisherSpec { bytes_max: Some(bytes), ..data(tag) },
+            _ => pictures(tag, 1, bytes),
+        };
+        let period = Duration::from_nanos(nanos);
+        spec.period = Some(period);
+        let publisher = self.world.publish(from, spec);
+        self.world.subscribe(to, all(tag));
+        let len = usize::try_from(bytes).unwrap_or_default();
+        self.floods.push((publisher, period, len));
+    }
+
+    pub(super) fn begin_flood(&mut self) {
+        for (publisher, period, len) in self.floods.clone() {
+            self.world.every(publisher, period, u64::MAX, payloads(len));
+        }
+    }
+}

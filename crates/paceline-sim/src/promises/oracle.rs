@@ -1,0 +1,144 @@
+//! What was promised, and whether it was kept.
+
+use super::Outcome;
+use super::source::Source;
+use crate::net::Sub;
+use crate::sink::Delivered;
+use crate::world::World;
+use paceline_proto::control::{Grant, SubscriptionSpec};
+use paceline_proto::form::Rate;
+use paceline_sched::{Duration, Instant, LossTolerance};
+use std::collections::BTreeMap;
+
+/// What one subscription asked of one publisher.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) subscription: Sub,
+    /// The publisher, by its place.
+    pub(super) place: usize,
+    pub(super) spec: SubscriptionSpec,
+    pub(super) granted: Option<Grant>,
+    pub(super) refused: bool,
+    /// Samples that were looked at.
+    seen: usize,
+    /// The place of the first sample that came under the promise, of those that were asked for.
+    first: Option<u64>,
+    /// How many of each window came in time.
+    windows: BTreeMap<u64, u32>,
+    /// What was lost before the promise.
+    lost: Option<u64>,
+    /// It ended then.
+    pub(super) ended: Option<Instant>,
+}
+
+impl Asked {
+    pub(super) fn new(subscription: Sub, place: usize, spec: SubscriptionSpec) -> Self {
+        Self {
+            subscription,
+            place,
+            spec,
+            granted: None,
+            refused: false,
+            seen: 0,
+            first: None,
+            windows: BTreeMap::new(),
+            lost: None,
+            ended: None,
+        }
+    }
+
+    fn loss(&self) -> LossTolerance {
+        self.spec.loss.unwrap_or(LossTolerance::NONE)
+    }
+
+    /// Which of those that were asked for a sample is; nobody knows at a maximal rate.
+    const fn place_of(&self, seq: u64) -> Option<u64> {
+        match self.spec.form.rate {
+            Rate::All => Some(seq),
+            Rate::Every(n) => Some(seq / n.get() as u64),
+            Rate::Max(_) => None,
+        }
+    }
+
+    /// Looks at what is new as long as it is asked for. What is wrong is the error.
+    pub(super) fn look(
+        &mut self,
+        world: &World,
+        source: &Source,
+        sums: &mut Outcome,
+    ) -> Result<(), String> {
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        let all = world.delivered(self.subscription);
+        let from = core::mem::replace(&mut self.seen, all.len());
+        if self.granted.is_none() {
+            self.refused |= !world.refusals(self.subscription).is_empty();
+            self.granted = world.grants(self.subscription).values().next().cloned();
+            self.lost = self.granted.is_some().then(|| world.drops(self.subscription).total());
+            return Ok(());
+        }
+        for sample in all.get(from..).unwrap_or_default() {
+            self.judge(sample, source, sums)?;
+        }
+        let lost = world.drops(self.subscription);
+        if self.loss().x() == 0 && Some(lost.total()) != self.lost {
+            return Err(format!("{lost:?} lost where nothing may be, by {}", world.now()));
+        }
+        Ok(())
+    }
+
+    fn judge(
+        &mut self,
+        sample: &Delivered,
+        source: &Source,
+        sums: &mut Outcome,
+    ) -> Result<(), String> {
+        let Some(grant) = &self.granted else { return Ok(()) };
+        let within = self.spec.within.unwrap_or(Duration::ZERO);
+        let delay = sample.at.since(source.at(sample.seq));
+        let in_time = delay <= within;
+        if !in_time && self.loss().x() == 0 {
+            return Err(format!("{delay} of {within} promised (grant {grant}): {sample:?}"));
+        }
+        sums.samples += 1;
+        sums.missed += u64::from(!in_time);
+        if in_time {
+            let part = delay.as_nanos() * 1_000 / within.as_nanos().max(1);
+            sums.worst = sums.worst.max(part);
+        }
+        if let Some(place) = self.place_of(sample.seq) {
+            self.first.get_or_insert(place);
+            let y = u64::from(self.loss().y());
+            *self.windows.entry(place / y).or_default() += u32::from(in_time);
+        }
+        Ok(())
+    }
+
+    /// Judges the windows that began under the promise and of which nothing is on its way any more.
+    pub(super) fn close(
+        &self,
+        now: Instant,
+        source: &Source,
+        sums: &mut Outcome,
+    ) -> Result<(), String> {
+        let Some(first) = self.first else { return Ok(()) };
+        let (x, y) = (self.loss().x(), u64::from(self.loss().y()));
+        let until = self.ended.unwrap_or(now);
+        let within = self.spec.within.unwrap_or(Duration::ZERO);
+        let each = match self.spec.form.rate {
+            Rate::Every(n) => u64::from(n.get()),
+            Rate::All | Rate::Max(_) => 1,
+        };
+        let (mut window, mut judged) = (first.div_ceil(y), 0);
+        while source.at((window + 1) * y * each) + within < until {
+            let came = u64::from(self.windows.get(&window).copied().unwrap_or_default());
+            if y - came > u64::from(x) {
+                return Err(format!("window {window} of {x}/{y}: {came} came in time"));
+            }
+            (window, judged) = (window + 1, judged + 1);
+        }
+        sums.windows += judged;
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! A stream doubles, bursts, bunches or stalls, or the network is flooded: what the others see of it.
+
+use super::chain::{Chain, Got, Misdeed, SECONDS, STREAMS};
+use paceline_sched::{Duration, Late};
+
+const MISDEEDS: [Misdeed; 4] =
+    [Misdeed::Doubles, Misdeed::Bursts, Misdeed::Bunches, Misdeed::Stalls];
+
+/// Panics if a stream got less than it was promised, or otherwise than before.
+fn check(place: usize, hops: usize, (before, after): (&Got, &Got), what: &str) {
+    let (name, hertz, _, within) = STREAMS[place];
+    let all = hertz * SECONDS;
+    let lost = before.samples.abs_diff(after.samples) * 100;
+    assert!(after.samples * 20 >= all * 19, "{what}: {name} got {} of {all}", after.samples);
+    assert!(lost < all * 5, "{what}: {name}: {before:?}, {after:?}");
+    let most = before.p99.saturating_add(Chain::slack(hops));
+    assert!(after.p99 <= most, "{what}: {name}: {before:?}, {after:?}");
+    assert!(after.longest <= Duration::from_millis(within), "{what}: {name}: {after:?}");
+}
+
+#[test]
+fn what_one_stream_does_costs_the_others_no_more_than_a_segment_a_hop() {
+    println!("| hops | who | does | others: most p99 added | longest of its bound | samples |");
+    for hops in [2, 3] {
+        for late in [Late::Drop, Late::Send] {
+            let calm = Chain::new(hops, late).run((0, Misdeed::None));
+            for (bad, misdeed) in (0..STREAMS.len()).flat_map(|bad| MISDEEDS.map(|it| (bad, it))) {
+                let what = format!("{hops} hops, {} {misdeed:?}, {late:?}", STREAMS[bad].0);
+                let got = Chain::new(hops, late).run((bad, misdeed));
+                let others = (0..STREAMS.len()).filter(|place| *place != bad);
+                let (mut added, mut part, mut samples) = (Duration::ZERO, 0, 0);
+                for place in others {
+                    check(place, hops, (&calm[place], &got[place]), &what);
+                    added = added.max(got[place].p99.saturating_sub(calm[place].p99));
+                    let bound = Duration::from_millis(STREAMS[place].3);
+                    part = part.max(got[place].longest.as_nanos() * 100 / bound.as_nanos());
+                    samples += got[place].samples;
+                }
+                let who = STREAMS[bad].0;
+                println!(
+                    "| {hops} | {who} | {misdeed:?}, {late:?} | {added} | {part} % | {samples} |"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn beside_ten_times_what_the_links_carry_each_waits_for_a_segment_a_hop_at_most() {
+    println!("| hops | offered | stream | p99 alone | beside it | longest | bound |");
+    for hops in [2, 3] {
+        let calm = Chain::new(hops, Late::Drop).run((0, Misdeed::None));
+        for times in [5, 10] {
+            let mut chain = Chain::new(hops, Late::Drop);
+            chain.flood(times);
+            let got = chain.run((0, Misdeed::None));
+            for (place, (name, _, _, within)) in STREAMS.into_iter().enumerate() {
+                let (before, after) = (calm[place], got[place]);
+                check(place, hops, (&before, &after), &format!("{times} times, {hops} hops"));
+                let (p99, longest) = (after.p99, after.longest);
+                let row =
+                    format!("{hops} | {times} × | {name} | {} | {p99} | {longest}", before.p99);
+                println!("| {row} | {within} ms |");
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! A million samples that something was promised of, on random networks whose links are all offered half as much
+//! again as they carry. `cargo xtask long` runs as many more as somebody wants.
+
+use paceline_sched::Policy;
+use paceline_sim::promises::{Mix, Outcome, POLICIES, run, run_under};
+
+/// So many networks of each discipline.
+const SEEDS: u64 = 40;
+
+fn kept(policy: Policy) -> Outcome {
+    let mut sums = Outcome::default();
+    for seed in 0..SEEDS {
+        match run_under(seed, policy, Mix::default()) {
+            Ok(outcome) => sums.add(&outcome),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    println!("{policy}: {sums}");
+    sums
+}
+
+#[test]
+fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
+    let mut all = Outcome::default();
+    for &policy in POLICIES {
+        let sums = kept(policy);
+        // Neither is everything granted nor nothing, links are well used, and a bound is no idle one.
+        let asked = sums.granted + sums.refused;
+        assert!(sums.granted * 10 > asked && sums.refused * 20 > asked, "{policy}: {sums}");
+        assert!(sums.used / sums.runs > 400 && sums.worst > 900, "{policy}: {sums}");
+        all.add(&sums);
+    }
+    println!("all: {all}");
+    assert!(all.samples >= 1_000_000, "{all}");
+}
+
+#[test]
+fn a_network_is_the_same_each_time() {
+    assert_eq!(run(3), run(3));
+    assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
+}
