@@ -71,7 +71,10 @@ mod tests {
         let millis = |millis: &[u64]| millis.iter().map(|n| Duration::from_millis(*n)).collect();
         let late = row(Some(millis(&[0, 0, 0, 0, 0, 0, 0, 0, 3, 3])), Some("50000"));
         assert_eq!(late.state, State::Lack);
-        assert_eq!(late.found, "0.00 ms late, 9 in 10 below 3.00 ms, longest 3.00 ms, slack 50000 ns");
+        assert_eq!(
+            late.found,
+            "0.00 ms late, 9 in 10 below 3.00 ms, longest 3.00 ms, slack 50000 ns"
+        );
         let once = row(Some(millis(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9])), None);
         assert_eq!(once.state, State::Ok);
         assert_eq!(row(None, None).state, State::Unknown);
