@@ -36,6 +36,7 @@ mod ways;
 
 pub use ask::Topic;
 pub use change::ChangeAnswer;
+pub(crate) use contract::counted;
 pub use grant::{Grant, GrantedHop};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]

@@ -42,6 +42,7 @@ pub use repair::MendCounters;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 
+use crate::control::counted;
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
@@ -196,7 +197,7 @@ impl Link {
             self.streams.resize_with(place + 1, || None);
             self.generations.resize(place + 1, 0);
         }
-        let terms = spec.terms();
+        let terms = spec.terms(self.frame_time());
         if let (Some(slot), Some(generation)) =
             (self.streams.get_mut(place), self.generations.get_mut(place))
         {
@@ -212,8 +213,9 @@ impl Link {
 
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
+        let terms = spec.terms(self.frame_time());
         let Some(stream) = self.stream_mut(index) else { return };
-        let (terms, version) = (spec.terms(), stream.version);
+        let version = stream.version;
         stream.update(spec);
         let (up, changed, hop) = (stream.up, stream.version != version, stream.spec.hop);
         if changed && self.is_mended(hop) {
@@ -448,13 +450,17 @@ impl Link {
 
     /// What `bytes` of payload are to the discipline.
     fn left(&self, bytes: usize) -> Left {
-        Left { service: self.service(bytes), segment: self.segment(bytes) }
+        let frame = usize::try_from(self.frame_bytes - FRAME_HEADERS).unwrap_or(usize::MAX);
+        Left { service: self.service(bytes), segment: Self::spent(bytes, bytes.min(frame)) }
     }
 
-    /// The next segment of `bytes` of payload as it counts on the wire.
-    fn segment(&self, bytes: usize) -> u32 {
-        let frame = (bytes as u64 + FRAME_HEADERS).min(self.frame_bytes);
-        u32::try_from(on_wire(frame)).unwrap_or(u32::MAX)
+    /// What a segment of `len` of the `left` bytes of a sample counts. However a sample is cut, its segments
+    /// count together what it was admitted with: whoever is served by bytes would else be short of what
+    /// was promised.
+    fn spent(left: usize, len: usize) -> u32 {
+        let rest = left.saturating_sub(len) as u128;
+        let after = if rest == 0 { 0 } else { counted(rest) };
+        u32::try_from(counted(left as u128).saturating_sub(after)).unwrap_or(u32::MAX)
     }
 }
 

@@ -29,8 +29,14 @@ const SAMPLES: u64 = 30_000;
 const NANOS: u64 = 1_000_000_000;
 
 /// The disciplines whose links keep the delays that they promise.
-pub const POLICIES: &[Policy] =
-    &[Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority];
+pub const POLICIES: &[Policy] = &[
+    Policy::Vds,
+    Policy::DWCS,
+    Policy::Edf,
+    Policy::DelayEdd,
+    Policy::StaticPriority,
+    Policy::Hfsc,
+];
 
 /// What subscriptions ask for: of a thousand so many.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

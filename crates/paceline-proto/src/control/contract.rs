@@ -194,6 +194,11 @@ fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
         }
         (None, _) | (_, None) => full,
     };
+    counted(payload)
+}
+
+/// What `payload` bytes of a sample count on a link, the headers of their segments with them.
+pub(crate) fn counted(payload: u128) -> u128 {
     let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
     payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
 }

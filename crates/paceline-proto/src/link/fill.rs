@@ -30,10 +30,10 @@ const BACKGROUND_PART: u64 = 4;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
-/// How a sample ends: `end` bytes into the frame, with a segment of `len` bytes.
+/// How a sample ends: `end` bytes into the frame, with a segment that counts `spent` bytes.
 struct Ends {
     end: usize,
-    len: usize,
+    spent: u32,
 }
 
 /// What is in flight to all hops that answer.
@@ -412,11 +412,12 @@ impl Link {
             self.put_open(index, out);
         }
         let len = piece.len();
+        let spent = Self::spent(left, len);
         if last {
-            self.finish(now, index, Ends { end, len }, limit);
+            self.finish(now, index, Ends { end, spent }, limit);
         } else {
             let rest = self.left(left - len);
-            self.discipline.handle_segment(index, self.segment(len), rest);
+            self.discipline.handle_segment(index, spent, rest);
         }
         // The age as of when the frame arrives, but for what all frames take on their way.
         let frame = self.frame_end(now, index, end, *limit);
@@ -436,7 +437,7 @@ impl Link {
 
     /// The head of a stream ends.
     fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limit: &mut usize) {
-        let Ends { end, len } = ends;
+        let Ends { end, spent } = ends;
         let ends = now + self.wire_time_of(end);
         let due = self.discipline.deadline(index).filter(|due| *due >= ends);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
@@ -449,7 +450,7 @@ impl Link {
             stream.finish_head(ends);
             stream.last_frame = frame;
         }
-        let (served, next) = ((self.segment(len), ends), self.following_head(now, index));
+        let (served, next) = ((spent, ends), self.following_head(now, index));
         let service = self.discipline.handle_served_and_next(index, served, next);
         if self.stream(index).is_some_and(Stream::head_is_demoted) {
             self.announce_head(now, index);

@@ -121,11 +121,12 @@ impl Link {
     }
 
     fn take_up(&mut self, node: NodeId) {
+        let blocked = self.frame_time();
         let up: Vec<_> = self
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.terms())
+                (index, stream.spec.terms(blocked))
             })
             .collect();
         up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));

@@ -282,7 +282,7 @@ impl Link {
     pub(super) fn take_turn(&mut self, index: StreamIndex, bytes: usize) {
         let Some(left) = self.stream(index).map(Stream::head_left) else { return };
         let left = self.left(left);
-        self.discipline.handle_segment(index, self.segment(bytes), left);
+        self.discipline.handle_segment(index, Self::spent(bytes, bytes), left);
     }
 
     /// The head of a stream was given up; if it had begun, under a number that the other end is told.

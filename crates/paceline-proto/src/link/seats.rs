@@ -119,12 +119,13 @@ impl Link {
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
         (self.discipline, self.seats) = discipline(self.spec.policy, classes.as_ref());
         self.spec.classes = classes;
+        let blocked = self.frame_time();
         for place in 0..self.streams.len() {
             let index = index_of(place);
             let Some(stream) = self.stream_mut(index) else { continue };
             (stream.home, stream.suspended, stream.passed, stream.held) =
                 (None, false, false, false);
-            let (terms, up) = (stream.spec.terms(), stream.up);
+            let (terms, up) = (stream.spec.terms(blocked), stream.up);
             self.seat(index);
             if up {
                 self.discipline.join(index, terms);

@@ -98,15 +98,23 @@ impl StreamSpec {
         if self.background { Class::Background } else { self.contract.into() }
     }
 
-    /// The terms on which it takes part: of a contract the rate that it asks of the link, and as a curve
-    /// its longest sample within the deadline, then the rate.
-    pub(super) fn terms(&self) -> Terms {
+    /// The terms on which it takes part in a link where a packet of others keeps the next one waiting for
+    /// `blocked` at most: of a contract the rate that it asks of the link, and the curve that admission has
+    /// counted with: its longest sample, and what the jitter lets come with it, within what others leave of
+    /// the deadline, then the rate.
+    pub(super) fn terms(&self, blocked: Duration) -> Terms {
         let terms = Terms::new(self.class());
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let terms = terms.with_rate(demand.bytes_per_s);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
+        let early = u64::try_from(
+            (u128::from(demand.bytes) * u128::from(contract.jitter.as_nanos()))
+                .div_ceil(u128::from(contract.period.as_nanos().max(1))),
+        );
+        let burst = demand.bytes.saturating_add(early.unwrap_or(u64::MAX));
+        let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
         let curves = Curves {
-            real_time: Curve::burst(demand.bytes, contract.deadline, bits).ok(),
+            real_time: Curve::burst(burst, left, bits).ok(),
             link_share: Curve::linear(bits).ok(),
             upper_limit: None,
         };
