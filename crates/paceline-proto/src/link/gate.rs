@@ -51,18 +51,16 @@ impl Link {
         };
         let (home, demotes) = (stream.home, stream.may_be_demoted());
         let Some(gate) = self.gate(home) else { return Entry::Conforms };
-        let (passes, otherwise) = match gate.police.action {
-            Action::Delay => {
-                (gate.police.policers.check(now, bytes) != Verdict::Never, Entry::Dropped)
-            }
-            Action::Drop => (gate.police.police(now, bytes) == Outcome::Pass, Entry::Dropped),
-            Action::Demote => (gate.police.police(now, bytes) == Outcome::Pass, demotes),
+        let action = gate.police.action;
+        let passes = match action {
+            Action::Delay => gate.police.policers.check(now, bytes) != Verdict::Never,
+            Action::Drop | Action::Demote => gate.police.police(now, bytes) == Outcome::Pass,
         };
         if passes {
             return Entry::Conforms;
         }
-        if otherwise != Entry::Dropped {
-            return otherwise;
+        if action == Action::Demote && demotes != Entry::Dropped {
+            return demotes;
         }
         if let Some(stream) = self.stream_mut(index) {
             stream.counters.offered += 1;
