@@ -27,7 +27,7 @@ fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
         // Neither is everything granted nor nothing, links are well used, and a bound is no idle one.
         let asked = sums.granted + sums.refused;
         assert!(sums.granted * 10 > asked && sums.refused * 20 > asked, "{policy}: {sums}");
-        assert!(sums.used / sums.runs > 400 && sums.worst > 900, "{policy}: {sums}");
+        assert!(sums.used / sums.runs > 400 && sums.worst > 800, "{policy}: {sums}");
         all.add(&sums);
     }
     println!("all: {all}");

@@ -1,11 +1,11 @@
 //! Filling frames: whose segment goes next, and how much of it.
 
 use super::ledger::{Item, Piece};
+use super::limits::Limits;
 use super::repair::Next;
 use super::stream::Stream;
 use super::{
-    ASK_EVERY, Carrier, Link, Notice, StreamIndex, WINDOW_BYTES, WINDOW_FRAMES, WIRE_OVERHEAD,
-    off_wire, on_wire,
+    ASK_EVERY, Link, Notice, StreamIndex, WINDOW_FRAMES, WIRE_OVERHEAD, off_wire, on_wire,
 };
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
@@ -23,10 +23,6 @@ const PIECE_MIN: usize = 256;
 const CONTROL_FRAMES: usize = 3;
 /// What the head of a common sample's segment takes.
 const HEAD_BYTES: usize = 30;
-/// A queue below us may hold one part in this many of a frame before we let it empty.
-const QUEUED_PART: u64 = 4;
-/// Without a capacity the background may fill one part in this many of the window.
-const BACKGROUND_PART: u64 = 4;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
@@ -34,21 +30,6 @@ const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 struct Ends {
     end: usize,
     spent: u32,
-}
-
-/// What is in flight to all hops that answer.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flight {
-    /// Bytes of frames that carry live samples, or none.
-    live: u64,
-    /// Bytes of frames that carry the background alone.
-    background: u64,
-    /// Bytes that the wire holds in a round trip.
-    holds: u64,
-    /// Bytes that the wire carries while answers wait for their turn at the other end.
-    answers: u64,
-    /// Answers come late: something waits below us.
-    queues: bool,
 }
 
 impl super::Neighbour {
@@ -130,91 +111,6 @@ impl Link {
         }
     }
 
-    /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
-    /// what it carries while an answer waits for its turn at the other end, behind frames of its own,
-    /// and one frame more, so that the wire is not idle while a frame's answer is on its way.
-    ///
-    /// The pacer keeps frames from queueing below as long as capacity and headers are what we believe.
-    /// Where they are not, answers come late; then the next frame waits for the answer to the last,
-    /// which empties that queue, so a command never finds more than a part of a frame in it.
-    ///
-    /// What is in the background does not count: live samples wait for no answer to it.
-    pub(super) fn is_window_full(&self, now: Instant) -> bool {
-        if self.spec.capacity.is_none() {
-            return false;
-        }
-        let Flight { live, holds, answers, queues, .. } = self.flight(now);
-        if queues {
-            // Less than this in flight is no queue: the answers wait, at the other end.
-            return live > holds.max(self.frame_bytes / 2);
-        }
-        live >= holds + answers + on_wire(self.frame_bytes)
-    }
-
-    /// How many bytes on the wire the next frame in the background may take; `None` if none may leave.
-    ///
-    /// A live sample that comes just behind it finds no more than this one frame below us: it leaves
-    /// when the wire has carried everything, and with what is in flight it is no more than the wire
-    /// holds in a round trip and one frame. Where less than half a frame is left of that, it waits.
-    fn background_room(&self, now: Instant) -> Option<u64> {
-        let frame = on_wire(self.frame_bytes);
-        if self.spec.capacity.is_none() {
-            // Most of the window is for what is live.
-            let flight: u64 = self.neighbours.values().map(|n| n.hop.background_bytes()).sum();
-            return (flight + frame <= WINDOW_BYTES / BACKGROUND_PART).then_some(frame);
-        }
-        if now < self.pacer.free_at() {
-            return None;
-        }
-        let Flight { live, background, holds, queues, .. } = self.flight(now);
-        let most = if queues { holds.max(frame) } else { holds + frame };
-        let room = most.saturating_sub(live + background).min(frame);
-        (room >= frame / 2).then_some(room)
-    }
-
-    fn flight(&self, now: Instant) -> Flight {
-        let mut flight = Flight::default();
-        let mut queued = Duration::ZERO;
-        let time = self.frame_time();
-        for neighbour in self.neighbours.values().filter(|n| !n.hop.is_stalled(now, time)) {
-            let background = neighbour.hop.background_bytes();
-            flight.background += background;
-            flight.live += neighbour.hop.flight_bytes() - background;
-            let trip = neighbour.hop.least_round_trip().unwrap_or_default();
-            // What is lost is in flight until that is known: it must not keep the wire idle.
-            let trip = match neighbour.hop.carrier() {
-                Carrier::Ordered => trip,
-                Carrier::Datagrams => trip.mul_div(5, 4),
-            };
-            let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
-            flight.holds = flight.holds.max(holds);
-            let held = match neighbour.hop.carrier() {
-                Carrier::Ordered => neighbour.hop.longest_held(time),
-                Carrier::Datagrams => Duration::ZERO,
-            };
-            let answers = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(held));
-            flight.answers = flight.answers.max(answers);
-            queued = queued.max(neighbour.hop.queued_below());
-        }
-        flight.queues = queued > self.frame_time().mul_div(1, QUEUED_PART);
-        flight
-    }
-
-    pub(super) fn has_credit(&self, now: Instant, node: NodeId) -> bool {
-        self.neighbours.get(&node).is_some_and(|neighbour| {
-            let hop = &neighbour.hop;
-            hop.is_up()
-                && hop.can_be_told()
-                && match self.spec.capacity {
-                    Some(_) => !hop.is_stalled(now, self.frame_time()),
-                    None => {
-                        hop.flight_bytes() + self.frame_bytes <= WINDOW_BYTES
-                            && hop.flight_frames() < WINDOW_FRAMES
-                    }
-                }
-        })
-    }
-
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
@@ -265,39 +161,36 @@ impl Link {
 
     /// Fills up a frame with segments; true if it carries the background alone.
     fn put_data(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) -> bool {
-        let mut limit = self.limit();
-        let (mut live, mut behind, mut promised) = (false, false, false);
+        let mut limits = Limits::new(self.limit());
+        let (mut live, mut behind) = (false, false);
         let mut alone = None;
         while let Some((hop, next)) = self.next_work(now) {
-            // A frame arrives when its end does: the background would make what is live wait, and what
-            // has no contract what has one.
+            // A frame arrives when its end does: the background would make what is live wait.
             let background = self.is_background(next.stream());
-            let best_effort = !self.is_promised(next.stream());
-            if hop != node
-                || live && background
-                || promised && best_effort
-                || !self.shares_frame(next.stream(), &mut alone)
-            {
+            let promised = self.is_promised(next.stream());
+            if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
                 break;
             }
             if background
                 && !behind
                 && let Some(room) = self.background_room(now)
             {
-                limit = limit.min(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
+                limits.cut(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
             }
             let put = match next {
-                Next::Head(index) => self.put_segment(now, index, &mut limit, out),
-                Next::Repair(key) => self.put_repair(now, key, limit, out),
-                Next::Turn(key) => self.put_in_turn(now, key, limit, out),
+                Next::Head(index) => self.put_segment(now, index, &mut limits, out),
+                Next::Repair(key) => self.put_repair(now, key, limits.of(promised), out),
+                Next::Turn(key) => self.put_in_turn(now, key, limits.of(promised), out),
             };
+            if promised && !matches!(next, Next::Head(_)) {
+                limits.cut_best_effort(0);
+            }
             // What is sent again has waited for long: it does not wait for others in its frame.
             let urgent = matches!(next, Next::Repair(_)) && !background;
             if !put || urgent && self.next_is_head(now) {
                 break;
             }
             live |= !background;
-            promised |= !best_effort;
             behind |= background;
         }
         behind && !live
@@ -365,13 +258,13 @@ impl Link {
 
     /// Puts the next segment of a stream's head into the frame; false if it has no room for it.
     ///
-    /// `limit` is how long the frame may become. A sample that ends in it makes that less if whoever
+    /// `limits` are how long the frame may become. A sample that ends in it makes that less if whoever
     /// comes behind would make it late.
     fn put_segment(
         &mut self,
         now: Instant,
         index: StreamIndex,
-        limit: &mut usize,
+        limits: &mut Limits,
         out: &mut FrameBuf,
     ) -> bool {
         let Some(stream) = self.stream(index) else { return false };
@@ -395,6 +288,7 @@ impl Link {
         let opens = !mended && !stream.announced && !stream.head_begun;
         let open = if mended { self.open_bytes(index) } else { OPEN_BYTES_MAX };
         let heads = data.bytes_max() + if opens || mended { open } else { 0 };
+        let limit = limits.of(self.is_promised(index));
         let space = limit.saturating_sub(out.len() + heads);
         let left = stream.head_left();
         if space < left.min(PIECE_MIN) || space == 0 {
@@ -414,13 +308,13 @@ impl Link {
         let len = piece.len();
         let spent = Self::spent(left, len);
         if last {
-            self.finish(now, index, Ends { end, spent }, limit);
+            self.finish(now, index, Ends { end, spent }, limits);
         } else {
             let rest = self.left(left - len);
             self.discipline.handle_segment(index, spent, rest);
         }
         // The age as of when the frame arrives, but for what all frames take on their way.
-        let frame = self.frame_end(now, index, end, *limit);
+        let frame = self.frame_end(now, index, end, *limits);
         head.age = head.age.saturating_add(self.transit_of(index, frame));
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
@@ -436,13 +330,16 @@ impl Link {
     }
 
     /// The head of a stream ends.
-    fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limit: &mut usize) {
+    fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limits: &mut Limits) {
         let Ends { end, spent } = ends;
         let ends = now + self.wire_time_of(end);
         let due = self.discipline.deadline(index).filter(|due| *due >= ends);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
             let most = off_wire(capacity.bytes_in(due.since(now)));
-            *limit = usize::try_from(most).unwrap_or(usize::MAX).clamp(end, (*limit).max(end));
+            limits.cut(usize::try_from(most).unwrap_or(usize::MAX).max(end));
+        }
+        if self.is_promised(index) {
+            limits.cut_best_effort(self.shared_bytes(now, index));
         }
         let node = self.stream(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
@@ -465,20 +362,16 @@ impl Link {
     }
 
     /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.
-    fn frame_end(&mut self, now: Instant, index: StreamIndex, end: usize, limit: usize) -> usize {
-        if self.spec.capacity.is_none() || limit < end + PIECE_MIN {
+    fn frame_end(&mut self, now: Instant, index: StreamIndex, end: usize, limits: Limits) -> usize {
+        if self.spec.capacity.is_none() || limits.of(true) < end + PIECE_MIN {
             return end;
         }
         let live = !self.is_background(index);
         let next = self.discipline.pick(now).and_then(|index| self.stream(index));
-        let promised = self.is_promised(index);
         let next = next.filter(|stream| !(live && stream.spec.background));
-        let next = next.filter(|stream| !promised || stream.spec.contract.is_some());
-        next.map_or(end, |stream| limit.min(end + stream.bytes_left() + HEAD_BYTES))
-    }
-
-    fn is_promised(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.spec.contract.is_some())
+        let Some(next) = next else { return end };
+        let limit = limits.of(next.spec.contract.is_some());
+        if limit < end + PIECE_MIN { end } else { limit.min(end + next.bytes_left() + HEAD_BYTES) }
     }
 
     pub(super) fn is_background(&self, index: StreamIndex) -> bool {

@@ -174,6 +174,6 @@ impl Gate {
 impl Stream {
     /// The head is another one: it has to pass by itself.
     pub(super) const fn head_changed(&mut self) {
-        self.passed = false;
+        (self.passed, self.head_came) = (false, None);
     }
 }

@@ -153,6 +153,8 @@ pub(super) struct Stream {
     pub(super) last_miss: Option<u64>,
     /// A window was violated since the stream is short of time.
     pub(super) violated: bool,
+    /// When the head came, if none was before it.
+    pub(super) head_came: Option<Instant>,
     /// Bytes of the head that were sent, and whether anything was (a sample may be empty).
     pub(super) head_sent: usize,
     pub(super) head_begun: bool,
@@ -201,6 +203,7 @@ impl Stream {
             gate: DecodeGate::starting(spec.background),
             last_miss: None,
             violated: false,
+            head_came: None,
             head_sent: 0,
             head_begun: false,
             number: 0,
@@ -277,6 +280,9 @@ impl Stream {
         self.ages.enter(sample.age(now).as_nanos());
         self.queue_bytes += sample.payload.len();
         self.queue.push_back(sample);
+        if self.queue.len() == 1 {
+            self.head_came = Some(now);
+        }
         match (self.queue.len(), replaced) {
             (1, true) => Offer::ReplacedHead,
             (1, false) => Offer::IsHead,
