@@ -57,7 +57,8 @@ pub enum Ahead {
     /// that is not work-conserving. A backlogged stream then has its samples one period apart.
     #[default]
     Waits,
-    /// It takes turns with best effort until its period comes: what the links of a node do.
+    /// It takes turns with best effort until its period is no further than its deadline, and goes before it
+    /// from then on: what the links of a node do.
     Shares,
     /// It competes as if its period had come: the papers' work-conserving model.
     Competes,

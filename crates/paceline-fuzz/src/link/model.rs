@@ -141,14 +141,32 @@ impl Model {
             assert_eq!(Some(index), first, "in order of arrival");
             return;
         }
-        let in_turn = |line: &Line, head: &Head| line.spec.contract.is_none() || head.release > now;
-        let ranked = |line: &Line, head: &Head| !in_turn(line, head);
+        // Before whom it goes: those whose period has come, then those whose will within a deadline.
+        let class = |line: &Line, head: &Head| match line.spec.contract {
+            Some(_) if head.release <= now => 0,
+            Some(contract) if head.release - contract.deadline <= now => 1,
+            _ => 2,
+        };
+        let in_turn = |line: &Line, head: &Head| class(line, head) == 2;
         let mine = self.heads().find(|(other, ..)| *other == index).unwrap();
-        if ranked(mine.1, &mine.2) {
+        let (mine, release) = (class(mine.1, &mine.2), mine.2.release);
+        if mine == 0 {
             return;
         }
-        let before = self.heads().find(|(_, line, head)| ranked(line, head));
+        let before = self.heads().find(|(_, line, head)| class(line, head) < mine);
         assert_eq!(before.map(|(other, ..)| other), None, "contracted go before stream {index}");
+        if mine == 1 {
+            let sooner = |(_, line, head): &(u32, &Line, Head)| {
+                class(line, head) == 1 && head.release < release
+            };
+            let before = self.heads().find(sooner);
+            assert_eq!(
+                before.map(|(other, ..)| other),
+                None,
+                "its period comes before that of stream {index}"
+            );
+            return;
+        }
         for (other, line) in self.lines.iter_mut().filter(|(other, _)| **other != index) {
             if line.up && line.head.is_some_and(|head| in_turn(line, &head)) {
                 assert!(line.passed.insert(index), "{index} served twice while {other} waits");

@@ -27,6 +27,8 @@ pub(crate) struct Waiting {
     late: bool,
     /// In round robin since that turn.
     turn: Option<u64>,
+    /// Its period comes within its deadline: it goes before best effort.
+    ahead: bool,
 }
 
 impl Waiting {
@@ -125,8 +127,16 @@ impl Twin {
         };
         let ranked = ranked && !line.background;
         let (turn, service) = ((!ranked).then_some(turn), head.left.service.as_nanos());
-        line.head =
-            Some(Waiting { arrived, serial, service, release, deadline, late: false, turn });
+        line.head = Some(Waiting {
+            arrived,
+            serial,
+            service,
+            release,
+            deadline,
+            late: false,
+            turn,
+            ahead: false,
+        });
         self.serial += 1;
     }
 
@@ -161,7 +171,10 @@ impl Twin {
             if line.suspended || line.contract.is_none() {
                 continue;
             }
-            if let Some(head) = line.head.as_mut().filter(|head| head.release <= now) {
+            let soon = line.soon();
+            let Some(head) = line.head.as_mut() else { continue };
+            head.ahead |= soon.is_some_and(|soon| soon <= now);
+            if head.release <= now {
                 head.turn = None;
             }
         }
@@ -170,12 +183,15 @@ impl Twin {
     pub(crate) fn pick(&mut self, now: Instant, coverage: &mut Coverage) -> Option<StreamIndex> {
         self.release(now.as_nanos());
         let mut first: Option<(usize, Seen<'_>)> = None;
-        let mut next: Option<(bool, u64, usize)> = None;
+        let mut next: Option<(u8, u64, usize)> = None;
         for (at, line) in self.lines.iter().enumerate() {
             let Some(line) = line.as_ref().filter(|line| !line.suspended) else { continue };
             let Some(head) = &line.head else { continue };
             if let Some(turn) = head.turn {
-                let turn = (line.background, turn, at);
+                let turn = match head.ahead {
+                    true => (0, head.release, at),
+                    false => (1 + u8::from(line.background), turn, at),
+                };
                 next = Some(next.map_or(turn, |next| next.min(turn)));
                 continue;
             }
@@ -293,7 +309,8 @@ impl Twin {
         let heads = self.lines.iter().flatten().filter_map(|line| {
             let head = line.head.as_ref().filter(|_| line.contract.is_some())?;
             let early = head.turn.is_some() && !line.suspended;
-            Some(if early { head.missed_at().min(head.release) } else { head.missed_at() })
+            let moves = line.soon().filter(|_| !head.ahead).unwrap_or(head.release);
+            Some(if early { head.missed_at().min(moves) } else { head.missed_at() })
         });
         let next = heads.min().filter(|&at| at != NEVER)?;
         Some(Instant::from_nanos(next.max(now.as_nanos() + 1)))
@@ -321,6 +338,12 @@ const fn adjustment(policy: Policy) -> RuleSet {
 }
 
 impl Line {
+    /// When the head's period is its deadline away: from then on it goes before best effort.
+    fn soon(&self) -> Option<u64> {
+        let release = self.head.as_ref().map(|head| head.release).filter(|&at| at != NEVER)?;
+        Some(release.saturating_sub(self.contract?.deadline.as_nanos()))
+    }
+
     fn loss(&self) -> LossTolerance {
         self.contract.map_or(LossTolerance::EDF, |contract| contract.loss)
     }

@@ -398,6 +398,8 @@ fn a_stream_is_settled_when_its_hop_has_begun_anew() {
     assert!(!a.link.is_settled(StreamIndex(1)) && a.link.is_settled(STREAM));
 }
 
+#[path = "tests/ahead.rs"]
+mod ahead;
 #[path = "tests/background.rs"]
 mod background;
 #[path = "tests/background_streams.rs"]

@@ -103,7 +103,8 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Ranks the heads whose period has come, up to the first head that is missed at `now`: that one.
+    /// Moves the heads on whose period has come, or will soon, up to the first head that is missed at `now`:
+    /// that one.
     fn release(&mut self, now: Instant) -> Option<StreamIndex> {
         loop {
             let (at, slot) = self.lists.events.best();
@@ -112,10 +113,10 @@ impl<R: Rules> Core<R> {
             }
             let index = StreamIndex(slot);
             let stream = find(&mut self.streams, index)?;
-            if !stream.waits() || stream.release() > now {
+            if !stream.waits() || stream.moves_at() > now {
                 return Some(index);
             }
-            stream.place = Place::Ranked;
+            stream.place = stream.place_at(now);
             self.lists.list(&mut self.rules, stream, index);
         }
     }
@@ -308,6 +309,7 @@ impl<R: Rules> Scheduler for Core<R> {
                 Place::Ranked => self.rules.reconsider(stream),
                 Place::Nowhere
                 | Place::Early
+                | Place::Ahead
                 | Place::Round
                 | Place::Demoted
                 | Place::Background => None,
@@ -328,7 +330,7 @@ impl<R: Rules> Scheduler for Core<R> {
                 self.lists.turns += 1;
                 Some(turn(stream.place, self.lists.turns))
             }
-            Place::Nowhere => None,
+            Place::Nowhere | Place::Ahead => None,
         };
         self.lists.events.set(index.0, stream.changes_at().as_nanos());
         if let Some(rank) = rank.filter(|_| !stream.suspended) {
@@ -429,7 +431,9 @@ impl<R: Rules> Scheduler for Core<R> {
             return self.next_change(now);
         }
         let at = self.lists.events.least_where(|slot, at| match self.find(StreamIndex(slot)) {
-            Some(stream) if stream.charged && stream.waits() => stream.release().as_nanos().max(at),
+            Some(stream) if stream.charged && stream.waits() => {
+                stream.moves_at().as_nanos().max(at)
+            }
             Some(stream) if stream.charged => Key::ABSENT,
             Some(_) | None => at,
         });

@@ -6,8 +6,10 @@ use super::stream::{Place, Stream};
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
-/// The class that the round robin of best effort and early heads forms.
-const ROUND: u128 = 2 << CLASS;
+/// The class of heads whose period comes soon.
+const AHEAD: u128 = 2 << CLASS;
+/// What the round robin of best effort and early heads forms: behind all of that class.
+const ROUND: u128 = AHEAD | 1 << (CLASS - 1);
 /// The class after all others.
 const BACKGROUND: u128 = 3 << CLASS;
 
@@ -31,6 +33,7 @@ impl Lists {
     ) {
         let rank = match stream.place {
             Place::Early => None,
+            Place::Ahead => Some(AHEAD | u128::from(stream.release().as_nanos())),
             _ if stream.background() => {
                 stream.place = Place::Background;
                 None
@@ -68,8 +71,11 @@ impl Lists {
 pub(super) const fn turn(place: Place, turn: u64) -> u128 {
     match place {
         Place::Background => BACKGROUND | turn as u128,
-        Place::Nowhere | Place::Ranked | Place::Early | Place::Round | Place::Demoted => {
-            ROUND | turn as u128
-        }
+        Place::Nowhere
+        | Place::Ranked
+        | Place::Ahead
+        | Place::Early
+        | Place::Round
+        | Place::Demoted => ROUND | turn as u128,
     }
 }

@@ -129,8 +129,10 @@ impl FromStr for Policy {
 pub enum Eligibility {
     /// Whenever it has a head: samples ahead of their period still precede best effort.
     WorkConserving,
-    /// Once per period: a head ahead of its period waits its turn among best effort, so that a stream
-    /// that sends more than it was promised takes nothing from those that keep to theirs.
+    /// Once per period: a head ahead of its period goes behind all heads whose period has come, so that a
+    /// stream that sends more than it was promised takes nothing from those that keep to theirs. Until it is
+    /// ahead by no more than its deadline it takes turns with best effort, then it goes before that: a stream
+    /// that was held up once has all its later samples come as much ahead of its clock, and keeps its promise.
     #[default]
     OncePerPeriod,
 }

@@ -11,8 +11,10 @@ pub(super) enum Place {
     Nowhere,
     /// In the discipline's order.
     Ranked,
-    /// In round robin until its period comes, ranked from then on.
+    /// In round robin: its period comes later than its deadline from now.
     Early,
+    /// Before all that does not rank: its period comes within its deadline from now.
+    Ahead,
     /// In round robin, for good.
     Round,
     /// In round robin, for good, although its stream ranks: it is more than that may send.
@@ -193,17 +195,41 @@ impl<O> Stream<O> {
         self.next_release - self.period - self.jitter
     }
 
+    /// When the present head, which is early, goes before best effort. What lay before this link may have
+    /// taken longer for the samples before it, or their publisher may have been held up; a stream that sends
+    /// more than its contract is soon ahead of it by more, and then takes turns.
+    #[inline]
+    fn goes_ahead(&self) -> Instant {
+        let release = self.release();
+        if release == Instant::FAR { release } else { release - self.due }
+    }
+
+    /// Where an early head belongs at `now`.
+    pub(super) fn place_at(&self, now: Instant) -> Place {
+        match now {
+            now if now >= self.release() => Place::Ranked,
+            now if now >= self.goes_ahead() => Place::Ahead,
+            _ => Place::Early,
+        }
+    }
+
     /// Time alone will give the head its rank.
     #[inline]
     pub(super) fn waits(&self) -> bool {
-        self.place == Place::Early && !self.suspended
+        matches!(self.place, Place::Early | Place::Ahead) && !self.suspended
+    }
+
+    /// When time alone moves the head on, which waits for that.
+    #[inline]
+    pub(super) fn moves_at(&self) -> Instant {
+        if self.place == Place::Early { self.goes_ahead() } else { self.release() }
     }
 
     /// When time alone next changes something of the present head: its period comes, or it is missed.
     #[inline]
     pub(super) fn changes_at(&self) -> Instant {
         let missed = self.missed_at();
-        if self.waits() { missed.min(self.release()) } else { missed }
+        if self.waits() { missed.min(self.moves_at()) } else { missed }
     }
 
     /// The instant from which on the present head can no longer end in time; [`Instant::FAR`] for

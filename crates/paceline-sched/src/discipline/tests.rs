@@ -78,15 +78,20 @@ fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
         assert_eq!(segments(&mut link, at(0), 3), [C, C, C]);
         assert_eq!(link.handle_served(C, 1, at(9)), Service { on_time: true, violated: false });
         assert_eq!(segments(&mut link, at(9), 3), [B, A, B]);
-        // Ahead of its period C takes its turn at the tail, and comes first when the period does.
+        // Ahead of its period by no more than its deadline C goes before best effort.
         link.handle_head(C, head(9, 9));
         assert_eq!(link.deadline(C), Some(at(20)));
+        assert_eq!(segments(&mut link, at(9), 2), [C, C]);
+        link.handle_served(C, 1, at(9));
+        // Ahead by more it takes its turn at the tail until then.
+        link.handle_head(C, head(9, 9));
+        assert_eq!(link.deadline(C), Some(at(30)));
         assert_eq!(link.next_change(at(9)), Some(at(10)));
         // Nobody looked yet: what has come is due at once.
         assert_eq!(link.next_change(at(10)), Some(past(10)));
         let mut later = link.clone();
         assert_eq!(later.poll_missed(at(10)), None);
-        assert_eq!(later.next_change(at(10)), Some(past(11)));
+        assert_eq!(later.next_change(at(10)), Some(at(20)), "its period");
         assert_eq!(segments(&mut link, at(9), 5), [A, B, C, A, B]);
         assert_eq!(segments(&mut link, at(10), 2), [C, C]);
     }
