@@ -12,7 +12,7 @@ const PACKET_BYTES: u64 = 1_448;
 const PACKET_OVERHEAD: u64 = 66;
 /// What a frame on a reliable wire costs besides: the share of TCP's own acknowledgements that go its
 /// way. Measured by `paceline bench examples/scenarios/thin-link.toml`.
-const ACKNOWLEDGEMENTS: u64 = 12;
+const ACKNOWLEDGEMENTS: u64 = 3;
 /// An acknowledgement of TCP with nothing else in it; the other end sends one for every two full packets.
 const ACKNOWLEDGEMENT_ALONE: u64 = 66;
 /// What a beacon takes.

@@ -4,6 +4,9 @@
 //! a key expression of its own for each direction of each hop, and a complete explicit configuration.
 //! Its queues stay nearly empty, because the link lets no more frames go than the other end credits.
 //!
+//! A frame names its key by the number that the other end gave it when it subscribed to that very key. Had it
+//! subscribed to all keys of its hops at once, each frame would name the rest of its key in full: 18 bytes.
+//!
 //! Over UDP Zenoh mends nothing, and that includes what its sessions declare to each other. So there a
 //! frame names its key in full instead of a number that the other end may never have heard of, and
 //! subscriptions are declared again as long as a neighbour is missing.
@@ -54,7 +57,14 @@ pub(crate) struct Transport {
     /// Gone while they are declared again.
     subscribers: Vec<Subscriber<()>>,
     beacon: Way,
-    hops: BTreeMap<NodeId, Way>,
+    hops: BTreeMap<NodeId, Ways>,
+}
+
+/// The ways to a neighbour and back.
+struct Ways {
+    there: Way,
+    /// What comes; nothing where one subscriber listens to all neighbours.
+    _back: Option<Subscriber<()>>,
 }
 
 /// How frames for one key leave.
@@ -74,7 +84,7 @@ impl Transport {
     ) -> zenoh::Result<Self> {
         let session = zenoh::open(config(link)?).wait()?;
         let carrier = link.carrier();
-        let subscribers = listen(me, &session, &inbound)?;
+        let subscribers = listen(me, &session, carrier, &inbound)?;
         let beacon = declare(&session, carrier, "p/hi".to_owned(), false)?;
         Ok(Self { me, session, carrier, inbound, subscribers, beacon, hops: BTreeMap::new() })
     }
@@ -85,7 +95,7 @@ impl Transport {
             return;
         }
         self.subscribers.clear();
-        match listen(self.me, &self.session, &self.inbound) {
+        match listen(self.me, &self.session, self.carrier, &self.inbound) {
             Ok(subscribers) => self.subscribers = subscribers,
             Err(error) => tracing::warn!("listening again: {error}"),
         }
@@ -110,17 +120,22 @@ impl Transport {
                 .wait(),
         }
     }
-    /// Makes the way to a neighbour; `express` where a frame must not wait to be batched.
+    /// Makes the ways to a neighbour and back; `express` where a frame must not wait to be batched.
     pub(crate) fn add_hop(&mut self, node: NodeId, express: bool) -> zenoh::Result<()> {
-        if !self.hops.contains_key(&node) {
-            let way =
-                declare(&self.session, self.carrier, format!("p/{node}/{}", self.me), express)?;
-            self.hops.insert(node, way);
+        if self.hops.contains_key(&node) {
+            return Ok(());
         }
+        let (me, session) = (self.me, &self.session);
+        let back = match self.carrier {
+            Carrier::Ordered => Some(listen_to(node, me, session, &self.inbound)?),
+            Carrier::Datagrams => None,
+        };
+        let there = declare(session, self.carrier, format!("p/{node}/{me}"), express)?;
+        self.hops.insert(node, Ways { there, _back: back });
         Ok(())
     }
 
-    /// Forgets the way to a neighbour.
+    /// Forgets the ways to a neighbour and back.
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
         self.hops.remove(&node);
     }
@@ -128,8 +143,8 @@ impl Transport {
     /// Hands a frame over; never waits. The caller's window keeps what is in flight below what
     /// Zenoh's queue holds, so there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
-        let Some(way) = self.hops.get(&node) else { return Sent::Down };
-        match self.put(way, to_zbytes(frame)) {
+        let Some(ways) = self.hops.get(&node) else { return Sent::Down };
+        match self.put(&ways.there, to_zbytes(frame)) {
             Ok(()) => Sent::Taken,
             Err(_) => Sent::Down,
         }
@@ -144,14 +159,28 @@ impl Transport {
     }
 }
 
-/// Listens for frames and neighbours.
-fn listen(
+/// Listens for frames from one neighbour.
+fn listen_to(
+    node: NodeId,
     me: NodeId,
     session: &Session,
     inbound: &Arc<dyn Inbound>,
-) -> zenoh::Result<Vec<Subscriber<()>>> {
-    let (frames, inbound) = (inbound.clone(), inbound.clone());
-    let frame_listener = session
+) -> zenoh::Result<Subscriber<()>> {
+    let frames = inbound.clone();
+    session
+        .declare_subscriber(format!("p/{me}/{node}"))
+        .callback(move |sample| frames.frame(node, shared_bytes(sample.payload())))
+        .wait()
+}
+
+/// Listens for frames from all neighbours.
+fn listen_to_all(
+    me: NodeId,
+    session: &Session,
+    inbound: &Arc<dyn Inbound>,
+) -> zenoh::Result<Subscriber<()>> {
+    let frames = inbound.clone();
+    session
         .declare_subscriber(format!("p/{me}/*"))
         .callback(move |sample| {
             let key = sample.key_expr().as_str();
@@ -160,9 +189,32 @@ fn listen(
                 frames.frame(from, shared_bytes(sample.payload()));
             }
         })
-        .wait()?;
+        .wait()
+}
+
+/// Listens for neighbours, and where what is declared may be lost for their frames.
+fn listen(
+    me: NodeId,
+    session: &Session,
+    carrier: Carrier,
+    inbound: &Arc<dyn Inbound>,
+) -> zenoh::Result<Vec<Subscriber<()>>> {
+    let mut subscribers = match carrier {
+        Carrier::Ordered => Vec::new(),
+        Carrier::Datagrams => vec![listen_to_all(me, session, inbound)?],
+    };
+    subscribers.push(listen_for_neighbours(me, session, inbound)?);
+    Ok(subscribers)
+}
+
+fn listen_for_neighbours(
+    me: NodeId,
+    session: &Session,
+    inbound: &Arc<dyn Inbound>,
+) -> zenoh::Result<Subscriber<()>> {
+    let inbound = inbound.clone();
     let other_version = AtomicU8::new(0);
-    let greeting_listener = session
+    session
         .declare_subscriber("p/hi")
         .callback(move |sample| match *sample.payload().to_bytes() {
             [VERSION, ref id @ ..] if id.len() == 8 => {
@@ -179,8 +231,7 @@ fn listen(
             }
             _ => {}
         })
-        .wait()?;
-    Ok(vec![frame_listener, greeting_listener])
+        .wait()
 }
 
 fn declare(session: &Session, carrier: Carrier, key: String, express: bool) -> zenoh::Result<Way> {
