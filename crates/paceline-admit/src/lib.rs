@@ -10,7 +10,7 @@
 //! * [`demand`]: what a stream asks of a link.
 //! * [`link`]: the admission test of each discipline, and what a link holds.
 //! * [`verdict`]: the answer: granted with a bound, or refused with the number and an offer.
-//! * [`cpu`]: what packets cost the host.
+//! * [`cpu`]: what samples cost the host.
 //! * [`ledger`]: the sums.
 //! * [`reserve`]: how the nodes of a path promise together.
 

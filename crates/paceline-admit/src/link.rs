@@ -103,7 +103,7 @@ pub struct LinkSpec {
     pub latency: Duration,
     /// Room in queues for all streams in bytes; `None` if it does not limit.
     pub buffer: Option<u64>,
-    /// What of the processors it may use; `None` if it does not limit.
+    /// What of the processors all links of the node may use; `None` if it does not limit.
     pub cpu: Option<CpuBudget>,
     /// Its discipline looks at deadlines. Of others the rate alone is tested, and none is promised.
     pub timed: bool,
@@ -154,6 +154,8 @@ pub struct Admission {
     corners: Corners,
     levels: Levels,
     windows: Windows,
+    /// What other links of the node hold of its processors, in nanoseconds per second.
+    cpu_elsewhere: u64,
 }
 
 impl Admission {
@@ -173,7 +175,13 @@ impl Admission {
             corners: Corners::default(),
             levels: Levels::new(one),
             windows: Windows::default(),
+            cpu_elsewhere: 0,
         }
+    }
+
+    /// Other links of the node hold so much of its processors, in nanoseconds per second.
+    pub const fn set_cpu_elsewhere(&mut self, nanos_per_s: u64) {
+        self.cpu_elsewhere = nanos_per_s;
     }
 
     /// What the link is.
@@ -284,6 +292,7 @@ impl Admission {
     #[must_use]
     pub fn rebuilt(&self, spec: LinkSpec) -> (Self, Vec<(Trunk, Holder, Refusal)>) {
         let mut after = Self::new(spec);
+        after.cpu_elsewhere = self.cpu_elsewhere;
         let mut lost = Vec::new();
         for lasting in [true, false] {
             for (trunk, held) in &self.trunks {
@@ -416,9 +425,10 @@ impl Admission {
     }
 
     fn amounts(&self, demand: &Demand) -> Amounts {
-        let cpu = self.spec.cpu.as_ref().map_or(0, |cpu| {
-            let cost = cpu.table.cost(demand.traffic().packet(), cpu.load_permille);
-            cost.saturating_mul(demand.traffic().packets_per_s()).min(CPU_MAX)
+        let cpu = self.spec.cpu.map_or(0, |cpu| {
+            // What a source sends at once is one sample: its packets share what it costs.
+            let dual = demand.source().dual();
+            cpu.cost.of_stream(dual.peak_burst, dual.rate).min(CPU_MAX)
         });
         Amounts::of(demand, cpu)
     }

@@ -227,6 +227,13 @@ impl Reservations {
     /// Adds a link that holds nothing yet.
     pub fn add_link(&mut self, link: LinkId, admission: Admission) {
         self.links.entry(link).or_insert(admission);
+        self.share_processor();
+    }
+
+    /// What all links hold of the host's processors together, tentative or not, in nanoseconds per second.
+    #[must_use]
+    pub fn processor_held(&self) -> u64 {
+        self.links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
     }
 
     /// A link, with what it holds.

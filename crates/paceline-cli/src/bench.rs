@@ -1,5 +1,6 @@
 //! `paceline bench`: the promises, measured on real links beside plain Zenoh.
 
+pub(crate) mod calibrate;
 mod child;
 mod clock;
 mod fanout;

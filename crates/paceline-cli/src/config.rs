@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) log: Option<String>,
     /// Where HTTP is served.
     pub(crate) http: Option<HttpAddress>,
+    /// What of one processor promises may use, in percent.
+    pub(crate) processor_percent: Option<u32>,
     /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.

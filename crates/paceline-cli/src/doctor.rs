@@ -1,5 +1,6 @@
 //! `paceline doctor`: what this host can give, and the mend for what it lacks.
 
+mod calibration;
 mod host;
 mod limits;
 mod node;
@@ -27,6 +28,13 @@ pub(crate) struct DoctorArgs {
     /// The folder that joins the processes of this host; as the other commands find it if not said
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
+    /// Measures what a sample costs this host when it hands it on, and keeps it for its node, which then
+    /// charges promises for it; takes at most 20 s
+    #[arg(long, conflicts_with = "runtime_dir")]
+    calibrate: bool,
+    /// Where the calibration is written; where the node looks for it if not said
+    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    out: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -38,6 +46,9 @@ struct Document<'a> {
 
 /// Looks at everything; the exit code is 3 if something that is needed lacks.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    if args.calibrate {
+        return calibration::run(args.out.clone(), args.json);
+    }
     let rows = rows(args.runtime_dir.clone());
     let ok = !rows.iter().any(|row| row.needed && row.state == State::Lack);
     if args.json {
@@ -59,6 +70,7 @@ fn rows(runtime_dir: Option<PathBuf>) -> Vec<Row> {
         configuration,
         node::runtime_dir(runtime_dir, configured),
         node::delivery(),
+        calibration::row(),
     ];
     rows.extend(limits::rows());
     rows.extend(tools::rows());

@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod bench;
+mod calibration;
 mod config;
 mod demo;
 mod describe;

@@ -10,7 +10,7 @@ use crate::config::TEMPLATE;
 use crate::http::{Http, HttpAddress, Neighbours, OwnSource};
 use crate::notify::Notify;
 use crate::stop::{Hangup, STOP_SLICE, Stop};
-use crate::{log, show};
+use crate::{calibration, log, show};
 use buffers::Buffers;
 use paceline::Node;
 use plain::{PlainLine, PlainSide};
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     if args.print_unit {
         return unit::print();
     }
-    let settings = args.settings()?;
+    let mut settings = args.settings()?;
     if args.check_config {
         return check(&settings);
     }
@@ -88,6 +88,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let hangup = Hangup::watch()?;
     let notify = Notify::from_env();
+    settings.processor = calibration::budget(settings.processor_percent);
     let node = settings.open()?;
     let mut buffers = Buffers::default();
     buffers.set(&node, &settings.buffers)?;

@@ -56,6 +56,7 @@ use crate::wire::WireError;
 use admission::Admission;
 use bytes::Bytes;
 use graph::Tree;
+pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 use paceline_admit::reserve::Node;
 use paceline_sched::{Instant, Policy};
 use registry::{Change, PairKey, Registry};
@@ -260,6 +261,13 @@ impl Control {
     /// if it was not said.
     pub fn set_policy(&mut self, link: &str, policy: Policy) {
         self.admission.links.set_policy(&cut(link), policy);
+        self.follow_links();
+    }
+
+    /// What samples cost this host, and what of its processors promises may use on all links together: from
+    /// now on each is charged. Nothing is, if it was not said.
+    pub fn set_processor(&mut self, budget: CpuBudget) {
+        self.admission.links.processor = Some(budget);
         self.follow_links();
     }
 

@@ -11,6 +11,7 @@ mod control_network {
     mod global;
     mod net;
     mod oracle;
+    mod processor;
     mod random;
     mod refusals;
     mod reservations;

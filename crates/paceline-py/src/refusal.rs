@@ -15,6 +15,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Capacity => "capacity",
         RefusalReason::Deadlines { .. } => "deadlines",
         RefusalReason::Delay { .. } => "delay",
+        RefusalReason::Processor { .. } => "processor",
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         _ => "other",

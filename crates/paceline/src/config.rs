@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::node::Node;
+use paceline_proto::control::CpuBudget;
 use paceline_proto::link::{Carrier, LinkClass};
 use paceline_sched::{Capacity, Policy};
 use std::path::PathBuf;
@@ -101,6 +102,7 @@ pub struct NodeBuilder {
     pub(crate) isolated: bool,
     pub(crate) guest: bool,
     pub(crate) links: Vec<LinkConfig>,
+    pub(crate) processor: Option<CpuBudget>,
 }
 
 impl NodeBuilder {
@@ -138,6 +140,14 @@ impl NodeBuilder {
     #[must_use]
     pub const fn guest(mut self) -> Self {
         self.guest = true;
+        self
+    }
+
+    /// What samples cost this host, and what of a processor promises may use: on every path that is promised
+    /// anything, this node charges each stream that it hands on. Nothing is charged if it is not said.
+    #[must_use]
+    pub const fn processor(mut self, budget: CpuBudget) -> Self {
+        self.processor = Some(budget);
         self
     }
 

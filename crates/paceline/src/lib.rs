@@ -45,6 +45,7 @@ pub use error::{
 };
 pub use feedback::{Feedback, Measured};
 pub use node::{LINKS_MAX, Node};
+pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 pub use paceline_proto::control::{Grant, GrantedHop, Refusal, RefusalReason};
 pub use paceline_proto::form::Audio;
 pub use paceline_proto::link::{

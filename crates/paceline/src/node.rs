@@ -97,6 +97,7 @@ impl Node {
             threads.push(thread);
         }
         let mut control = Control::new(id, &name);
+        builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
         links.iter().for_each(|link| control.set_policy(&link.config.name, link.config.policy));
         let engine = Engine {
             control,

@@ -77,9 +77,11 @@ impl Admission {
         if let Some(buffer) = self.spec.buffer.filter(|buffer| held.buffer > *buffer) {
             return Err(lack(Resource::Buffer, held.buffer, buffer));
         }
-        let cpu = self.spec.cpu.as_ref().map(|cpu| cpu.nanos_per_s);
-        if let Some(cpu) = cpu.filter(|cpu| held.cpu > *cpu) {
-            return Err(lack(Resource::Cpu, held.cpu, cpu));
+        if let Some(cpu) = self.spec.cpu {
+            let used = held.cpu.saturating_add(self.cpu_elsewhere);
+            if used > cpu.nanos_per_s {
+                return Err(lack(Resource::Cpu, used, cpu.nanos_per_s));
+            }
         }
         Ok(())
     }

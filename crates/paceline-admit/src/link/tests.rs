@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bounds::edf::{Due, met};
-use crate::cpu::{CpuPoint, CpuTable};
+use crate::cpu::CpuCost;
 use crate::traffic::Traffic;
 use crate::verdict::{Grant, Offer, Resource};
 use paceline_sched::curve::fits;
@@ -243,32 +243,39 @@ fn windows_count_only_where_all_streams_are_alike_and_coincide() {
 
 #[test]
 fn buffer_and_processor_are_resources_like_others() {
-    let table = CpuTable::new(vec![
-        CpuPoint { packet: 64, load_permille: 0, nanos: 2_000 },
-        CpuPoint { packet: 1_500, load_permille: 0, nanos: 3_000 },
-    ]);
-    let cpu = CpuBudget { table: table.unwrap(), load_permille: 0, nanos_per_s: 100_000_000 };
+    let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
+    let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };
     let spec =
         LinkSpec { buffer: Some(50_000), cpu: Some(cpu), ..LinkSpec::new(mbit(100), Rule::Edf, 0) };
     let mut small = Admission::new(spec);
-    // 10 Mbit/s: 833.3 packets/s of 1,500 bytes are 2.5 ms of a processor, 19,531.25 of 64 bytes 39 ms.
-    let asks = |packet: u64, burst: u64| {
+    // 10 Mbit/s: 500 samples/s of 2,500 bytes are 1.5 ms of a processor, 19,531.25 of 64 bytes 39.56 ms.
+    let asks = |burst: u64| {
+        let packet = burst.min(1_500);
         Demand::new(Traffic::leaky(burst, 10_000_000, packet).unwrap(), Duration::from_millis(8))
             .unwrap()
     };
-    admit(&mut small, 1, &asks(1_500, 2_500)).unwrap();
-    assert_eq!(small.ledger().held.cpu, 834 * 3_000);
+    admit(&mut small, 1, &asks(2_500)).unwrap();
+    assert_eq!(small.ledger().held.cpu, 500 * 3_000);
     assert_eq!(small.ledger().held.buffer, 12_500, "2,500 and what comes in 8 ms");
-    admit(&mut small, 2, &asks(64, 2_500)).unwrap();
-    admit(&mut small, 3, &asks(64, 2_500)).unwrap();
-    let refused = admit(&mut small, 4, &asks(64, 2_500)).unwrap_err();
-    assert_eq!((refused.resource, refused.available), (Resource::Cpu, 100_000_000));
-    let refused = admit(&mut small, 4, &asks(1_500, 2_501)).unwrap_err();
+    admit(&mut small, 2, &asks(64)).unwrap();
+    admit(&mut small, 3, &asks(64)).unwrap();
+    let all = 1_500_000 + 3 * 39_562_500;
+    let refused = admit(&mut small, 4, &asks(64)).unwrap_err();
     assert_eq!(
         (refused.resource, refused.needed, refused.available),
-        (Resource::Buffer, 50_001, 50_000)
+        (Resource::Cpu, all, 100_000_000)
     );
-    admit(&mut small, 4, &asks(1_500, 2_500)).unwrap();
+    small.set_cpu_elsewhere(98_500_000 - 2 * 39_562_500);
+    admit(&mut small, 4, &asks(2_500)).unwrap_err();
+    small.set_cpu_elsewhere(97_000_000 - 2 * 39_562_500);
+    admit(&mut small, 4, &asks(2_500)).unwrap();
+    small.release(Trunk(4), holder(4));
+    small.set_cpu_elsewhere(0);
+    let refused = admit(&mut small, 4, &asks(12_501)).unwrap_err();
+    assert_eq!(
+        (refused.resource, refused.needed, refused.available),
+        (Resource::Buffer, 55_129, 50_000)
+    );
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl Reservations {
             Some(old) => admission.hold_instead(trunk, holder(name), &demand, old),
             None => admission.hold(trunk, holder(name), &demand),
         };
+        self.share_processor();
         match verdict {
             Verdict::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
             Verdict::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
@@ -114,6 +115,7 @@ impl Reservations {
                 }
             }
         }
+        self.share_processor();
     }
 
     /// Gives an installed version back, but for what `kept` has on the same links.
@@ -129,6 +131,7 @@ impl Reservations {
             }
             self.tell_police(link, trunk);
         }
+        self.share_processor();
     }
 
     /// Makes a version lasting, relaxed by what the answer tells, and says what its links hold.
@@ -159,6 +162,7 @@ impl Reservations {
             let (link, trunk) = (leg.link, leg.trunk);
             self.tell_police(link, trunk);
         }
+        self.share_processor();
         if let Some(leg) = &version.backward {
             told.backward = Some(self.bunched_behind(leg));
         }
@@ -170,6 +174,17 @@ impl Reservations {
         version.until = Instant::FAR;
         version.answer = Some(told.clone());
         told
+    }
+
+    /// Tells each link what the others hold of the processors that they share.
+    pub(super) fn share_processor(&mut self) {
+        if !self.links.values().any(|link| link.spec().cpu.is_some()) {
+            return;
+        }
+        let held = self.processor_held();
+        for link in self.links.values_mut() {
+            link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
+        }
     }
 
     /// What a stream is held to on a link now.

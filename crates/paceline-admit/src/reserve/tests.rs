@@ -10,6 +10,7 @@ use paceline_sched::{Capacity, LossTolerance};
 
 mod model;
 mod paths;
+mod processor;
 mod world;
 
 use world::{World, forward, millis, wanted};

@@ -4,7 +4,7 @@ use super::{BufferSpec, LinkSpec};
 use crate::config::{self, Config};
 use crate::http::HttpAddress;
 use crate::{exit, log};
-use paceline::{LINKS_MAX, Node, NodeBuilder, OpenError};
+use paceline::{CpuBudget, LINKS_MAX, Node, NodeBuilder, OpenError};
 use paceline_plain::{PlainConfig, Rules};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -45,6 +45,10 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Where HTTP is served.
     pub(crate) http: Option<HttpAddress>,
+    /// What of one processor promises may use, in percent.
+    pub(crate) processor_percent: Option<u32>,
+    /// What samples cost this host, for its node alone.
+    pub(crate) processor: Option<CpuBudget>,
     /// The node's links.
     pub(crate) links: Vec<LinkSpec>,
     /// The histories that the node keeps.
@@ -117,6 +121,8 @@ impl NodeArgs {
             isolated: self.isolated || config.isolated,
             log: config.log,
             http: config.http,
+            processor_percent: config.processor_percent,
+            processor: None,
             links,
             buffers: config.buffers,
             plain: config.plain,
@@ -172,6 +178,9 @@ impl Settings {
         }
         if self.isolated {
             builder = builder.isolated();
+        }
+        if let Some(budget) = self.processor {
+            builder = builder.processor(budget);
         }
         for (number, link) in (1..).zip(&self.links) {
             builder = builder.link(link.config(number));

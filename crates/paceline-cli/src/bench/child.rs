@@ -89,6 +89,14 @@ impl Child {
         self.say("stop")
     }
 
+    /// What a node that hands on has taken of the processors, in nanoseconds.
+    pub(super) fn spent(&mut self) -> Result<u64> {
+        self.say("spent")?;
+        self.expect("processor time", Duration::from_secs(5), |message| {
+            if let Message::Spent { nanos } = message { Some(nanos) } else { None }
+        })
+    }
+
     fn say(&mut self, word: &str) -> Result<()> {
         let stdin = self.process.stdin.as_mut().context("input of a role")?;
         writeln!(stdin, "{word}").with_context(|| format!("{} has ended early", self.name))

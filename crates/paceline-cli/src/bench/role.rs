@@ -6,6 +6,7 @@
 mod engine;
 mod fanout;
 mod flood;
+mod forward;
 mod ping;
 mod publish;
 mod router;
@@ -88,6 +89,8 @@ pub(super) enum Role {
     Pong {
         place: Place,
     },
+    /// Hands on what others of its host publish.
+    Forward,
     /// Publishes samples of this size as fast as they are taken.
     Flood {
         place: Place,
@@ -218,6 +221,8 @@ pub(super) enum Message {
     Scene(Report),
     /// It has told everything.
     Done,
+    /// What it has taken of the processors since it started.
+    Spent { nanos: u64 },
     /// Samples counted in a time.
     Counted { samples: u64, nanos: u64 },
 }
@@ -237,6 +242,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         Role::Ping { place, warm_up, count } => ping::ping(&place, warm_up, count)?,
         Role::Pong { place } => ping::pong(&place)?,
         Role::Flood { place, bytes } => flood::flood(&place, bytes)?,
+        Role::Forward => forward::run()?,
         Role::Fanout { subscriptions, seconds, queues } => {
             fanout::run(subscriptions, seconds, queues)?;
         }

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 11] = [
     "name",
     "runtime_dir",
     "isolated",
     "log",
     "http",
+    "processor_percent",
     "link",
     "buffer",
     "plain",
@@ -41,6 +42,8 @@ const ISOLATED: &str = "must be true or false; false joins the other processes o
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
 const HTTP: &str = "must be text: an address of this host with a port; \"127.0.0.1:8470\" is one, or leave it out for none";
 const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints; [\"tcp/127.0.0.1:7600\"] is one";
+const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \
+     leave it out for 50";
 const CAPACITY: &str = "must be text with a number above 0 and a unit; \"2mbit\" is one, or leave it \
      out for a link that takes whatever comes";
 pub(super) const POLICY: &str = "must be the name of a discipline, \"vds\", \"dwcs\" or \"fifo\" for example; \
@@ -84,6 +87,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             log::check(text).map(|()| text.to_owned())
         }),
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
+        processor_percent: section.read("processor_percent", problems, percent),
         links: links(section, problems),
         buffers: buffers(section, problems),
         plain: plain::plain(section, problems),
@@ -99,6 +103,12 @@ fn name(value: &DeValue<'_>, without: &str) -> Result<String, String> {
 fn runtime_dir(value: &DeValue<'_>) -> Result<PathBuf, String> {
     let fits = |text: &&str| (2..=97).contains(&text.len()) && Path::new(text).is_absolute();
     value.as_str().filter(fits).map(PathBuf::from).ok_or_else(|| RUNTIME_DIR.to_owned())
+}
+
+fn percent(value: &DeValue<'_>) -> Result<u32, String> {
+    let none = value.as_integer().is_some_and(|number| number.as_str() == "0");
+    let percent = if none { 0 } else { whole(value, 6_400, PERCENT)? };
+    u32::try_from(percent).map_err(|_| PERCENT.to_owned())
 }
 
 pub(super) fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {

@@ -30,6 +30,11 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: none.
 #http = "127.0.0.1:8470"
 
+# What of one processor promises may use on this host, in percent: a whole number from 0 to 6400, 0 to charge
+# nothing. Counts where paceline doctor --calibrate has measured what samples cost.
+# Default: 50.
+#processor_percent = 50
+
 # A link to other hosts: at most 16, each under a [[link]] of its own.
 #[[link]]
 # Text of 1 to 255 bytes. Default: link1, link2.

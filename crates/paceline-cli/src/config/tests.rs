@@ -37,6 +37,14 @@ const CASES: &[Case] = &[
     // Truths.
     ("isolated = 1\n", 1, &["isolated = 1: must be true or false"]),
     ("isolated = \"yes\"\n", 1, &["isolated = \"yes\": must be true or false; false joins"]),
+    // Percent.
+    (
+        "processor_percent = -1\n",
+        1,
+        &["processor_percent = -1: must be a whole number from 0 to 6400"],
+    ),
+    ("processor_percent = 6401\n", 1, &["100 is one processor, 0 charges nothing"]),
+    ("processor_percent = \"50%\"\n", 1, &["leave it out for 50"]),
     // Links.
     ("link = 5\n", 1, &["link must be a list of tables: write [[link]]"]),
     ("[link]\nname = \"a\"\n", 1, &["link must be a list of tables: write [[link]]"]),
@@ -447,6 +455,14 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     let keys: std::collections::BTreeSet<&str> = keys.map(String::as_str).collect();
     assert_eq!(keys, EXPORT_KEYS.into());
     assert_eq!((config.rules.imports.len(), config.rules.exports.len()), (1, 2));
+}
+
+#[test]
+fn a_share_of_the_processor_may_be_none() {
+    for (text, percent) in [("0", 0), ("75", 75), ("6400", 6_400)] {
+        let config = read(&format!("processor_percent = {text}\n"), "p.toml").unwrap();
+        assert_eq!(config.processor_percent, Some(percent));
+    }
 }
 
 #[test]

@@ -120,6 +120,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("name", old.name != new.name),
         ("runtime_dir", old.runtime_dir != new.runtime_dir),
         ("isolated", old.isolated != new.isolated),
+        ("processor_percent", old.processor_percent != new.processor_percent),
         ("http", old.http != new.http),
         ("plain", is_moved(old, new)),
     ] {

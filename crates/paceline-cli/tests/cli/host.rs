@@ -53,6 +53,8 @@ impl Host {
             .args(args)
             .env("PACELINE_RUNTIME_DIR", &self.dir)
             .env("XDG_CONFIG_HOME", self.dir.join("config"))
+            .env("XDG_STATE_HOME", self.dir.join("state"))
+            .env_remove("PACELINE_CALIBRATION")
             .env_remove("PACELINE_LOG")
             .env_remove("PACELINE_CONFIG")
             .env_remove("NOTIFY_SOCKET")

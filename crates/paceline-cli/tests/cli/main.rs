@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bad_input;
+mod calibration;
 mod daemon;
 mod doctor;
 mod files;

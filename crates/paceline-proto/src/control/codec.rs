@@ -278,6 +278,11 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(within.as_nanos());
         }
         RefusalReason::NoAnswer => out.put_u8(4),
+        RefusalReason::Processor { needed, available } => {
+            out.put_u8(5);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
     }
     out.put_u64(refusal.node.0);
     out.put_text(&refusal.node_name);
@@ -329,6 +334,10 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
             RefusalReason::Delay { takes, within: Duration::from_nanos(reader.varint("time")?) }
         }
         4 => RefusalReason::NoAnswer,
+        5 => {
+            let needed = reader.varint("time needed")?;
+            RefusalReason::Processor { needed, available: reader.varint("time there is")? }
+        }
         _ => return Err(WireError::Invalid("refusal reason")),
     };
     Ok(Refusal {

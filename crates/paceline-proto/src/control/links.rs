@@ -3,6 +3,7 @@
 use super::spec::HopInfo;
 use crate::ids::NodeId;
 use crate::link::frame_on_wire;
+use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, Node, Reservations};
 use paceline_admit::{Admission, LinkSpec, Rule};
 use paceline_sched::curve::RATE_MAX;
@@ -23,6 +24,8 @@ pub(super) struct Links {
     known: BTreeMap<String, (LinkId, LinkSpec)>,
     /// Which discipline schedules each link, where one was told.
     policies: BTreeMap<String, Policy>,
+    /// What promises may use of this host's processors; `None` if nobody measured what samples cost it.
+    pub(super) processor: Option<CpuBudget>,
 }
 
 /// The part of a link that streams may be promised: 5 % stay for control.
@@ -64,7 +67,7 @@ impl Links {
         }
         for (name, capacity) in carried {
             let policy = self.policies.get(name).copied().unwrap_or_default();
-            let spec = tested(capacity, policy);
+            let spec = LinkSpec { cpu: self.processor, ..tested(capacity, policy) };
             let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
             let (id, before) =
                 self.known.entry(name.to_owned()).or_insert_with(|| (LinkId(number), spec.clone()));

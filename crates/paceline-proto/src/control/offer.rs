@@ -41,12 +41,15 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::Refusal, r
             let takes = Duration::from_nanos(lack.needed);
             refusal.reason = RefusalReason::Delay { takes, within };
         }
+        Resource::Cpu => {
+            let (needed, available) = (lack.needed, lack.available);
+            refusal.reason = RefusalReason::Processor { needed, available };
+        }
         // The others are sums of which rates are the only limited one here.
         Resource::Rate
         | Resource::Burst
         | Resource::Packet
         | Resource::Buffer
-        | Resource::Cpu
         | Resource::Windows
         | Resource::Places
         | _ => {

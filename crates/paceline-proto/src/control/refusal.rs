@@ -66,6 +66,14 @@ pub enum RefusalReason {
         /// How long it may.
         within: Duration,
     },
+    /// The node's processor would spend more on what is promised than it may: in nanoseconds per second, this
+    /// stream and those that were there before.
+    Processor {
+        /// What it would take,
+        needed: u64,
+        /// and what it may.
+        available: u64,
+    },
     /// The path was asked again and again, and the node gives no answer, or not one that can be relied on.
     NoAnswer,
     /// Pictures can be made smaller, not larger.
@@ -109,6 +117,15 @@ impl fmt::Display for Refusal {
             RefusalReason::Delay { takes, within } => write!(
                 f,
                 "{on} can't carry it in time: a sample could take {takes} there, and may take {within}; {}",
+                self.offer,
+            ),
+            RefusalReason::Processor { needed, available } => write!(
+                f,
+                "the processor of '{}' can't carry it: with what is promised it would take {} of each second, \
+                 and may take {}; {}",
+                self.node_name,
+                Duration::from_nanos(needed),
+                Duration::from_nanos(available),
                 self.offer,
             ),
             RefusalReason::NoAnswer => write!(
@@ -180,6 +197,12 @@ mod tests {
             refusal.to_string(),
             "link 'radio0' of 'ship' can't carry it in time: a sample could take 55 ms there, and may take 40 \
              ms; ask for a loss tolerance of at least 1/5"
+        );
+        refusal.reason = RefusalReason::Processor { needed: 520_000_000, available: 500_000_000 };
+        assert_eq!(
+            refusal.to_string(),
+            "the processor of 'ship' can't carry it: with what is promised it would take 520 ms of each \
+             second, and may take 500 ms; ask for a loss tolerance of at least 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

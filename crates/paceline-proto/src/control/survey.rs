@@ -202,7 +202,8 @@ impl Control {
         let Query { pair, request, path, split } = query;
         let at = path.iter().position(|node| *node == self.me)?;
         let next = *path.get(at + 1)?;
-        let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some())?;
+        let counted = self.admission.links.processor.is_some();
+        let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
         let record = self.registry.record(pair.1.node)?;
         let spec = record.publishers.get(&pair.1)?;
         let form = spec.travelling(request);

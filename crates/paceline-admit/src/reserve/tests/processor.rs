@@ -1,0 +1,79 @@
+//! One processor for all links of a node.
+
+use super::world::{forward, wanted};
+use super::*;
+use crate::cpu::{CpuBudget, CpuCost};
+use proptest::prelude::*;
+
+const BUDGET: u64 = 500_000_000;
+const COST: CpuCost = CpuCost { sample_nanos: 30_000, byte_picos: 700 };
+
+/// A node between two neighbours, each behind a link of its own.
+fn node() -> Reservations {
+    let mut node = Reservations::new(Node(0), 1, Timing::default(), 7);
+    let capacity = Capacity::from_bits_per_s(1_000_000_000).unwrap();
+    let cpu = Some(CpuBudget { cost: COST, nanos_per_s: BUDGET });
+    for to in [1, 2] {
+        let spec = LinkSpec { cpu, ..LinkSpec::new(capacity, Rule::Edf, 0) };
+        node.add_link(LinkId(to), Admission::new(spec));
+        node.set_neighbour(Instant::ZERO, Node(to.into()), LinkId(to), 1);
+    }
+    node
+}
+
+/// Samples of 1,000 bytes, so many Mbit/s of them, the plain way.
+fn naive(mbit: u64) -> u64 {
+    let samples = mbit * 125;
+    samples * (COST.sample_nanos + COST.byte_picos * 1_000 / 1_000)
+}
+
+#[test]
+fn what_one_link_holds_the_other_cannot() {
+    let mut node = node();
+    let ask = |to: u64, mbit| Request {
+        forward: Some(wanted(to.into(), mbit)),
+        ..forward(&[0, to], mbit)
+    };
+    let first = node.request(Instant::ZERO, &ask(1, 100)).unwrap();
+    assert_eq!(node.processor_held(), naive(100));
+    let Err(RequestError::Denied(Reason::Refused { refusal, .. })) =
+        node.request(Instant::ZERO, &ask(2, 40))
+    else {
+        panic!("{} of {BUDGET} and {} more", naive(100), naive(40));
+    };
+    assert_eq!((refusal.resource, refusal.needed), (Resource::Cpu, naive(140)));
+    assert_eq!(refusal.available, BUDGET);
+    let offered = refusal.offer.rate.unwrap();
+    assert!((29_000_000..=30_300_000).contains(&offered), "{offered}");
+    node.close(Instant::ZERO, first);
+    node.request(Instant::ZERO, &ask(2, 40)).unwrap();
+    assert_eq!(node.processor_held(), naive(40));
+}
+
+proptest! {
+    #[test]
+    fn what_is_granted_fits_together_and_what_fits_is_granted(
+        asks in prop::collection::vec((1..=2_u64, 1..60_u64, 0..4_usize), 1..40),
+    ) {
+        let mut node = node();
+        let mut held: Vec<(Key, u64)> = Vec::new();
+        for (number, (to, mbit, closes)) in (1_u128..).zip(asks) {
+            if let Some((key, _)) = held.get(closes).copied() {
+                node.close(Instant::ZERO, key);
+                held.remove(closes);
+            }
+            let sum: u64 = held.iter().map(|(_, mbit)| naive(*mbit)).sum();
+            let wanted = wanted(number << 64, mbit);
+            let request = Request { forward: Some(wanted), ..forward(&[0, to], mbit) };
+            let asked = node.request(Instant::ZERO, &request);
+            prop_assert_eq!(asked.is_ok(), sum + naive(mbit) <= BUDGET);
+            held.extend(asked.ok().map(|key| (key, mbit)));
+            let sum: u64 = held.iter().map(|(_, mbit)| naive(*mbit)).sum();
+            prop_assert_eq!(node.processor_held(), sum);
+        }
+        for (key, _) in held {
+            node.close(Instant::ZERO, key);
+        }
+        prop_assert_eq!(node.processor_held(), 0);
+    }
+}

@@ -1,0 +1,177 @@
+//! What a sample costs the node that hands it on, by its length and by what else the processors do.
+
+use super::child::Child;
+use super::role::Role;
+use super::{clock, interrupt};
+use crate::scratch::Scratch;
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use paceline::{CpuPoint, Node, Publisher, Subscription};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{JoinHandle, available_parallelism};
+use std::time::Duration;
+
+const SIZES: [usize; 4] = [64, 1_000, 16_000, 64_000];
+const LOADS_PERMILLE: [u32; 2] = [0, 1_000];
+/// Samples a second, tried from the first on. What comes together is handed on together and costs less, so the
+/// last counts that takes no more than [`SHARE_PERMILLE`]: what is admitted within that share by such a cost
+/// stays within it, as long as more samples never cost less altogether.
+const HZ: [u64; 4] = [500, 2_000, 8_000, 32_000];
+/// Of one processor.
+const SHARE_PERMILLE: u64 = 500;
+/// Windows at the rate that counts: the median of them is told.
+const WINDOWS: usize = 3;
+const WINDOW_NANOS: u64 = 250_000_000;
+/// How long what was published last may take to arrive.
+const DRAIN: Duration = Duration::from_millis(60);
+/// A window of which less arrives, in thousandths of what was to be published, says nothing of its rate.
+const ARRIVES_PERMILLE: u64 = 800;
+
+/// How long [`measure`] takes at most, in whole seconds.
+pub(crate) const SECONDS_MAX: u64 = 20;
+
+/// Measures samples that go from one node by a second one, a process of its own, to a third.
+pub(crate) fn measure() -> Result<Vec<CpuPoint>> {
+    interrupt::install()?;
+    let scratch = Scratch::new("calibrate")?;
+    let mut stage = Stage::open(&scratch)?;
+    let until = clock::now() + SECONDS_MAX * 1_000_000_000;
+    let mut points = Vec::new();
+    for load_permille in LOADS_PERMILLE {
+        let busy = (load_permille > 0).then(Busy::start);
+        for bytes in SIZES {
+            let nanos = stage.cost(bytes, until)?;
+            let bytes = u64::try_from(bytes)?;
+            points.push(CpuPoint { bytes, load_permille, nanos: nanos.max(1) });
+        }
+        drop(busy);
+    }
+    Ok(points)
+}
+
+/// Three nodes of one host: this process has the ends.
+struct Stage {
+    forward: Child,
+    publisher: Publisher,
+    arrived: Arc<AtomicU64>,
+    _subscription: Subscription,
+    _ends: [Node; 2],
+}
+
+impl Stage {
+    fn open(scratch: &Scratch) -> Result<Self> {
+        let dir = scratch.host();
+        let mut forward = Child::start("forward", &Role::Forward, None, &dir)?;
+        forward.expect_ready()?;
+        let end = |name| Node::builder().name(name).runtime_dir(&dir).guest().open();
+        let (near, far) = (end("near")?, end("far")?);
+        let arrived = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&arrived);
+        let count = move |_| _ = counter.fetch_add(1, Ordering::Relaxed);
+        let subscription = far.subscriber("calibrate/sample")?.callback(count)?;
+        let publisher = near.publisher("calibrate/sample")?.declare()?;
+        let met = publisher.wait_matching(Duration::from_secs(3));
+        ensure!(met, "the nodes do not find each other: paceline doctor says why");
+        Ok(Self { forward, publisher, arrived, _subscription: subscription, _ends: [near, far] })
+    }
+
+    /// Nanoseconds of a processor for each sample of `bytes`.
+    fn cost(&mut self, bytes: usize, until: u64) -> Result<u64> {
+        let payload = Bytes::from(vec![7; bytes]);
+        let mut best: Option<(u64, u64)> = None;
+        for hz in HZ {
+            let window = self.window(&payload, hz, until)?;
+            let counts = window.is_whole(hz) && window.share_permille() <= SHARE_PERMILLE;
+            if let (Some(_), false) = (best, counts) {
+                break;
+            }
+            best = Some((hz, window.each()?));
+        }
+        let (hz, first) = best.context("no window was measured")?;
+        let mut all = vec![first];
+        while all.len() < WINDOWS {
+            all.push(self.window(&payload, hz, until)?.each()?);
+        }
+        all.sort_unstable();
+        all.get(WINDOWS / 2).copied().context("no window was measured")
+    }
+
+    fn window(&mut self, payload: &Bytes, hz: u64, until: u64) -> Result<Window> {
+        let begin = clock::now();
+        ensure!(
+            begin < until,
+            "not done within {SECONDS_MAX} s: try again when the host is less busy"
+        );
+        let (before, arrived) = (self.forward.spent()?, self.arrived.load(Ordering::Relaxed));
+        let (mut published, period) = (0, 1_000_000_000 / hz);
+        while clock::now() < begin + WINDOW_NANOS {
+            interrupt::check()?;
+            self.publisher.put(payload.clone())?;
+            published += 1;
+            clock::sleep_until(begin + published * period);
+        }
+        interrupt::sleep(DRAIN)?;
+        let arrived = self.arrived.load(Ordering::Relaxed) - arrived;
+        let spent = self.forward.spent()?.saturating_sub(before);
+        Ok(Window { arrived, spent })
+    }
+}
+
+/// What the node in the middle handed on, and what of the processors that took.
+struct Window {
+    arrived: u64,
+    spent: u64,
+}
+
+impl Window {
+    /// As much came as was meant to.
+    fn is_whole(&self, hz: u64) -> bool {
+        self.arrived * 1_000 >= hz * WINDOW_NANOS / 1_000_000_000 * ARRIVES_PERMILLE
+    }
+
+    fn share_permille(&self) -> u64 {
+        self.spent * 1_000 / WINDOW_NANOS
+    }
+
+    fn each(&self) -> Result<u64> {
+        ensure!(self.arrived > 0, "no sample arrives: paceline doctor says why");
+        Ok(self.spent / self.arrived)
+    }
+}
+
+/// One thread for each processor that never waits, and works on more memory than the nearest caches hold.
+struct Busy {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = (0..available_parallelism().map_or(1, usize::from)).map(|_| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let mut words = vec![1_u64; 1 << 18];
+                while !stop.load(Ordering::Relaxed) {
+                    for word in &mut words {
+                        *word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(7);
+                    }
+                    black_box(&mut words);
+                }
+            })
+        });
+        Self { threads: threads.collect(), stop }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that only computes has nothing to tell.
+            let _ = thread.join();
+        }
+    }
+}

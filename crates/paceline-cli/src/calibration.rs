@@ -1,0 +1,175 @@
+//! The file that says what samples cost this host: where it is, what it holds, and whether it is this host's.
+
+use anyhow::{Context as _, Result, anyhow};
+use paceline::{CpuBudget, CpuPoint, CpuTable};
+use serde::{Deserialize, Serialize};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Names the file.
+const VARIABLE: &str = "PACELINE_CALIBRATION";
+/// The host's own: a daemon has no home.
+const HOST: &str = "/var/lib/paceline/calibration.json";
+const FILE: &str = "paceline/calibration.json";
+/// No calibration is longer: whatever is was named by mistake.
+const BYTES_MAX: u64 = 1 << 16;
+const SCHEMA: u32 = 1;
+/// What of one processor promises may use if nothing else is said: half of it stays for the applications.
+pub(crate) const PERCENT: u32 = 50;
+/// The mend of whatever is wrong with it.
+pub(crate) const MEND: &str = "paceline doctor --calibrate";
+
+/// The file.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    schema: u32,
+    version: String,
+    processor: String,
+    cores: usize,
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    bytes: u64,
+    load_permille: u32,
+    nanos: u64,
+}
+
+/// What makes a calibration another host's, or stale.
+#[derive(Debug, Eq, PartialEq)]
+struct Facts {
+    version: String,
+    processor: String,
+    cores: usize,
+}
+
+impl Facts {
+    fn here() -> Self {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            processor: processor(&text),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// What the kernel calls the processor; other architectures than x86 have other keys.
+fn processor(cpuinfo: &str) -> String {
+    let value = |key| {
+        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut found =
+            fields.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim());
+        found.find(|value| !value.is_empty())
+    };
+    let keys = ["model name", "Model", "Hardware", "CPU part", "uarch"];
+    keys.into_iter().find_map(value).unwrap_or("unknown").to_owned()
+}
+
+fn named(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn of_user() -> Option<PathBuf> {
+    let dir = named("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+    dir.or_else(|| named("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join(FILE))
+}
+
+/// The file that holds: `$PACELINE_CALIBRATION`, which must exist, else the user's, else the host's.
+pub(crate) fn find() -> Option<PathBuf> {
+    let places = || of_user().into_iter().chain([PathBuf::from(HOST)]);
+    named(VARIABLE).or_else(|| places().find(|path| path.is_file()))
+}
+
+/// Where a new one is written: where it is looked for; by root where the daemon looks.
+pub(crate) fn place() -> PathBuf {
+    let of_user = || of_user().filter(|_| !rustix::process::geteuid().is_root());
+    named(VARIABLE).or_else(of_user).unwrap_or_else(|| PathBuf::from(HOST))
+}
+
+/// What samples cost this host by `path`.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub(crate) fn load(path: &Path) -> Result<CpuTable> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(anyhow!("it is longer than {BYTES_MAX} bytes"));
+    }
+    read(&text, &Facts::here())
+}
+
+fn read(text: &str, here: &Facts) -> Result<CpuTable> {
+    let document: Document = serde_json::from_str(text).context("it is no calibration")?;
+    let Document { schema, version, processor, cores, samples } = document;
+    if schema != SCHEMA {
+        return Err(anyhow!("its schema is {schema}, and {SCHEMA} is what this version reads"));
+    }
+    let there = Facts { version, processor, cores };
+    if there != *here {
+        let told = |facts: &Facts| {
+            format!("paceline {} on {} cores of {}", facts.version, facts.cores, facts.processor)
+        };
+        return Err(anyhow!("it is of {}, and this is {}", told(&there), told(here)));
+    }
+    let point =
+        |&Sample { bytes, load_permille, nanos }: &Sample| CpuPoint { bytes, load_permille, nanos };
+    Ok(CpuTable::new(samples.iter().map(point).collect())?)
+}
+
+/// Writes what was measured here; what was there before stays until all of it is written.
+pub(crate) fn save(path: &Path, table: &CpuTable) -> Result<()> {
+    let Facts { version, processor, cores } = Facts::here();
+    let sample = |&CpuPoint { bytes, load_permille, nanos }: &CpuPoint| Sample {
+        bytes,
+        load_permille,
+        nanos,
+    };
+    let samples = table.points().iter().map(sample).collect();
+    let text = serde_json::to_string_pretty(&Document {
+        schema: SCHEMA,
+        version,
+        processor,
+        cores,
+        samples,
+    })?;
+    let cannot = || format!("cannot write {}: name another file with --out", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), std::fs::create_dir_all).with_context(cannot)?;
+    let new = path.with_extension(format!("new-{}", std::process::id()));
+    let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // Nobody needs what could not be finished.
+        let _ = std::fs::remove_file(&new);
+    }
+    written.with_context(cannot)
+}
+
+/// What promises of this host's node may use of its processors: `percent` of one. Without a calibration
+/// nothing is charged, and one that cannot be used is named in the log.
+pub(crate) fn budget(percent: Option<u32>) -> Option<CpuBudget> {
+    let percent = percent.unwrap_or(PERCENT);
+    let path = find().filter(|_| percent > 0)?;
+    match load(&path) {
+        Ok(table) => {
+            let nanos_per_s = u64::from(percent) * 10_000_000;
+            Some(CpuBudget { cost: table.fit(), nanos_per_s })
+        }
+        Err(error) => {
+            let shown = path.display();
+            tracing::warn!(
+                "calibration {shown} is not used, and nothing is charged of the processor: {error:#}; \
+                 mend: {MEND}"
+            );
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

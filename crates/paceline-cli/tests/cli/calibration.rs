@@ -1,0 +1,89 @@
+//! What samples cost a host: charged to promises where it was measured, named where it cannot be used.
+
+use crate::host::{Host, Running, free_port};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+/// Writes what somebody measured: each sample takes `nanos`.
+fn write(host: &Host, facts: (&str, u64, &str), nanos: u64) {
+    let (version, cores, processor) = facts;
+    let sample = |bytes| json!({ "bytes": bytes, "load_permille": 0, "nanos": nanos });
+    let samples = [64, 64_000].map(sample);
+    let file = json!({
+        "schema": 1, "version": version, "processor": processor, "cores": cores, "samples": samples,
+    });
+    let folder = host.path("state/paceline");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("calibration.json"), file.to_string()).expect("a file");
+}
+
+fn row(host: &Host) -> Value {
+    let document = host.run(&["doctor", "--json"]).json().remove(0);
+    let rows = document["rows"].as_array().expect("rows");
+    rows.iter().find(|row| row["what"] == "calibration").expect("the row").clone()
+}
+
+/// Writes it as if this host had measured it: what a stale one is told to lack says which host this is.
+fn calibrate(host: &Host, nanos: u64) {
+    write(host, ("0.0.0", 999, "an abacus"), nanos);
+    let mend = row(host)["mend"].as_str().expect("a mend").to_owned();
+    let stale = "it is of paceline 0.0.0 on 999 cores of an abacus, and this is paceline ";
+    let here = mend.strip_prefix(stale).expect("both hosts are told");
+    let here = here.strip_suffix("; paceline doctor --calibrate").expect("the mend is told");
+    let (version, rest) = here.split_once(" on ").expect("a version");
+    let (cores, processor) = rest.split_once(" cores of ").expect("cores");
+    write(host, (version, cores.parse().expect("a number"), processor), nanos);
+}
+
+#[test]
+fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_granted() {
+    let (robot, operator) = (Host::new(), Host::new());
+    assert_eq!(row(&robot)["found"], "none: promises are charged nothing of the processor");
+    calibrate(&robot, 40_000_000);
+    let row = row(&robot);
+    assert_eq!(
+        (&row["state"], &row["found"]),
+        (&"ok".into(), &"a sample costs 40000.0 µs and 0.0 µs a KB".into())
+    );
+    let port = free_port();
+    let link = |end: &str| format!("name=wide,{end}=tcp/127.0.0.1:{port},capacity=100mbit");
+    let mut node = Running::unread(
+        robot.command(&["node", "--name", "gate", "--link", &link("listen")]).spawn().unwrap(),
+    );
+    node.first_line();
+    let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20"]);
+    let connect = link("connect");
+    // 20 samples a second of 40 ms each are 800 ms.
+    let all = ["sub", "cam", "--link", &connect, "--within", "300", "--require", "--timeout", "20"];
+    let refused = operator.run(&all);
+    refused.said(3, "the processor of 'gate' can't carry it: with what is promised it would take 800 ms of each second, and may take 500 ms; ask for at most ");
+    let offered =
+        refused.stderr.split("ask for at most ").nth(1).and_then(|rest| rest.split(' ').next());
+    let offered = offered.expect("an offer");
+    let hz: f64 = offered.parse().unwrap();
+    assert!((11.0..=12.5).contains(&hz), "{offered}: 500 ms are 12.5 samples a second");
+    let fewer = operator.run(&[&all[..], &["--max-hz", offered, "--count", "5"]].concat());
+    assert_eq!(fewer.code, Some(0), "{fewer:?}");
+}
+
+#[test]
+fn a_calibration_that_cannot_be_used_is_named_and_nothing_is_charged() {
+    let host = Host::new();
+    calibrate(&host, 40_000_000);
+    let file = host.path("state/paceline/calibration.json");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(row(&host)["state"], "lack");
+    let node = host.start_node();
+    node.signal(Signal::INT);
+    let ended = node.ended();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for part in [
+        "calibration.json is not used",
+        "nothing is charged",
+        "it is no calibration",
+        "doctor --calibrate",
+    ] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+}

@@ -1,0 +1,65 @@
+//! Nodes that know what samples cost them.
+
+use super::net::{Net, camera, link, promised};
+use paceline_proto::control::{CpuBudget, CpuCost, RefusalReason, SubscriptionSpec};
+use paceline_proto::{Form, Rate};
+use paceline_sched::Duration;
+
+/// A – B – C, where B takes 10 ms for a sample and may take 300 ms of each second; the link behind it is wide.
+fn costly() -> Net {
+    let mut net = Net::chain(2);
+    net.nodes.push(paceline_proto::control::Control::new(super::net::id(2), "node2"));
+    net.seen.push(super::net::Seen::default());
+    net.join_over(1, 2, link("radio", Some(100_000_000)), link("eth", None));
+    let cost = CpuCost { sample_nanos: 10_000_000, byte_picos: 0 };
+    net.nodes[1].set_processor(CpuBudget { cost, nanos_per_s: 300_000_000 });
+    net.settle();
+    net
+}
+
+#[test]
+fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is_given() {
+    let mut net = costly();
+    let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
+    let first = net.subscribe(2, promised("left"));
+    net.settle();
+    assert_eq!(net.heard(first), [left]);
+    let second = net.subscribe(2, promised("right"));
+    net.settle();
+    assert!(net.heard(second).is_empty());
+    let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
+    // 25 samples a second each.
+    let reason = RefusalReason::Processor { needed: 500_000_000, available: 300_000_000 };
+    assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node1"));
+    let text = refusal.to_string();
+    let told = "the processor of 'node1' can't carry it: with what is promised it would take 500 ms of each \
+                second, and may take 300 ms; ask for at most ";
+    assert!(text.starts_with(told), "{text}");
+    assert_eq!(refusal.offer.bytes, None, "smaller samples cost as much here");
+    let millihertz = refusal.offer.max_millihertz.unwrap();
+    assert!((4_900..=5_000).contains(&millihertz), "{text}");
+    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::Max);
+    let form = Form { rate: rate.unwrap(), ..Form::FULL };
+    let kept = net.subscribe(2, SubscriptionSpec { form, ..promised("right") });
+    net.settle();
+    assert_eq!(net.heard(kept), [right], "what is offered is given");
+    net.assert_converged();
+    net.assert_delivered();
+}
+
+#[test]
+fn what_ends_is_charged_no_more_and_best_effort_never() {
+    let mut net = costly();
+    let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
+    let first = net.subscribe(2, promised("left"));
+    let free = net.subscribe(2, super::net::all("right"));
+    net.settle();
+    assert_eq!((net.heard(first), net.heard(free)), (&[left][..], &[right][..]));
+    let second = net.subscribe(2, promised("right"));
+    net.settle();
+    assert!(net.heard(second).is_empty());
+    net.unsubscribe(first);
+    net.run(Duration::from_secs(5));
+    assert_eq!(net.heard(second), [right]);
+    net.assert_converged();
+}
