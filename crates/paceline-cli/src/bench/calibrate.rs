@@ -18,14 +18,14 @@ const LOADS_PERMILLE: [u32; 2] = [0, 1_000];
 /// Samples a second, tried from the first on. What comes together is handed on together and costs less, so the
 /// last counts that takes no more than [`SHARE_PERMILLE`]: what is admitted within that share by such a cost
 /// stays within it, as long as more samples never cost less altogether.
-const HZ: [u64; 4] = [500, 2_000, 8_000, 32_000];
+const HZ: [u64; 6] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
 /// Of one processor.
 const SHARE_PERMILLE: u64 = 500;
 /// Windows at the rate that counts: the median of them is told.
 const WINDOWS: usize = 3;
-const WINDOW_NANOS: u64 = 250_000_000;
+const WINDOW_NANOS: u64 = 150_000_000;
 /// How long what was published last may take to arrive.
-const DRAIN: Duration = Duration::from_millis(60);
+const DRAIN: Duration = Duration::from_millis(40);
 /// A window of which less arrives, in thousandths of what was to be published, says nothing of its rate.
 const ARRIVES_PERMILLE: u64 = 800;
 
