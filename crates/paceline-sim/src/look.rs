@@ -119,16 +119,17 @@ impl World {
     }
 
     /// What became of a publisher's samples on the way from one node to the next, all its streams
-    /// summed, those that were closed included.
+    /// summed, those that were closed included, and those to what the next was before it crashed.
     #[must_use]
     pub fn stream(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
-        let (hop, id, node) = (self.node(to).id, self.id(publisher), self.node(from));
+        let (to, id, node) = (self.node(to), self.id(publisher), self.node(from));
+        let goes_there = |hop: NodeId| to.id == hop || to.former.contains(&hop);
         let mut sum = StreamCounters::default();
-        for (_, _, counters) in node.open_streams().filter(|(h, p, _)| *h == hop && *p == id) {
+        for (_, _, counters) in node.open_streams().filter(|(h, p, _)| goes_there(*h) && *p == id) {
             sum.merge(&counters);
         }
         for ((_, _, _), counters) in
-            node.closed.iter().filter(|((h, p, _), _)| *h == hop && *p == id)
+            node.closed.iter().filter(|((h, p, _), _)| goes_there(*h) && *p == id)
         {
             sum.merge(counters);
         }

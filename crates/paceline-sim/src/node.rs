@@ -69,6 +69,8 @@ pub(super) type StreamKey = (NodeId, PublisherId, Form);
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: NodeId,
+    /// Who it was before it crashed.
+    pub(super) former: Vec<NodeId>,
     pub(super) name: String,
     pub(super) control: Control,
     pub(super) links: Vec<LinkEnd>,
@@ -109,6 +111,7 @@ impl Node {
     pub(super) fn new(id: NodeId, name: &str) -> Self {
         Self {
             id,
+            former: Vec::new(),
             name: name.to_owned(),
             control: Control::new(id, name),
             links: Vec::new(),
@@ -147,6 +150,7 @@ impl Node {
     pub(super) fn begin_anew(&mut self, id: NodeId) -> Self {
         let mut next = Self::new(id, &self.name);
         (next.down, next.clock, next.scaler_time) = (true, self.clock, self.scaler_time);
+        next.former = self.former.iter().copied().chain([self.id]).collect();
         self.links.iter().for_each(|end| {
             next.add_link(&end.name, end.spec.clone());
         });
