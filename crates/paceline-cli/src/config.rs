@@ -2,6 +2,7 @@
 
 mod class;
 mod plain;
+mod query;
 mod read;
 mod section;
 mod template;

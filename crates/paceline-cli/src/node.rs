@@ -144,7 +144,8 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
     let rules = if settings.rules.is_empty() {
         String::new()
     } else {
-        format!(", imports: {imports}, exports: {exports}")
+        let queries = settings.rules.queries.len();
+        format!(", imports: {imports}, exports: {exports}, queries: {queries}")
     };
     let file = file.display();
     show::line(&format!("{file}: right; links: {links}, buffers: {buffers}{rules}"))?;
@@ -213,11 +214,11 @@ fn told(node: &NodeLine) -> String {
         let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
         text.push_str(&format!("; holds {pattern}: {samples_max} samples, {bytes_max} bytes"));
     }
-    if let Some(PlainLine { listen, connect, imports, exports }) = &node.plain {
+    if let Some(PlainLine { listen, connect, imports, exports, queries }) = &node.plain {
         let endpoints: Vec<_> = listen.iter().chain(connect).map(String::as_str).collect();
         let endpoints = endpoints.join(" and ");
         text.push_str(&format!(
-            "; plain Zenoh at {endpoints}: {imports} imports, {exports} exports"
+            "; plain Zenoh at {endpoints}: {imports} imports, {exports} exports, {queries} queries"
         ));
     }
     if let Some(http) = &node.http {

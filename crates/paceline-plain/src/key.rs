@@ -1,7 +1,7 @@
 //! Keys of plain programs and tags, and how the one is made of the other.
 
 use core::fmt;
-use zenoh::key_expr::OwnedKeyExpr;
+use zenoh::key_expr::{OwnedKeyExpr, keyexpr};
 
 /// Wildcards that a template can name: `{1}` to `{9}`.
 const WILDCARDS_MAX: usize = 9;
@@ -93,6 +93,14 @@ impl KeyPattern {
     #[must_use]
     pub fn intersects(&self, other: &Self) -> bool {
         self.canon.intersects(&other.canon)
+    }
+
+    /// What both `key` and this match: the narrower one of the two, none if that is neither.
+    pub(crate) fn narrowed(&self, key: &keyexpr) -> Option<OwnedKeyExpr> {
+        if self.canon.includes(key) {
+            return Some(key.into());
+        }
+        key.includes(&self.canon).then(|| self.canon.clone())
     }
 
     fn wildcards(&self) -> impl Iterator<Item = &str> {

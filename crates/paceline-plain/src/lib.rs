@@ -3,7 +3,8 @@
 //!
 //! A [`Plain`] is a Zenoh session of its own in router mode, apart from the sessions of links. Programs
 //! connect to it as to any Zenoh router. An [`ImportRule`] makes what they put on matching keys a publication
-//! of the node; an [`ExportRule`] is a subscription whose samples are put on keys for them.
+//! of the node; an [`ExportRule`] is a subscription whose samples are put on keys for them; a [`QueryRule`] lets
+//! programs of one node ask those of another.
 
 mod answer;
 mod convert;
@@ -14,6 +15,7 @@ mod key;
 mod loops;
 mod mark;
 mod plain;
+mod query;
 mod rule;
 mod selector;
 mod session;
@@ -22,7 +24,10 @@ mod tokens;
 pub use key::{KeyError, KeyPattern, Template};
 pub use loops::{RuleConflict, check};
 pub use plain::{Plain, PlainError};
-pub use rule::{ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, RULES_MAX, Rules};
+pub use rule::{
+    ExportRule, ImportRule, KEYS_DEFAULT, KEYS_MAX, QUERIES_DEFAULT, QUERIES_MAX,
+    QUERY_BYTES_DEFAULT, QUERY_PATIENCE_DEFAULT, QUERY_TAG_DEFAULT, QueryRule, RULES_MAX, Rules,
+};
 pub use session::{EndpointError, MESSAGE_BYTES_MAX, PlainConfig};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Rules of one node that contradict each other: samples would come twice, or go round.
 
 use crate::key::KeyError;
-use crate::rule::Rules;
+use crate::rule::{QueryRule, Rules};
 
 /// Two rules that must not be together. Numbers count from 1.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -57,19 +57,37 @@ pub enum RuleConflict {
         /// The tags of the other.
         other: String,
     },
+    /// Two query rules that carry the same queries.
+    #[error(
+        "queries {first} (key '{key}') and {second} (key '{other}') {what}: everything would be answered twice; \
+         keep one, or give one other keys and another tag"
+    )]
+    SameQuery {
+        /// The one.
+        first: usize,
+        /// The other.
+        second: usize,
+        /// The keys of the one.
+        key: String,
+        /// The keys of the other.
+        other: String,
+        /// What they share.
+        what: String,
+    },
     /// A rule whose template makes nothing.
     #[error("{0}")]
     Key(#[from] KeyError),
 }
 
 impl RuleConflict {
-    /// The later one of the two among its kind, from 0, and whether it is an export.
+    /// The later one of the two: the name of its kind in the configuration, and its place among them, from 0.
     #[must_use]
-    pub const fn culprit(&self) -> Option<(usize, bool)> {
+    pub const fn culprit(&self) -> Option<(&'static str, usize)> {
         match self {
-            Self::Loop { export, .. } => Some((*export - 1, true)),
-            Self::SameImport { second, .. } => Some((*second - 1, false)),
-            Self::SameExport { second, .. } => Some((*second - 1, true)),
+            Self::Loop { export, .. } => Some(("export", *export - 1)),
+            Self::SameImport { second, .. } => Some(("import", *second - 1)),
+            Self::SameExport { second, .. } => Some(("export", *second - 1)),
+            Self::SameQuery { second, .. } => Some(("query", *second - 1)),
             Self::Key(_) => None,
         }
     }
@@ -81,6 +99,7 @@ impl RuleConflict {
 /// # Errors
 /// The first [`RuleConflict`] names both rules and the mend.
 pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
+    check_queries(&rules.queries)?;
     for (second, later) in rules.imports.iter().enumerate() {
         let makes = later.tag.makes()?;
         for (first, earlier) in rules.imports.iter().enumerate().take(second) {
@@ -127,6 +146,24 @@ pub fn check(rules: &Rules) -> Result<(), RuleConflict> {
     Ok(())
 }
 
+fn check_queries(rules: &[QueryRule]) -> Result<(), RuleConflict> {
+    for (second, later) in rules.iter().enumerate() {
+        for (first, earlier) in rules.iter().enumerate().take(second) {
+            let what = if earlier.tag == later.tag {
+                format!("have the same tag '{}'", later.tag)
+            } else if earlier.key.intersects(&later.key) {
+                "have keys in common".to_owned()
+            } else {
+                continue;
+            };
+            let (key, other) = (earlier.key.to_string(), later.key.to_string());
+            let (first, second) = (first + 1, second + 1);
+            return Err(RuleConflict::SameQuery { first, second, key, other, what });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,7 +183,8 @@ mod tests {
     }
 
     fn found(imports: &[ImportRule], exports: &[ExportRule]) -> Option<String> {
-        let rules = Rules { imports: imports.to_vec(), exports: exports.to_vec() };
+        let (imports, exports) = (imports.to_vec(), exports.to_vec());
+        let rules = Rules { imports, exports, ..Rules::default() };
         check(&rules).err().map(|conflict| conflict.to_string())
     }
 
@@ -175,6 +213,26 @@ mod tests {
         for (key, tag, pattern, back) in fine {
             assert_eq!(found(&[import(key, tag)], &[export(pattern, back)]), None, "{key}");
         }
+    }
+
+    #[test]
+    fn what_would_be_asked_twice_is_named() {
+        let rule = |key: &str, tag: &str| {
+            let tag = tag.to_owned();
+            QueryRule { tag, ..QueryRule::new(KeyPattern::new(key).unwrap()) }
+        };
+        let found = |rules: [QueryRule; 2]| {
+            let rules = Rules { queries: rules.to_vec(), ..Rules::default() };
+            check(&rules).err().map(|conflict| conflict.to_string())
+        };
+        let same = found([rule("a/**", "x"), rule("b", "x")]).unwrap();
+        assert!(
+            same.contains("queries 1 (key 'a/**') and 2 (key 'b') have the same tag"),
+            "{same}"
+        );
+        let same = found([rule("a/**", "x"), rule("a/b", "y")]).unwrap();
+        assert!(same.contains("have keys in common"), "{same}");
+        assert_eq!(found([rule("a/**", "x"), rule("b", "y")]), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::export::Export;
 use crate::import::Import;
 use crate::loops::{self, RuleConflict};
+use crate::query::Queries;
 use crate::rule::{ExportRule, ImportRule, RULES_MAX, Rules};
 use crate::session::{EndpointError, PlainConfig};
 use crate::tokens::{Own, TokenExport, TokenImport};
@@ -54,6 +55,7 @@ pub struct Plain {
     exports: Vec<Export>,
     token_imports: Vec<TokenImport>,
     token_exports: Vec<TokenExport>,
+    queries: Vec<Queries>,
     own_tokens: Own,
 }
 
@@ -75,6 +77,7 @@ impl Plain {
             exports: Vec::new(),
             token_imports: Vec::new(),
             token_exports: Vec::new(),
+            queries: Vec::new(),
             own_tokens: Own::default(),
         };
         plain.set(rules)?;
@@ -88,7 +91,7 @@ impl Plain {
     /// those before it are at work.
     pub fn set(&mut self, rules: &Rules) -> Result<(), PlainError> {
         loops::check(rules)?;
-        let most = rules.imports.len().max(rules.exports.len());
+        let most = rules.imports.len().max(rules.exports.len()).max(rules.queries.len());
         if most > RULES_MAX {
             return Err(PlainError::TooManyRules(most));
         }
@@ -96,6 +99,13 @@ impl Plain {
         self.exports.retain(|open| rules.exports.contains(open.rule()));
         self.token_imports.retain(|open| rules.imports.contains(open.rule()));
         self.token_exports.retain(|open| rules.exports.contains(open.rule()));
+        self.queries.retain(|open| rules.queries.contains(open.rule()));
+        for (number, rule) in (1..).zip(&rules.queries) {
+            if !self.queries.iter().any(|open| open.rule() == rule) {
+                let opened = Queries::open(&self.node, &self.session, number, rule);
+                self.queries.push(opened.map_err(|error| refused("query", number, &error))?);
+            }
+        }
         for (number, rule) in (1..).zip(&rules.exports) {
             if rule.tokens {
                 self.export_tokens(number, rule)?;
@@ -138,6 +148,7 @@ impl Plain {
 
 impl Drop for Plain {
     fn drop(&mut self) {
+        self.queries.clear();
         self.token_imports.clear();
         self.token_exports.clear();
         self.imports.clear();

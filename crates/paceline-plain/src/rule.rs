@@ -101,6 +101,59 @@ impl ExportRule {
     }
 }
 
+/// Queries of plain programs at one node are answered by queryables of plain programs at others that have a
+/// rule with the same tag.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryRule {
+    /// The keys that may be asked for, and asked.
+    pub key: KeyPattern,
+    /// The tag below which nodes tell each other what can be asked, ask and answer.
+    pub tag: String,
+    /// Programs here may ask those at other nodes.
+    pub asks: bool,
+    /// Programs here answer those at other nodes.
+    pub answers: bool,
+    /// How long a query may take.
+    pub patience: Duration,
+    /// The largest query and the largest answer, with what is beside the payload.
+    pub bytes_max: u64,
+    /// How many queries of programs here wait at a time, and how many of each other node are answered.
+    pub at_once: usize,
+    /// The delay bound asked for, of a query and of an answer each.
+    pub within: Option<Duration>,
+    /// The time between two of them, which deadlines are spaced by.
+    pub period: Option<Duration>,
+}
+
+/// The tag of a [`QueryRule`] that says none.
+pub const QUERY_TAG_DEFAULT: &str = "queries";
+/// How long a query may take if its rule does not say: Zenoh's own programs wait for as long.
+pub const QUERY_PATIENCE_DEFAULT: Duration = Duration::from_secs(10);
+/// The largest query and answer if its rule does not say.
+pub const QUERY_BYTES_DEFAULT: u64 = 1_000_000;
+/// Queries at a time if their rule does not say, and the most that it can say.
+pub const QUERIES_DEFAULT: usize = 64;
+/// The most queries at a time of one rule.
+pub const QUERIES_MAX: usize = 4_096;
+
+impl QueryRule {
+    /// Queries for `key` both ways, with every default.
+    #[must_use]
+    pub fn new(key: KeyPattern) -> Self {
+        Self {
+            key,
+            tag: QUERY_TAG_DEFAULT.to_owned(),
+            asks: true,
+            answers: true,
+            patience: QUERY_PATIENCE_DEFAULT,
+            bytes_max: QUERY_BYTES_DEFAULT,
+            at_once: QUERIES_DEFAULT,
+            within: None,
+            period: None,
+        }
+    }
+}
+
 /// The rules of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
@@ -108,12 +161,14 @@ pub struct Rules {
     pub imports: Vec<ImportRule>,
     /// What leaves.
     pub exports: Vec<ExportRule>,
+    /// What is asked across the node.
+    pub queries: Vec<QueryRule>,
 }
 
 impl Rules {
     /// True if there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.imports.is_empty() && self.exports.is_empty()
+        self.imports.is_empty() && self.exports.is_empty() && self.queries.is_empty()
     }
 }

@@ -97,7 +97,7 @@ impl NodeArgs {
         }
         if settings.plain.take().is_some() || !settings.rules.is_empty() {
             tracing::warn!(
-                "[plain], [[import]] and [[export]] of the configuration hold for `paceline node` alone"
+                "[plain], [[import]], [[export]] and [[query]] of the configuration hold for `paceline node` alone"
             );
             settings.rules = Rules::default();
         }

@@ -1,6 +1,7 @@
 //! `[plain]`, `[[import]]` and `[[export]]`: where plain Zenoh programs are met, and what of theirs enters and
-//! leaves.
+//! leaves; with `[[query]]`, which is read beside it, these are the rules.
 
+use super::query::{QUERY_KEYS, query};
 use super::read::{text, truth, whole};
 use super::section::{Problems, Section};
 use super::units;
@@ -96,7 +97,10 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
     let before = problems.len();
     let import_tables = section.tables("import", &IMPORT_KEYS, problems);
     let export_tables = section.tables("export", &EXPORT_KEYS, problems);
-    for (name, tables) in [("imports", &import_tables), ("exports", &export_tables)] {
+    let query_tables = section.tables("query", &QUERY_KEYS, problems);
+    for (name, tables) in
+        [("imports", &import_tables), ("exports", &export_tables), ("queries", &query_tables)]
+    {
         if let Some(first) = tables.get(RULES_MAX) {
             let given = tables.len();
             problems.add(
@@ -107,12 +111,15 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
     }
     let imports = import_tables.iter().filter_map(|table| import(table, problems)).collect();
     let exports = export_tables.iter().filter_map(|table| export(table, problems)).collect();
-    let rules = Rules { imports, exports };
+    let queries = query_tables.iter().filter_map(|table| query(table, problems)).collect();
+    let rules = Rules { imports, exports, queries };
     if problems.len() == before // what is not read is not in its place
         && let Err(conflict) = paceline_plain::check(&rules)
     {
-        let table = conflict.culprit().and_then(|(place, export)| {
-            if export { export_tables.get(place) } else { import_tables.get(place) }
+        let table = conflict.culprit().and_then(|(kind, place)| match kind {
+            "import" => import_tables.get(place),
+            "export" => export_tables.get(place),
+            _ => query_tables.get(place),
         });
         let span = table.map_or_else(|| section.span.clone(), |table| table.span.clone());
         problems.add(&span, conflict.to_string());
@@ -247,7 +254,7 @@ fn template(
     table.read(key, problems, |value| text(value, rule, read))
 }
 
-fn said<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
+pub(super) fn said<T, E: Display>(result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| error.to_string())
 }
 
@@ -256,7 +263,7 @@ fn loss(value: &DeValue<'_>) -> Result<LossTolerance, String> {
 }
 
 /// A rate as text or as a number.
-fn hertz(value: &DeValue<'_>, rule: &str) -> Result<f64, String> {
+pub(super) fn hertz(value: &DeValue<'_>, rule: &str) -> Result<f64, String> {
     let integer = value.as_integer().filter(|number| number.radix() == 10);
     let number = integer.map(|it| it.as_str()).or_else(|| value.as_float().map(|it| it.as_str()));
     let number = number.and_then(|number| number.replace('_', "").parse::<f64>().ok());

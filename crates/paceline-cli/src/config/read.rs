@@ -24,6 +24,7 @@ pub(super) const KEYS: [&str; 11] = [
     "plain",
     "import",
     "export",
+    "query",
 ];
 pub(super) const LINK_KEYS: [&str; 7] =
     ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];

@@ -162,4 +162,28 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #[[export]]
 #tag = "lab/**"
 #every = 3
+
+# Queries for these keys, services of ROS 2 for example, that programs of one node answer for programs of another: the
+# same rule on both. At most 64.
+#[[query]]
+# A key expression of Zenoh: * stands for one chunk, ** for any number. No default.
+#key = "robot/**"
+# The tag below which nodes ask each other. Text of at most 200 bytes without wildcards. Default: "queries".
+#tag = "queries"
+# Programs here may ask those elsewhere, and those elsewhere may ask these. true or false. Default: true.
+#asks = true
+#answers = true
+# How long a query may take: a whole number with ms, s, min or h, from 1ms to 24h. Default: 10s.
+#timeout = "10s"
+# The largest query and the largest answer; larger ones are refused. A number and B, kB, MB or GB, from 1kB to 67MB.
+# Default: 1MB.
+#max_bytes = "1MB"
+# How many queries of programs here wait at a time, and how many of each other node; more are refused. A whole number
+# from 1 to 4096. Default: 64.
+#at_once = 64
+# The delay bound of a query and of an answer, each: a whole number with ms, s, min or h, from 1ms to 24h. Each may have
+# max_bytes. Default: none.
+#within = "100ms"
+# Queries, or answers, a second that the delay bound is for: a number from 0.001 to 1000000. Default: none.
+#hz = 10
 "#;

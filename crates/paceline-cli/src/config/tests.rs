@@ -1,5 +1,6 @@
 use super::class::CLASS_KEYS;
 use super::plain::{EXPORT_KEYS, IMPORT_KEYS, PLAIN_KEYS};
+use super::query::QUERY_KEYS;
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
 use super::*;
 use paceline::Policy;
@@ -234,6 +235,33 @@ const CASES: &[Case] = &[
         &["proxy = \"moon\": must be \"publisher\""],
     ),
     ("[[export]]\ntag = \"a\"\nretransmit = 1\n", 3, &["retransmit = 1: must be \"none\""]),
+    ("[[query]]\ntag = \"a\"\n", 1, &["query 1: no key: it must be text: a key expression"]),
+    ("[[query]]\nkey = \"a//b\"\n", 2, &["query 1: key = \"a//b\"", "is no key expression"]),
+    ("[[query]]\nkey = \"a\"\ntag = \"a/*\"\n", 3, &["tag = \"a/*\": must be text of at most 200"]),
+    ("[[query]]\nkey = \"a\"\ntag = \"@a\"\n", 3, &["tag = \"@a\": must be text of at most 200"]),
+    ("[[query]]\nkey = \"a\"\nasks = 1\n", 3, &["asks = 1: must be true or false"]),
+    ("[[query]]\nkey = \"a\"\nanswers = 1\n", 3, &["answers = 1: must be true or false"]),
+    (
+        "[[query]]\nkey = \"a\"\nasks = false\nanswers = false\n",
+        4,
+        &["query 1: asks and answers are both false: it carries nothing"],
+    ),
+    ("[[query]]\nkey = \"a\"\ntimeout = \"0s\"\n", 3, &["timeout = \"0s\": ", "from 1ms to 24h"]),
+    ("[[query]]\nkey = \"a\"\nmax_bytes = \"9B\"\n", 3, &["max_bytes = \"9B\": ", "1kB to 67MB"]),
+    ("[[query]]\nkey = \"a\"\nat_once = 0\n", 3, &["at_once = 0: must be a whole number from 1"]),
+    ("[[query]]\nkey = \"a\"\nwithin = 5\n", 3, &["within = 5: must be text", "\"50ms\" is one"]),
+    ("[[query]]\nkey = \"a\"\nhz = 0\n", 3, &["hz = 0: must be a number from 0.001"]),
+    ("[[query]]\nkey = \"a\"\nkeys = 0\n", 3, &["query 1: keys is not known: "]),
+    (
+        "[[query]]\nkey = \"a/**\"\n[[query]]\nkey = \"b\"\n",
+        3,
+        &["queries 1 (key 'a/**') and 2 (key 'b') have the same tag 'queries'"],
+    ),
+    (
+        "[[query]]\nkey = \"a/**\"\n[[query]]\nkey = \"a/b\"\ntag = \"other\"\n",
+        3,
+        &["queries 1 (key 'a/**') and 2 (key 'a/b') have keys in common"],
+    ),
     (
         "[[import]]\nkey = \"a/**\"\n[[import]]\nkey = \"a/b\"\n",
         3,
@@ -450,6 +478,7 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
     has(table["plain"].as_table().unwrap(), &PLAIN_KEYS);
     has(table["import"][0].as_table().unwrap(), &IMPORT_KEYS);
+    has(table["query"][0].as_table().unwrap(), &QUERY_KEYS);
     let exports = table["export"].as_array().unwrap();
     let keys = exports.iter().flat_map(|export| export.as_table().unwrap().keys());
     let keys: std::collections::BTreeSet<&str> = keys.map(String::as_str).collect();

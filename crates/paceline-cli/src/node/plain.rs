@@ -17,6 +17,7 @@ pub(super) struct PlainLine {
     pub(super) connect: Vec<String>,
     pub(super) imports: usize,
     pub(super) exports: usize,
+    pub(super) queries: usize,
 }
 
 impl PlainSide {
@@ -44,8 +45,9 @@ impl PlainLine {
     /// None if there is no plain side.
     pub(super) fn new(settings: &Settings) -> Option<Self> {
         let PlainConfig { listen, connect, .. } = config(settings)?;
-        let (imports, exports) = (settings.rules.imports.len(), settings.rules.exports.len());
-        Some(Self { listen, connect, imports, exports })
+        let rules = &settings.rules;
+        let (imports, exports) = (rules.imports.len(), rules.exports.len());
+        Some(Self { listen, connect, imports, exports, queries: rules.queries.len() })
     }
 }
 

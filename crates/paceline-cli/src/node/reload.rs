@@ -93,9 +93,12 @@ fn apply(
         Change::Rules => {
             settings.rules.clone_from(&new.rules);
             let (imports, exports) = (new.rules.imports.len(), new.rules.exports.len());
+            let queries = new.rules.queries.len();
             match plain.set(node, settings) {
                 Ok(()) => {
-                    tracing::info!("plain: {imports} imports, {exports} exports from now on");
+                    tracing::info!(
+                        "plain: {imports} imports, {exports} exports, {queries} queries from now on"
+                    );
                 }
                 Err(error) => tracing::error!("{error:#}"),
             }

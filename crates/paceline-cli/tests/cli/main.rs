@@ -17,6 +17,7 @@ mod meet;
 mod observe;
 mod plain;
 mod plain_bounds;
+mod plain_queries;
 mod pull;
 mod record;
 mod replay;

@@ -18,7 +18,7 @@ pub(crate) struct Pair {
     pub(crate) robot: Host,
     pub(crate) operator: Host,
     /// Of the link, the robot's plain side and the operator's.
-    ports: [u16; 3],
+    pub(crate) ports: [u16; 3],
 }
 
 impl Pair {
@@ -31,7 +31,7 @@ impl Pair {
     }
 
     /// The file of a node with these rules.
-    fn write(&self, host: &Host, rules: &str) -> PathBuf {
+    pub(crate) fn write(&self, host: &Host, rules: &str) -> PathBuf {
         let [link, robot, operator] = self.ports;
         let at_robot = host.path("") == self.robot.path("");
         let (name, way, port) =
@@ -411,7 +411,7 @@ fn queries_are_answered_from_pull_buffers() {
 }
 
 /// A Python with eclipse-zenoh, if there is one.
-fn python(test: &str) -> Option<String> {
+pub(crate) fn python(test: &str) -> Option<String> {
     let python = std::env::var("PACELINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let try_import = Command::new(&python)
         .args(["-c", "import zenoh"])

@@ -1,0 +1,206 @@
+//! Queries of programs at other nodes, put to the queryables of programs here.
+
+use super::message::{Ask, Body, Message, Value};
+use super::plainly::answer;
+use super::way::{Line, Way};
+use super::{Common, LOOK_EVERY, MARK};
+use crate::convert;
+use paceline::{Delivery, DropReason, NodeId, RecvError, Subscriber};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use zenoh::Wait;
+use zenoh::bytes::Encoding;
+use zenoh::key_expr::keyexpr;
+use zenoh::query::{ConsolidationMode, Parameters, Reply, Selector};
+use zenoh::sample::{Locality, SampleKind};
+
+/// Answers other nodes; ends when dropped.
+pub(super) struct Answerer {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Answerer {
+    pub(super) fn open(common: Common) -> zenoh::Result<Self> {
+        let asks = common.subscribe(&common.ask_tag(common.node.id()))?;
+        let ended = Arc::new(AtomicBool::new(false));
+        let named = std::thread::Builder::new().name(format!("paceline-answer-{}", common.number));
+        let worker = Worker { common: Arc::new(common), askers: BTreeMap::new() };
+        let end = ended.clone();
+        let thread = named.spawn(move || worker.run(asks, &end))?;
+        Ok(Self { ended, thread: Some(thread) })
+    }
+}
+
+impl Drop for Answerer {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    common: Arc<Common>,
+    askers: BTreeMap<NodeId, Peer>,
+}
+
+/// A node that asks.
+struct Peer {
+    way: Way,
+    /// Its queries that are being answered.
+    running: Arc<AtomicUsize>,
+}
+
+impl Worker {
+    fn run(mut self, mut asks: Subscriber, ended: &AtomicBool) {
+        while !ended.load(Ordering::Relaxed) {
+            if let Some(askers) = self.common.heard(&asks) {
+                self.meet(&askers);
+            }
+            match asks.recv_timeout(LOOK_EVERY) {
+                Ok(delivery) => self.answer(&delivery),
+                Err(RecvError::Closed) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Has a way to each node that may ask, before it does.
+    fn meet(&mut self, askers: &[NodeId]) {
+        self.askers.retain(|node, _| askers.contains(node));
+        for node in askers {
+            if self.askers.contains_key(node) {
+                continue;
+            }
+            match Way::open(&self.common, &self.common.answer_tag(*node)) {
+                Ok(way) => {
+                    let running = Arc::new(AtomicUsize::new(0));
+                    self.askers.insert(*node, Peer { way, running });
+                }
+                Err(error) => tracing::error!("query {}: {error}", self.common.number),
+            }
+        }
+    }
+
+    fn answer(&self, delivery: &Delivery) {
+        let node = delivery.publisher.node;
+        let message = Message::decode(&delivery.payload);
+        let (Some(Message { query, body: Body::Ask(ask) }), Some(peer)) =
+            (message, self.askers.get(&node))
+        else {
+            self.common.node.note_dropped(DropReason::NotExported, 1);
+            return self.common.say(|| format!("node {node} asks what is not understood here"));
+        };
+        peer.running.fetch_add(1, Ordering::Relaxed);
+        let answers = Answers {
+            common: self.common.clone(),
+            line: peer.way.line().clone(),
+            running: peer.running.clone(),
+            query,
+            given: AtomicU64::new(0),
+        };
+        let answers = Arc::new(answers);
+        let most = self.common.rule.at_once;
+        if peer.running.load(Ordering::Relaxed) > most {
+            self.common.node.note_dropped(DropReason::QueueFull, 1);
+            let name = self.common.node.name();
+            let what = format!(
+                "{most} queries wait at node {name} already: ask again later, or raise at_once there"
+            );
+            return answers.refuse(what);
+        }
+        if let Err(what) = self.ask(node, ask, &answers) {
+            answers.refuse(what);
+        }
+    }
+
+    /// Asks the programs here. What they answer goes its way, and the end when Zenoh lets go of the answers.
+    fn ask(&self, node: NodeId, ask: Ask, answers: &Arc<Answers>) -> Result<(), String> {
+        let Common { rule, session, .. } = &*self.common;
+        let said = |error: zenoh::Error| error.to_string();
+        let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(said)?;
+        let Some(key) = rule.key.narrowed(asked) else {
+            return Err(format!(
+                "'{asked}' is more than can be asked here: ask for '{}'",
+                rule.key
+            ));
+        };
+        let mut parameters = Parameters::from(ask.parameters);
+        parameters.insert(MARK, node.to_string());
+        let patience = Duration::from_millis(ask.patience_ms.into()).min(rule.patience);
+        let to = answers.clone();
+        let mut get = session
+            .get(Selector::owned(key, parameters))
+            .allowed_destination(Locality::Remote)
+            .consolidation(ConsolidationMode::None)
+            .timeout(patience)
+            .attachment(ask.attachment.map(|bytes| bytes.to_vec()));
+        if let Some(Value { encoding, payload }) = ask.value {
+            get = get.payload(payload).encoding(Encoding::from(encoding));
+        }
+        get.callback(move |reply| to.give(reply)).wait().map_err(said)
+    }
+}
+
+/// The answers to one query: their end is told when they go.
+struct Answers {
+    common: Arc<Common>,
+    line: Arc<Line>,
+    running: Arc<AtomicUsize>,
+    query: u64,
+    given: AtomicU64,
+}
+
+impl Answers {
+    /// On a thread of Zenoh's: never waits.
+    fn give(&self, reply: Reply) {
+        let body = match reply.into_result() {
+            Ok(sample) if sample.kind() == SampleKind::Delete => Body::Deletion(answer(&sample)),
+            Ok(sample) => Body::Sample(answer(&sample)),
+            Err(error) => Body::Error(Value {
+                encoding: error.encoding().to_string(),
+                payload: convert::payload(error.payload()),
+            }),
+        };
+        let message = Message { query: self.query, body }.encode();
+        let most = self.common.rule.bytes_max;
+        if u64::try_from(message.len()).unwrap_or(u64::MAX) > most {
+            self.common.node.note_dropped(DropReason::TooLarge, 1);
+            let (bytes, name) = (message.len(), self.common.node.name());
+            let what = format!(
+                "an answer has {bytes} bytes, the rule of node {name} takes at most {most}: raise max_bytes there"
+            );
+            return self.refuse(what);
+        }
+        self.send(message);
+    }
+
+    fn refuse(&self, what: String) {
+        self.common.say(|| what.clone());
+        let value = Value { encoding: Encoding::TEXT_PLAIN.to_string(), payload: what.into() };
+        self.send(Message { query: self.query, body: Body::Error(value) }.encode());
+    }
+
+    fn send(&self, message: bytes::Bytes) {
+        // What had no room is missing there when the end comes.
+        self.given.fetch_add(1, Ordering::Relaxed);
+        if !self.line.send(message) {
+            self.common.say(|| {
+                "answers come faster than the link takes them: some are dropped".to_owned()
+            });
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        let body = Body::End(self.given.load(Ordering::Relaxed));
+        self.line.send_end(Message { query: self.query, body }.encode());
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
