@@ -313,7 +313,8 @@ fn ros_rules() -> Vec<String> {
     let page = page.unwrap();
     let files = page.split("```toml").skip(1).filter_map(|rest| rest.split("```").next());
     let rules = files.map(|file| {
-        let start = file.find("[[import]]").into_iter().chain(file.find("[[export]]")).min();
+        let rules = ["[[import]]", "[[export]]", "[[query]]"];
+        let start = rules.iter().filter_map(|rule| file.find(rule)).min();
         file[start.unwrap()..].to_owned()
     });
     rules.collect()
