@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "name",
     "runtime_dir",
     "isolated",
