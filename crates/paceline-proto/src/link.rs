@@ -152,6 +152,8 @@ pub struct Link {
     closed: StreamCounters,
     /// When a frame was last asked for.
     polled_at: Instant,
+    /// Control stayed out of the last frame that it could have gone in.
+    gave_way: bool,
     backlog: Backlog,
     /// What was lost and is to be sent again.
     repairs: Repairs,
@@ -181,6 +183,7 @@ impl Link {
             control_dropped: 0,
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
+            gave_way: false,
             backlog: Backlog::default(),
             repairs: Repairs::default(),
             items: Vec::new(),

@@ -53,14 +53,16 @@ impl Link {
         if now < self.pacer.ready_at() {
             return None;
         }
-        let next = self.next_control(now).or_else(|| self.next_work(now).map(|(node, _)| node));
+        let control = self.next_control(now);
+        let control = control.filter(|node| !self.gives_way(now, *node));
+        let next = control.or_else(|| self.next_work(now).map(|(node, _)| node));
         // A bare frame is short: it goes first unless the next frame says the same.
         if let Some(node) = self.wants_bare_frame(now, next) {
             self.fill_bare(now, node, out);
             return Some(node);
         }
         match next {
-            Some(node) => self.fill(now, node, out),
+            Some(node) => self.fill(now, node, out, control.is_some()),
             None if self.is_behind() => {}
             None => self.pacer.handle_idle(now),
         }
@@ -114,7 +116,7 @@ impl Link {
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
-            self.fill(now, node, out);
+            self.fill(now, node, out, true);
             return;
         }
         let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
@@ -122,13 +124,13 @@ impl Link {
         self.count_sent(now, out.len() as u64);
     }
 
-    fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
+    fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf, with_control: bool) {
         let Some(neighbour) = self.neighbours.get(&node) else { return };
         self.items.clear();
         FrameHeader { ack_now: false, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
         let before = out.len();
-        if now >= self.pacer.control_ready_at() {
+        if with_control && now >= self.pacer.control_ready_at() {
             self.put_control(node, out);
         }
         let control = (out.len() - before) as u64;
