@@ -27,10 +27,13 @@ test("the three pictures move, small and few, each as its subscriber gets it", a
   const seqs = () => figures.evaluateAll((all) => all.map((one) => Number(one.dataset.seq)));
   const first = await seqs();
   await until("all of them moved", async () => (await seqs()).every((seq, at) => seq > first[at]));
-  const sizes = await figures.evaluateAll((all) => all.map((one) => {
+  const shown = () => figures.evaluateAll((all) => all.map((one) => {
     const image = one.querySelector("img");
     return [image.naturalWidth, image.naturalHeight, one.querySelector("figcaption").textContent];
   }));
+  // One that is just being exchanged has no size.
+  let sizes = [];
+  await until("all of them are shown", async () => (sizes = await shown()).every(([width]) => width > 0));
   assert.deepEqual(sizes.map(([width, height]) => `${width}x${height}`), ["320x240", "320x240", "160x120"]);
   assert.match(sizes[0][2], /640×480/, "what the console gets is not what is shown of it");
   // Asked for at most five times a second; counted over as long as it takes.

@@ -98,6 +98,7 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
         publisher.put("x").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
     });
-    assert_eq!(near.nodes().len(), 2);
+    // What pretended to come from the neighbour may have cost its hop a restart.
+    wait_until("both are known", || near.nodes().len() == 2);
     rogue.close().wait().unwrap();
 }
