@@ -73,8 +73,9 @@ impl Link {
         let Some((due, stream)) = due.zip(self.stream(index)) else { return false };
         let sample = stream.head_left() as u64;
         let waiting = self.neighbours.get(&node).map_or(0, super::Neighbour::control_waiting);
-        let frame = (sample + waiting).min(self.frame_bytes) + HEADS_BYTES;
-        self.gave_way = now + self.pacer.wire_time(on_wire(frame)) > due;
+        // The sample may have to wait for a frame of its own.
+        let wire = on_wire(waiting.min(self.frame_bytes)) + on_wire(sample + HEADS_BYTES);
+        self.gave_way = now + self.pacer.wire_time(wire) > due;
         self.gave_way
     }
 
