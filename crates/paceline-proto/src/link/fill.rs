@@ -23,6 +23,8 @@ const PIECE_MIN: usize = 256;
 const CONTROL_FRAMES: usize = 3;
 /// What the head of a common sample's segment takes.
 const HEAD_BYTES: usize = 30;
+/// A frame is filled up to one part in this many of the longest one's time before what it holds is due.
+const SLACK_PART: u64 = 16;
 /// What a close or an abort takes at most.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
@@ -338,7 +340,9 @@ impl Link {
         // Who seems to end late, by headers of which only the most is known here, waits for nobody either.
         let due = self.discipline.deadline(index);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
-            let most = off_wire(capacity.bytes_in(due.since(now)));
+            // The other end knows a sample's age only about: what ends just in time may count as late there.
+            let slack = self.frame_time().mul_div(1, SLACK_PART);
+            let most = off_wire(capacity.bytes_in(due.since(now).saturating_sub(slack)));
             limits.cut(usize::try_from(most).unwrap_or(usize::MAX).max(end));
         }
         if self.is_promised(index) {
