@@ -123,6 +123,10 @@ impl Capacity {
     /// How long `bytes` bytes keep the link busy, rounded up.
     #[must_use]
     pub const fn time_for(self, bytes: u64) -> Duration {
+        // Nearly always enough, and several times faster.
+        if let Some(product) = bytes.checked_mul(1_000_000_000) {
+            return Duration::from_nanos(product.div_ceil(self.0));
+        }
         let nanos = (bytes as u128 * 1_000_000_000).div_ceil(self.0 as u128);
         if nanos > u64::MAX as u128 {
             return Duration::MAX;
@@ -134,6 +138,9 @@ impl Capacity {
     /// How many whole bytes the link carries in `time`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, time: Duration) -> u64 {
+        if let Some(product) = self.0.checked_mul(time.as_nanos()) {
+            return product / 1_000_000_000;
+        }
         let bytes = self.0 as u128 * time.as_nanos() as u128 / 1_000_000_000;
         if bytes > u64::MAX as u128 {
             return u64::MAX;

@@ -131,6 +131,10 @@ impl Duration {
         if den == 0 {
             return Self::MAX;
         }
+        // Nearly always enough, and several times faster.
+        if let Some(product) = self.0.checked_mul(num) {
+            return Self(product / den);
+        }
         let wide = self.0 as u128 * num as u128 / den as u128;
         if wide > u64::MAX as u128 {
             return Self::MAX;

@@ -168,6 +168,13 @@ pub fn payloads(len: usize) -> crate::Payload {
     Box::new(move |number| payload(number, len))
 }
 
+/// Payloads of `len` bytes that are all the same one: for samples that nobody looks into.
+#[must_use]
+pub fn blanks(len: usize) -> crate::Payload {
+    let blank = payload(0, len);
+    Box::new(move |_| blank.clone())
+}
+
 /// Short ways to declare more of a publisher.
 pub trait Declare: Sized {
     /// Declares `hertz` samples a second.

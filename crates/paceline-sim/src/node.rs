@@ -367,11 +367,18 @@ impl Node {
 
     /// Hands over what has waited at the receivers of a link for what is missing before it.
     fn expire(&mut self, now: Instant, link: usize) {
+        let due = |end: &LinkEnd| -> Vec<NodeId> {
+            let due = end.hops.iter().filter(|(_, hop)| hop.receiver.poll_timeout() <= now);
+            due.map(|(node, _)| *node).collect()
+        };
+        let due = self.links.get(link).map(due).unwrap_or_default();
+        if due.is_empty() {
+            return;
+        }
         let mut batch = mem::take(&mut self.batch);
-        let hops = self.links.get_mut(link).map(|end| end.hops.keys().copied().collect::<Vec<_>>());
-        for node in hops.into_iter().flatten() {
+        for node in due {
             let hop = self.links.get_mut(link).and_then(|end| end.hops.get_mut(&node));
-            let Some(hop) = hop.filter(|hop| hop.receiver.poll_timeout() <= now) else { continue };
+            let Some(hop) = hop else { continue };
             hop.receiver.handle_timeout(now, |item| batch.push(item));
             batch.drain(..).for_each(|item| self.hand_over(now, node, item));
         }

@@ -60,6 +60,8 @@ impl Default for Mix {
 pub struct Outcome {
     /// Samples that came under a promise.
     pub samples: u64,
+    /// Samples that links carried, each once for every link: those, and the best effort beside them.
+    pub carried: u64,
     /// Windows that were judged, of one sample where no loss is tolerated.
     pub windows: u64,
     /// Samples that came late within their windows.
@@ -80,6 +82,7 @@ impl Outcome {
     /// Takes another run into the sums.
     pub fn add(&mut self, other: &Self) {
         self.samples += other.samples;
+        self.carried += other.carried;
         self.windows += other.windows;
         self.missed += other.missed;
         self.granted += other.granted;
@@ -92,11 +95,12 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, windows, missed, granted, refused, worst, used, runs } = self;
+        let Self { samples, carried, windows, missed, granted, refused, worst, used, runs } = self;
         let used = used / (*runs).max(1);
         write!(
             f,
-            "{runs} networks, {samples} samples, {windows} windows, {missed} late within them; "
+            "{runs} networks, {samples} samples (links carried {carried}), {windows} windows, \
+             {missed} late within them; "
         )?;
         write!(
             f,
@@ -248,6 +252,7 @@ impl Run {
             self.outcome.refused += u64::from(asked.granted.is_none() && asked.refused);
         }
         self.outcome.used = self.fullest();
+        self.outcome.carried = self.world.hops();
         Ok(())
     }
 

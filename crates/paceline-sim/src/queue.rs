@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 /// Who wakes. At one instant they do so in this order, and those of a kind in the order of their
 /// places: what arrives and what is published comes before the nodes that deal with it.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Event {
     /// The transport calls neighbours.
     Beacons,
@@ -18,11 +18,48 @@ pub(super) enum Event {
     Node(usize),
 }
 
+/// An instant, and below it the rank and the place of who wakes then: one comparison orders all.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Entry(u128);
+
+impl Entry {
+    /// The bits of a place.
+    const PLACE: u32 = 32;
+
+    fn new(at: Instant, event: Event) -> Self {
+        let (rank, place) = match event {
+            Event::Beacons => (0_u64, 0),
+            Event::Wire(place) => (1, place),
+            Event::Driver(place) => (2, place),
+            Event::Node(place) => (3, place),
+        };
+        debug_assert!(place < 1 << Self::PLACE, "{event:?}");
+        let who = rank << Self::PLACE | place as u64;
+        Self(u128::from(at.as_nanos()) << 64 | u128::from(who))
+    }
+
+    const fn at(self) -> Instant {
+        Instant::from_nanos((self.0 >> 64) as u64)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half, and half of that")]
+    fn event(self) -> Event {
+        let who = self.0 as u64;
+        let place = who as u32 as usize;
+        match who >> Self::PLACE {
+            0 => Event::Beacons,
+            1 => Event::Wire(place),
+            2 => Event::Driver(place),
+            _ => Event::Node(place),
+        }
+    }
+}
+
 /// Wake-ups in the order of their instants. Whoever is to wake has one that counts, its earliest; any
 /// other of it is stale and passed over. So none is ever searched for.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    heap: BinaryHeap<Reverse<(Instant, Event)>>,
+    heap: BinaryHeap<Reverse<Entry>>,
     beacons: Option<Instant>,
     wires: Vec<Option<Instant>>,
     drivers: Vec<Option<Instant>>,
@@ -49,15 +86,15 @@ impl Queue {
         let due = self.due(event);
         if at < Instant::FAR && due.is_none_or(|due| at < due) {
             *due = Some(at);
-            self.heap.push(Reverse((at, event)));
+            self.heap.push(Reverse(Entry::new(at, event)));
         }
     }
 
     /// When the next one wakes.
     pub(super) fn next_at(&mut self) -> Option<Instant> {
-        while let Some(&Reverse((at, event))) = self.heap.peek() {
-            if *self.due(event) == Some(at) {
-                return Some(at);
+        while let Some(&Reverse(entry)) = self.heap.peek() {
+            if *self.due(entry.event()) == Some(entry.at()) {
+                return Some(entry.at());
             }
             self.heap.pop();
         }
@@ -67,7 +104,7 @@ impl Queue {
     /// The next one that wakes by `now`; it has to be woken again.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Event> {
         self.next_at().filter(|at| *at <= now)?;
-        let Reverse((_, event)) = self.heap.pop()?;
+        let event = self.heap.pop()?.0.event();
         *self.due(event) = None;
         Some(event)
     }

@@ -29,8 +29,8 @@ const NETWORKS: [Driver; 2] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
 ];
-/// Samples that storms sent over links, in this run, and that came under a promise.
-static SAMPLES: AtomicU64 = AtomicU64::new(0);
+/// Samples that links carried in this run, and those that came under a promise.
+static CARRIED: AtomicU64 = AtomicU64::new(0);
 static PROMISED: AtomicU64 = AtomicU64::new(0);
 /// How often the progress is shown and written.
 const SHOW: Duration = Duration::from_secs(10);
@@ -58,12 +58,13 @@ fn main() -> ExitCode {
 
 fn storm(seed: u64) -> Result<(), String> {
     let outcome = paceline_sim::storm::run(seed);
-    SAMPLES.fetch_add(outcome.samples, Ordering::Relaxed);
+    CARRIED.fetch_add(outcome.samples, Ordering::Relaxed);
     Ok(())
 }
 
 fn promises(seed: u64) -> Result<(), String> {
     let outcome = paceline_sim::promises::run(seed)?;
+    CARRIED.fetch_add(outcome.carried, Ordering::Relaxed);
     PROMISED.fetch_add(outcome.samples, Ordering::Relaxed);
     Ok(())
 }
@@ -109,7 +110,10 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
     })?;
     run.progress().write()?;
     print!("{}", run.progress().table());
-    println!("{} samples over links in storms", SAMPLES.load(Ordering::Relaxed));
+    println!(
+        "{} samples over links, in storms and beside promises",
+        CARRIED.load(Ordering::Relaxed)
+    );
     println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }

@@ -2,7 +2,7 @@
 
 use super::source::Source;
 use super::{Asked, Publishes, Run};
-use crate::ask::{Ask as _, all, data, payloads, pictures};
+use crate::ask::{Ask as _, all, blanks, data, pictures};
 use crate::net::NodeIx;
 use crate::random::Random;
 use crate::wire::WireSpec;
@@ -220,7 +220,7 @@ impl Run {
 
     pub(super) fn begin_flood(&mut self) {
         for (publisher, period, len) in self.floods.clone() {
-            self.world.every(publisher, period, u64::MAX, payloads(len));
+            self.world.every(publisher, period, u64::MAX, blanks(len));
         }
     }
 }
