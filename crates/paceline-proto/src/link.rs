@@ -218,28 +218,17 @@ impl Link {
 
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
-        let terms = spec.terms(self.frame_time());
         let Some(stream) = self.stream_mut(index) else { return };
         let version = stream.version;
         stream.update(spec);
-        let (up, changed, hop) = (stream.up, stream.version != version, stream.spec.hop);
+        let (changed, hop) = (stream.version != version, stream.spec.hop);
         if changed && self.is_mended(hop) {
             // The other end holds what is missing by what it was told.
             if let Some(stream) = self.stream_mut(index) {
                 stream.announced = false;
             }
         }
-        self.discipline.leave(index);
-        self.seat(index);
-        if !up {
-            return;
-        }
-        self.discipline.join(index, terms);
-        self.count_anew(index);
-        if let Some(stream) = self.stream_mut(index) {
-            (stream.suspended, stream.held) = (false, false);
-        }
-        self.announce_head(now, index);
+        self.join_anew(now, index);
     }
 
     /// Closes a stream; what waits is dropped. Returns its final counters.

@@ -82,6 +82,15 @@ impl World {
         &self.sink(subscription).grants
     }
 
+    /// True if the publisher's node holds what was granted, too: it is told last.
+    #[must_use]
+    pub fn knows(&self, grant: &Grant) -> bool {
+        let same =
+            |it: &Grant| (it.subscription, it.publisher) == (grant.subscription, grant.publisher);
+        let node = self.nodes.iter().find(|node| node.id == grant.publisher.node);
+        node.is_some_and(|node| node.control.grants().any(|it| same(&it)))
+    }
+
     /// Who a publisher is.
     #[must_use]
     pub fn id(&self, publisher: Pub) -> PublisherId {

@@ -366,6 +366,7 @@ impl Link {
             }
             stream.count_violation(service.violated);
         }
+        self.end_easing(now, index);
     }
 
     /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.

@@ -126,7 +126,8 @@ impl Link {
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                (index, stream.spec.terms(blocked))
+                stream.eased = None;
+                (index, stream.terms(blocked))
             })
             .collect();
         up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use paceline_sched::curve::Curve;
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
-use paceline_sched::{Contract, Duration, Instant};
+use paceline_sched::{Contract, Duration, Instant, Late};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -125,6 +125,12 @@ impl StreamSpec {
         }
     }
 
+    /// It promises less time than `before` did.
+    fn is_tighter(&self, before: &Self) -> bool {
+        let ends = |spec: &Self| Some(spec.upstream.saturating_add(spec.contract?.deadline));
+        ends(self).zip(ends(before)).is_some_and(|(now, before)| now < before)
+    }
+
     /// Samples that may wait: of a contracted stream what fits between release and deadline, and two.
     fn waiting_max(&self) -> usize {
         self.contract.map_or(WAITING_MAX, |contract| {
@@ -146,6 +152,9 @@ pub(super) struct Stream {
     pub(super) queue_bytes: usize,
     /// How many of the last that wait were demoted (`demoted.rs`).
     pub(super) demoted: usize,
+    /// How many of the first that wait came when more time was promised to them, as long as the discipline
+    /// gives up none for being late by what is promised now.
+    pub(super) eased: Option<usize>,
     pub(super) limit: usize,
     /// What comes can be decoded once all that waits was sent.
     pub(super) gate: DecodeGate,
@@ -199,6 +208,7 @@ impl Stream {
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             demoted: 0,
+            eased: None,
             limit,
             gate: DecodeGate::starting(spec.background),
             last_miss: None,
@@ -226,11 +236,24 @@ impl Stream {
     /// It is something else from now on; what waits stays, also where less may wait than before.
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
+        if spec.is_tighter(&self.spec) {
+            self.eased = Some(self.queue.len());
+        }
+        self.eased = self.eased.filter(|left| *left > 0);
         let mends = |spec: &StreamSpec| (spec.retransmit, spec.upstream, spec.contract);
         if mends(&self.spec) != mends(&spec) {
             self.version += 1;
         }
         self.spec = spec;
+    }
+
+    /// Its terms on a link whose frames take up to `blocked`.
+    pub(super) fn terms(&self, blocked: Duration) -> Terms {
+        let mut terms = self.spec.terms(blocked);
+        if let (Class::Contracted(contract), true) = (&mut terms.class, self.eased.is_some()) {
+            contract.late = Late::Send;
+        }
+        terms
     }
 
     /// A newer sample takes the place of those that still wait.
@@ -362,6 +385,7 @@ impl Stream {
         self.head_sent = 0;
         self.head_begun = false;
         self.demoted = self.demoted.min(self.queue.len());
+        self.eased = self.eased.map(|left| left.saturating_sub(1));
         self.head_changed();
         Some(sample.kind)
     }
@@ -380,7 +404,8 @@ impl Stream {
     pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.number += u64::from(self.head_begun);
-        (self.queue_bytes, self.head_sent, self.head_begun, self.demoted) = (0, 0, false, 0);
+        (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
+        (self.demoted, self.eased) = (0, self.eased.map(|_| 0));
         self.head_changed();
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);

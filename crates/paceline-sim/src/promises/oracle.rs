@@ -25,7 +25,9 @@ pub(super) struct Asked {
     first: Option<u64>,
     /// How many of each window came in time.
     windows: BTreeMap<u64, u32>,
-    /// What was lost before the promise.
+    /// When both ends knew of the promise: it is for what is captured from then on.
+    since: Option<Instant>,
+    /// What was lost by the time by which nothing from before is on its way any more.
     lost: Option<u64>,
     /// It ended then.
     pub(super) ended: Option<Instant>,
@@ -42,6 +44,7 @@ impl Asked {
             seen: 0,
             first: None,
             windows: BTreeMap::new(),
+            since: None,
             lost: None,
             ended: None,
         }
@@ -75,14 +78,24 @@ impl Asked {
         if self.granted.is_none() {
             self.refused |= !world.refusals(self.subscription).is_empty();
             self.granted = world.grants(self.subscription).values().next().cloned();
-            self.lost = self.granted.is_some().then(|| world.drops(self.subscription).total());
-            return Ok(());
         }
+        let Some(grant) = &self.granted else { return Ok(()) };
+        if self.since.is_none() && world.knows(grant) {
+            self.since = Some(world.now());
+        }
+        let Some(since) = self.since else { return Ok(()) };
         for sample in all.get(from..).unwrap_or_default() {
-            self.judge(sample, source, sums)?;
+            if source.at(sample.seq) >= since {
+                self.judge(sample, source, sums)?;
+            }
         }
         let lost = world.drops(self.subscription);
-        if self.loss().x() == 0 && Some(lost.total()) != self.lost {
+        let within = self.spec.within.unwrap_or(Duration::ZERO);
+        if world.now() < since + within {
+            return Ok(());
+        }
+        let before = *self.lost.get_or_insert(lost.total());
+        if self.loss().x() == 0 && lost.total() != before {
             return Err(format!("{lost:?} lost where nothing may be, by {}", world.now()));
         }
         Ok(())
