@@ -10,6 +10,7 @@
 
 mod delays;
 mod doubt;
+mod policed;
 mod stream;
 mod tally;
 
@@ -18,7 +19,7 @@ pub use doubt::{Doubt, Load};
 pub use stream::{Arrivals, Spec};
 pub use tally::Tally;
 
-use self::stream::{HeadState, Line, Offer};
+use self::stream::{HeadState, Line};
 use crate::capacity::Capacity;
 use crate::discipline::{
     Discipline, Eligibility, Head, Hierarchy, Left, Policy, Scheduler, StreamIndex, WindowState,
@@ -110,7 +111,7 @@ pub enum Outcome {
     OnTime,
     /// It was sent after its deadline.
     Late,
-    /// It could no longer end by its deadline and was given up.
+    /// It was given up: it could no longer end by its deadline, or was demoted and made way.
     Dropped,
     /// It was more than its stream's policers allow, and never took part.
     Policed,
@@ -133,7 +134,7 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Decision {
     /// When that was decided: when its last segment was chosen, or when it was given up; of a policed
-    /// one when it arrived.
+    /// one when it arrived, or when one came that it made way for.
     pub at: Instant,
     /// Whose sample: the place of its stream.
     pub stream: StreamIndex,
@@ -192,6 +193,8 @@ pub struct Timeline {
     arrivals: BinaryHeap<Due>,
     /// The next arrivals of policed streams.
     offers: BinaryHeap<Due>,
+    /// A stream of which a sample came, and then: what was demoted may make way for it.
+    making_way: Option<(Instant, StreamIndex)>,
     /// When the periods of heads begin that wait for theirs.
     releases: BinaryHeap<Due>,
 }
@@ -229,6 +232,7 @@ impl Timeline {
             pick: None,
             arrivals: BinaryHeap::new(),
             offers: BinaryHeap::new(),
+            making_way: None,
             releases: BinaryHeap::new(),
         };
         for place in (0..).take(timeline.lines.len()) {
@@ -295,11 +299,16 @@ impl Timeline {
             self.arrivals.push(Reverse((arrived, stream.0)));
             return;
         }
-        line.advance();
+        let demoted = line.advance();
         let bytes = line.spec.size(line.seq);
-        line.head = Some(HeadState::new(bytes, line.since(now)));
+        line.head = Some(HeadState::new(bytes, line.since(now), demoted));
         let left = Left { service: setup.service(bytes), segment: bytes.min(setup.segment) };
-        self.discipline.handle_head(stream, Head { arrived, left });
+        let head = Head { arrived, left };
+        if demoted {
+            self.discipline.handle_demoted(stream, head);
+            return;
+        }
+        self.discipline.handle_head(stream, head);
         self.hold(stream);
     }
 
@@ -327,54 +336,6 @@ impl Timeline {
         if let Some(release) = held {
             self.releases.push(Reverse((release, stream.0)));
         }
-    }
-
-    /// Notes when the policers of a stream are asked next, not before `earliest`.
-    fn expect(&mut self, stream: StreamIndex, earliest: Instant) {
-        let end = self.setup.end;
-        let Some(line) = self.line(stream).filter(|line| line.spec.police.is_some()) else {
-            return;
-        };
-        let next = line.spec.arrivals.nth(line.offered).map(|at| at.max(earliest));
-        if let Some(at) = next.filter(|at| *at < end) {
-            self.offers.push(Reverse((at, stream.0)));
-        }
-    }
-
-    /// Asks the policers about what arrives by now; the next sample that they refuse.
-    fn police(&mut self) -> Option<Decision> {
-        while let Some(&Reverse((at, place))) = self.offers.peek().filter(|due| due.0.0 <= self.now)
-        {
-            self.offers.pop();
-            let stream = StreamIndex(place);
-            let offer = self.line(stream)?.offer(at);
-            match offer {
-                Offer::Waits(until) => self.expect(stream, until),
-                Offer::Passes | Offer::Refused(_) => self.expect(stream, at),
-            }
-            match offer {
-                Offer::Passes if self.line(stream)?.head.is_none() => self.announce(stream),
-                Offer::Passes | Offer::Waits(_) => {}
-                Offer::Refused(seq) => {
-                    self.line(stream)?.decided += 1;
-                    let window = self.discipline.window(stream);
-                    let (outcome, busy) = (Outcome::Policed, Duration::ZERO);
-                    let (finish, delay, bytes) = (None, None, 0);
-                    return Some(Decision {
-                        at,
-                        stream,
-                        seq,
-                        outcome,
-                        finish,
-                        delay,
-                        bytes,
-                        busy,
-                        window,
-                    });
-                }
-            }
-        }
-        None
     }
 
     /// Whatever comes by now, comes.

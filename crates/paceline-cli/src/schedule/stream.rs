@@ -4,7 +4,7 @@ use crate::describe::curves;
 use crate::describe::fields::{Fields, TIME_MAX, whole};
 use crate::describe::json::Json;
 use paceline_sched::discipline::{Class, Terms};
-use paceline_sched::police::{Action, Police};
+use paceline_sched::police::Police;
 use paceline_sched::timeline::{Arrivals, Spec};
 use paceline_sched::{Contract, ContractError, Duration, Instant, Late, LossTolerance};
 use serde::Serialize;
@@ -191,11 +191,6 @@ fn police(fields: &mut Fields, arrivals: &Arrivals) -> Result<Option<Police>, St
         return Err(format!(
             "{place} is beside backlogged arrivals, of which all are there at once: give instants, or \
              an object such as {{\"every_ns\": 10000000}}"
-        ));
-    }
-    if police.action == Action::Demote {
-        return Err(format!(
-            "{place} demotes, which is not run here: write else drop or else delay"
         ));
     }
     Ok(Some(police))

@@ -128,10 +128,6 @@ fn contracts_that_cannot_be_are_refused_by_name() {
         (r#""size":[]"#, &["streams[0].size is an empty list"]),
         (r#""police":"leaky:1B""#, &["streams[0].police is \"leaky:1B\""]),
         (r#""police":"leaky:9B,9mbit else drop""#, &["streams[0].police is beside backlogged"]),
-        (
-            r#""arrivals":[],"police":"leaky:9B,9mbit else demote""#,
-            &["streams[0].police demotes", "else drop or else delay"],
-        ),
         (r#""size":[7,0]"#, &["streams[0].size[1] is 0"]),
     ] {
         refused(&stream(fields), parts);

@@ -65,9 +65,10 @@ pub struct Spec {
     pub sizes: Vec<u32>,
     /// When its samples arrive.
     pub arrivals: Arrivals,
-    /// What its samples are held to when they arrive. What does not conform is given up, or waits until
-    /// it does; nothing is demoted here, so that is given up too. Of a backlogged stream whose samples
-    /// are all there at 0 it means nothing.
+    /// What its samples are held to when they arrive. What does not conform is given up, waits until it does,
+    /// or is demoted: it takes its turns among best effort, and makes way for the next that conforms. Without
+    /// a contract there is nothing to demote. Of a backlogged stream whose samples are all there at 0 it
+    /// means nothing.
     pub police: Option<Police>,
     /// The leaf in which it takes part, where there are classes.
     pub class: Option<ClassIndex>,
@@ -103,7 +104,16 @@ pub(super) struct Line {
     /// Of a policed stream: how many samples its policers have let pass or refused, and which passed and
     /// have no fate, with the instants at which they did.
     pub(super) offered: u64,
-    pub(super) passed: VecDeque<(u64, Instant)>,
+    pub(super) passed: VecDeque<Passed>,
+}
+
+/// A sample that the policers of its stream have let pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub(super) seq: u64,
+    pub(super) at: Instant,
+    /// It goes as best effort.
+    pub(super) demoted: bool,
 }
 
 impl Line {
@@ -126,33 +136,51 @@ impl Line {
     pub(super) fn arrival(&self) -> Option<Instant> {
         match (&self.spec.police, self.passed.front()) {
             (None, _) => self.spec.arrivals.nth(self.seq),
-            (Some(_), passed) => passed.map(|(_, at)| *at),
+            (Some(_), passed) => passed.map(|passed| passed.at),
         }
     }
 
-    /// The sample at the head becomes the next one to be announced.
-    pub(super) fn advance(&mut self) {
-        if let Some((seq, _)) = self.passed.pop_front() {
-            self.seq = seq;
-        }
+    /// The sample at the head becomes the next one to be announced; true if it is demoted.
+    pub(super) fn advance(&mut self) -> bool {
+        let Some(Passed { seq, demoted, .. }) = self.passed.pop_front() else { return false };
+        self.seq = seq;
+        demoted
     }
 
     /// Asks the policers about the next sample, which is there at `now`; their answer.
     pub(super) fn offer(&mut self, now: Instant) -> Offer {
         let bytes = self.spec.size(self.offered);
+        let contracted = self.spec.terms.contract().is_some();
         let Some(police) = &mut self.spec.police else { return Offer::Passes };
         match police.police(now, bytes.into()) {
             police::Outcome::DelayUntil(at) if at > now => Offer::Waits(at),
-            police::Outcome::Pass | police::Outcome::DelayUntil(_) => {
-                self.passed.push_back((self.offered, now));
-                self.offered += 1;
-                Offer::Passes
-            }
-            police::Outcome::Drop | police::Outcome::Demote => {
+            police::Outcome::Pass | police::Outcome::DelayUntil(_) => self.pass(now, false),
+            police::Outcome::Demote => self.pass(now, contracted),
+            police::Outcome::Drop => {
                 self.offered += 1;
                 Offer::Refused(self.offered - 1)
             }
         }
+    }
+
+    fn pass(&mut self, at: Instant, demoted: bool) -> Offer {
+        self.passed.push_back(Passed { seq: self.offered, at, demoted });
+        self.offered += 1;
+        Offer::Passes
+    }
+
+    /// Something demoted waits although the last that passed conforms: the first such sample behind the head
+    /// is taken out.
+    pub(super) fn take_demoted(&mut self) -> Option<u64> {
+        self.passed.back().filter(|last| !last.demoted)?;
+        let first = self.passed.iter().position(|passed| passed.demoted)?;
+        self.passed.remove(first).map(|passed| passed.seq)
+    }
+
+    /// True if its head is demoted although something waits that conforms.
+    pub(super) fn head_makes_way(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.demoted)
+            && self.passed.back().is_some_and(|last| !last.demoted)
     }
 
     /// From when the delay of the sample counts that comes to the head at `now`: from its arrival, or
@@ -192,10 +220,12 @@ pub(super) struct HeadState {
     pub(super) busy: Duration,
     /// From when its delay counts.
     pub(super) since: Instant,
+    /// It goes as best effort.
+    pub(super) demoted: bool,
 }
 
 impl HeadState {
-    pub(super) const fn new(bytes: u32, since: Instant) -> Self {
-        Self { left: bytes, sent: 0, busy: Duration::ZERO, since }
+    pub(super) const fn new(bytes: u32, since: Instant, demoted: bool) -> Self {
+        Self { left: bytes, sent: 0, busy: Duration::ZERO, since, demoted }
     }
 }

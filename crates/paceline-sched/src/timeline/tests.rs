@@ -323,6 +323,45 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
     assert_eq!(timeline.waiting(index(0)), 4);
 }
 
+#[test]
+fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
+    // 100 bytes at once, and 100 more every 4 slots; a sample each slot, which has 8 slots.
+    let mut camera = stream(Some(Contract { late: Late::Drop, ..contract(0, 1, 8) }));
+    camera.sizes = vec![100];
+    camera.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 8 };
+    camera.police = Some("leaky:100B,25kB/s else demote".parse().unwrap());
+    let told = |others: Vec<Spec>| -> Vec<_> {
+        let all = [vec![camera.clone()], others].concat();
+        let told = decisions(slots(Policy::Edf, Ahead::Shares, 40), all);
+        told.iter()
+            .filter(|it| it.stream.0 == 0)
+            .map(|it| (it.seq, it.outcome, it.at.as_nanos() / SLOT))
+            .collect()
+    };
+    let idle = told(vec![]);
+    assert_eq!(idle, [0, 1, 2, 3, 4, 5, 6, 7].map(|seq| (seq, Outcome::OnTime, seq)), "alone");
+    let mut steering = stream(Some(contract(0, 1, 1)));
+    steering.arrivals = Arrivals::Every { first: at(SLOT), every: nanos(SLOT), count: 3 };
+    let mut later = steering.clone();
+    later.arrivals = Arrivals::Every { first: at(5 * SLOT), every: nanos(SLOT), count: 12 };
+    let busy = told(vec![steering, later]);
+    let (met, given_up) = (Outcome::OnTime, Outcome::Dropped);
+    assert_eq!(
+        busy,
+        [
+            (0, met, 0),
+            (1, given_up, 4),
+            (2, given_up, 4),
+            (3, given_up, 4),
+            (4, met, 4),
+            // Each a slot after the last in which it would have been sent in time.
+            (5, given_up, 13),
+            (6, given_up, 14),
+            (7, given_up, 15),
+        ]
+    );
+}
+
 /// Three nanoseconds a period, seconds between two samples: to come by at each deadline would take for ever.
 #[test]
 fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
