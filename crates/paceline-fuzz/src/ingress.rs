@@ -148,6 +148,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         contract: None,
         demand: None,
         upstream: Duration::ZERO,
+        slack: Duration::ZERO,
         within: None,
         late: Late::Drop,
         kind: Kind::Data,

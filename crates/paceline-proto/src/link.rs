@@ -218,7 +218,10 @@ impl Link {
 
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
+        let blocked = self.frame_time();
         let Some(stream) = self.stream_mut(index) else { return };
+        let same =
+            stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
         let version = stream.version;
         stream.update(spec);
         let (changed, hop) = (stream.version != version, stream.spec.hop);
@@ -228,7 +231,9 @@ impl Link {
                 stream.announced = false;
             }
         }
-        self.join_anew(now, index);
+        if !same {
+            self.join_anew(now, index);
+        }
     }
 
     /// Closes a stream; what waits is dropped. Returns its final counters.
@@ -334,6 +339,7 @@ impl Link {
         self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
         self.backlog.begin_turn(now);
         self.open_gates(now);
+        self.drop_hopeless(now);
         self.drop_missed(now);
     }
 

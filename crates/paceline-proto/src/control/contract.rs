@@ -86,6 +86,8 @@ pub(crate) fn tolerance(
 pub(crate) struct Promise {
     pub(crate) contract: Contract,
     pub(crate) upstream: Duration,
+    /// How much later than `deadline` a sample may leave and still be worth it.
+    pub(crate) slack: Duration,
 }
 
 /// The contract of a stream in `form` that keeps what all of `asks` ask for; `None` if there are none.
@@ -105,7 +107,19 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
         late: spec.late,
         jitter: period.mul_div(1, JITTER_PART).saturating_add(spread(spec, form)),
     };
-    Some(Promise { contract, upstream })
+    let gone = upstream.saturating_add(deadline);
+    Some(Promise { contract, upstream, slack: slack(asks, gone) })
+}
+
+/// By how much a sample may be late here, where the shortest bound leaves `gone` up to the end of this hop, and
+/// still be in time for somebody: what the longest bound has more, and half of what the hops behind have,
+/// which need the other half more or less.
+fn slack(asks: &[Ask], gone: Duration) -> Duration {
+    let bounds = || asks.iter().filter_map(|ask| ask.within);
+    let (Some(shortest), Some(longest)) = (bounds().min(), bounds().max()) else {
+        return Duration::ZERO;
+    };
+    longest.saturating_sub(shortest).saturating_add(shortest.saturating_sub(gone).mul_div(1, 2))
 }
 
 /// How much earlier than evenly the samples of a highest rate come besides: each is one of the source's, the
@@ -246,6 +260,9 @@ mod tests {
         assert_eq!(got.contract.period, Duration::from_millis(38));
         assert_eq!(got.contract.jitter, Duration::from_micros(3_800));
         assert_eq!(got.contract.loss, LossTolerance::NONE);
+        assert_eq!(got.slack, Duration::from_micros(10_750), "half of what the third hop has");
+        let both = promise(&camera(), Form::FULL, &[within(60, 2, 3), within(100, 2, 3)]).unwrap();
+        assert_eq!((both.contract, both.slack), (got.contract, Duration::from_micros(50_750)));
         let short = promise(&camera(), Form::FULL, &[within(6, 1, 1)]).unwrap();
         assert_eq!(short.contract.deadline, Duration::from_micros(5_400));
     }

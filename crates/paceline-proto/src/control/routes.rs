@@ -226,6 +226,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         contract: None,
         demand: None,
         upstream: Duration::ZERO,
+        slack: Duration::ZERO,
         within: None,
         late: publisher.late,
         kind: publisher.kind,
@@ -256,7 +257,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
             if let Some((spec, promise)) = promise {
                 plan.contract = Some(promise.contract);
                 plan.demand = Some(demand(spec, plan.form, promise.contract.period));
-                plan.upstream = promise.upstream;
+                (plan.upstream, plan.slack) = (promise.upstream, promise.slack);
             }
         }
     }

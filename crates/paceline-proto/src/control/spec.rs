@@ -150,6 +150,8 @@ pub struct OutputPlan {
     pub demand: Option<Demand>,
     /// The part of the delay bound that the hops before this one may use.
     pub upstream: Duration,
+    /// How much later than within its part of the delay bound a sample may leave here and still be worth it.
+    pub slack: Duration,
     /// The strictest delay bound of the subscriptions behind it, end to end.
     pub within: Option<Duration>,
     /// What becomes of a sample that can no longer arrive in time.

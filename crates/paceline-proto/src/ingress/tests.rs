@@ -13,6 +13,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         contract: None,
         demand: None,
         upstream: Duration::ZERO,
+        slack: Duration::ZERO,
         within: None,
         late: Late::Drop,
         kind: Kind::Data,

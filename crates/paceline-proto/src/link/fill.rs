@@ -103,6 +103,13 @@ impl Link {
             } else if self.is_window_full(now) {
                 return None;
             }
+            if self.is_hopeless(now, index) {
+                self.give_up_hopeless(now, index);
+                if self.is_behind() {
+                    return None;
+                }
+                continue;
+            }
             let node = self.stream(index)?.spec.hop;
             if self.has_credit(now, node) {
                 return Some((node, index));
@@ -366,7 +373,6 @@ impl Link {
             }
             stream.count_violation(service.violated);
         }
-        self.end_easing(now, index);
     }
 
     /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.

@@ -126,8 +126,7 @@ impl Link {
             .streams_to(node)
             .map(|(index, stream)| {
                 stream.up = true;
-                stream.eased = None;
-                (index, stream.terms(blocked))
+                (index, stream.spec.terms(blocked))
             })
             .collect();
         up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));

@@ -5,7 +5,7 @@
 //! time. Given up all in one go they would keep the thread from whatever came meanwhile: headers,
 //! commands, control.
 
-use super::Link;
+use super::{Link, StreamIndex};
 use crate::reason::DropReason;
 use crate::sample::Sample;
 use paceline_sched::{Instant, Scheduler};
@@ -26,12 +26,14 @@ pub(super) struct Backlog {
     begun: Instant,
     /// What waited for hops that are gone: counted, and still to be freed.
     gone: Vec<VecDeque<Sample>>,
+    /// Streams whose head was late here and waits all the same, each once.
+    pub(super) late: Vec<StreamIndex>,
 }
 
 impl Default for Backlog {
     fn default() -> Self {
         let (left, behind, begun) = (MISSES_PER_TURN, false, Instant::ZERO);
-        Self { left, behind, begun, gone: Vec::new() }
+        Self { left, behind, begun, gone: Vec::new(), late: Vec::new() }
     }
 }
 
@@ -87,17 +89,76 @@ impl Link {
             stream.note_miss();
             stream.count_violation(miss.violated);
             if miss.dropped {
-                let kind = stream.head().map(|sample| sample.kind);
-                let begun = stream.drop_head(DropReason::DeadlineMissed);
-                let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
-                let (hop, id) = (stream.spec.hop, stream.id);
-                self.abort(miss.stream, hop, id, begun);
-                self.backlog.left = self.backlog.left.saturating_sub(tail);
-                self.judge_skipped(miss.stream, tail);
-                self.announce_head(now, miss.stream);
+                self.drop_late(now, miss.stream);
+            } else {
+                self.note_late(miss.stream);
             }
             self.shed(now, miss.stream);
         }
         self.backlog.behind = true;
+    }
+
+    fn note_late(&mut self, index: StreamIndex) {
+        let stream = self.stream_mut(index).filter(|stream| stream.spec.is_patient());
+        if stream.is_some_and(|stream| !core::mem::replace(&mut stream.late, true)) {
+            self.backlog.late.push(index);
+        }
+    }
+
+    /// Gives up what was late here, has waited and is too late now where it goes: also while no hop has credit,
+    /// so that there is room for what comes.
+    pub(super) fn drop_hopeless(&mut self, now: Instant) {
+        let mut place = 0;
+        while let Some(&index) = self.backlog.late.get(place) {
+            if self.is_hopeless(now, index) {
+                self.give_up_hopeless(now, index);
+                if self.is_behind() {
+                    return;
+                }
+                continue;
+            }
+            let stream = self.stream_mut(index);
+            if stream.as_ref().is_some_and(|stream| stream.head_is_late(now)) {
+                place += 1;
+                continue;
+            }
+            stream.into_iter().for_each(|stream| stream.late = false);
+            self.backlog.late.swap_remove(place);
+        }
+    }
+
+    /// True if the head of a stream waited although it was late here, and is now too late where it goes.
+    pub(super) fn is_hopeless(&self, now: Instant, index: StreamIndex) -> bool {
+        let Some(stream) = self.stream(index).filter(|stream| stream.spec.is_patient()) else {
+            return false;
+        };
+        stream.is_hopeless(now, self.left(stream.head_left()).service)
+    }
+
+    /// Gives up such a head, as a part of what the turn may.
+    pub(super) fn give_up_hopeless(&mut self, now: Instant, index: StreamIndex) {
+        let Some(left) = self.backlog.left.checked_sub(1) else {
+            self.backlog.behind = true;
+            return;
+        };
+        self.backlog.left = left;
+        let violated = self.discipline.remove_head(index);
+        if let Some(stream) = self.stream_mut(index) {
+            stream.count_violation(violated);
+        }
+        self.drop_late(now, index);
+    }
+
+    /// The head of a stream is late and given up, which the discipline knows; the next one follows.
+    fn drop_late(&mut self, now: Instant, index: StreamIndex) {
+        let Some(stream) = self.stream_mut(index) else { return };
+        let kind = stream.head().map(|sample| sample.kind);
+        let begun = stream.drop_head(DropReason::DeadlineMissed);
+        let tail = kind.map_or(0, |kind| stream.drop_tail(kind));
+        let (hop, id) = (stream.spec.hop, stream.id);
+        self.abort(index, hop, id, begun);
+        self.backlog.left = self.backlog.left.saturating_sub(tail);
+        self.judge_skipped(index, tail);
+        self.announce_head(now, index);
     }
 }

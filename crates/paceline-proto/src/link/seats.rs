@@ -125,7 +125,7 @@ impl Link {
             let Some(stream) = self.stream_mut(index) else { continue };
             (stream.home, stream.suspended, stream.passed, stream.held) =
                 (None, false, false, false);
-            let (terms, up) = (stream.terms(blocked), stream.up);
+            let (terms, up) = (stream.spec.terms(blocked), stream.up);
             self.seat(index);
             if up {
                 self.discipline.join(index, terms);
@@ -142,20 +142,10 @@ impl Link {
         self.seat(index);
         let Some(stream) = self.stream_mut(index).filter(|stream| stream.up) else { return };
         (stream.suspended, stream.held) = (false, false);
-        let terms = stream.terms(blocked);
+        let terms = stream.spec.terms(blocked);
         self.discipline.join(index, terms);
         self.count_anew(index);
         self.announce_head(now, index);
-    }
-
-    /// All that came when more time was promised has left: what comes now is given up when it is late, if that
-    /// is the contract.
-    pub(super) fn end_easing(&mut self, now: Instant, index: StreamIndex) {
-        let Some(stream) = self.stream_mut(index) else { return };
-        if stream.eased == Some(0) {
-            stream.eased = None;
-            self.join_anew(now, index);
-        }
     }
 
     /// Seats a stream in the class that wants it; it has to join there.

@@ -39,6 +39,8 @@ pub struct StreamSpec {
     pub contract: Option<Contract>,
     /// The part of the delay bound that belongs to what lies before this link.
     pub upstream: Duration,
+    /// How much later than within its part of the delay bound a sample may leave here and still be worth it.
+    pub slack: Duration,
     /// It is served when no live sample waits, without a contract; nothing of it replaces another.
     pub background: bool,
     /// What is done about loss where frames may be lost.
@@ -60,6 +62,7 @@ impl StreamSpec {
             kind,
             contract: None,
             upstream: Duration::ZERO,
+            slack: Duration::ZERO,
             background: false,
             retransmit: Retransmit::Selective,
             demand: None,
@@ -70,8 +73,7 @@ impl StreamSpec {
     /// The stream that `plan` asks for towards `hop`.
     #[must_use]
     pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
-        let OutputPlan { form, kind, contract, upstream, background, demand, retransmit, .. } =
-            plan;
+        let OutputPlan { form, kind, contract, upstream, slack, background, demand, .. } = plan;
         Self {
             hop,
             publisher,
@@ -79,8 +81,9 @@ impl StreamSpec {
             kind: *kind,
             contract: *contract,
             upstream: *upstream,
+            slack: *slack,
             background: *background,
-            retransmit: *retransmit,
+            retransmit: plan.retransmit,
             demand: *demand,
             names: None,
         }
@@ -103,7 +106,10 @@ impl StreamSpec {
     /// counted with: its longest sample, and what the jitter lets come with it, within what others leave of
     /// the deadline, then the rate.
     pub(super) fn terms(&self, blocked: Duration) -> Terms {
-        let terms = Terms::new(self.class());
+        let mut terms = Terms::new(self.class());
+        if let (Class::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
+            contract.late = Late::Send;
+        }
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let terms = terms.with_rate(demand.bytes_per_s);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
@@ -125,16 +131,19 @@ impl StreamSpec {
         }
     }
 
-    /// It promises less time than `before` did.
-    fn is_tighter(&self, before: &Self) -> bool {
-        let ends = |spec: &Self| Some(spec.upstream.saturating_add(spec.contract?.deadline));
-        ends(self).zip(ends(before)).is_some_and(|(now, before)| now < before)
+    /// A sample that cannot leave within its part of the delay bound is not given up at once: it may still be in
+    /// time where it goes. Where loss is tolerated it is, since others were promised what it would take; and of
+    /// video, since it has its own order in which it gives up.
+    pub(super) fn is_patient(&self) -> bool {
+        let contract = self.contract.filter(|it| it.late == Late::Drop && it.loss.x() == 0);
+        contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
     }
 
     /// Samples that may wait: of a contracted stream what fits between release and deadline, and two.
     fn waiting_max(&self) -> usize {
         self.contract.map_or(WAITING_MAX, |contract| {
-            let periods = contract.deadline.as_nanos() / contract.period.as_nanos().max(1);
+            let waits = contract.deadline.saturating_add(self.slack);
+            let periods = waits.as_nanos() / contract.period.as_nanos().max(1);
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         })
     }
@@ -152,14 +161,13 @@ pub(super) struct Stream {
     pub(super) queue_bytes: usize,
     /// How many of the last that wait were demoted (`demoted.rs`).
     pub(super) demoted: usize,
-    /// How many of the first that wait came when more time was promised to them, as long as the discipline
-    /// gives up none for being late by what is promised now.
-    pub(super) eased: Option<usize>,
     pub(super) limit: usize,
     /// What comes can be decoded once all that waits was sent.
     pub(super) gate: DecodeGate,
     /// How many had been offered when a sample last missed its deadline.
     pub(super) last_miss: Option<u64>,
+    /// Its head was late here and waits all the same, or was a moment ago.
+    pub(super) late: bool,
     /// A window was violated since the stream is short of time.
     pub(super) violated: bool,
     /// When the head came, if none was before it.
@@ -208,10 +216,10 @@ impl Stream {
             queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
             queue_bytes: 0,
             demoted: 0,
-            eased: None,
             limit,
             gate: DecodeGate::starting(spec.background),
             last_miss: None,
+            late: false,
             violated: false,
             head_came: None,
             head_sent: 0,
@@ -236,10 +244,6 @@ impl Stream {
     /// It is something else from now on; what waits stays, also where less may wait than before.
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
-        if spec.is_tighter(&self.spec) {
-            self.eased = Some(self.queue.len());
-        }
-        self.eased = self.eased.filter(|left| *left > 0);
         let mends = |spec: &StreamSpec| (spec.retransmit, spec.upstream, spec.contract);
         if mends(&self.spec) != mends(&spec) {
             self.version += 1;
@@ -247,13 +251,18 @@ impl Stream {
         self.spec = spec;
     }
 
-    /// Its terms on a link whose frames take up to `blocked`.
-    pub(super) fn terms(&self, blocked: Duration) -> Terms {
-        let mut terms = self.spec.terms(blocked);
-        if let (Class::Contracted(contract), true) = (&mut terms.class, self.eased.is_some()) {
-            contract.late = Late::Send;
-        }
-        terms
+    /// The head is late here.
+    pub(super) fn head_is_late(&self, now: Instant) -> bool {
+        let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
+        head.born + self.spec.upstream + contract.deadline < now
+    }
+
+    /// True if the head of a stream that [is patient](StreamSpec::is_patient) can no longer be in time where it
+    /// goes, if the link needs `service` for it.
+    pub(super) fn is_hopeless(&self, now: Instant, service: Duration) -> bool {
+        let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
+        let StreamSpec { upstream, slack, .. } = self.spec;
+        head.born + upstream + contract.deadline + slack < now + service
     }
 
     /// A newer sample takes the place of those that still wait.
@@ -385,7 +394,6 @@ impl Stream {
         self.head_sent = 0;
         self.head_begun = false;
         self.demoted = self.demoted.min(self.queue.len());
-        self.eased = self.eased.map(|left| left.saturating_sub(1));
         self.head_changed();
         Some(sample.kind)
     }
@@ -404,8 +412,7 @@ impl Stream {
     pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.number += u64::from(self.head_begun);
-        (self.queue_bytes, self.head_sent, self.head_begun) = (0, 0, false);
-        (self.demoted, self.eased) = (0, self.eased.map(|_| 0));
+        (self.queue_bytes, self.head_sent, self.head_begun, self.demoted) = (0, 0, false, 0);
         self.head_changed();
         self.given_up.clear();
         self.gate = DecodeGate::starting(self.spec.background);

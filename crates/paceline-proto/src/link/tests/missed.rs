@@ -116,3 +116,85 @@ fn what_waited_for_a_hop_that_is_gone_is_counted_at_once_and_freed_by_and_by() {
     assert!((all / MISSES_PER_TURN..=2 * all / MISSES_PER_TURN).contains(&turns), "{turns} turns");
     assert!(payload.is_unique(), "all is freed");
 }
+
+/// The same, where samples have as much time again behind this link.
+fn patient(policy: Policy) -> (End, Instant) {
+    let (mut end, now) = full(Late::Drop, policy);
+    for place in 0..STREAMS_MAX {
+        let index = StreamIndex(place);
+        let spec = end.link.spec_of(index).unwrap().clone();
+        end.link.update_stream(now, index, StreamSpec { slack: Duration::from_millis(80), ..spec });
+    }
+    (end, now)
+}
+
+#[test]
+fn what_is_late_here_may_still_be_in_time_where_it_goes() {
+    for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
+        let (mut end, now) = patient(policy);
+        let mut late = now + Duration::from_millis(150);
+        let mut frame = FrameBuf::default();
+        for _ in 0..=STREAMS_MAX as usize / MISSES_PER_TURN {
+            end.link.handle_timeout(late);
+            while end.link.poll_frame(late, &mut frame).is_some() {}
+            late += Duration::from_micros(20);
+        }
+        assert!(!end.link.is_behind(), "{policy}");
+        assert!(end.link.streams().any(|(_, _, it, _)| it.sent > 0), "{policy}");
+        assert_eq!(dropped(&end.link), 0, "{policy}: 150 ms of 160");
+    }
+}
+
+#[test]
+fn what_is_too_late_where_it_goes_is_given_up_in_portions() {
+    for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::Hfsc] {
+        let (mut end, now) = patient(policy);
+        let mut stalled = now + Duration::from_millis(900);
+        let mut frame = FrameBuf::default();
+        let mut turns = 0;
+        while dropped(&end.link) < u64::from(STREAMS_MAX) * WAITING {
+            let before = dropped(&end.link);
+            end.link.handle_timeout(stalled);
+            while end.link.poll_frame(stalled, &mut frame).is_some() {}
+            assert!(dropped(&end.link) - before <= MISSES_PER_TURN as u64, "{policy}");
+            stalled += Duration::from_micros(20);
+            turns += 1;
+            assert!(turns < 1_000, "{policy}: {} after {turns} turns", dropped(&end.link));
+        }
+        let reason = DropReason::DeadlineMissed;
+        assert!(end.link.streams().all(|(_, _, it, _)| it.drops.of(reason) == WAITING), "{policy}");
+    }
+}
+
+#[test]
+fn what_is_too_late_where_it_goes_makes_room_while_the_hop_is_silent() {
+    let (mut end, now) = patient(Policy::Vds);
+    let stalled = now + Duration::from_millis(900);
+    // Each is missed, and then given up.
+    let turns = 2 * u64::from(STREAMS_MAX) * WAITING / MISSES_PER_TURN as u64;
+    for _ in 0..=turns {
+        let before = dropped(&end.link);
+        end.link.handle_timeout(stalled);
+        assert!(dropped(&end.link) - before <= MISSES_PER_TURN as u64);
+    }
+    assert_eq!(dropped(&end.link), u64::from(STREAMS_MAX) * WAITING, "without a frame");
+    assert!(end.link.backlog.late.is_empty());
+}
+
+#[test]
+fn who_tolerates_loss_waits_for_nobody_and_another_slack_moves_nothing() {
+    let (mut end, now) = full(Late::Drop, Policy::Vds);
+    let index = StreamIndex(0);
+    let spec = end.link.spec_of(index).unwrap().clone();
+    let slack = Duration::from_millis(80);
+    let contract = spec.contract.unwrap().with_loss(LossTolerance::new(1, 2).unwrap());
+    let lossy = StreamSpec { slack, contract: Some(contract), ..spec.clone() };
+    let video = StreamSpec { slack, kind: Kind::VideoI, ..spec.clone() };
+    let patient = StreamSpec { slack, ..spec };
+    assert_eq!([&lossy, &video, &patient].map(StreamSpec::is_patient), [false, false, true]);
+    end.link.update_stream(now, index, patient.clone());
+    let deadline = end.link.discipline.deadline(index);
+    let later = now + Duration::from_millis(5);
+    end.link.update_stream(later, index, StreamSpec { slack: slack.mul_div(2, 1), ..patient });
+    assert_eq!(end.link.discipline.deadline(index), deadline);
+}

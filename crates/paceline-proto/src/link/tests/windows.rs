@@ -88,24 +88,3 @@ fn numbers_may_be_any() {
         assert!((1..=3).contains(&window(&end).0), "after {seq}");
     }
 }
-
-#[test]
-fn less_time_is_promised_for_what_comes_from_then_on() {
-    let (mut end, now) = link(Rate::All);
-    let mut spec = end.link.spec_of(STREAM).unwrap().clone();
-    let contract = spec.contract.unwrap();
-    assert_eq!(contract.late, Late::Drop);
-    let half = Duration::from_nanos(contract.deadline.as_nanos() / 2);
-    let later = now + half + Duration::from_millis(1);
-    end.link.handle_sample(now, STREAM, sample(now, 0, 100));
-    spec.contract = Some(Contract { deadline: half, ..contract });
-    end.link.update_stream(later, STREAM, spec);
-    let mut frame = FrameBuf::default();
-    assert!(end.link.poll_frame(later, &mut frame).is_some(), "it has half of its time left");
-    let drops = |end: &End| end.link.counters(STREAM).unwrap().drops.of(DropReason::DeadlineMissed);
-    assert_eq!((drops(&end), end.link.counters(STREAM).unwrap().sent), (0, 1));
-    end.link.handle_sample(later, STREAM, sample(later, 1, 100));
-    let over = later + half + Duration::from_millis(1);
-    while end.link.poll_frame(over, &mut frame).is_some() {}
-    assert_eq!(drops(&end), 1, "the next is given up when its own time is over");
-}
