@@ -170,8 +170,8 @@ fn what_is_too_late_where_it_goes_is_given_up_in_portions() {
 fn what_is_too_late_where_it_goes_makes_room_while_the_hop_is_silent() {
     let (mut end, now) = patient(Policy::Vds);
     let stalled = now + Duration::from_millis(900);
-    // Each is missed, and then given up.
-    let turns = 2 * u64::from(STREAMS_MAX) * WAITING / MISSES_PER_TURN as u64;
+    // Each is missed, and then given up; twice as many turns as that takes.
+    let turns = 4 * u64::from(STREAMS_MAX) * WAITING / MISSES_PER_TURN as u64;
     for _ in 0..=turns {
         let before = dropped(&end.link);
         end.link.handle_timeout(stalled);
