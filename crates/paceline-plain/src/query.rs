@@ -8,9 +8,12 @@
 
 mod answerer;
 mod asker;
+mod asking;
+mod lane;
 mod message;
 mod offers;
 mod plainly;
+mod rota;
 mod waiting;
 mod way;
 

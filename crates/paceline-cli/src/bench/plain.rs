@@ -1,6 +1,7 @@
 //! `paceline bench plain`: what it costs two plain Zenoh programs to meet through two nodes, and many to meet
 //! at one.
 
+mod queries;
 mod sessions;
 
 use super::machine::{Watch, cpu_seconds};
@@ -40,6 +41,8 @@ pub(super) struct Args {
 /// Samples per second.
 const RATE: u64 = 1_000;
 const KEY: &str = "robot/imu";
+/// The one takes it in, the other lets it out.
+const ONE_WAY: [&str; 2] = ["[[import]]\nkey = \"robot/**\"", "[[export]]\ntag = \"robot/**\""];
 /// Samples that are not counted: what is new at first is known by then.
 const WARM_UP: u64 = 500;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -58,6 +61,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     for bytes in [64, 252] {
         report.add(measure(args, &scratch, bytes)?, &args.output);
     }
+    report.add(queries::measure(args, &scratch)?, &args.output);
     report.add(sessions::measure(args, &scratch)?, &args.output);
     report.finish(&args.output)
 }
@@ -129,7 +133,7 @@ impl Drop for Node {
     }
 }
 
-/// Two nodes that are joined by a link: the one takes a key in, the other lets it out.
+/// Two nodes that are joined by a link, each with rules.
 struct NodePair {
     nodes: [Node; 2],
     /// Where programs reach the one, and the other.
@@ -138,7 +142,7 @@ struct NodePair {
 }
 
 impl NodePair {
-    fn start(scratch: &Scratch) -> Result<Self> {
+    fn start(scratch: &Scratch, rules: [&str; 2]) -> Result<Self> {
         let [link, here, there] = [free_port()?, free_port()?, free_port()?];
         let config = |way: &str, port: u16, rule: &str| {
             format!(
@@ -146,10 +150,8 @@ impl NodePair {
                  [plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rule}\n"
             )
         };
-        let import = config("listen", here, "[[import]]\nkey = \"robot/**\"");
-        let export = config("connect", there, "[[export]]\ntag = \"robot/**\"");
-        let nodes =
-            [Node::start(&scratch.host(), &import)?, Node::start(&scratch.host(), &export)?];
+        let [one, other] = [config("listen", here, rules[0]), config("connect", there, rules[1])];
+        let nodes = [Node::start(&scratch.host(), &one)?, Node::start(&scratch.host(), &other)?];
         Ok(Self { nodes, here, there })
     }
 
@@ -159,7 +161,7 @@ impl NodePair {
 }
 
 fn through_nodes(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Figures> {
-    let pair = NodePair::start(scratch)?;
+    let pair = NodePair::start(scratch, ONE_WAY)?;
     let publisher = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.here)], &[])?;
     let subscriber = zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{}", pair.there)], &[])?;
     drive(args, [&publisher, &subscriber], bytes, &pair.processes())

@@ -16,6 +16,7 @@ mod manual;
 mod meet;
 mod observe;
 mod plain;
+mod plain_askers;
 mod plain_bounds;
 mod plain_queries;
 mod pull;

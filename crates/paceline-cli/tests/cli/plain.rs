@@ -19,6 +19,8 @@ pub(crate) struct Pair {
     pub(crate) operator: Host,
     /// Of the link, the robot's plain side and the operator's.
     pub(crate) ports: [u16; 3],
+    /// Of the link.
+    pub(crate) capacity: &'static str,
 }
 
 impl Pair {
@@ -27,6 +29,7 @@ impl Pair {
             robot: Host::new(),
             operator: Host::new(),
             ports: [free_port(), free_port(), free_port()],
+            capacity: "2mbit",
         }
     }
 
@@ -39,7 +42,8 @@ impl Pair {
         let path = host.path("config.toml");
         let text = format!(
             "name = \"{name}\"\n[[link]]\nname = \"radio\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
-             capacity = \"2mbit\"\n[plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rules}"
+             capacity = \"{}\"\n[plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rules}",
+            self.capacity
         );
         std::fs::write(&path, text).unwrap();
         path
@@ -55,7 +59,11 @@ impl Pair {
     }
 
     pub(crate) fn session_at(&self, port: usize) -> Session {
-        let endpoint = format!("[\"tcp/127.0.0.1:{}\"]", self.ports[port]);
+        self.session_on(self.ports[port])
+    }
+
+    pub(crate) fn session_on(&self, port: u16) -> Session {
+        let endpoint = format!("[\"tcp/127.0.0.1:{port}\"]");
         let mut config = Config::default();
         for (key, value) in [
             ("mode", "\"client\""),

@@ -2,14 +2,14 @@
 
 use super::message::{Ask, Body, Message, Value};
 use super::plainly::answer;
+use super::rota::{Next, Rota, Watch, Work};
 use super::way::{Line, Way};
 use super::{Common, LOOK_EVERY, MARK};
 use crate::convert;
 use paceline::{Delivery, DropReason, NodeId, RecvError, Subscriber};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use zenoh::Wait;
 use zenoh::bytes::Encoding;
@@ -19,33 +19,21 @@ use zenoh::sample::{Locality, SampleKind};
 
 /// Answers other nodes; ends when dropped.
 pub(super) struct Answerer {
-    ended: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _rota: Rota,
 }
 
 impl Answerer {
     pub(super) fn open(common: Common) -> zenoh::Result<Self> {
         let asks = common.subscribe(&common.ask_tag(common.node.id()))?;
-        let ended = Arc::new(AtomicBool::new(false));
-        let named = std::thread::Builder::new().name(format!("paceline-answer-{}", common.number));
-        let worker = Worker { common: Arc::new(common), askers: BTreeMap::new() };
-        let end = ended.clone();
-        let thread = named.spawn(move || worker.run(asks, &end))?;
-        Ok(Self { ended, thread: Some(thread) })
-    }
-}
-
-impl Drop for Answerer {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let name = format!("paceline-answer-{}", common.number);
+        let worker = Worker { common: Arc::new(common), asks, askers: BTreeMap::new() };
+        Ok(Self { _rota: Rota::open(name, worker)? })
     }
 }
 
 struct Worker {
     common: Arc<Common>,
+    asks: Subscriber,
     askers: BTreeMap<NodeId, Peer>,
 }
 
@@ -56,20 +44,24 @@ struct Peer {
     running: Arc<AtomicUsize>,
 }
 
-impl Worker {
-    fn run(mut self, mut asks: Subscriber, ended: &AtomicBool) {
-        while !ended.load(Ordering::Relaxed) {
-            if let Some(askers) = self.common.heard(&asks) {
-                self.meet(&askers);
-            }
-            match asks.recv_timeout(LOOK_EVERY) {
-                Ok(delivery) => self.answer(&delivery),
-                Err(RecvError::Closed) => return,
-                Err(_) => {}
-            }
+impl Watch for Worker {
+    fn next(&mut self) -> Next {
+        if let Some(askers) = self.common.heard(&self.asks) {
+            self.meet(&askers);
+        }
+        match self.asks.recv_timeout(LOOK_EVERY) {
+            Ok(delivery) => self.answer(&delivery).map_or(Next::Nothing, Next::Work),
+            Err(RecvError::Closed) => Next::Over,
+            Err(_) => Next::Nothing,
         }
     }
 
+    fn end(self) -> Vec<Work> {
+        Vec::new()
+    }
+}
+
+impl Worker {
     /// Has a way to each node that may ask, before it does.
     fn meet(&mut self, askers: &[NodeId]) {
         self.askers.retain(|node, _| askers.contains(node));
@@ -87,14 +79,16 @@ impl Worker {
         }
     }
 
-    fn answer(&self, delivery: &Delivery) {
+    /// What is to be done about a message of a node.
+    fn answer(&self, delivery: &Delivery) -> Option<Work> {
         let node = delivery.publisher.node;
         let message = Message::decode(&delivery.payload);
         let (Some(Message { query, body: Body::Ask(ask) }), Some(peer)) =
             (message, self.askers.get(&node))
         else {
             self.common.node.note_dropped(DropReason::NotExported, 1);
-            return self.common.say(|| format!("node {node} asks what is not understood here"));
+            self.common.say(|| format!("node {node} asks what is not understood here"));
+            return None;
         };
         peer.running.fetch_add(1, Ordering::Relaxed);
         let answers = Answers {
@@ -112,16 +106,31 @@ impl Worker {
             let what = format!(
                 "{most} queries wait at node {name} already: ask again later, or raise at_once there"
             );
-            return answers.refuse(what);
-        }
-        if let Err(what) = self.ask(node, ask, &answers) {
             answers.refuse(what);
+            return None;
         }
+        // It waits for a program that does not read.
+        Some(Box::new(move || {
+            if let Err(what) = Answers::ask(&answers, node, ask) {
+                answers.refuse(what);
+            }
+        }))
     }
+}
 
+/// The answers to one query: their end is told when they go.
+struct Answers {
+    common: Arc<Common>,
+    line: Arc<Line>,
+    running: Arc<AtomicUsize>,
+    query: u64,
+    given: AtomicU64,
+}
+
+impl Answers {
     /// Asks the programs here. What they answer goes its way, and the end when Zenoh lets go of the answers.
-    fn ask(&self, node: NodeId, ask: Ask, answers: &Arc<Answers>) -> Result<(), String> {
-        let Common { rule, session, .. } = &*self.common;
+    fn ask(answers: &Arc<Self>, node: NodeId, ask: Ask) -> Result<(), String> {
+        let Common { rule, session, .. } = &*answers.common;
         let said = |error: zenoh::Error| error.to_string();
         let asked = <&keyexpr>::try_from(ask.key.as_str()).map_err(said)?;
         let Some(key) = rule.key.narrowed(asked) else {
@@ -145,18 +154,7 @@ impl Worker {
         }
         get.callback(move |reply| to.give(reply)).wait().map_err(said)
     }
-}
 
-/// The answers to one query: their end is told when they go.
-struct Answers {
-    common: Arc<Common>,
-    line: Arc<Line>,
-    running: Arc<AtomicUsize>,
-    query: u64,
-    given: AtomicU64,
-}
-
-impl Answers {
     /// On a thread of Zenoh's: never waits.
     fn give(&self, reply: Reply) {
         let body = match reply.into_result() {

@@ -40,13 +40,6 @@ pub(super) fn stamp(sample: &Sample) -> Option<Timestamp> {
     Some(Timestamp::new(NTP64(stamp.ntp64), TimestampId::try_from(&stamp.id).ok()?))
 }
 
-/// Tells a program here what is wrong.
-pub(super) fn refuse(query: &Query, what: &str) {
-    if let Err(error) = query.reply_err(what).wait() {
-        tracing::debug!("a query was not answered: {error}");
-    }
-}
-
 /// An answer of a program here.
 pub(super) fn answer(sample: &ZenohSample) -> Sample {
     let stamp = sample

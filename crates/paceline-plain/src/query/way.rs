@@ -1,4 +1,4 @@
-//! The way of messages to one node: a publisher with a thread, since what has no room on a link waits for it.
+//! The way of messages to one node: a publisher, and a thread for what has no room on a link and waits for it.
 
 use super::message::ENCODING;
 use super::{Common, LOOK_EVERY};
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use paceline::{DropReason, Encoding, Late, Node, PublishError, Publisher};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,14 @@ const BYTES_MAX: usize = 64 << 20;
 /// A stream that goes away gives no room: it is looked for again after this.
 const ROOM_EVERY: Duration = Duration::from_millis(100);
 
-/// Where messages to a node are put; they go on by a thread of the way's own.
+/// Where messages to a node are put. They go on at once, or by a thread of the way's own if the link has no room.
 pub(super) struct Line {
     queue: Mutex<Queue>,
     changed: Condvar,
     stands: AtomicBool,
     node: Node,
+    /// Locked before the queue by whoever may wait, and tried after it by who may not. None at the end.
+    publisher: Mutex<Option<Publisher>>,
 }
 
 #[derive(Default)]
@@ -36,7 +38,7 @@ struct Queue {
 impl Line {
     /// Sends a message, never waiting; false if there was no room, which is counted.
     pub(super) fn send(&self, message: Bytes) -> bool {
-        let mut queue = lock(&self.queue);
+        let queue = lock(&self.queue);
         let full = queue.messages.len() >= MESSAGES_MAX
             || queue.bytes.saturating_add(message.len()) > BYTES_MAX;
         if full || queue.closed {
@@ -44,59 +46,79 @@ impl Line {
             self.node.note_dropped(DropReason::QueueFull, 1);
             return false;
         }
-        self.push(&mut queue, message);
+        self.pass(queue, message);
         true
     }
 
     /// Sends the end of a query: a few bytes, of which there are as many as queries, so they have room.
     pub(super) fn send_end(&self, message: Bytes) {
-        let mut queue = lock(&self.queue);
+        let queue = lock(&self.queue);
         if !queue.closed {
-            self.push(&mut queue, message);
+            self.pass(queue, message);
         }
     }
 
-    fn push(&self, queue: &mut Queue, message: Bytes) {
+    /// Puts a message before which none waits if there is room on the link, or else has it wait. To wake a thread
+    /// for each would cost a query more than both links.
+    fn pass(&self, mut queue: MutexGuard<'_, Queue>, message: Bytes) {
+        if queue.messages.is_empty()
+            && let Ok(mut held) = self.publisher.try_lock()
+            && let Some(publisher) = held.as_mut()
+            && publisher.room().is_none()
+        {
+            // Whatever comes meanwhile waits until the publisher is free again.
+            drop(queue);
+            return self.put(publisher, message);
+        }
         queue.bytes += message.len();
         queue.messages.push_back(message);
         self.changed.notify_one();
     }
 
-    /// The next message, waiting for it a little; none if there is none. An error at the end.
-    fn next(&self) -> Result<Option<Bytes>, ()> {
+    fn put(&self, publisher: &mut Publisher, message: Bytes) {
+        match publisher.put(message) {
+            Ok(_) | Err(PublishError::Closed) => {}
+            Err(error) => {
+                self.node.note_dropped(DropReason::TooLarge, 1);
+                tracing::debug!("{}: {error}", publisher.tag());
+            }
+        }
+    }
+
+    /// Waits a little for a message. None at the end.
+    fn wait(&self) -> Option<()> {
         let queue = lock(&self.queue);
         let idle = |queue: &mut Queue| queue.messages.is_empty() && !queue.closed;
         let waited = self.changed.wait_timeout_while(queue, LOOK_EVERY, idle);
-        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if queue.closed {
-            return Err(());
-        }
+        let (queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!queue.closed).then_some(())
+    }
+
+    fn next(&self) -> Option<Bytes> {
+        let mut queue = lock(&self.queue);
         let message = queue.messages.pop_front();
         queue.bytes -= message.as_ref().map_or(0, Bytes::len);
-        Ok(message)
+        message
     }
 
     fn is_closed(&self) -> bool {
         lock(&self.queue).closed
     }
 
-    fn run(&self, mut publisher: Publisher) {
-        while let Ok(message) = self.next() {
+    /// Puts what has waited, in order.
+    fn run(&self) {
+        while self.wait().is_some() {
+            let mut held = lock(&self.publisher);
+            let Some(publisher) = held.as_mut() else { return };
             self.stands.store(publisher.matching(), Ordering::Relaxed);
-            let Some(message) = message else { continue };
             while let Some(room) = publisher.room() {
                 let _ = room.wait_until(Instant::now() + ROOM_EVERY);
                 if self.is_closed() {
                     return;
                 }
             }
-            match publisher.put(message) {
-                Ok(_) => {}
-                Err(PublishError::Closed) => return,
-                Err(error) => {
-                    self.node.note_dropped(DropReason::TooLarge, 1);
-                    tracing::debug!("{}: {error}", publisher.tag());
-                }
+            if let Some(message) = self.next() {
+                self.put(publisher, message);
             }
         }
     }
@@ -124,10 +146,11 @@ impl Way {
             changed: Condvar::new(),
             stands: AtomicBool::new(false),
             node: common.node.clone(),
+            publisher: Mutex::new(Some(publisher)),
         });
         let runs = line.clone();
         let named = std::thread::Builder::new().name(format!("paceline-way-{}", common.number));
-        let thread = named.spawn(move || runs.run(publisher))?;
+        let thread = named.spawn(move || runs.run())?;
         Ok(Self { line, thread: Some(thread) })
     }
 
@@ -148,5 +171,7 @@ impl Drop for Way {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        // Whoever answers still may hold the line, and the tag is to go now.
+        drop(lock(&self.line.publisher).take());
     }
 }

@@ -1,6 +1,8 @@
 //! Many plain programs at one node: what it costs to serve them, beside a router of plain Zenoh.
 
-use super::{Args, NodePair, clock, cpu_seconds, free_port, interrupt, plain_error, zenoh};
+use super::{
+    Args, NodePair, ONE_WAY, clock, cpu_seconds, free_port, interrupt, plain_error, zenoh,
+};
 use crate::bench::child::Child;
 use crate::bench::machine::Watch;
 use crate::bench::report::{Bound, Section, Unit};
@@ -55,7 +57,7 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
 
 /// The publishing program is at another node: a sample crosses a link and leaves by a rule.
 fn at_a_node(args: &Args, scratch: &Scratch) -> Result<Cost> {
-    let pair = NodePair::start(scratch)?;
+    let pair = NodePair::start(scratch, ONE_WAY)?;
     let [_, serving] = pair.processes();
     drive(args, [pair.here, pair.there], serving)
 }

@@ -1,0 +1,180 @@
+//! The queries of programs here that are asked of other nodes, and what comes of them.
+
+use super::lane::{Held, Lane};
+use super::message::{Body, Message};
+use super::offers::Keys;
+use super::plainly::ask;
+use super::rota::Work;
+use super::waiting::{Missing, Waiting, Why};
+use super::way::Way;
+use super::{Common, MARK};
+use crate::lock;
+use paceline::{Delivery, DropReason, NodeId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+use zenoh::query::Query;
+
+/// Refusals that wait to be told; what is refused beyond them ends without a word.
+const REFUSALS_MAX: usize = 256;
+
+pub(super) struct Asking {
+    pub(super) common: Arc<Common>,
+    state: Mutex<State>,
+    held: Arc<Held>,
+}
+
+pub(super) struct State {
+    pub(super) waiting: Waiting<Arc<Lane>>,
+    pub(super) peers: BTreeMap<NodeId, Peer>,
+    pub(super) refusals: VecDeque<Work>,
+}
+
+/// A node that can be asked.
+pub(super) struct Peer {
+    pub(super) way: Way,
+    pub(super) offers: Keys,
+    /// It hears what it is asked, and is heard.
+    pub(super) ready: bool,
+}
+
+impl Asking {
+    pub(super) fn new(common: Common) -> Self {
+        let waiting = Waiting::new(common.rule.at_once, common.rule.patience);
+        let state = State { waiting, peers: BTreeMap::new(), refusals: VecDeque::new() };
+        Self { common: Arc::new(common), state: Mutex::new(state), held: Arc::default() }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// On a thread of Zenoh's: never waits.
+    pub(super) fn ask(&self, query: &Query) {
+        if let Some(from) = query.parameters().get(MARK) {
+            self.common.node.note_dropped(DropReason::Loop, 1);
+            let key = query.key_expr();
+            return self.common.say(|| {
+                format!(
+                    "a loop: node {from} asks its plain side for '{key}', which meets this one: its queries \
+                     are not carried on here; part the two sides, or take other keys"
+                )
+            });
+        }
+        if let Err((reason, what)) = self.carry(query) {
+            self.common.node.note_dropped(reason, 1);
+            self.common.say(|| format!("'{}' was not asked: {what}", query.key_expr()));
+            self.refuse(query, what);
+        }
+    }
+
+    /// Has it told by a thread that may wait for the program.
+    fn refuse(&self, query: &Query, what: String) {
+        let mut state = self.state();
+        if state.refusals.len() < REFUSALS_MAX {
+            let refusal = self.lane(query).refuse(&self.common, what);
+            state.refusals.extend(refusal);
+        }
+    }
+
+    fn lane(&self, query: &Query) -> Arc<Lane> {
+        Arc::new(Lane::new(query.clone(), self.held.clone()))
+    }
+
+    fn carry(&self, query: &Query) -> Result<(), (DropReason, String)> {
+        let rule = &self.common.rule;
+        let body = Body::Ask(ask(query, rule.patience));
+        let bytes = Message { query: 0, body: body.clone() }.encode().len();
+        if u64::try_from(bytes).unwrap_or(u64::MAX) > rule.bytes_max {
+            let most = rule.bytes_max;
+            let what = format!(
+                "the query has {bytes} bytes, its rule takes at most {most}: raise max_bytes"
+            );
+            return Err((DropReason::TooLarge, what));
+        }
+        let mut state = self.state();
+        // One that matches several of the queryables declared here comes once for each: all of them have the one
+        // key of the one query in memory, which stays there while it waits.
+        if state.waiting.any(|other| std::ptr::eq(other.key(), query.key_expr())) {
+            return Ok(());
+        }
+        if state.waiting.is_full() {
+            let most = rule.at_once;
+            let what = format!("{most} queries wait already: ask again later, or raise at_once");
+            return Err((DropReason::QueueFull, what));
+        }
+        let matches =
+            |peer: &Peer| peer.offers.keys().any(|key| key.0.intersects(query.key_expr()));
+        let ready = state.peers.iter().filter(|(_, peer)| peer.ready && matches(peer));
+        let nodes: Vec<_> = ready.map(|(node, peer)| (*node, peer.way.line().clone())).collect();
+        let now = Instant::now();
+        let asked = nodes.iter().map(|(node, _)| *node);
+        let number = state.waiting.ask(now, self.lane(query), asked);
+        let message = Message { query: number, body }.encode();
+        let full =
+            nodes.iter().find(|(_, line)| !line.send(message.clone())).map(|(node, _)| *node);
+        let Some(node) = full else { return Ok(()) };
+        let ended = state.waiting.ended(now, number, node, 0);
+        drop(state);
+        drop(ended);
+        let name = self.common.name(node);
+        Err((
+            DropReason::QueueFull,
+            format!("too much waits for the link to node {name}: ask again later"),
+        ))
+    }
+
+    /// What is to be done about a message of a node.
+    pub(super) fn answer(&self, delivery: &Delivery) -> Option<Work> {
+        let node = delivery.publisher.node;
+        let Some(Message { query: number, body }) = Message::decode(&delivery.payload) else {
+            self.common.node.note_dropped(DropReason::NotExported, 1);
+            self.common.say(|| format!("node {node} says what is not understood here"));
+            return None;
+        };
+        match body {
+            Body::End(of) => {
+                let ended = self.state().waiting.ended(Instant::now(), number, node, of)?;
+                // The program is told as the last of it goes.
+                Some(Box::new(move || drop(ended)))
+            }
+            Body::Sample(_) | Body::Deletion(_) | Body::Error(_) => {
+                let lane = self.state().waiting.answered(number, node);
+                let Some(lane) = lane else {
+                    // Of a query that ended, or from a node that this one never asked.
+                    self.common.node.note_dropped(DropReason::DeadlineMissed, 1);
+                    return None;
+                };
+                lane.give(&self.common, body, delivery.payload.len())
+            }
+            Body::Ask(_) => {
+                self.common.node.note_dropped(DropReason::NotExported, 1);
+                None
+            }
+        }
+    }
+
+    /// Has those who asked told what they do not get.
+    pub(super) fn tell(&self, missing: Missing<Arc<Lane>>) -> Option<Work> {
+        let Missing { query: lane, node, why } = missing;
+        let name = self.common.name(node);
+        let (reason, count, what) = match why {
+            Why::TimedOut => {
+                let patience = self.common.rule.patience;
+                let what = format!("node {name} has not answered within {patience:?} (timeout)");
+                (DropReason::DeadlineMissed, 1, what)
+            }
+            Why::Gone => {
+                (DropReason::LinkDown, 1, format!("node {name}, which was asked, has gone"))
+            }
+            Why::Lost(count) => {
+                let what =
+                    format!("{count} answers of node {name} did not come: they are dropped there");
+                (DropReason::LinkLoss, count, what)
+            }
+        };
+        self.common.node.note_dropped(reason, count);
+        self.common.say(|| format!("'{}': {what}", lane.key()));
+        lane.refuse(&self.common, what)
+    }
+}

@@ -1,0 +1,159 @@
+//! What a program here is given for one query: in order, and by one thread at a time.
+
+use super::Common;
+use super::message::{Body, Value};
+use super::plainly::{reply, stamp};
+use super::rota::Work;
+use crate::lock;
+use paceline::DropReason;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use zenoh::Wait;
+use zenoh::bytes::Encoding;
+use zenoh::key_expr::KeyExpr;
+use zenoh::query::Query;
+
+/// Answers that wait for a program that reads slowly, of each query.
+const ANSWERS_MAX: usize = 256;
+/// Their bytes, of all queries of a rule.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Bytes that wait for the programs of a rule.
+#[derive(Debug, Default)]
+pub(super) struct Held(AtomicUsize);
+
+impl Held {
+    /// Has so many more if there is room.
+    fn take(&self, bytes: usize) -> bool {
+        let more = |held: usize| held.checked_add(bytes).filter(|held| *held <= BYTES_MAX);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A query of a program here. It ends there when nobody has it any more.
+pub(super) struct Lane {
+    query: Query,
+    held: Arc<Held>,
+    todo: Mutex<Todo>,
+}
+
+#[derive(Default)]
+struct Todo {
+    /// With what each holds.
+    answers: VecDeque<(Body, usize)>,
+    /// Answers that had no room.
+    lost: u64,
+    /// Somebody is giving one.
+    busy: bool,
+}
+
+impl Lane {
+    pub(super) fn new(query: Query, held: Arc<Held>) -> Self {
+        Self { query, held, todo: Mutex::default() }
+    }
+
+    pub(super) fn key(&self) -> &KeyExpr<'static> {
+        self.query.key_expr()
+    }
+
+    /// Has an answer that holds so many bytes given after those before it. What is to be done for that waits while
+    /// the program does not read; none if somebody does it already.
+    pub(super) fn give(
+        self: &Arc<Self>,
+        common: &Arc<Common>,
+        answer: Body,
+        bytes: usize,
+    ) -> Option<Work> {
+        let mut todo = lock(&self.todo);
+        if todo.answers.len() < ANSWERS_MAX && self.held.take(bytes) {
+            return self.begin(common, &mut todo, (answer, bytes));
+        }
+        todo.lost += 1;
+        drop(todo);
+        common.node.note_dropped(DropReason::SubscriberFull, 1);
+        common.say(|| {
+            let key = self.key();
+            format!(
+                "answers to '{key}' come faster than the program here reads them: some are dropped"
+            )
+        });
+        None
+    }
+
+    /// Has the program told what is wrong. There is room: it is told once for each node.
+    pub(super) fn refuse(self: &Arc<Self>, common: &Arc<Common>, what: String) -> Option<Work> {
+        self.begin(common, &mut lock(&self.todo), (said(what), 0))
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        common: &Arc<Common>,
+        todo: &mut Todo,
+        answer: (Body, usize),
+    ) -> Option<Work> {
+        todo.answers.push_back(answer);
+        if std::mem::replace(&mut todo.busy, true) {
+            return None;
+        }
+        let (lane, common) = (self.clone(), common.clone());
+        Some(Box::new(move || {
+            while let Some(answer) = lane.next() {
+                lane.put(&common, answer);
+            }
+        }))
+    }
+
+    /// The next answer that waits, and at last how many had no room; none is given any more if there is none.
+    fn next(&self) -> Option<Body> {
+        let mut todo = lock(&self.todo);
+        if let Some((answer, bytes)) = todo.answers.pop_front() {
+            self.held.give_back(bytes);
+            return Some(answer);
+        }
+        let lost = std::mem::take(&mut todo.lost);
+        if lost > 0 {
+            return Some(said(format!(
+                "{lost} answers were dropped: they came faster than this program reads them"
+            )));
+        }
+        todo.busy = false;
+        None
+    }
+
+    fn put(&self, common: &Common, answer: Body) {
+        let query = &self.query;
+        let replied = match answer {
+            Body::Sample(sample) => reply(query, sample),
+            Body::Deletion(sample) => {
+                let stamp = stamp(&sample);
+                let attachment = sample.attachment.map(|bytes| bytes.to_vec());
+                query.reply_del(sample.key).attachment(attachment).timestamp(stamp).wait()
+            }
+            Body::Error(Value { encoding, payload }) => {
+                query.reply_err(payload).encoding(Encoding::from(encoding)).wait()
+            }
+            // No answers: whoever reads messages has kept them.
+            Body::Ask(_) | Body::End(_) => Ok(()),
+        };
+        if let Err(error) = replied {
+            common.node.note_dropped(DropReason::NotExported, 1);
+            tracing::debug!("query {}: an answer was not given: {error}", common.number);
+        }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        let todo = lock(&self.todo);
+        self.held.give_back(todo.answers.iter().map(|(_, bytes)| bytes).sum());
+    }
+}
+
+fn said(what: String) -> Body {
+    Body::Error(Value { encoding: Encoding::TEXT_PLAIN.to_string(), payload: what.into() })
+}

@@ -1,0 +1,248 @@
+//! Work that a slow program may hold up, done by turns: whoever is held up is relieved, so that the work for
+//! other programs goes on.
+//!
+//! Zenoh waits for a program that does not read, five seconds and then no longer for that one, or for as long as
+//! it reads slowly; and it does not say beforehand whether it will. So work is done by the thread that finds it,
+//! which costs nothing as long as nothing waits, and another one takes over what is to be watched if it does.
+
+use crate::lock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Whoever is at one piece of work for so long is relieved.
+const HELD_UP: Duration = Duration::from_millis(20);
+/// Threads of a rota: as many pieces of work may be held up at a time, but for one that goes on. More wait.
+const THREADS_MAX: usize = 65;
+
+/// Something to do that may take long.
+pub(super) type Work = Box<dyn FnOnce() + Send>;
+
+/// What one thread at a time looks after.
+pub(super) trait Watch: Send + 'static {
+    /// The next work, waiting for it a little.
+    fn next(&mut self) -> Next;
+    /// It is over; what is left to be done is waited for by nobody.
+    fn end(self) -> Vec<Work>;
+}
+
+pub(super) enum Next {
+    Work(Work),
+    Nothing,
+    /// There will be no more.
+    Over,
+}
+
+/// The threads that look after a watch; they let go of it when this is dropped.
+pub(super) struct Rota(Arc<dyn End>);
+
+trait End: Send + Sync {
+    fn end(&self);
+}
+
+impl Rota {
+    /// Begins; `name` is that of the threads.
+    pub(super) fn open<W: Watch>(name: String, watch: W) -> std::io::Result<Self> {
+        let place = Place { laid: None, threads: 1, stands_by: false, over: false };
+        let ended = AtomicBool::new(false);
+        let turns = Turns { name, place: Mutex::new(place), changed: Condvar::new(), ended };
+        let turns = Arc::new(turns);
+        turns.spawn(Some(Box::new(watch)))?;
+        Ok(Self(turns))
+    }
+}
+
+impl Drop for Rota {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+struct Turns<W> {
+    name: String,
+    place: Mutex<Place<W>>,
+    changed: Condvar,
+    ended: AtomicBool,
+}
+
+struct Place<W> {
+    /// The watch, laid down by whoever works now, and since when.
+    laid: Option<(Box<W>, Instant)>,
+    threads: usize,
+    /// One waits to relieve whoever is held up.
+    stands_by: bool,
+    over: bool,
+}
+
+impl<W: Watch> End for Turns<W> {
+    /// Waits until nobody watches any more; whoever is held up ends when it is not.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+        let over = self.changed.wait_while(lock(&self.place), |place| !place.over);
+        drop(over.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl<W: Watch> Turns<W> {
+    fn spawn(self: &Arc<Self>, watch: Option<Box<W>>) -> std::io::Result<()> {
+        let turns = self.clone();
+        let named = std::thread::Builder::new().name(self.name.clone());
+        named.spawn(move || turns.run(watch)).map(drop)
+    }
+
+    fn run(self: &Arc<Self>, watch: Option<Box<W>>) {
+        let mut watch = watch.or_else(|| self.stand_by());
+        while let Some(held) = watch {
+            self.have_relief();
+            self.lead(held);
+            watch = self.stand_by();
+        }
+        lock(&self.place).threads -= 1;
+    }
+
+    /// There is one who takes over if this one is held up, unless there are too many of them.
+    fn have_relief(self: &Arc<Self>) {
+        let mut place = lock(&self.place);
+        if place.stands_by || place.threads >= THREADS_MAX {
+            return;
+        }
+        place.threads += 1;
+        drop(place);
+        if let Err(error) = self.spawn(None) {
+            lock(&self.place).threads -= 1;
+            tracing::warn!("{}: nobody stands by: {error}", self.name);
+        }
+    }
+
+    /// Watches and works, until somebody else watches or there is nothing more to watch.
+    fn lead(&self, mut watch: Box<W>) {
+        loop {
+            let next = if self.ended.load(Ordering::Relaxed) { Next::Over } else { watch.next() };
+            let work = match next {
+                Next::Work(work) => work,
+                Next::Nothing => continue,
+                Next::Over => return self.leave(*watch),
+            };
+            lock(&self.place).laid = Some((watch, Instant::now()));
+            work();
+            match lock(&self.place).laid.take() {
+                Some((laid, _)) => watch = laid,
+                None => return,
+            }
+        }
+    }
+
+    fn leave(&self, watch: W) {
+        let left = watch.end();
+        lock(&self.place).over = true;
+        self.changed.notify_all();
+        for work in left {
+            work();
+        }
+    }
+
+    /// Waits until whoever watched is held up; none if another one waits for that already, or at the end.
+    fn stand_by(&self) -> Option<Box<W>> {
+        let mut place = lock(&self.place);
+        if place.stands_by {
+            return None;
+        }
+        place.stands_by = true;
+        let is_held_up = |place: &Place<W>| {
+            place.laid.as_ref().is_some_and(|(_, since)| since.elapsed() >= HELD_UP)
+        };
+        while !place.over && !is_held_up(&place) {
+            place = self.wait(place);
+        }
+        place.stands_by = false;
+        if place.over { None } else { place.laid.take().map(|(watch, _)| watch) }
+    }
+
+    fn wait<'a>(&self, place: MutexGuard<'a, Place<W>>) -> MutexGuard<'a, Place<W>> {
+        let waited = self.changed.wait_timeout(place, HELD_UP);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+
+    struct Orders {
+        orders: Receiver<Work>,
+        ended: SyncSender<()>,
+        left: Vec<Work>,
+    }
+
+    impl Watch for Orders {
+        fn next(&mut self) -> Next {
+            match self.orders.recv_timeout(Duration::from_millis(1)) {
+                Ok(work) => Next::Work(work),
+                Err(RecvTimeoutError::Timeout) => Next::Nothing,
+                Err(RecvTimeoutError::Disconnected) => Next::Over,
+            }
+        }
+
+        fn end(self) -> Vec<Work> {
+            self.ended.send(()).unwrap();
+            self.left
+        }
+    }
+
+    fn rota(left: Vec<Work>) -> (Rota, SyncSender<Work>, Receiver<()>) {
+        let ((order, orders), (ended, end)) = (sync_channel::<Work>(0), sync_channel(1));
+        let rota = Rota::open("rota".to_owned(), Orders { orders, ended, left }).unwrap();
+        (rota, order, end)
+    }
+
+    #[test]
+    fn whoever_is_held_up_holds_up_nobody() {
+        let (rota, order, _end) = rota(Vec::new());
+        let (free, held) = sync_channel::<()>(0);
+        let held = Arc::new(Mutex::new(held));
+        // All but one wait, and what comes then is done before they go on.
+        for _ in 0..THREADS_MAX - 1 {
+            let held = held.clone();
+            order.send(Box::new(move || lock(&held).recv().unwrap())).unwrap();
+        }
+        let (tell, told) = sync_channel(1);
+        for n in 0..100 {
+            let tell = tell.clone();
+            order.send(Box::new(move || tell.send(n).unwrap())).unwrap();
+            assert_eq!(told.recv().unwrap(), n);
+        }
+        for _ in 0..THREADS_MAX - 1 {
+            free.send(()).unwrap();
+        }
+        order.send(Box::new(move || tell.send(100).unwrap())).unwrap();
+        assert_eq!(told.recv().unwrap(), 100);
+        drop(rota);
+    }
+
+    #[test]
+    fn the_end_waits_for_the_watch_and_not_for_the_work() {
+        let ((free, held), (tell, told)) = (sync_channel::<()>(0), sync_channel(1));
+        let left: Work = Box::new(move || {
+            held.recv().unwrap();
+            tell.send("left").unwrap();
+        });
+        let (rota, order, end) = rota(vec![left]);
+        let (go, going) = sync_channel::<()>(0);
+        order.send(Box::new(move || going.recv().unwrap())).unwrap();
+        drop(rota);
+        assert_eq!(end.try_recv(), Ok(()), "the watch ended");
+        free.send(()).unwrap();
+        assert_eq!(told.recv(), Ok("left"));
+        go.send(()).unwrap();
+    }
+
+    #[test]
+    fn what_is_over_by_itself_can_be_dropped() {
+        let (rota, order, end) = rota(Vec::new());
+        drop(order);
+        end.recv().unwrap();
+        drop(rota);
+    }
+}
