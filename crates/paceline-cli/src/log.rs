@@ -1,6 +1,11 @@
 //! What is logged to standard error, and changing that while the command runs.
 
+mod given_up;
+
+pub(crate) use given_up::{take as take_given_up, watch as watch_given_up};
+
 use crate::exit;
+use given_up::{GivenUp, Watched};
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -41,7 +46,9 @@ pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
     // The journal has the time already.
     let lines = if is_journal() { lines.without_time().boxed() } else { lines.boxed() };
     // A second start, in a test, leaves the first in place.
-    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+    let lines = lines.with_filter(filter);
+    let given_up = GivenUp.with_filter(Watched);
+    if tracing_subscriber::registry().with(lines).with(given_up).try_init().is_ok() {
         let _ = LOG.set(Log { filter: handle, said: said.map(str::to_owned) });
     }
     Ok(())

@@ -120,6 +120,7 @@ fn serve(
     (stop, hangup, notify): (&Stop, &Hangup, &Notify),
 ) {
     while !stop.wait_until(Instant::now() + STOP_SLICE) {
+        plain.count_given_up(node);
         if !hangup.take() {
             continue;
         }

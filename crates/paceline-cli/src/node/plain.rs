@@ -1,9 +1,9 @@
 //! The plain side of the node: open while the configuration says so.
 
 use crate::args::Settings;
-use crate::exit;
-use paceline::{Node, default_runtime_dir};
-use paceline_plain::{Plain, PlainConfig, PlainError};
+use crate::{exit, log};
+use paceline::{DropReason, Node, default_runtime_dir};
+use paceline_plain::{MESSAGE_BYTES_MAX, Plain, PlainConfig, PlainError};
 use serde::Serialize;
 
 /// The plain side, if there is one.
@@ -28,6 +28,7 @@ impl PlainSide {
             return Ok(());
         };
         let rules = &settings.rules;
+        log::watch_given_up();
         let set = match &mut self.0 {
             Some(plain) => plain.set(rules),
             None => Plain::open(node, &config, rules).map(|plain| self.0 = Some(plain)),
@@ -38,6 +39,19 @@ impl PlainSide {
             }
             error.into()
         })
+    }
+
+    /// Counts what Zenoh has given up: no rule was asked, since it never was a whole message.
+    pub(super) fn count_given_up(&self, node: &Node) {
+        let count = log::take_given_up();
+        if count > 0 {
+            node.note_dropped(DropReason::TooLarge, count);
+            tracing::warn!(
+                "plain programs sent {count} messages of more than {} MiB each, which is the most that Zenoh puts \
+                 together here: they are dropped; send them in parts",
+                MESSAGE_BYTES_MAX >> 20
+            );
+        }
     }
 }
 

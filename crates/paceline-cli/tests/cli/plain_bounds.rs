@@ -2,6 +2,7 @@
 
 use crate::plain::{Pair, listen, node_of, put, wait_for};
 use zenoh::Wait as _;
+use zenoh::qos::CongestionControl;
 
 #[test]
 fn keys_and_attachments_beyond_a_rules_bounds_are_counted() {
@@ -53,8 +54,27 @@ fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
     assert!(log.contains("import 1 (key 'robot/**'): "), "{log}");
 }
 
+/// A gigabyte, or a quarter of what this machine has left.
+fn gigabyte() -> usize {
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let left = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:")).unwrap();
+    let kilobytes: usize = left.trim().trim_end_matches(" kB").parse().unwrap();
+    let bytes = (kilobytes << 10) / 4;
+    if bytes < 1 << 30 {
+        println!("too little memory for a message of 1 GiB: it has {bytes} bytes");
+    }
+    bytes.clamp(200 << 20, 1 << 30)
+}
+
+/// The most memory that a process has had, in bytes.
+fn peak(process: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+}
+
 #[test]
-fn a_message_of_any_size_costs_the_others_nothing() {
+fn a_message_of_a_gigabyte_costs_the_others_nothing() {
     let pair = Pair::new();
     let mut robot = pair.start(&pair.robot, "[[import]]\nkey = \"robot/**\"\n");
     let _operator = pair.start(&pair.operator, "[[export]]\ntag = \"robot/imu\"\n");
@@ -64,21 +84,40 @@ fn a_message_of_any_size_costs_the_others_nothing() {
         wait_for(what, || {
             put(&here, "robot/imu", 1);
             got.try_recv().ok()
-        });
+        })
     };
     comes("it comes before");
-    // Zenoh takes it apart; beyond 64 MiB what receives it gives it up, and its connection may go with it.
+    let before = peak(robot.child().id());
+    // One that waits for room on its way, so that all of it goes: Zenoh takes it apart, and gives it up when it has
+    // more than 64 MiB of it.
     let large = pair.session_at(1);
-    let _ = large.put("robot/imu", vec![1u8; 200 << 20]).wait();
-    while got.try_recv().is_ok() {}
-    comes("it comes after");
-    while let Ok(sample) = got.try_recv() {
-        assert!(sample.payload().len() < 10, "{} bytes went through", sample.payload().len());
+    let sent = std::thread::spawn(move || {
+        let put = large.put("robot/imu", vec![1u8; gigabyte()]);
+        put.congestion_control(CongestionControl::Block).wait().unwrap();
+        large
+    });
+    let (mut meanwhile, mut longest) = (0, 0);
+    while !sent.is_finished() {
+        longest = comes("it comes meanwhile").payload().len().max(longest);
+        meanwhile += 1;
     }
-    // The node holds none of it: its memory is far from what was sent.
-    let id = robot.child().id();
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(kilobytes < 200 << 10, "{peak}");
+    let large = sent.join().unwrap();
+    longest = comes("it comes after").payload().len().max(longest);
+    assert!(meanwhile > 0 && longest < 10, "{longest} bytes went through");
+    let robot_now = || node_of(&pair.robot, "robot");
+    let told = wait_for("it is counted", || {
+        let told = robot_now();
+        (told["dropped"]["too_large"] == 1).then_some(told)
+    });
+    assert_eq!(told["dropped"].as_object().unwrap().len(), 1, "{told}");
+    let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
+    assert!(log.contains("sent 1 messages of more than 64 MiB each"), "{log}");
+    // The node holds none of it, nor more of it meanwhile than one connection may.
+    let held = peak(robot.child().id()) - before;
+    assert!(held < 128 << 20, "{held} bytes");
+    // The same program is heard as before.
+    wait_for("it is heard", || {
+        large.put("robot/imu", "whole").wait().unwrap();
+        got.try_iter().any(|sample| sample.payload().to_bytes().as_ref() == b"whole").then_some(())
+    });
 }
