@@ -22,7 +22,7 @@ pub(crate) use card::unix_micros;
 pub(crate) use links::tell as tell_links;
 pub(crate) use pace::Pacer;
 pub(crate) use playback::Playback;
-pub(crate) use topic::Topic;
+pub(crate) use topic::{Topic, Whole};
 
 use crate::exit::{self, INTERRUPTED};
 use crate::show;

@@ -6,14 +6,14 @@ mod lanes;
 pub(crate) use args::ReplayArgs;
 
 use crate::exit::{self, INTERRUPTED};
-use crate::publish::{Playback, tell_links};
+use crate::publish::{Playback, Whole, tell_links};
 use crate::show;
 use crate::stop::Stop;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use lanes::Lanes;
 use paceline::PublishError;
-use paceline_record::{Ordered, ReadError, Reader, Span, Survey};
+use paceline_record::{Attachments, Ordered, ReadError, Reader, Span, Survey};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
 }
 
 fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Span> {
-    let Some(times) = survey.times(|lane| !lane.is_events()) else {
+    let Some(times) = survey.times(|lane| lane.is_samples()) else {
         let name = file.display();
         return Err(match &survey.end {
             Some(error) => anyhow!("{name} has no whole sample: it {error}"),
@@ -174,6 +174,7 @@ impl Replay<'_> {
         let name = || self.args.file.display().to_string();
         let reader = Reader::new(open(&self.args.file)?).with_context(name)?;
         let mut messages = Ordered::new(reader, self.args.by);
+        let mut attachments = Attachments::default();
         // As fast as they are taken they wait for room, where a newer one does not replace them.
         let waits = self.args.late || self.args.times().is_none();
         while !self.is_enough() {
@@ -190,6 +191,7 @@ impl Replay<'_> {
                     return Err(error).with_context(name);
                 }
             };
+            let Some((message, attachment)) = attachments.join(message) else { continue };
             let Some(played) = self.lanes.played.get(&message.id) else { continue };
             let data = Bytes::from(message.data);
             let Ok(payload) = played.body.payload(&data).map(|payload| data.slice_ref(payload))
@@ -205,17 +207,23 @@ impl Replay<'_> {
             if !self.playback.wait_until(due)? {
                 return Ok(false);
             }
-            self.put(topic, payload, waits)?;
+            let attachment = attachment.map(Into::into);
+            self.put(topic, (payload, attachment), waits)?;
         }
         self.disordered += messages.out_of_order();
         Ok(true)
     }
+
     /// Publishes a message. One that no publisher takes, such as a video picture that is none, is left out.
-    fn put(&mut self, topic: usize, payload: Bytes, waits: bool) -> anyhow::Result<()> {
-        let Err(error) = self.playback.put(topic, payload, waits) else { return Ok(()) };
+    fn put(&mut self, topic: usize, sample: Whole, waits: bool) -> anyhow::Result<()> {
+        let Err(error) = self.playback.put(topic, sample, waits) else { return Ok(()) };
         if !matches!(
             error.downcast_ref(),
-            Some(PublishError::NoAccessUnit { .. } | PublishError::TooLarge { .. })
+            Some(
+                PublishError::NoAccessUnit { .. }
+                    | PublishError::TooLarge { .. }
+                    | PublishError::AttachmentTooLong { .. }
+            )
         ) {
             return Err(error);
         }

@@ -165,7 +165,7 @@ impl Judgement {
     fn new(survey: &Survey, told: &Told) -> Self {
         let mut streams: BTreeMap<(String, String), (StreamJudgement, (u64, u64))> =
             BTreeMap::new();
-        for lane in survey.lanes.values().filter(|lane| !lane.is_events()) {
+        for lane in survey.lanes.values().filter(|lane| lane.is_samples()) {
             let publisher = lane.channel.metadata.get("publisher").cloned().unwrap_or_default();
             let key = (lane.channel.topic.clone(), publisher);
             let (stream, came) =
@@ -180,7 +180,7 @@ impl Judgement {
         for key in told.answers.keys().filter(|key| matches!(told.answers.get(key), Some(Err(_)))) {
             streams.entry(key.clone()).or_insert_with(|| (told.stream(key), (0, 0)));
         }
-        let lasts = survey.times(|lane| !lane.is_events()).map_or(0, |(a, b)| b - a);
+        let lasts = survey.times(|lane| lane.is_samples()).map_or(0, |(a, b)| b - a);
         let streams = streams.into_iter().map(|(key, (mut stream, came))| {
             stream.rate_hz = rate(stream.samples, came.1 - came.0);
             stream.verdict = told.verdict(&key, stream.samples);

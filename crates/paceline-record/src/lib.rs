@@ -11,9 +11,11 @@
 //! | [`Reader`] | a file's messages one by one, up to where it is whole |
 //! | [`Survey`] | what a file holds, by one pass over it |
 //! | [`Order`], [`Span`] | messages by their times, and when each is due |
+//! | [`Attachments`] | what plain programs attached to samples, beside them |
 //! | [`Event`] | what is told on `qos/events` |
 //! | [`Judgement`] | what was asked, granted and delivered, by a file alone |
 
+mod attached;
 mod body;
 mod chunk;
 mod event;
@@ -27,6 +29,7 @@ mod schema;
 mod span;
 mod survey;
 
+pub use attached::Attachments;
 pub use body::{Body, BodyError, JSON_SCHEMA};
 pub use chunk::Compression;
 pub use event::{Ages, Asked, Delivered, EVENTS_SCHEMA, EVENTS_TOPIC, Event, Hop, Offer};

@@ -11,6 +11,11 @@ const CHUNK_BYTES: usize = 768 * 1024;
 /// The most channels that one recording has.
 const CHANNELS_MAX: usize = 4_096;
 
+/// The media type of what is attached to a sample: bytes of which Paceline knows no more.
+const ATTACHMENT: &str = "application/x-paceline-attachment";
+/// What the metadata of a channel of attachments says that it is.
+pub(crate) const ATTACHMENTS: &str = "attachments";
+
 /// A sample to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
@@ -28,6 +33,8 @@ pub struct Sample<'a> {
     pub came_ns: u64,
     /// The message.
     pub payload: &'a [u8],
+    /// What a plain program attached to it.
+    pub attachment: Option<&'a [u8]>,
 }
 
 /// What is written of a channel beside its messages.
@@ -97,6 +104,8 @@ pub struct Recording {
     known: BTreeMap<(String, Vec<u8>), u16>,
     channels: Declared,
     lanes: BTreeMap<String, Vec<(Key, u16)>>,
+    /// The channels of attachments, by those of their samples.
+    attached: BTreeMap<u16, u16>,
     totals: Totals,
     events: u16,
     told: u32,
@@ -118,6 +127,7 @@ impl Recording {
             known: BTreeMap::new(),
             channels: Declared::default(),
             lanes: BTreeMap::new(),
+            attached: BTreeMap::new(),
             totals: Totals::default(),
             events: 0,
             told: 0,
@@ -148,11 +158,17 @@ impl Recording {
             Some((_, id)) => *id,
             None => self.open(sample, body, &about())?,
         };
+        let sequence = u32::try_from(sample.seq & u64::from(u32::MAX)).unwrap_or_default();
+        let times = (sample.came_ns, sample.captured_ns);
+        // Before its sample: whoever reads has it when the sample comes.
+        if let Some(attachment) = sample.attachment {
+            let beside = self.attachments(id, sample)?;
+            self.put(beside, sequence, times, attachment);
+        }
         let mut message = std::mem::take(&mut self.message);
         message.clear();
         body.write(sample.tag, sample.captured_ns, sample.payload, &mut message);
-        let sequence = u32::try_from(sample.seq & u64::from(u32::MAX)).unwrap_or_default();
-        self.put(id, sequence, (sample.came_ns, sample.captured_ns), &message);
+        self.put(id, sequence, times, &message);
         self.message = message;
         Ok(())
     }
@@ -184,6 +200,27 @@ impl Recording {
             body,
         };
         self.lanes.entry(sample.tag.to_owned()).or_default().push((key, id));
+        Ok(id)
+    }
+
+    /// The channel of what is attached to the samples of another one.
+    fn attachments(&mut self, of: u16, sample: &Sample<'_>) -> Result<u16, RecordError> {
+        if let Some(id) = self.attached.get(&of) {
+            return Ok(*id);
+        }
+        if self.channels.0.len() >= CHANNELS_MAX {
+            return Err(RecordError::Channels);
+        }
+        let schema = self.schema(ATTACHMENT, "", &[]);
+        let said = [
+            ("paceline", ATTACHMENTS.to_owned()),
+            ("of", of.to_string()),
+            ("publisher", sample.publisher.to_owned()),
+        ];
+        let beside = said.map(|(name, value)| (name.to_owned(), value)).into();
+        let topic = format!("{}/@attachment", sample.tag);
+        let id = self.channel(schema, &topic, ATTACHMENT, &beside);
+        self.attached.insert(of, id);
         Ok(id)
     }
 

@@ -3,6 +3,7 @@
 use crate::body::Body;
 use crate::order::Order;
 use crate::reader::{Channel, Message, ReadError, Reader};
+use crate::recording::ATTACHMENTS;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -42,6 +43,12 @@ impl Lane {
         self.channel.is_events()
     }
 
+    /// True if it is samples: neither what a recorder tells of them nor what is attached to them.
+    #[must_use]
+    pub fn is_samples(&self) -> bool {
+        self.channel.is_samples()
+    }
+
     /// The mean time between two messages; none with less than two of them at different times.
     #[must_use]
     pub fn period(&self) -> Option<u64> {
@@ -55,6 +62,20 @@ impl Channel {
     #[must_use]
     pub fn is_events(&self) -> bool {
         self.metadata.get("paceline").is_some_and(|what| what == "events")
+    }
+
+    /// True if it is samples: neither what a recorder tells of them nor what is attached to them.
+    #[must_use]
+    pub fn is_samples(&self) -> bool {
+        !self.is_events() && self.attached_to().is_none()
+    }
+
+    /// Of a channel of attachments the number of the one with their samples: each stands before its sample, and has
+    /// its times and its sequence number.
+    #[must_use]
+    pub fn attached_to(&self) -> Option<u16> {
+        let attached = self.metadata.get("paceline").is_some_and(|what| what == ATTACHMENTS);
+        self.metadata.get("of").filter(|_| attached)?.parse().ok()
     }
 }
 
@@ -149,7 +170,7 @@ impl Survey {
     /// that lie so far apart.
     #[must_use]
     pub fn clocks_apart(&self) -> Option<u64> {
-        let lanes = || self.lanes.values().filter(|lane| !lane.is_events());
+        let lanes = || self.lanes.values().filter(|lane| lane.is_samples());
         let early = lanes().any(|lane| lane.least_lag.is_none());
         let lags = || lanes().filter_map(|lane| lane.least_lag);
         let apart = lags().max()?.saturating_sub(if early { 0 } else { lags().min()? });

@@ -1,11 +1,10 @@
 //! Several tags published together, each message at a moment of its own: telemetry files, recordings.
 
 use super::session::{Counts, Teller};
-use super::topic::{Topic, TopicsLine};
+use super::topic::{Topic, TopicsLine, Whole};
 use super::{SENT_WITHIN, heard, not_all_sent, wait_for_subscriber};
 use crate::show;
 use crate::stop::Stop;
-use bytes::Bytes;
 use paceline::Node;
 use std::time::{Duration, Instant};
 
@@ -68,14 +67,9 @@ impl Playback {
     }
 
     /// Publishes a message on the tag in this place; waits for room first if it `waits`.
-    pub(crate) fn put(
-        &mut self,
-        topic: usize,
-        payload: impl Into<Bytes>,
-        waits: bool,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn put(&mut self, topic: usize, sample: Whole, waits: bool) -> anyhow::Result<()> {
         let Some(topic) = self.topics.get_mut(topic) else { return Ok(()) };
-        self.counts.add(topic.put(payload.into(), waits)?);
+        self.counts.add(topic.put(sample, waits)?);
         Ok(())
     }
 

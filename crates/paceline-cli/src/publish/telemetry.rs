@@ -168,7 +168,7 @@ impl Flight<'_> {
         };
         // What nobody waits for must not hold up what comes after it in the file.
         let waits = self.args.late || self.speed() == Speed::Max;
-        self.playback.put(message.topic, payload, waits)
+        self.playback.put(message.topic, (payload.into(), None), waits)
     }
 }
 

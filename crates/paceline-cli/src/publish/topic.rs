@@ -2,10 +2,17 @@
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use paceline::{Publisher, Put};
+use paceline::{Beside, Publisher, Put};
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A stream that goes away gives no room: it is looked for again after this.
+const ROOM_EVERY: Duration = Duration::from_millis(100);
+
+/// A payload, and what is attached to it.
+pub(crate) type Whole = (Bytes, Option<Arc<[u8]>>);
 
 /// A tag that is being published.
 pub(crate) struct Topic {
@@ -44,13 +51,14 @@ impl Topic {
     }
 
     /// Publishes a message; waits for room first if it `waits`.
-    pub(super) fn put(&mut self, payload: Bytes, waits: bool) -> anyhow::Result<Put> {
+    pub(super) fn put(&mut self, sample: Whole, waits: bool) -> anyhow::Result<Put> {
+        let (payload, attachment) = sample;
         let bytes = payload.len() as u64;
-        let put = match waits {
-            true => self.publisher.put_blocking(payload),
-            false => self.publisher.put(payload),
-        };
-        let put = put.with_context(|| {
+        while waits && let Some(room) = self.publisher.room() {
+            let _ = room.wait_until(Instant::now() + ROOM_EVERY);
+        }
+        let beside = Beside { attachment, ..Beside::default() };
+        let put = self.publisher.put_with(payload, beside).with_context(|| {
             format!("{}: cannot publish message {}", self.row.tag, self.row.published)
         })?;
         self.row.published += 1;

@@ -171,6 +171,7 @@ impl<'a> Writer<'a> {
             captured_ns: delivery.captured.nanos,
             came_ns: *came_ns,
             payload: &delivery.payload,
+            attachment: delivery.attachment.as_deref(),
         };
         let (node, granted) = (&self.node, &self.shared.granted);
         let recorded = self.recording.sample(&sample, || about(wish, node, granted, delivery));

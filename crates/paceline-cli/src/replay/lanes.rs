@@ -30,7 +30,7 @@ pub(super) struct Lanes {
 
 /// The topics of a file, in words.
 fn topics(survey: &Survey) -> String {
-    let names = survey.lanes.values().filter(|lane| !lane.is_events());
+    let names = survey.lanes.values().filter(|lane| lane.is_samples());
     let names: BTreeSet<&str> = names.map(|lane| lane.channel.topic.as_str()).collect();
     let shown: Vec<&str> = names.iter().take(10).copied().collect();
     match names.len() - shown.len() {
@@ -41,7 +41,7 @@ fn topics(survey: &Survey) -> String {
 
 /// What was asked of topics that the file does not have.
 pub(super) fn check(args: &ReplayArgs, survey: &Survey) -> anyhow::Result<()> {
-    let lanes = || survey.lanes.values().filter(|lane| !lane.is_events());
+    let lanes = || survey.lanes.values().filter(|lane| lane.is_samples());
     let has = |wanted: &dyn Fn(&str) -> bool| lanes().any(|lane| wanted(&lane.channel.topic));
     for pattern in &args.tags {
         let matches = |topic: &str| {
@@ -70,7 +70,7 @@ pub(super) fn open(
     let (mut lanes, mut publishers) = (Lanes::default(), Vec::new());
     for (id, lane) in &survey.lanes {
         let topic = &lane.channel.topic;
-        if lane.is_events() || !args.wants(topic) {
+        if !lane.is_samples() || !args.wants(topic) {
             continue;
         }
         let tag = args.tag_of(topic);

@@ -1,5 +1,6 @@
 //! Recordings: what comes is in the file, and the file can be read whatever happened.
 
+mod attached;
 pub(crate) mod foreign;
 pub(crate) mod support;
 

@@ -129,6 +129,7 @@ fn recording(compression: Compression) -> Vec<u8> {
             captured_ns: number,
             came_ns: 10 - number,
             payload,
+            attachment: None,
         };
         recording.sample(&sample, About::default).unwrap();
         if number == 2 {

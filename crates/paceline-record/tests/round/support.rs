@@ -1,6 +1,8 @@
 //! Recordings made of a few samples.
 
-use paceline_record::{About, Compression, Message, Order, Ordered, Reader, Recording, Sample};
+use paceline_record::{
+    About, Attachments, Compression, Message, Order, Ordered, Reader, Recording, Sample,
+};
 
 /// A sample with what it owns.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +14,7 @@ pub(crate) struct Owned {
     pub(crate) captured_ns: u64,
     pub(crate) came_ns: u64,
     pub(crate) payload: Vec<u8>,
+    pub(crate) attachment: Option<Vec<u8>>,
 }
 
 impl Owned {
@@ -24,6 +27,7 @@ impl Owned {
             captured_ns: self.captured_ns,
             came_ns: self.came_ns,
             payload: &self.payload,
+            attachment: self.attachment.as_deref(),
         }
     }
 }
@@ -43,6 +47,7 @@ pub(crate) fn some(count: u64) -> Vec<Owned> {
                 true => vec![u8::try_from(number % 251).unwrap_or_default(); 300],
                 false => format!("{{\"x\":{number}}}").into_bytes(),
             },
+            attachment: None,
         }
     };
     (0..count).map(one).collect()
@@ -83,7 +88,9 @@ pub(crate) fn read(bytes: &[u8]) -> (Vec<Message>, Option<paceline_record::ReadE
 pub(crate) fn samples(bytes: &[u8]) -> Vec<Owned> {
     let mut ordered = Ordered::new(Reader::new(bytes).expect("a file"), Order::Published);
     let mut samples = Vec::new();
+    let mut attachments = Attachments::default();
     while let Some((time, message)) = ordered.next_message().expect("a whole file") {
+        let Some((message, attachment)) = attachments.join(message) else { continue };
         let of = |name: &str| message.channel.metadata.get(name).cloned().unwrap_or_default();
         let (body, encoding) = paceline_record::Body::read(
             &message.channel.message_encoding,
@@ -100,6 +107,7 @@ pub(crate) fn samples(bytes: &[u8]) -> Vec<Owned> {
             captured_ns: message.publish_time,
             came_ns: message.log_time,
             payload: body.payload(&message.data).expect("a message").to_vec(),
+            attachment,
         });
     }
     samples

@@ -28,6 +28,33 @@ fn what_came_late_is_replayed_in_its_place() {
     assert_eq!(samples(&file(&all, 5, Compression::Lz4)), sorted);
 }
 
+#[test]
+fn attachments_stand_beside_their_samples_and_find_them_again() {
+    let mut all = some(40);
+    for (number, sample) in (0u8..).zip(&mut all) {
+        sample.attachment = (number % 3 > 0).then(|| vec![number; 33]);
+        // Of two samples of one time each keeps its own.
+        sample.captured_ns -= sample.captured_ns % 4_000_000;
+    }
+    let bytes = file(&all, 7, Compression::Lz4);
+    let again = samples(&bytes);
+    assert_eq!(again, all);
+    let (messages, _) = read(&bytes);
+    let (beside, plain): (Vec<_>, Vec<_>) =
+        messages.iter().partition(|message| !message.channel.is_samples());
+    assert_eq!((beside.len(), plain.len()), (26, 40));
+    assert_eq!(beside[0].channel.topic, "robot/pose/@attachment");
+    assert_eq!(beside[0].channel.message_encoding, "application/x-paceline-attachment");
+    // Whoever knows nothing of it, and takes its channel for another one, loses nothing else.
+    let judged = paceline_record::Judgement::of(&bytes[..]).unwrap();
+    assert_eq!((judged.samples, judged.streams.len()), (40, 2));
+    // One whose sample is not there is nobody's.
+    let mut attachments = paceline_record::Attachments::default();
+    assert!(attachments.join(beside[0].clone()).is_none());
+    let other = plain.iter().find(|m| m.channel.topic == "robot/pose" && m.sequence > 0);
+    assert_eq!(attachments.join((**other.unwrap()).clone()).unwrap().1, None);
+}
+
 fn a_sample() -> impl Strategy<Value = Owned> {
     let encodings = prop::sample::select(vec![
         "image/jpeg",
@@ -50,8 +77,9 @@ fn a_sample() -> impl Strategy<Value = Owned> {
         Just(b"a line".to_vec()),
     ];
     let names = ("[a-z]{1,3}(/[a-z]{1,3})?", "[0-9a-f]{16}\\.[0-9]");
-    (names, any::<u32>(), encodings, payload, any::<u32>()).prop_map(
-        |((tag, publisher), seq, encoding, payload, came)| Owned {
+    let attachment = prop::option::of(prop::collection::vec(any::<u8>(), 0..40));
+    (names, any::<u32>(), encodings, payload, any::<u32>(), attachment).prop_map(
+        |((tag, publisher), seq, encoding, payload, came, attachment)| Owned {
             tag,
             publisher,
             seq: u64::from(seq),
@@ -59,6 +87,7 @@ fn a_sample() -> impl Strategy<Value = Owned> {
             captured_ns: 1_700_000_000_000_000_000,
             came_ns: 1_700_000_000_000_000_000 + u64::from(came),
             payload,
+            attachment,
         },
     )
 }

@@ -18,6 +18,7 @@ fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
                 captured_ns: at,
                 came_ns: at,
                 payload: b"a line",
+                attachment: None,
             };
             recording.sample(&sample, About::default).unwrap();
         }
