@@ -42,6 +42,10 @@ export type Node = { id: string, name: string, publishers: Array<Publisher>, sub
  */
 reservations: Array<Reservation>, 
 /**
+ * What promises take of its host's processors; null if they are not charged there.
+ */
+processor: Processor | null, 
+/**
  * Samples that arrived and found nobody to go to.
  */
 dropped: Drops, };
@@ -91,6 +95,12 @@ bound_us: number,
 hops: Array<ReservedHop>, };
 
 export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, };
+
+export type Processor = { held_us_per_s: number, 
+/**
+ * The most that may be held: `processor_percent`.
+ */
+most_us_per_s: number, };
 
 export type Stream = { publisher: string, tag: string | null, asked: Asked, hop: string, contracted: boolean, 
 /**

@@ -3,7 +3,7 @@
 import { follow } from "./api";
 import { attribute, byId, text, whileSeen } from "./dom";
 import { Store, type View } from "./store";
-import { showLinks } from "./views/links";
+import { showLinks, showProcessors } from "./views/links";
 import { parts as rest } from "./views/rest";
 import { showSubscriptions } from "./views/subscriptions";
 import { showTopology } from "./views/topology";
@@ -11,7 +11,10 @@ import { showTopology } from "./views/topology";
 const parts: [string, (view: View) => void][] = [
   ["topology", showTopology],
   ["subscriptions", (view) => showSubscriptions(view.subs)],
-  ["links", (view) => showLinks(view.links)],
+  ["links", (view) => {
+    showLinks(view.links);
+    showProcessors(view.state.nodes);
+  }],
   ...rest,
 ];
 const views = parts.map(([id, update]) => whileSeen(byId(id), update));

@@ -11,9 +11,9 @@ pub(crate) use document::{
     Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription, bits_per_s,
 };
 pub(crate) use gather::{Reader, settle};
-#[cfg(test)]
-pub(crate) use reservation::Reservation;
 pub(crate) use reservation::ReservedHop;
+#[cfg(test)]
+pub(crate) use reservation::{Processor, Reservation};
 
 use crate::args::{self, NodeArgs};
 use crate::show::{self, Block};

@@ -37,7 +37,7 @@ mod ways;
 pub use ask::Topic;
 pub use change::ChangeAnswer;
 pub(crate) use contract::counted;
-pub use grant::{Grant, GrantedHop};
+pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;

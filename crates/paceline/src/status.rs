@@ -1,6 +1,6 @@
 //! What a node says of itself: the rows of `paceline ls`.
 
-use paceline_proto::control::Grant;
+use paceline_proto::control::{Grant, ProcessorUse};
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::{
@@ -25,6 +25,8 @@ pub struct NodeStatus {
     pub links: Vec<LinkStatus>,
     /// What is promised on paths that begin, end or lead through here.
     pub reservations: Vec<Grant>,
+    /// What promises take of its host's processors; none if they are not charged there.
+    pub processor: Option<ProcessorUse>,
     /// Samples that arrived here and found nobody to go to, or that were not published
     /// ([`Node::note_dropped`](crate::Node::note_dropped)), by reason.
     pub drops: Drops,

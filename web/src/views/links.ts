@@ -1,5 +1,6 @@
 // Each link's use and what contracts hold of it, over two minutes.
 
+import type { Node } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
 import { bits, count, percent, time } from "../format";
@@ -76,6 +77,31 @@ function share(part: number | null, whole: number | null): string {
 }
 
 const links = new Keyed<LinkView>(byId("links"), ({ node, link }) => `${node.id} ${link.name}`, panel);
+
+function processorRow({ name }: Node): Shown<Node> {
+  const held = el("span", { class: "total" });
+  const filled = el("span", { class: "drop" });
+  const what = el("span", { class: "who" }, `${name} · processor, promised`);
+  return {
+    element: el("li", {}, el("div", { class: "line" }, what, held), el("div", { class: "bar" }, filled)),
+    update({ processor }) {
+      if (!processor) return;
+      const { held_us_per_s: holds, most_us_per_s: most } = processor;
+      text(held, `${(holds / 1e4).toFixed(1)} % of one, at most ${percent(most, 1e6)}`);
+      const width = most > 0 ? `${Math.min(100, (holds / most) * 100).toFixed(1)}%` : "0%";
+      if (filled.style.width !== width) filled.style.width = width;
+    },
+  };
+}
+
+const processors = new Keyed<Node>(byId("processors"), ({ id }) => id, processorRow);
+
+/** What promises take of the processors of the hosts that charge for them. */
+export function showProcessors(nodes: Node[]): void {
+  const charged = nodes.filter((node) => node.processor !== null);
+  attribute(byId("processors"), "hidden", charged.length === 0 ? "" : null);
+  processors.update(charged);
+}
 
 export function showLinks(all: LinkView[]): void {
   // A link that carries nothing to nobody says nothing.

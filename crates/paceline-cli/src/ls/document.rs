@@ -1,6 +1,6 @@
 //! The document of `paceline ls --json`, described in docs/json.md.
 
-use super::reservation::Reservation;
+use super::reservation::{Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::{
@@ -33,6 +33,8 @@ pub(crate) struct Node {
     pub(crate) links: Vec<Link>,
     /// What is promised on paths that begin, end or lead through it.
     pub(crate) reservations: Vec<Reservation>,
+    /// What promises take of its host's processors; null if they are not charged there.
+    pub(crate) processor: Option<Processor>,
     /// Samples that arrived and found nobody to go to.
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
@@ -249,6 +251,7 @@ impl Node {
             buffers: node.buffers.iter().map(Buffer::new).collect(),
             links: node.links.iter().map(|link| Link::new(link, all)).collect(),
             reservations: node.reservations.iter().map(|it| Reservation::new(it, all)).collect(),
+            processor: node.processor.as_ref().map(Processor::new),
             dropped: node.drops,
         }
     }

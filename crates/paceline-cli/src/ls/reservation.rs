@@ -3,7 +3,7 @@
 use super::document::Document;
 use crate::show::{self, micros};
 use crate::table::{Align::Left, Align::Right, Table};
-use paceline::{Grant, GrantedHop, NodeStatus};
+use paceline::{Grant, GrantedHop, NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,29 @@ pub(crate) struct Reservation {
     pub(crate) bound_us: u64,
     /// The publisher's node first.
     pub(crate) hops: Vec<ReservedHop>,
+}
+
+/// What promises take of a host's processors, in microseconds of one processor per second.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Processor {
+    pub(crate) held_us_per_s: u64,
+    /// The most that may be held: `processor_percent`.
+    pub(crate) most_us_per_s: u64,
+}
+
+impl Processor {
+    pub(super) const fn new(processor: &ProcessorUse) -> Self {
+        // What is held is never told as nothing.
+        let held_us_per_s = processor.held.div_ceil(1_000);
+        Self { held_us_per_s, most_us_per_s: processor.most / 1_000 }
+    }
+
+    /// In percent of one processor.
+    fn percent(us_per_s: u64) -> String {
+        let hundredths = us_per_s.div_ceil(100);
+        format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+    }
 }
 
 /// What one node of a path holds on its link to the next one.
@@ -107,9 +130,28 @@ pub(super) fn tables(document: &Document) -> String {
         }
     }
     if table.is_empty() {
-        return "nothing is reserved: no subscription with --within or --loss crosses a link with a \
-                capacity\n"
-            .to_owned();
+        let nothing = "nothing is reserved: no subscription with --within or --loss crosses a link with a \
+                       capacity\n";
+        return format!("{nothing}{}", processors(document));
     }
-    format!("RESERVATIONS\n{}", table.render(crate::table::WIDTH))
+    format!("RESERVATIONS\n{}{}", table.render(crate::table::WIDTH), processors(document))
+}
+
+/// What promises take of the processors of the hosts that charge for them.
+fn processors(document: &Document) -> String {
+    let mut table = Table::new(&[("node", Left), ("holds", Right), ("of", Right)]);
+    for node in &document.nodes {
+        if let Some(processor) = &node.processor {
+            let part = Processor::percent;
+            table.row(vec![
+                node.name.clone(),
+                part(processor.held_us_per_s),
+                part(processor.most_us_per_s),
+            ]);
+        }
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    format!("\nPROCESSOR\n{}", table.render(crate::table::WIDTH))
 }

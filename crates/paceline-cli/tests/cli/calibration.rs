@@ -64,6 +64,22 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     assert!((11.0..=12.5).contains(&hz), "{offered}: 500 ms are 12.5 samples a second");
     let fewer = operator.run(&[&all[..], &["--max-hz", offered, "--count", "5"]].concat());
     assert_eq!(fewer.code, Some(0), "{fewer:?}");
+    // What is held is told, in numbers and in words.
+    let nothing = robot.run(&["ls", "--reservations"]).text();
+    let told = |text: &str| {
+        text.lines().any(|line| line.starts_with("gate") && line.ends_with(" 50.00 %"))
+    };
+    assert!(nothing.starts_with("nothing is reserved") && told(&nothing), "{nothing}");
+    let _holder = operator.start(&[&all[..6], &["--max-hz", offered]].concat());
+    let held = crate::plain::wait_for("it is held", || {
+        let gate = crate::plain::node_named(&robot, "gate");
+        gate["processor"]["held_us_per_s"].as_u64().filter(|held| *held > 0)
+    });
+    assert!((440_000..=500_000).contains(&held), "{held}: eleven samples or more of 40 ms");
+    let shown = robot.run(&["ls", "--reservations"]).text();
+    assert!(shown.starts_with("RESERVATIONS\n") && told(&shown), "{shown}");
+    let percent = format!("{}.{:02} %", held / 10_000, held % 10_000 / 100);
+    assert!(shown.contains(&percent), "{percent}: {shown}");
 }
 
 #[test]

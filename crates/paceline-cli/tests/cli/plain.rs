@@ -126,6 +126,14 @@ fn status(host: &Host) -> serde_json::Value {
     serde_json::json!(mine)
 }
 
+/// A node that `host` reaches, of any name.
+pub(crate) fn node_named(host: &Host, name: &str) -> serde_json::Value {
+    let document: serde_json::Value =
+        serde_json::from_str(&host.run(&["ls", "--json"]).text()).unwrap();
+    let mut nodes = document["nodes"].as_array().into_iter().flatten();
+    nodes.find(|node| node["name"] == name).cloned().unwrap_or_default()
+}
+
 pub(crate) fn node_of(host: &Host, name: &str) -> serde_json::Value {
     let nodes = status(host);
     let found = nodes.as_array().into_iter().flatten().find(|node| node["name"] == name);

@@ -54,7 +54,23 @@ impl fmt::Display for Grant {
     }
 }
 
+/// What promises take of a host's processors, in nanoseconds of one processor per second.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ProcessorUse {
+    /// What is held for them, on all links together.
+    pub held: u64,
+    /// The most that may be.
+    pub most: u64,
+}
+
 impl Control {
+    /// What promises take of this host's processors; none if nobody measured what samples cost it.
+    #[must_use]
+    pub fn processor_use(&self) -> Option<ProcessorUse> {
+        let most = self.admission.links.processor?.nanos_per_s;
+        Some(ProcessorUse { held: self.admission.reservations.processor_held(), most })
+    }
+
     /// What is promised on paths that lead through this node, or begin or end here, in the order of
     /// subscriptions and publishers.
     pub fn grants(&self) -> impl Iterator<Item = Grant> + '_ {

@@ -8,6 +8,7 @@ use crate::status::{
     SubscriptionStatus,
 };
 use bytes::Bytes;
+use paceline_proto::control::ProcessorUse;
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::pull::limits::SAMPLES_MAX;
@@ -34,6 +35,10 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.links, put_link, &mut out);
     put_rows(&status.reservations, grant::put, &mut out);
     put_drops(&status.drops, &mut out);
+    // The last one, and only where there is something to say: a node that does not know of it reads all others.
+    if let Some(ProcessorUse { held, most }) = status.processor {
+        [held, most].into_iter().for_each(|n| out.put_varint(n));
+    }
     out
 }
 
@@ -50,6 +55,12 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         links: read_rows(r, read_link)?,
         reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
+        processor: match r.is_empty() {
+            true => None,
+            false => {
+                Some(ProcessorUse { held: r.varint("held")?, most: r.varint("the most held")? })
+            }
+        },
     };
     reader.finish()?;
     Ok(status)

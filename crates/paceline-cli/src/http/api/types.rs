@@ -3,8 +3,8 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Publisher, Reservation, ReservedHop,
-    Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Processor, Publisher, Reservation,
+    ReservedHop, Stream, Subscription,
 };
 use paceline::DropReason;
 use std::path::Path;
@@ -32,6 +32,7 @@ fn written() -> String {
         Link::decl(&config),
         Reservation::decl(&config),
         ReservedHop::decl(&config),
+        Processor::decl(&config),
         Stream::decl(&config),
         Contract::decl(&config),
         Ages::decl(&config),

@@ -1,7 +1,7 @@
 use super::*;
 use paceline::{
-    BufferStatus, Capacity, DropReason, Grant, GrantedHop, History, Kind, NodeId, Proxy,
-    PublisherId, Size, StreamCounters, SubscriptionId, Tag,
+    BufferStatus, Capacity, DropReason, Grant, GrantedHop, History, Kind, NodeId, ProcessorUse,
+    Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -95,6 +95,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
             buffers,
             links,
             reservations: vec![promised(robot, operator)],
+            processor: Some(ProcessorUse { held: 31_200_001, most: 500_000_000 }),
             ..node(robot, "robot")
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
@@ -129,6 +130,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         buffers: vec![],
         links: vec![],
         reservations: vec![],
+        processor: None,
         drops: Drops::default(),
     }
 }
@@ -240,6 +242,7 @@ fn expected_robot() -> serde_json::Value {
             "classes": [expected_class()],
         }],
         "reservations": [expected_reservation()],
+        "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
     })
 }
@@ -277,6 +280,7 @@ fn the_schema_is_stable() {
                 "buffers": [],
                 "links": [],
                 "reservations": [],
+                "processor": null,
                 "dropped": {},
             },
             expected_robot(),

@@ -104,6 +104,7 @@ impl Engine {
             buffers: self.buffer_rows(),
             links: self.links.iter().map(|link| link_status(link, &private)).collect(),
             reservations: self.control.grants().collect(),
+            processor: self.control.processor_use(),
             drops: self.sources.drops.load(),
         }
     }
