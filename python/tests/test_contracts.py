@@ -62,6 +62,10 @@ def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
     assert (got.node, got.within_ms, got.loss, got.refusal) == ("operator", 200, (1, 10), None)
     assert got.measured.age_mean_ms is not None and got.measured.age_mean_ms >= 0
     assert by_id[lacks.id].grant is None
+    told = pose.events()
+    assert {event.subscription for event in told if isinstance(event, paceline.Grant)} == {gets.id}
+    gets.close()
+    wait_until("the end is told", lambda: any(isinstance(e, paceline.Over) and e.other == gets.id for e in pose.events()))
 
 
 def test_a_question_reserves_nothing(thin: Thin) -> None:

@@ -9,6 +9,7 @@ mod pace;
 mod pictures;
 mod pieces;
 mod playback;
+mod promises;
 mod session;
 mod sound;
 mod source;

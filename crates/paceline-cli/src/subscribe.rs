@@ -23,7 +23,7 @@ use paceline::{
 };
 use sample::Told;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,7 @@ struct Session<'a> {
     heard: bool,
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
+    granted: BTreeSet<PublisherId>,
     began: Instant,
     tick: Instant,
 }
@@ -111,6 +112,7 @@ impl<'a> Session<'a> {
             heard: false,
             noted: false,
             refused: BTreeMap::new(),
+            granted: BTreeSet::new(),
             began,
             tick: began + TICK,
         }
@@ -172,6 +174,15 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
+                    self.granted.insert(grant.publisher);
+                }
+                SubscriberEvent::Over(publisher) => {
+                    // Of what was refused it is told when it is granted, or heard.
+                    if self.granted.remove(&publisher) {
+                        self.block.note(&format!(
+                            "over: publisher {publisher}: what was granted is promised no longer"
+                        ));
+                    }
                 }
                 SubscriberEvent::Changed { form, within, loss } => {
                     self.refused.clear();

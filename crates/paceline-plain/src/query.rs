@@ -133,7 +133,9 @@ impl Common {
                         "query {number} (key '{key}'): {publisher} was refused: {refusal}"
                     );
                 }
-                SubscriberEvent::Granted(_) | SubscriberEvent::Changed { .. } => {}
+                SubscriberEvent::Granted(_)
+                | SubscriberEvent::Over(_)
+                | SubscriberEvent::Changed { .. } => {}
             }
         }
         heard

@@ -101,7 +101,7 @@ pub enum Output {
         /// Those that match, can be reached and are not refused, in order.
         publishers: Vec<PublisherId>,
     },
-    /// A node on the path refused a local subscription for a publisher.
+    /// A node on the path refused a subscription for a publisher; one of both at least is local.
     Refused {
         /// The subscription.
         subscription: SubscriptionId,
@@ -110,11 +110,19 @@ pub enum Output {
         /// Why, and what would be possible.
         refusal: Refusal,
     },
-    /// The path of a local subscription's samples holds what it asked for, or holds it otherwise than before.
-    /// What is granted is over when [`Output::Subscribed`] does not list the publisher any more.
+    /// The path from a publisher to a subscription, one of which at least is local, holds what was asked for,
+    /// or holds it otherwise than before: over another path, for example.
     Granted {
         /// What is promised, to whom, and by whom.
         grant: Grant,
+    },
+    /// What [`Output::Granted`] or [`Output::Refused`] told is so no longer, and neither is told instead: the path
+    /// is gone, or nobody asks for it any more.
+    Over {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The publisher.
+        publisher: PublisherId,
     },
     /// The answer to [`Control::survey`].
     Surveyed {
@@ -197,9 +205,9 @@ pub struct Control {
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
-    /// The refusals of local subscriptions that were told.
+    /// The refusals of local subscriptions and publishers that were told.
     refused: BTreeMap<PairKey, Refusal>,
-    /// The grants of local subscriptions that were told.
+    /// The grants of local subscriptions and publishers that were told.
     granted: BTreeMap<PairKey, Grant>,
     outputs: VecDeque<Output>,
     /// Messages wait apart, so that what a change installs here comes first.

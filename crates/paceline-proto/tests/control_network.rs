@@ -16,5 +16,6 @@ mod control_network {
     mod refusals;
     mod reservations;
     mod routes;
+    mod told;
     mod truth;
 }

@@ -3,7 +3,7 @@
 use crate::convert::to_ms;
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::SubscriberEvent;
+use paceline::{PublisherEvent, SubscriberEvent};
 use pyo3::prelude::*;
 
 /// The publishers that a subscriber hears now.
@@ -35,7 +35,34 @@ impl Changed {
     }
 }
 
-/// An event, as Python sees it.
+/// What was granted or refused is so no longer, and nothing is promised now.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Over {
+    /// The publisher, of what a subscriber is told; the subscription, of what a publisher is told.
+    other: String,
+}
+
+#[pymethods]
+impl Over {
+    fn __repr__(&self) -> String {
+        format!("Over('{}')", self.other)
+    }
+}
+
+fn over<'py>(py: Python<'py>, other: &impl ToString) -> PyResult<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, Over { other: other.to_string() })?.into_any())
+}
+
+/// An event of a publisher, as Python sees it.
+pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match event {
+        PublisherEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
+        PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
+        PublisherEvent::Over(subscription) => over(py, &subscription)?,
+    })
+}
+
+/// An event of a subscriber, as Python sees it.
 pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, PyAny>> {
     Ok(match event {
         SubscriberEvent::Publishers(ids) => {
@@ -44,6 +71,7 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         }
         SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
+        SubscriberEvent::Over(publisher) => over(py, &publisher)?,
         SubscriberEvent::Changed { form, within, loss } => {
             let changed = Changed {
                 form: form.to_string(),

@@ -4,9 +4,9 @@ use crate::feedback::Feedback;
 use crate::life::Held;
 use crate::status::PublisherStatus;
 use crate::wait::{self, Look};
-use crate::{convert, errors, payload};
+use crate::{convert, errors, event, payload};
 use bytes::Bytes;
-use paceline::{Beside, Encoding, Publisher as Inner, Timestamp};
+use paceline::{Beside, Encoding, Publisher as Inner, PublisherEvent, Timestamp};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict};
@@ -193,6 +193,16 @@ impl Publisher {
         let rows = told.into_iter().flat_map(|node| node.publishers);
         let row = rows.into_iter().find(|row| row.id == self.id);
         row.map(PublisherStatus).ok_or_else(errors::closed)
+    }
+
+    /// What was told since this was last called: who was granted something, who refused, what is over.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let told: Vec<PublisherEvent> = {
+            let publisher = self.lock(py)?;
+            let publisher = publisher.as_ref().ok_or_else(errors::closed)?;
+            std::iter::from_fn(|| publisher.try_event()).collect()
+        };
+        told.into_iter().map(|told| event::of_publisher(py, told)).collect()
     }
 
     /// Asks the nodes of its subscribers what they get; those that do not answer in time are listed without figures.

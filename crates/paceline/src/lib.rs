@@ -43,7 +43,7 @@ pub use config::{LinkConfig, NodeBuilder};
 pub use error::{
     CapacityError, ChangeError, ClassesError, OpenError, PublishError, RecvError, SubscribeError,
 };
-pub use feedback::{Feedback, Measured};
+pub use feedback::{Feedback, FeedbackWatch, Measured, PublisherEvent};
 pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 pub use paceline_proto::control::{Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason};

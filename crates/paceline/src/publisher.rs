@@ -331,6 +331,10 @@ impl Publisher {
         &self.node
     }
 
+    pub(crate) const fn shared(&self) -> &Arc<PublisherShared> {
+        &self.shared
+    }
+
     /// True if anybody, anywhere, wants this tag now.
     #[must_use]
     pub fn matching(&self) -> bool {
@@ -409,6 +413,9 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
+        // Whoever watches it ends.
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.change.notify(usize::MAX);
         self.node.commands().send(Command::Unpublish(self.id, None));
     }
 }

@@ -266,6 +266,9 @@ pub enum SubscriberEvent {
     /// The path of a publisher's samples holds what was asked for, or holds it otherwise than before: its
     /// delay bound, its nodes and links, and what each of them holds.
     Granted(Grant),
+    /// What was granted or refused of a publisher's stream is so no longer, and nothing is promised of it now: the
+    /// path is gone, or it is not asked for any more.
+    Over(PublisherId),
     /// It asks for something else from now on, because its program or somebody at another node wanted that
     /// ([`Node::change`](crate::Node::change)).
     Changed {

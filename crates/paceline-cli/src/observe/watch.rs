@@ -189,7 +189,9 @@ impl Watch {
                     self.published.retain(|publisher, _| heard.contains(publisher));
                 }
                 // What is held is seen by what comes.
-                SubscriberEvent::Granted(_) | SubscriberEvent::Changed { .. } => {}
+                SubscriberEvent::Granted(_)
+                | SubscriberEvent::Over(_)
+                | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let why = refusal.to_string();
                     if self.refused.get(&publisher) != Some(&why) {

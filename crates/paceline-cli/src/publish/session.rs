@@ -3,6 +3,7 @@
 use super::adapt::Quality;
 use super::args::PubArgs;
 use super::pace::Pacer;
+use super::promises::Promises;
 use super::source::{Next, Source};
 use crate::show::{self, Block};
 use crate::stats::round3;
@@ -24,6 +25,11 @@ pub(crate) struct Report {
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
     pub(crate) skipped: u64,
+    /// How many subscriptions have a promise, and how many were refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) granted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<usize>,
     /// What the test card is coded with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quality: Option<u8>,
@@ -56,6 +62,8 @@ pub(crate) struct Teller {
     /// True if its quality is told.
     adapts: bool,
     block: Block,
+    /// Of one publisher; none where several are told of together.
+    promises: Option<Promises>,
     tick: Instant,
     began: Instant,
     reported: (Instant, Counts),
@@ -70,9 +78,18 @@ impl Teller {
             json,
             adapts: false,
             block: Block::on_stdout(),
+            promises: None,
             tick: now + TICK,
             began: now,
             reported: (now, Counts::default()),
+        }
+    }
+
+    /// Tells at once what became of the promises to subscriptions.
+    pub(crate) fn hear(&mut self, publisher: &Publisher) {
+        let promises = self.promises.get_or_insert_default();
+        while let Some(event) = publisher.try_event() {
+            self.block.note(&promises.take(event));
         }
     }
 
@@ -123,8 +140,18 @@ impl Teller {
         let Counts { published, taken, dropped, skipped, quality } = counts;
         if self.json {
             let tag = self.tag.clone();
-            let report =
-                Report { tag, published, rate_hz, matching, taken, dropped, skipped, quality };
+            let report = Report {
+                tag,
+                published,
+                rate_hz,
+                matching,
+                taken,
+                dropped,
+                skipped,
+                quality,
+                granted: self.promises.as_ref().map(Promises::granted),
+                refused: self.promises.as_ref().map(Promises::refused),
+            };
             return show::json(&report);
         }
         let quality = quality.filter(|_| self.adapts);
@@ -173,6 +200,7 @@ impl<'a> Session<'a> {
                 break !bounded;
             }
             self.counts.quality = source.quality().map(Quality::get);
+            self.teller.hear(publisher);
             self.teller.tick(self.counts, || wanted(publisher))?;
             if !self.due(&source, stop) {
                 continue;
@@ -183,6 +211,7 @@ impl<'a> Session<'a> {
                 Next::End => break true,
             }
         };
+        self.teller.hear(publisher);
         self.teller.end(self.counts, wanted(publisher))?;
         Ok(whole)
     }

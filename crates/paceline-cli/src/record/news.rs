@@ -78,6 +78,11 @@ impl News {
                     self.refused.remove(&grant.publisher);
                     jobs.push(Job::Event(self.granted(&grant)));
                 }
+                SubscriberEvent::Over(publisher) => {
+                    let mut granted = shared.granted.lock().unwrap_or_else(PoisonError::into_inner);
+                    granted.remove(&publisher);
+                    self.refused.remove(&publisher);
+                }
                 SubscriberEvent::Changed { form, within, loss } => {
                     self.refused.clear();
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));

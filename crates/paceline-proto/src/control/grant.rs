@@ -110,9 +110,10 @@ impl Control {
         Grant { subscription, publisher, bound: wanted.within, within, hops: hops.collect() }
     }
 
-    /// What is promised to subscriptions of this node.
+    /// What is promised to subscriptions of this node, and of its publishers.
     pub(super) fn granted_here(&self) -> impl Iterator<Item = (PairKey, Grant)> + '_ {
-        let here = |booking: &&Booking| booking.pair.0.node == self.me;
+        let ends = |(subscription, publisher): PairKey| [subscription.node, publisher.node];
+        let here = move |booking: &&Booking| ends(booking.pair).contains(&self.me);
         self.admission.bookings().filter(here).map(|booking| (booking.pair, self.grant(booking)))
     }
 }

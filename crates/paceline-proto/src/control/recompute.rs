@@ -63,15 +63,30 @@ impl Control {
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);
-        self.tell_refusals(&tree);
-        self.tell_grants();
+        self.tell_promises(&tree);
         self.follow_reservations();
     }
 
-    /// Tells of what is promised to subscriptions here, if it is new or other.
+    /// Tells the ends of promises that are here what was granted and refused, and what is neither any more.
+    fn tell_promises(&mut self, tree: &Tree) {
+        let before = self.granted.keys().chain(self.refused.keys());
+        let before: BTreeSet<PairKey> = before.copied().collect();
+        self.tell_refusals(tree);
+        self.tell_grants();
+        for (subscription, publisher) in before {
+            let key = (subscription, publisher);
+            if !self.granted.contains_key(&key) && !self.refused.contains_key(&key) {
+                self.outputs.push_back(Output::Over { subscription, publisher });
+            }
+        }
+    }
+
+    /// Tells of what is promised to subscriptions and of publishers here, if it is new or other.
     fn tell_grants(&mut self) {
+        let me = self.me;
         let heard = |(subscription, publisher): &PairKey| {
-            self.heard.get(subscription).is_some_and(|heard| heard.contains(publisher))
+            let hears = self.heard.get(subscription).is_some_and(|all| all.contains(publisher));
+            subscription.node != me || hears
         };
         let granted: BTreeMap<PairKey, Grant> =
             self.granted_here().filter(|(key, _)| heard(key)).collect();
@@ -144,8 +159,10 @@ impl Control {
         let mine = self.registry.record(self.me);
         for (_, record) in self.registry.reached(tree) {
             for (key, refusal) in &record.refusals {
-                let asks = mine.is_some_and(|mine| mine.subscriptions.contains_key(&key.0));
-                if asks && !refused.contains_key(key) {
+                let concerns = mine.is_some_and(|mine| {
+                    mine.subscriptions.contains_key(&key.0) || mine.publishers.contains_key(&key.1)
+                });
+                if concerns && !refused.contains_key(key) {
                     refused.insert(*key, refusal.clone());
                 }
             }

@@ -22,10 +22,23 @@ pub(crate) struct Seen {
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) granted: BTreeMap<(SubscriptionId, PublisherId), Grant>,
+    /// What was granted or refused, and is not over.
+    pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
+    /// What subscriptions and publishers here were told of promises, in order: a grant's hops, none if it is
+    /// over, or the node that refused.
+    pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
+}
+
+/// What an end of a promise was told.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Told {
+    Granted(Vec<NodeId>),
+    Over,
+    Refused(NodeId),
 }
 
 pub(crate) struct Net {
@@ -127,10 +140,6 @@ impl Net {
                     );
                 }
                 Output::Subscribed { subscription, publishers } => {
-                    let hears = |key: &(SubscriptionId, PublisherId)| {
-                        key.0 != subscription || publishers.contains(&key.1)
-                    };
-                    seen.granted.retain(|key, _| hears(key));
                     let before = seen.heard.insert(subscription, publishers.clone());
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
@@ -139,12 +148,24 @@ impl Net {
                         (refusal.subscription, refusal.publisher),
                         (subscription, publisher)
                     );
-                    seen.refused.push(refusal);
+                    seen.told.push(Told::Refused(refusal.node));
+                    seen.standing.insert((subscription, publisher));
+                    if index(subscription.node) == node {
+                        seen.refused.push(refusal);
+                    }
+                }
+                Output::Over { subscription, publisher } => {
+                    seen.told.push(Told::Over);
+                    let key = (subscription, publisher);
+                    seen.granted.remove(&key);
+                    assert!(seen.standing.remove(&key), "there was nothing");
                 }
                 Output::Granted { grant } => {
                     let key = (grant.subscription, grant.publisher);
-                    // The same again may come after a while on a path without capacities.
-                    seen.granted.insert(key, grant);
+                    seen.told.push(Told::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
+                    seen.standing.insert(key);
+                    let before = seen.granted.insert(key, grant.clone());
+                    assert_ne!(before, Some(grant), "told twice");
                 }
                 Output::Changed { subscription, spec } => {
                     seen.changed.push((subscription, spec));

@@ -23,7 +23,7 @@ use super::transport::{Inbound, Transport};
 use crate::change::SubscriptionView;
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
-use crate::feedback::Feedback;
+use crate::feedback::{Feedback, PublisherEvent};
 use crate::prospect::Prospect;
 use crate::source::SourceView;
 use crate::status::NodeStatus;
@@ -96,8 +96,12 @@ pub(crate) enum Command {
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
-    /// What the subscriptions of a publisher get: all at once, then node by node.
-    Feedback(PublisherId, Sender<Vec<Feedback>>),
+    /// What the subscriptions of a publisher get: all at once, then node by node if those are asked.
+    Feedback {
+        publisher: PublisherId,
+        measured: bool,
+        reply: Sender<Vec<Feedback>>,
+    },
     /// Whether a subscription would be granted now; the answers come one by one.
     Ask(SubscriptionSpec, Sender<Prospect>),
     SetCapacity {
@@ -263,7 +267,12 @@ impl Engine {
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
-            Command::Feedback(id, reply) => self.ask_feedback(now, id, &reply),
+            Command::Feedback { publisher, measured: true, reply } => {
+                self.ask_feedback(now, publisher, &reply);
+            }
+            Command::Feedback { publisher, measured: false, reply } => {
+                let _ = reply.send(self.feedback_rows(publisher));
+            }
             Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
@@ -334,14 +343,19 @@ impl Engine {
                     self.heard.insert(subscription, publishers);
                 }
                 Output::Refused { subscription, publisher, refusal } => {
-                    if let Some(sink) = self.sinks.get(&subscription) {
-                        sink.tell(SubscriberEvent::Refused(publisher, refusal));
-                    }
+                    let told = SubscriberEvent::Refused(publisher, refusal.clone());
+                    let key = (subscription, publisher);
+                    self.tell_ends(key, told, PublisherEvent::Refused(refusal));
                 }
                 Output::Granted { grant } => {
-                    if let Some(sink) = self.sinks.get(&grant.subscription) {
-                        sink.tell(SubscriberEvent::Granted(grant));
-                    }
+                    let told = SubscriberEvent::Granted(grant.clone());
+                    let key = (grant.subscription, grant.publisher);
+                    self.tell_ends(key, told, PublisherEvent::Granted(grant));
+                }
+                Output::Over { subscription, publisher } => {
+                    let told = SubscriberEvent::Over(publisher);
+                    let key = (subscription, publisher);
+                    self.tell_ends(key, told, PublisherEvent::Over(subscription));
                 }
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     self.tell_prospect(survey, complete, grant, refusal);

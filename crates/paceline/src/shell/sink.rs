@@ -1,19 +1,17 @@
 //! Where a subscription's samples end: a bounded queue or a callback, and the counts of both.
 
+use super::events::Events;
 use super::pull::HeldBuffer;
 use crate::subscriber::{Delivery, SubscriberEvent};
 use event_listener::Event;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, Drops, PublisherId, Sample, Tag};
 use paceline_sched::{Instant, Late};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Payload bytes that may wait in a subscriber's queue.
 const WAITING_BYTES_MAX: usize = 128 << 20;
-/// Events that wait for a subscriber that does not look; older ones are forgotten.
-const EVENTS_MAX: usize = 64;
 
 mod queue;
 mod seen;
@@ -87,8 +85,7 @@ pub(crate) struct Sink {
     /// What comes is held here too, for others to pull.
     held: Option<Arc<HeldBuffer>>,
     waiting_bytes: AtomicUsize,
-    /// Boxed: most subscribers have one that waits, and room for four.
-    events: Mutex<VecDeque<Box<SubscriberEvent>>>,
+    events: Events<SubscriberEvent>,
     closed: AtomicBool,
     seen: Seen,
     /// Told of each sample and event, and of the end.
@@ -116,7 +113,7 @@ impl Sink {
             output,
             held: None,
             waiting_bytes: AtomicUsize::new(0),
-            events: Mutex::new(VecDeque::new()),
+            events: Events::default(),
             closed: AtomicBool::new(false),
             seen: Seen::default(),
             arrival: Event::new(),
@@ -235,23 +232,17 @@ impl Sink {
     /// True if a sample or an event waits.
     pub(crate) fn has_something(&self) -> bool {
         let samples = matches!(&self.output, Output::Queue(queue) if !queue.unread.is_empty());
-        samples || !self.events.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        samples || !self.events.is_empty()
     }
 
     /// Tells the subscriber something beside samples.
     pub(crate) fn tell(&self, event: SubscriberEvent) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.len() >= EVENTS_MAX {
-            events.pop_front();
-        }
-        events.push_back(Box::new(event));
-        drop(events);
+        self.events.push(event);
         self.arrival.notify(usize::MAX);
     }
 
     pub(crate) fn pop_event(&self) -> Option<SubscriberEvent> {
-        let event = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
-        Some(*event)
+        self.events.pop()
     }
 
     pub(crate) fn close(&self) {

@@ -1,7 +1,9 @@
 //! A source of samples: what it is told of its outputs.
 
+use super::events::Events;
 use super::mailbox::Mailbox;
 use super::port::Port;
+use crate::feedback::PublisherEvent;
 use event_listener::Event;
 use paceline_proto::control::OutputPlan;
 use paceline_proto::ingress::{Ingress, OutputKey};
@@ -43,7 +45,10 @@ impl Installation {
 pub(crate) struct PublisherShared {
     pub(crate) installs: Mailbox<Installation>,
     pub(crate) matching: AtomicBool,
-    /// Told when `matching` or the outputs change, and at the end.
+    pub(crate) events: Events<PublisherEvent>,
+    /// How many events there were.
+    pub(crate) told: AtomicU64,
+    /// Told when `matching` or the outputs change, of each event, and at the end.
     pub(crate) change: Event,
     pub(crate) closed: AtomicBool,
     pub(crate) published: AtomicU64,

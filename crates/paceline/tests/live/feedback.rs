@@ -1,8 +1,9 @@
 //! What a publisher hears of its subscribers.
 
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::{Capacity, Feedback};
-use std::time::Duration;
+use paceline::{Capacity, Feedback, PublisherEvent, SubscriberEvent};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
@@ -47,4 +48,56 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
     let id = pose.id();
     drop(pose);
     wait_until("nobody publishes", || robot.feedback(id, SOON).is_empty());
+}
+
+#[test]
+fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
+    let pose = pose.declare().unwrap();
+    let (send, told) = channel();
+    // What a watch says goes on whatever the channel's other end does.
+    let watch = pose.watch(move |rows| drop(send.send(rows.to_vec()))).unwrap();
+    let next = || {
+        let news = pose.news();
+        pose.try_event().or_else(|| {
+            assert!(news.wait_until(Instant::now() + SOON), "nothing is told");
+            pose.try_event()
+        })
+    };
+    let event = || std::iter::repeat_with(next).flatten().next().unwrap();
+    let watched = |of: &dyn Fn(&Feedback) -> bool| {
+        let begun = Instant::now();
+        while begun.elapsed() < SOON {
+            if told.recv_timeout(SOON).unwrap().iter().any(of) {
+                return true;
+            }
+        }
+        false
+    };
+    let within = Duration::from_millis(100);
+    let wish = || operator.subscriber("pose").unwrap();
+    let promised = wish().within(within).unwrap().declare().unwrap();
+    let PublisherEvent::Granted(grant) = event() else { panic!("it can be granted") };
+    assert_eq!((grant.subscription, grant.hops.len()), (promised.id(), 1));
+    assert!(watched(&|row| row.subscription == promised.id() && row.grant == Some(grant.clone())));
+    assert!(watched(&|row| row.subscription == promised.id() && row.measured.is_some()));
+    let impossible = wish().within(Duration::from_millis(2)).unwrap().declare().unwrap();
+    let PublisherEvent::Refused(refusal) = event() else { panic!("it cannot be granted") };
+    assert_eq!(refusal.subscription, impossible.id());
+    assert!(watched(&|row| row.subscription == impossible.id() && row.refusal.is_some()));
+    // Best effort from now on.
+    let id = promised.id();
+    promised.change(|asked| Ok(asked.as_published())).unwrap();
+    assert_eq!(event(), PublisherEvent::Over(id));
+    wait_until("its subscriber is told, too", || {
+        std::iter::from_fn(|| promised.try_event())
+            .any(|event| event == SubscriberEvent::Over(pose.id()))
+    });
+    // A publisher that goes ends its watch.
+    drop(pose);
+    while told.recv_timeout(SOON).is_ok() {}
+    assert_eq!(told.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
+    drop(watch);
 }

@@ -128,7 +128,9 @@ impl Live {
         while let Some(event) = end.subscription.as_ref().and_then(Subscription::try_event) {
             match event {
                 SubscriberEvent::Publishers(publishers) => end.heard = publishers,
-                SubscriberEvent::Granted(_) | SubscriberEvent::Changed { .. } => {}
+                SubscriberEvent::Granted(_)
+                | SubscriberEvent::Over(_)
+                | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     end.refusals.push((publisher, refusal));
                 }

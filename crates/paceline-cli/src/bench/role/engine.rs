@@ -138,6 +138,7 @@ impl Subscription {
             paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal.to_string()),
             paceline::SubscriberEvent::Publishers(_)
             | paceline::SubscriberEvent::Granted(_)
+            | paceline::SubscriberEvent::Over(_)
             | paceline::SubscriberEvent::Changed { .. } => None,
         });
         refusals.collect()

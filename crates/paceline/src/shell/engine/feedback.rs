@@ -2,7 +2,8 @@
 
 use super::super::report::measured;
 use super::Engine;
-use crate::feedback::{Feedback, Measured};
+use crate::feedback::{Feedback, Measured, PublisherEvent};
+use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::Topic;
 use paceline_proto::wire::Writer;
@@ -22,6 +23,23 @@ pub(crate) struct Awaited {
 }
 
 impl Engine {
+    /// Tells both ends of a promise, as far as they are here, what became of it.
+    pub(super) fn tell_ends(
+        &self,
+        (subscription, publisher): (SubscriptionId, PublisherId),
+        to_subscriber: SubscriberEvent,
+        to_publisher: PublisherEvent,
+    ) {
+        if let Some(sink) = self.sinks.get(&subscription) {
+            sink.tell(to_subscriber);
+        }
+        if let Some(shared) = self.publishers.get(&publisher) {
+            shared.events.push(to_publisher);
+            shared.told.fetch_add(1, Ordering::Release);
+            shared.change.notify(usize::MAX);
+        }
+    }
+
     /// `reply` gets all subscriptions at once, and those of each other node again once that has answered.
     pub(super) fn ask_feedback(
         &mut self,
@@ -53,7 +71,7 @@ impl Engine {
     }
 
     /// Everybody that a publisher's samples are for; those of this node with their figures.
-    fn feedback_rows(&self, publisher: PublisherId) -> Vec<Feedback> {
+    pub(super) fn feedback_rows(&self, publisher: PublisherId) -> Vec<Feedback> {
         let owner = self.control.nodes().find(|node| node.id == publisher.node);
         let spec = owner.and_then(|owner| owner.publishers.get(&publisher).cloned());
         let Some(spec) = spec else { return Vec::new() };

@@ -1,0 +1,39 @@
+//! What became of the promises to a publisher's subscriptions.
+
+use paceline::{PublisherEvent, SubscriptionId};
+use std::collections::BTreeMap;
+
+/// Those who were granted or refused something, and which of both.
+#[derive(Debug, Default)]
+pub(crate) struct Promises(BTreeMap<SubscriptionId, bool>);
+
+impl Promises {
+    /// What an event says, in words.
+    pub(super) fn take(&mut self, event: PublisherEvent) -> String {
+        match event {
+            PublisherEvent::Granted(grant) => {
+                self.0.insert(grant.subscription, true);
+                format!("granted: subscription {}: {grant}", grant.subscription)
+            }
+            PublisherEvent::Refused(refusal) => {
+                self.0.insert(refusal.subscription, false);
+                format!("refused: subscription {}: {refusal}", refusal.subscription)
+            }
+            PublisherEvent::Over(subscription) => {
+                let what = match self.0.remove(&subscription) {
+                    Some(false) => "what was refused is not asked for any more",
+                    Some(true) | None => "what was granted is promised no longer",
+                };
+                format!("over: subscription {subscription}: {what}")
+            }
+        }
+    }
+
+    pub(super) fn granted(&self) -> usize {
+        self.0.values().filter(|granted| **granted).count()
+    }
+
+    pub(super) fn refused(&self) -> usize {
+        self.0.len() - self.granted()
+    }
+}
