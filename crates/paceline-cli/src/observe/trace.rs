@@ -11,7 +11,7 @@ use crate::stats::Histogram;
 use paceline::{HopView, Node, NodeId, NodeStatus, Pattern, PublisherId, SourceView};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use way::{Age, Leg, Way};
+use way::{Age, Leg, Spreads, Way};
 
 /// How long nodes may take to say what passed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,10 +30,14 @@ pub(super) struct Tracing<'a> {
 struct Followed {
     publisher: PublisherId,
     hops: Vec<HopView>,
+    node: Node,
     before: Vec<NodeStatus>,
     samples: u64,
     age_us: u64,
     ages: Histogram,
+    /// As of the last reading: what the nodes said, and samples and their ages until then.
+    read: (Vec<NodeStatus>, u64, u64),
+    spreads: Spreads,
 }
 
 #[derive(Serialize)]
@@ -73,7 +77,17 @@ impl<'a> Tracing<'a> {
         let source = sources.into_iter().find(|source| source.publisher == publisher);
         let hops = source.map_or_else(Vec::new, |SourceView { hops, .. }| hops);
         let before = Self::status(node, &hops);
-        Followed { publisher, hops, before, samples: 0, age_us: 0, ages: Histogram::new() }
+        Followed {
+            publisher,
+            hops,
+            node: node.clone(),
+            read: (before.clone(), 0, 0),
+            before,
+            samples: 0,
+            age_us: 0,
+            ages: Histogram::new(),
+            spreads: Spreads::default(),
+        }
     }
 }
 
@@ -118,7 +132,12 @@ impl Target for Tracing<'_> {
         })
     }
 
-    fn report(&mut self, _watch: &mut Watch, _now: Instant, _named: bool) -> anyhow::Result<()> {
+    /// The means of each second tell how they spread.
+    fn report(&mut self, watch: &mut Watch, _now: Instant, _named: bool) -> anyhow::Result<()> {
+        if let Some(followed) = &mut self.followed {
+            let now = Self::status(&followed.node, &followed.hops);
+            followed.read(now, watch.form_in_words().as_deref());
+        }
         Ok(())
     }
 
@@ -127,7 +146,11 @@ impl Target for Tracing<'_> {
         // The last samples are to be among those that the nodes tell of.
         std::thread::sleep(STALE);
         let after = Self::status(node, &followed.hops);
-        let way = followed.way(&after, watch.form_in_words().as_deref());
+        let form = watch.form_in_words();
+        let mut way = followed.way(&after, form.as_deref());
+        let mut followed = followed;
+        followed.read(after, form.as_deref());
+        way.spread(&followed.spreads);
         match self.args.look.json {
             true => show::json(&WayLine { trace: way }),
             false => show::text(&way.told()),
@@ -142,14 +165,38 @@ impl Followed {
         trips.sum::<Option<u64>>().map(|trips| trips / 2)
     }
 
+    /// Takes in what passed since the last reading.
+    fn read(&mut self, now: Vec<NodeStatus>, form: Option<&str>) {
+        let (before, samples, age_us) = &self.read;
+        let came = self.samples - samples;
+        let us = (self.age_us - age_us).checked_div(came);
+        let age = Age { us: us.unwrap_or_default(), p99_us: 0, max_us: 0 };
+        let mut second = Way::new(&self.legs(before, &now, form), came, &age);
+        // What nothing was delivered in says nothing of the delivery.
+        second.parts.last_mut().into_iter().for_each(|last| last.us = last.us.and(us));
+        self.spreads.add(&second);
+        self.read = (now, self.samples, self.age_us);
+    }
+
     fn way(&self, after: &[NodeStatus], form: Option<&str>) -> Way {
+        let legs = self.legs(&self.before, after, form);
+        let age = Age {
+            us: self.age_us.checked_div(self.samples).unwrap_or_default(),
+            p99_us: self.ages.permille(990),
+            max_us: self.ages.max(),
+        };
+        Way::new(&legs, self.samples, &age)
+    }
+
+    /// What passed each hop between two readings.
+    fn legs(&self, before: &[NodeStatus], after: &[NodeStatus], form: Option<&str>) -> Vec<Leg> {
         let leg = |hop: &HopView| {
             let name = |id: NodeId| {
                 let known = after.iter().find(|status| status.id == id);
                 known.map_or_else(|| id.to_string(), |status| status.name.clone())
             };
             let now = passed(after, hop, self.publisher, form);
-            let then = passed(&self.before, hop, self.publisher, form).unwrap_or_default();
+            let then = passed(before, hop, self.publisher, form).unwrap_or_default();
             let mean = |sum: u64, count: u64| sum.checked_div(count).map(|nanos| nanos / 1_000);
             let since = now.map(|now| now.since(&then));
             Leg {
@@ -160,13 +207,7 @@ impl Followed {
                 round_trip_us: trip_us(after, hop),
             }
         };
-        let legs: Vec<Leg> = self.hops.iter().map(leg).collect();
-        let age = Age {
-            us: self.age_us.checked_div(self.samples).unwrap_or_default(),
-            p99_us: self.ages.permille(990),
-            max_us: self.ages.max(),
-        };
-        Way::new(&legs, self.samples, &age)
+        self.hops.iter().map(leg).collect()
     }
 }
 

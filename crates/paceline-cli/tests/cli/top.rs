@@ -145,13 +145,13 @@ fn a_trace_splits_the_age_over_every_hop() {
     let _there = robot.start(&["node", "--name", "robot", "--link", &listen]);
     let _here = operator.start(&["node", "--name", "operator", "--link", &connect]);
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20", "--name", "camera"]);
-    let ask = ["trace", "cam", "--max-hz", "5", "--count", "15", "--duration", "30"];
+    let ask = ["trace", "cam", "--max-hz", "5", "--count", "25", "--duration", "30"];
     let trace = operator.run(&[&ask[..], &["--json"]].concat());
     assert_eq!(trace.code, Some(0), "{trace:?}");
     let lines = trace.json();
-    assert_eq!(lines.len(), 16, "{trace:?}");
-    let way = &lines[15]["trace"];
-    assert_eq!(way["samples"], 15);
+    assert_eq!(lines.len(), 26, "{trace:?}");
+    let way = &lines[25]["trace"];
+    assert_eq!(way["samples"], 25);
     let parts = way["parts"].as_array().unwrap();
     let at: Vec<&str> = parts.iter().filter_map(|part| part["at"].as_str()).collect();
     assert_eq!(at[0], "camera", "{way}");
@@ -163,6 +163,11 @@ fn a_trace_splits_the_age_over_every_hop() {
     // 2 Mbit/s carry a picture of 10 kB in 40 ms; no wire of loopback takes as long.
     assert!(us("robot.thin") > us("thin to operator"), "{way}");
     assert!(us("robot.thin") > Some(10_000), "{way}");
+    // It was read each second, and the seconds of the thin link are of the same kind.
+    let thin = parts.iter().find(|part| part["at"] == "robot.thin").unwrap();
+    let seconds = ["count", "p50_us", "p99_us", "max_us"].map(|it| thin["seconds"][it].as_u64());
+    let [Some(count @ 3..), Some(p50), Some(p99), Some(max)] = seconds else { panic!("{way}") };
+    assert!(count <= 10 && p50 <= p99 && p99 <= max && max > 10_000, "{way}");
     let sum: u64 = parts.iter().filter_map(|part| part["us"].as_u64()).sum();
     let age = way["age_us"].as_u64().unwrap();
     let (p99, max) = (way["age_p99_us"].as_u64().unwrap(), way["age_max_us"].as_u64().unwrap());
@@ -176,6 +181,6 @@ fn a_trace_splits_the_age_over_every_hop() {
     let all = operator.run(&["top", "--once", "--all"]).text();
     assert!(all.starts_with("paceline top: 3 nodes,") && all.contains("robot.thin"), "{all}");
     let text = operator.run(&ask);
-    assert!(text.text().contains("\nmean of 15 samples: age "), "{text:?}");
+    assert!(text.text().contains("\nmean of 25 samples: age "), "{text:?}");
     assert!(text.text().contains("No clocks are compared"), "{text:?}");
 }

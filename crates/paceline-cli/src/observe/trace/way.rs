@@ -1,6 +1,7 @@
 //! From ages at the places of a way to the time that each part of it took. Pure.
 
 use crate::show;
+use crate::stats::Histogram;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -34,6 +35,35 @@ pub(super) struct Part {
     pub(super) us: Option<u64>,
     /// How much that may be off; null if nobody knows.
     pub(super) uncertain_us: Option<u64>,
+    /// How its means of each second spread; null if it was read fewer than three times.
+    pub(super) seconds: Option<Spread>,
+}
+
+/// Of the means of a part in each second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(super) struct Spread {
+    /// How many there are.
+    pub(super) count: u64,
+    pub(super) p50_us: u64,
+    pub(super) p99_us: u64,
+    pub(super) max_us: u64,
+}
+
+/// What is known of the seconds of each part.
+#[derive(Default)]
+pub(super) struct Spreads(Vec<(u64, Histogram)>);
+
+impl Spreads {
+    /// Adds the means of a second.
+    pub(super) fn add(&mut self, second: &Way) {
+        self.0.resize_with(second.parts.len().max(self.0.len()), || (0, Histogram::new()));
+        for ((count, means), part) in self.0.iter_mut().zip(&second.parts) {
+            if let Some(us) = part.us {
+                *count += 1;
+                means.add(us);
+            }
+        }
+    }
 }
 
 /// The way from publish to delivery.
@@ -50,6 +80,9 @@ pub(super) struct Way {
     pub(super) parts: Vec<Part>,
 }
 
+/// Seconds from which on something is said of how they differ.
+const SECONDS_MIN: u64 = 3;
+
 const QUEUED: &str = "until it is queued";
 const LINK: &str = "its turn, and its bytes";
 const WIRE: &str = "on the wire, and received";
@@ -62,7 +95,8 @@ impl Way {
         let age_us = age.us;
         let mut parts = Vec::new();
         // A link's own clock tells how long something waits there: nothing is compared, nothing uncertain.
-        let own = |at: String, what, us| Part { at, what, us, uncertain_us: Some(0) };
+        let own =
+            |at: String, what, us| Part { at, what, us, uncertain_us: Some(0), seconds: None };
         let between = |from: Option<u64>, to: Option<u64>| {
             from.zip(to).map(|(from, to)| to.saturating_sub(from))
         };
@@ -92,6 +126,18 @@ impl Way {
         }
     }
 
+    /// Has each part say how its seconds differed.
+    pub(super) fn spread(&mut self, spreads: &Spreads) {
+        for (part, (count, means)) in self.parts.iter_mut().zip(&spreads.0) {
+            part.seconds = (*count >= SECONDS_MIN).then(|| Spread {
+                count: *count,
+                p50_us: means.permille(500),
+                p99_us: means.permille(990),
+                max_us: means.max(),
+            });
+        }
+    }
+
     /// As lines for people.
     pub(super) fn told(&self) -> String {
         let mut out = format!(
@@ -103,13 +149,23 @@ impl Way {
             show::millis(self.age_max_us)
         );
         let width = self.parts.iter().map(|part| part.at.chars().count()).max().unwrap_or_default();
-        for Part { at, what, us, uncertain_us } in &self.parts {
+        for Part { at, what, us, uncertain_us, seconds } in &self.parts {
             let time = us.map_or_else(|| "-".to_owned(), show::millis);
             let off = match uncertain_us {
                 Some(0) => String::new(),
                 us => format!(" {}", off(*us)),
             };
-            let _ = writeln!(out, "  {at:<width$}  {what:<36}  {time:>6} ms{off}");
+            let spread =
+                seconds.map_or_else(String::new, |Spread { p50_us, p99_us, max_us, .. }| {
+                    let [p50, p99, max] = [p50_us, p99_us, max_us].map(show::millis);
+                    format!("  seconds: p50 {p50} p99 {p99} max {max} ms")
+                });
+            let _ = writeln!(out, "  {at:<width$}  {what:<36}  {time:>6} ms{off}{spread}");
+        }
+        if self.parts.iter().any(|part| part.seconds.is_some()) {
+            out.push_str(
+                "seconds: of the means of each second; nodes keep sums of ages, not the age of every sample.\n",
+            );
         }
         if self.parts.len() > 1 {
             out.push_str(
@@ -124,7 +180,8 @@ impl Way {
 
 fn wire(over: &Leg, to: &str, what: &'static str, us: Option<u64>) -> Part {
     let at = format!("{} to {to}", over.link);
-    Part { at, what, us, uncertain_us: over.round_trip_us.map(|trip| trip / 2) }
+    let uncertain_us = over.round_trip_us.map(|trip| trip / 2);
+    Part { at, what, us, uncertain_us, seconds: None }
 }
 
 /// How much a time may be off, in words.
@@ -176,6 +233,30 @@ least round trip, which is off by at most as much where the two directions diffe
 measured yet, and nothing is taken.
 "
         );
+    }
+
+    #[test]
+    fn the_seconds_of_a_part_tell_how_it_varies() {
+        let second = |left: u64| {
+            Way::new(&[leg("robot", "thin", 1_000, left, Some(300))], 30, &aged(left + 500))
+        };
+        let (mut spreads, mut way) = (Spreads::default(), second(3_000));
+        for left in [2_000, 2_000, 9_000] {
+            assert!(!way.told().contains("seconds: "), "{}", way.told());
+            spreads.add(&second(left));
+            way.spread(&spreads);
+        }
+        // One in which nothing passed there says nothing of it.
+        let silent = Leg { came_us: None, left_us: None, ..leg("robot", "thin", 0, 0, None) };
+        spreads.add(&Way::new(&[silent], 30, &aged(1)));
+        way.spread(&spreads);
+        let spread = way.parts[1].seconds.unwrap();
+        assert_eq!((spread.count, spread.max_us), (3, 8_000));
+        assert!(spread.p50_us.abs_diff(1_000) < 50 && spread.p99_us.abs_diff(8_000) < 200);
+        assert_eq!(way.parts[0].seconds.map(|first| first.max_us), Some(1_000));
+        let told = way.told();
+        assert!(told.contains("ms  seconds: p50 1.00 p99 "), "{told}");
+        assert!(told.contains("max 8.00 ms\n") && told.contains("nodes keep sums"), "{told}");
     }
 
     #[test]
