@@ -12,6 +12,7 @@ import os as _os
 from ._native import (
     Buffer,
     Changed,
+    Excess,
     Feedback,
     Grant,
     GrantedHop,
@@ -56,6 +57,7 @@ __all__ = [
     "Changed",
     "ClosedError",
     "Error",
+    "Excess",
     "Feedback",
     "ForkError",
     "Grant",

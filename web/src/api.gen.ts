@@ -74,7 +74,7 @@ export type Link = { name: string, capacity_bits_per_s: number | null, use_bits_
 /**
  * What its streams' contracts hold of it, together.
  */
-reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, };
+reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, };
 
 export type Reservation = { publisher: string, 
 /**
@@ -106,7 +106,11 @@ export type Stream = { publisher: string, tag: string | null, asked: Asked, hop:
 /**
  * What this link has promised to it.
  */
-contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, violations: number, dropped: Drops, };
+contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, violations: number, 
+/**
+ * More than the contract allows: too soon, or longer than declared.
+ */
+too_early: number, too_long: number, dropped: Drops, };
 
 export type Contract = { period_us: number, deadline_us: number, loss: string, bits_per_s: number, };
 
@@ -127,3 +131,17 @@ left_us: number, };
 export type Closed = { offered: number, sent: number, late: number, dropped: Drops, };
 
 export type Class = { name: string, parent: string | null, peer: string | null, share: number, served_bytes: number, guaranteed_bytes: number, streams: number, offered: number, sent: number, late: number, violations: number, dropped: Drops, };
+
+export type Muted = { peer: string, 
+/**
+ * It is not heard now.
+ */
+muted: boolean, 
+/**
+ * How often it was muted.
+ */
+times: number, 
+/**
+ * Control messages that were dropped.
+ */
+dropped: number, };

@@ -36,7 +36,7 @@ mod ways;
 
 pub use ask::Topic;
 pub use change::ChangeAnswer;
-pub(crate) use contract::counted;
+pub(crate) use contract::{counted, uncounted};
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]

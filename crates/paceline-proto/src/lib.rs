@@ -14,6 +14,7 @@
 
 pub mod control;
 pub mod form;
+pub mod guard;
 pub mod ids;
 pub mod ingress;
 pub mod link;
@@ -29,7 +30,7 @@ pub mod wire;
 
 pub use form::{Form, Proxy, Rate, Size};
 pub use ids::{NodeId, PublisherId, SubscriptionId};
-pub use reason::{DropReason, Drops, StreamAges, StreamCounters};
+pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};
 pub use retransmit::Retransmit;
 pub use sample::{ATTACHMENT_BYTES_MAX, Encoding, Kind, Sample, Timestamp};
 pub use tag::{Pattern, Tag, TagError};

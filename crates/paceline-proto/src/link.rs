@@ -12,6 +12,7 @@ mod capacity;
 mod carrier;
 mod classes;
 mod demoted;
+mod excess;
 mod fill;
 mod flight;
 mod gate;
@@ -280,6 +281,7 @@ impl Link {
         }
         self.count_up_to(index, &sample);
         let Some(stream) = self.stream_mut(index) else { return false };
+        stream.count_excess(now, &sample);
         if stream.sheds() {
             return self.handle_video(now, index, sample);
         }

@@ -156,6 +156,41 @@ pub struct StreamCounters {
     pub violations: u64,
     /// Samples dropped, by reason.
     pub drops: Drops,
+    /// Samples that were more than the contract allows; they were sent or dropped as all others.
+    pub excess: Excess,
+}
+
+/// Samples of a contracted stream that were more than what the hop before may send, or the publisher: they take their
+/// turns with best effort until their contract's time comes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Excess {
+    /// They came too soon: ahead of their period by more than the hops before may hold up what comes earlier, and
+    /// by more than this hop may.
+    pub early: u64,
+    /// They were longer than the publisher declared.
+    pub long: u64,
+}
+
+impl Excess {
+    /// All of them.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.early.saturating_add(self.long)
+    }
+
+    /// These and `others`.
+    #[must_use]
+    pub const fn sum(self, others: Self) -> Self {
+        Self {
+            early: self.early.saturating_add(others.early),
+            long: self.long.saturating_add(others.long),
+        }
+    }
+
+    /// Adds others to these.
+    pub const fn add(&mut self, others: Self) {
+        *self = self.sum(others);
+    }
 }
 
 /// How old a stream's samples were at one link, in sums that only grow: the difference of two readings
@@ -186,12 +221,13 @@ impl StreamAges {
 impl StreamCounters {
     /// Adds another stream's counters to these.
     pub fn merge(&mut self, other: &Self) {
-        let Self { offered, sent, bytes, late, violations, drops } = other;
+        let Self { offered, sent, bytes, late, violations, drops, excess } = other;
         self.offered += offered;
         self.sent += sent;
         self.bytes += bytes;
         self.late += late;
         self.violations += violations;
         self.drops.merge(drops);
+        self.excess.add(*excess);
     }
 }

@@ -35,6 +35,22 @@ impl Changed {
     }
 }
 
+/// How many samples of a publisher were more than it declared, so far.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Excess {
+    /// They came too soon.
+    early: u64,
+    /// They were too long.
+    long: u64,
+}
+
+#[pymethods]
+impl Excess {
+    fn __repr__(&self) -> String {
+        format!("Excess(early={}, long={})", self.early, self.long)
+    }
+}
+
 /// What was granted or refused is so no longer, and nothing is promised now.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Over {
@@ -59,6 +75,9 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
         PublisherEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         PublisherEvent::Over(subscription) => over(py, &subscription)?,
+        PublisherEvent::Excess(told) => {
+            Bound::new(py, Excess { early: told.early, long: told.long })?.into_any()
+        }
     })
 }
 

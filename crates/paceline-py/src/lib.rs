@@ -35,7 +35,7 @@ mod native {
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
-    use super::event::{Changed, Heard, Over};
+    use super::event::{Changed, Excess, Heard, Over};
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]

@@ -56,7 +56,7 @@ pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
 pub use terms::{Class, Head, Left, Miss, Service, StreamIndex, Terms, WindowState};
 
 use self::core::Core;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 
 /// A scheduler of one link: what every discipline can do.
@@ -90,6 +90,12 @@ pub trait Scheduler {
     /// effort, and none of the stream's periods or share is spent on it. Its deadline is that of a sample
     /// with a period of its own, and it is judged as any other.
     fn handle_demoted(&mut self, stream: StreamIndex, head: Head);
+
+    /// The head of `stream`, which was announced just now, is longer than its contract allows, by what the stream
+    /// may send in `over`: it gets the period and the deadline of when it may have sent that much, and those
+    /// behind it come after it. Until then it takes its turns as one that is ahead of its period. What shares
+    /// by bytes anyway, and not by periods, changes nothing.
+    fn handle_long(&mut self, stream: StreamIndex, over: Duration);
 
     /// The heads of `stream` are not picked until [`Self::resume`], because what it leads to cannot
     /// take them; their deadlines run on.
@@ -320,6 +326,10 @@ impl Scheduler for Discipline {
 
     fn handle_demoted(&mut self, stream: StreamIndex, head: Head) {
         each!(self, scheduler => scheduler.handle_demoted(stream, head));
+    }
+
+    fn handle_long(&mut self, stream: StreamIndex, over: Duration) {
+        each!(self, scheduler => scheduler.handle_long(stream, over));
     }
 
     fn suspend(&mut self, stream: StreamIndex) {

@@ -251,8 +251,24 @@ impl Run {
             self.outcome.granted += u64::from(asked.granted.is_some());
             self.outcome.refused += u64::from(asked.granted.is_none() && asked.refused);
         }
+        self.blame_nobody()?;
         self.outcome.used = self.fullest();
         self.outcome.carried = self.world.hops();
+        Ok(())
+    }
+
+    /// Every source keeps what it declared, so nothing may be taken for more, however hops let it bunch up.
+    fn blame_nobody(&self) -> Result<(), String> {
+        for publisher in self.publishers.iter().map(|it| it.publisher) {
+            for &from in &self.nodes {
+                for &to in &self.nodes {
+                    let excess = self.world.stream(from, to, publisher).excess;
+                    if excess.total() > 0 {
+                        return Err(format!("{excess:?} of {publisher:?} from {from:?} to {to:?}"));
+                    }
+                }
+            }
+        }
         Ok(())
     }
 

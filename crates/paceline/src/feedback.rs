@@ -8,7 +8,7 @@ use crate::shell::engine::Command;
 use crate::shell::source::PublisherShared;
 use event_listener::Listener as _;
 use paceline_proto::control::{Grant, Refusal};
-use paceline_proto::{Form, PublisherId, SubscriptionId};
+use paceline_proto::{Excess, Form, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,9 @@ pub struct Feedback {
     pub grant: Option<Grant>,
     /// Why it gets nothing, if it was refused.
     pub refusal: Option<Refusal>,
+    /// Samples to it that were more than the publisher declared and so waited behind what was promised, as the links of the
+    /// publisher's node counted them; of all subscriptions in the same form together.
+    pub excess: Excess,
     /// What its node counted; nothing if that did not answer in time.
     pub measured: Option<Measured>,
 }
@@ -69,6 +72,9 @@ pub enum PublisherEvent {
     /// What was granted to a subscription, or refused, is so no longer, and nothing is promised to it now: the path
     /// is gone, or it does not ask for it any more.
     Over(SubscriptionId),
+    /// More samples were more than was declared since this was last told, once a second at most: they came sooner, or
+    /// were longer. All of them so far.
+    Excess(Excess),
 }
 
 /// How often those who watch are told in any case: figures of a second change once a second.

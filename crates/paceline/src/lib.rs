@@ -53,7 +53,7 @@ pub use paceline_proto::link::{
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Form, Kind, NodeId, Pattern, Proxy,
+    ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy,
     PublisherId, Rate, Retransmit, Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError,
     Timestamp,
 };
@@ -66,8 +66,8 @@ pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSum
 pub use shell::host::default_dir as default_runtime_dir;
 pub use source::{HopView, SourceView, Taken};
 pub use status::{
-    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
-    SubscriptionStatus,
+    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StreamContract,
+    StreamStatus, SubscriptionStatus,
 };
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
 pub use view::View;

@@ -119,6 +119,7 @@ impl Node {
             asking: BTreeMap::new(),
             changing: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            excess: BTreeMap::new(),
             pulls: Default::default(),
             closing: false,
             unsettled: false,

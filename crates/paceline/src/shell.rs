@@ -12,6 +12,7 @@ pub(crate) mod clock;
 pub(crate) mod egress;
 pub(crate) mod engine;
 pub(crate) mod events;
+pub(crate) mod guards;
 pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod mailbox;

@@ -127,6 +127,21 @@ pub struct LinkStatus {
     pub closed: StreamCounters,
     /// Its classes, each followed by those of its peers; none if it has none.
     pub classes: Vec<ClassView>,
+    /// Neighbours that were muted, now or before.
+    pub muted: Vec<MutedStatus>,
+}
+
+/// A neighbour that sent more control than any node has to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MutedStatus {
+    /// Which one.
+    pub node: NodeId,
+    /// It is not heard now; what it sends of samples is carried as before.
+    pub muted: bool,
+    /// How often it was muted.
+    pub times: u64,
+    /// Control messages of it that were dropped.
+    pub dropped: u64,
 }
 
 /// A stream on a link.

@@ -194,6 +194,15 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
     let (name, help) = ("paceline_link_round_trip_seconds", "The least round trip seen.");
     to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
+    for row in &link.muted {
+        let mut at = at.clone();
+        at.push(("peer", row.peer.as_str()));
+        let (name, help) =
+            ("paceline_link_muted", "1 while a neighbour that floods control is not heard.");
+        to.gauge(name, help, &at, u64::from(row.muted));
+        let help = "Control messages of it that were dropped.";
+        to.count("paceline_link_muted_messages_total", help, &at, row.dropped);
+    }
     let closed = &link.closed;
     for (name, help, value) in [
         (
@@ -233,6 +242,16 @@ fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a Stream) {
             "paceline_stream_violations_total",
             "Windows with more misses than the loss tolerance allows.",
             stream.violations,
+        ),
+        (
+            "paceline_stream_early_samples_total",
+            "Samples that came sooner than the contract allows.",
+            stream.too_early,
+        ),
+        (
+            "paceline_stream_long_samples_total",
+            "Samples that were longer than declared.",
+            stream.too_long,
         ),
         (
             "paceline_stream_entered_samples_total",

@@ -4,8 +4,8 @@ use super::reservation::{Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::{
-    BufferStatus, ClassStatus, Drops, Form, LinkStatus, NodeStatus, PublisherStatus, Rate,
-    StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, Form, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
+    Rate, StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +123,20 @@ pub(crate) struct Link {
     pub(crate) streams: Vec<Stream>,
     pub(crate) closed: Closed,
     pub(crate) classes: Vec<Class>,
+    pub(crate) muted: Vec<Muted>,
+}
+
+/// A neighbour that sent more control than any node has to.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Muted {
+    pub(crate) peer: String,
+    /// It is not heard now.
+    pub(crate) muted: bool,
+    /// How often it was muted.
+    pub(crate) times: u64,
+    /// Control messages that were dropped.
+    pub(crate) dropped: u64,
 }
 
 /// What became of the samples of streams that are closed, all together.
@@ -174,6 +188,9 @@ pub(crate) struct Stream {
     pub(crate) bytes: u64,
     pub(crate) late: u64,
     pub(crate) violations: u64,
+    /// More than the contract allows: too soon, or longer than declared.
+    pub(crate) too_early: u64,
+    pub(crate) too_long: u64,
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
@@ -346,7 +363,15 @@ impl Link {
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
             closed: Closed::new(&link.closed),
             classes: link.classes.iter().map(Class::new).collect(),
+            muted: link.muted.iter().map(Muted::new).collect(),
         }
+    }
+}
+
+impl Muted {
+    fn new(row: &MutedStatus) -> Self {
+        let MutedStatus { node, muted, times, dropped } = *row;
+        Self { peer: node.to_string(), muted, times, dropped }
     }
 }
 
@@ -388,6 +413,8 @@ impl Stream {
             bytes: counters.bytes,
             late: counters.late,
             violations: counters.violations,
+            too_early: counters.excess.early,
+            too_long: counters.excess.long,
             dropped: counters.drops,
         }
     }

@@ -88,6 +88,17 @@ impl ReservedHop {
     }
 }
 
+/// Samples that came to a hop and were more than their contract allows there; unknown if its node did not answer.
+fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> String {
+    let Some(node) = document.nodes.iter().find(|node| node.id == hop.node) else {
+        return "-".to_owned();
+    };
+    let streams = node.links.iter().filter(|link| link.name == hop.link);
+    let streams = streams.flat_map(|link| &link.streams).filter(|stream| stream.contracted);
+    let mine = streams.filter(|stream| stream.publisher == reservation.publisher);
+    mine.fold(0, |sum: u64, stream| sum + stream.too_early + stream.too_long).to_string()
+}
+
 /// `paceline ls --reservations`: a row for each hop, the reservation in the first of them.
 pub(super) fn tables(document: &Document) -> String {
     let mut table = Table::new(&[
@@ -101,6 +112,7 @@ pub(super) fn tables(document: &Document) -> String {
         ("of", Right),
         ("bytes at once", Right),
         ("delay", Right),
+        ("excess", Right),
     ]);
     let mut seen: BTreeMap<(&str, &str), (&str, &Reservation)> = BTreeMap::new();
     let ids: BTreeMap<&str, &str> =
@@ -125,6 +137,7 @@ pub(super) fn tables(document: &Document) -> String {
                 hop.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits),
                 hop.burst_bytes.to_string(),
                 millis(hop.bound_us),
+                excess(document, reservation, hop),
             ]);
             table.row(row);
         }

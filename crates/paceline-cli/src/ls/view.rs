@@ -1,6 +1,6 @@
 //! The tables of `paceline ls`.
 
-use super::document::{Document, Link, Node};
+use super::document::{Document, Link, Muted, Node};
 use crate::show;
 use crate::table::{Align::Left, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
@@ -35,7 +35,23 @@ pub(crate) fn tables(document: &Document) -> String {
             }
         }
     }
+    let names = names(document);
+    for (node, link) in all_links(document) {
+        for row in &link.muted {
+            let _ =
+                write!(out, "\n{}", muted(&node.name, &link.name, named(&names, &row.peer), row));
+        }
+    }
     out
+}
+
+fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
+    let is = if row.muted { "is muted" } else { "was muted" };
+    let (times, dropped) =
+        (show::count(usize::try_from(row.times).unwrap_or(usize::MAX), "time"), row.dropped);
+    format!(
+        "{node}.{link}: {peer} {is} (control flood): {times}, {dropped} of its messages dropped"
+    )
 }
 
 fn nodes(document: &Document) -> Table {
@@ -307,7 +323,8 @@ robot.thin  video  -     75.0 %        123456        1000        1    47  3 supe
 STREAMS
 link        to        tag           form             offered  sent  late  violated  dropped
 robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1         0  3 superseded
-";
+
+robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&Document::new(&status()));
         assert_eq!(text, expected);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
@@ -317,6 +334,7 @@ robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1        
     fn refusals_are_told_in_full_and_nothing_is_said_of_nothing() {
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
+        status[0].links[0].muted.clear();
         let text = tables(&Document::new(&status));
         assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
         assert!(tables(&Document::new(&[])).starts_with("no other node answers"));

@@ -137,6 +137,7 @@ mod tests {
             loss: None,
             grant: None,
             refusal: None,
+            excess: paceline::Excess::default(),
             measured: Some(measured),
         }
     }

@@ -1,6 +1,6 @@
 //! What became of the promises to a publisher's subscriptions.
 
-use paceline::{PublisherEvent, SubscriptionId};
+use paceline::{Excess, PublisherEvent, SubscriptionId};
 use std::collections::BTreeMap;
 
 /// Those who were granted or refused something, and which of both.
@@ -19,6 +19,10 @@ impl Promises {
                 self.0.insert(refusal.subscription, false);
                 format!("refused: subscription {}: {refusal}", refusal.subscription)
             }
+            PublisherEvent::Excess(Excess { early, long }) => format!(
+                "more than declared: {early} samples came too soon, {long} were too long; they wait behind all \
+                 that was promised"
+            ),
             PublisherEvent::Over(subscription) => {
                 let what = match self.0.remove(&subscription) {
                     Some(false) => "what was refused is not asked for any more",

@@ -217,6 +217,12 @@ pub(crate) fn counted(payload: u128) -> u128 {
     payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
 }
 
+/// The most payload bytes of a sample that count no more than `wire` on a link, as [`counted`] has it.
+pub(crate) fn uncounted(wire: u64) -> usize {
+    let segments = wire.div_ceil(SEGMENT_BYTES + SEGMENT_OVERHEAD).max(1);
+    usize::try_from(wire.saturating_sub(segments * SEGMENT_OVERHEAD)).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +290,15 @@ mod tests {
         assert_eq!(tolerance(&ask(Some(60), None), &camera()), Some(LossTolerance::NONE));
         assert_eq!(tolerance(&ask(Some(60), Some(loss(1, 9))), &declares), Some(loss(1, 9)));
         assert_eq!(tolerance(&ask(None, None), &declares), None, "still best effort");
+    }
+
+    #[test]
+    fn what_is_counted_says_how_long_a_sample_was() {
+        for bytes in [0, 1, 64, 1_089, 1_090, 1_091, 2_180, 2_181, 10_900, 50_000, 1 << 26] {
+            let wire = u64::try_from(counted(bytes)).unwrap();
+            assert_eq!(uncounted(wire) as u128, bytes);
+        }
+        assert_eq!((uncounted(0), uncounted(u64::MAX) > 1 << 40), (0, true));
     }
 
     #[test]

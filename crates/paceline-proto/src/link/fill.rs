@@ -362,7 +362,11 @@ impl Link {
             stream.last_frame = frame;
         }
         let (served, next) = ((spent, ends), self.following_head(now, index));
+        let follows = next.is_some();
         let service = self.discipline.handle_served_and_next(index, served, next);
+        if follows {
+            self.announce_length(index);
+        }
         if self.stream(index).is_some_and(Stream::head_is_demoted) {
             self.announce_head(now, index);
         }

@@ -13,6 +13,7 @@ impl Link {
             self.discipline.handle_demoted(index, head);
         } else {
             self.discipline.handle_head(index, head);
+            self.announce_length(index);
         }
     }
 

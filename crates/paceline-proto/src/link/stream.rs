@@ -1,6 +1,7 @@
 //! A stream's queue on a link.
 
 use super::classes::StreamNames;
+use super::excess::Limits;
 use super::seats::Home;
 use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
@@ -19,8 +20,10 @@ use std::sync::Arc;
 
 /// Samples that a best-effort stream of data may have waiting.
 const WAITING_MAX: usize = 256;
-/// Samples that a contracted stream may have waiting, however long its deadline.
-const CONTRACTED_MAX: usize = 64;
+/// Samples that a contracted stream may have waiting, however long its deadline and the way before this link.
+const CONTRACTED_MAX: usize = 256;
+/// Samples for which a stream has room from the beginning.
+const ROOM: usize = 64;
 /// Bytes that any stream may have waiting, unless a single sample is larger.
 pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 
@@ -139,10 +142,12 @@ impl StreamSpec {
         contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
     }
 
-    /// Samples that may wait: of a contracted stream what fits between release and deadline, and two.
+    /// Samples that may wait: of a contracted stream what fits between release and deadline, what the hops before
+    /// may have let bunch up, and two.
     fn waiting_max(&self) -> usize {
         self.contract.map_or(WAITING_MAX, |contract| {
-            let waits = contract.deadline.saturating_add(self.slack);
+            let bunched = self.upstream.saturating_add(contract.jitter);
+            let waits = contract.deadline.saturating_add(self.slack).saturating_add(bunched);
             let periods = waits.as_nanos() / contract.period.as_nanos().max(1);
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         })
@@ -186,6 +191,8 @@ pub(super) struct Stream {
     /// Its hop is up; while it is not, nothing waits here.
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
+    /// What of it is more than its contract allows (`excess.rs`).
+    pub(super) limits: Limits,
     pub(super) ages: StreamAges,
     /// Its class.
     pub(super) home: Option<Home>,
@@ -210,10 +217,11 @@ pub(super) enum Offer {
 
 impl Stream {
     pub(super) fn new(spec: StreamSpec, id: u32, up: bool) -> Self {
-        let limit = spec.waiting_max();
+        let (limit, limits) = (spec.waiting_max(), Limits::new(&spec));
         Self {
+            limits,
             last_frame: None,
-            queue: VecDeque::with_capacity(limit.min(CONTRACTED_MAX)),
+            queue: VecDeque::with_capacity(limit.min(ROOM)),
             queue_bytes: 0,
             demoted: 0,
             limit,
@@ -244,6 +252,9 @@ impl Stream {
     /// It is something else from now on; what waits stays, also where less may wait than before.
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
+        if (self.spec.contract, self.spec.demand) != (spec.contract, spec.demand) {
+            self.limits = Limits::new(&spec);
+        }
         let mends = |spec: &StreamSpec| (spec.retransmit, spec.upstream, spec.contract);
         if mends(&self.spec) != mends(&spec) {
             self.version += 1;

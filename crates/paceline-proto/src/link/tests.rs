@@ -408,6 +408,8 @@ mod background_streams;
 mod classes;
 #[path = "tests/credit.rs"]
 mod credit;
+#[path = "tests/excess.rs"]
+mod excess;
 #[path = "tests/missed.rs"]
 mod missed;
 #[path = "tests/other_capacity.rs"]

@@ -11,7 +11,7 @@ use super::lists::{Lists, turn};
 use super::rules::{Arrival, Rules};
 use super::stream::{Place, Stream};
 use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::tournament::{COMING, Key, Tournament};
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -260,6 +260,19 @@ impl<R: Rules> Scheduler for Core<R> {
         self.announced += 1;
         self.rules.announced(stream, Arrival { index, follows: false, arrived, serial });
         stream.place = Place::Demoted;
+        self.lists.list(&mut self.rules, stream, index);
+    }
+
+    fn handle_long(&mut self, index: StreamIndex, over: Duration) {
+        if self.eligibility != Eligibility::OncePerPeriod {
+            return;
+        }
+        self.settle();
+        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_period()) else {
+            return;
+        };
+        stream.put_off(over);
+        stream.place = Place::Early;
         self.lists.list(&mut self.rules, stream, index);
     }
 

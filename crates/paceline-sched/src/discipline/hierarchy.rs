@@ -14,7 +14,7 @@ use super::{
     WindowState,
 };
 use crate::hfsc::{ClassIndex, Criterion, Curves, Hfsc, HfscError, Pick};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::tournament::{Key, Tournament};
 use alloc::vec::Vec;
 
@@ -328,6 +328,10 @@ impl Scheduler for Hierarchy {
 
     fn handle_demoted(&mut self, stream: StreamIndex, head: Head) {
         self.take_head(stream, head, Discipline::handle_demoted);
+    }
+
+    fn handle_long(&mut self, stream: StreamIndex, over: Duration) {
+        self.within(stream, |leaf, local| leaf.handle_long(local, over));
     }
 
     fn suspend(&mut self, stream: StreamIndex) {

@@ -185,6 +185,17 @@ impl<O> Stream<O> {
         arrived < turn
     }
 
+    /// The present head has a period of its contract's.
+    pub(super) fn has_period(&self) -> bool {
+        self.contracted() && matches!(self.place, Place::Ranked | Place::Early | Place::Ahead)
+    }
+
+    /// The present head is worth `over` more than one period: its own ends so much later, as do all behind it.
+    pub(super) fn put_off(&mut self, over: Duration) {
+        self.next_release += over;
+        self.deadline += over;
+    }
+
     /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
     /// ends before that.
     #[inline]

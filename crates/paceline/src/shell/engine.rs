@@ -36,7 +36,7 @@ use paceline_proto::control::{
     Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::link::LinkClass;
-use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
+use paceline_proto::{Excess, NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use prospect::Asking;
@@ -177,6 +177,8 @@ pub(crate) struct Engine {
     pub(crate) changing: BTreeMap<u64, Sender<bool>>,
     /// Which nodes owe an answer about what their subscriptions get.
     pub(crate) awaited: BTreeMap<u64, Awaited>,
+    /// What publishers here were told that they send beyond what they declared.
+    pub(crate) excess: BTreeMap<PublisherId, Excess>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,

@@ -4,8 +4,8 @@ mod grant;
 pub(crate) mod measured;
 
 use crate::status::{
-    BufferStatus, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
-    SubscriptionStatus,
+    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StreamContract,
+    StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::ProcessorUse;
@@ -15,7 +15,7 @@ use paceline_proto::pull::limits::SAMPLES_MAX;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{
-    DropReason, Drops, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters,
+    DropReason, Drops, Excess, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters,
     SubscriptionId, Tag,
 };
 use std::time::Duration;
@@ -248,6 +248,23 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     put_rows(&row.streams, put_stream, out);
     put_counters(&row.closed, out);
     put_rows(&row.classes, put_class, out);
+    put_rows(&row.muted, put_muted, out);
+}
+
+fn put_muted(row: &MutedStatus, out: &mut Vec<u8>) {
+    out.put_u64(row.node.0);
+    out.put_flag(row.muted);
+    out.put_varint(row.times);
+    out.put_varint(row.dropped);
+}
+
+fn read_muted(r: &mut Reader) -> Result<MutedStatus, WireError> {
+    Ok(MutedStatus {
+        node: NodeId(r.u64("peer")?),
+        muted: r.flag("muted")?,
+        times: r.varint("times muted")?,
+        dropped: r.varint("messages dropped")?,
+    })
 }
 
 fn put_class(row: &ClassView, out: &mut Vec<u8>) {
@@ -285,6 +302,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         streams: read_rows(r, read_stream)?,
         closed: read_counters(r)?,
         classes: read_rows(r, read_class)?,
+        muted: read_rows(r, read_muted)?,
     })
 }
 
@@ -316,9 +334,10 @@ fn read_contract(r: &mut Reader) -> Result<StreamContract, WireError> {
 }
 
 fn put_counters(counters: &StreamCounters, out: &mut Vec<u8>) {
-    let StreamCounters { offered, sent, bytes, late, violations, drops } = *counters;
+    let StreamCounters { offered, sent, bytes, late, violations, drops, excess } = *counters;
     [offered, sent, bytes, late, violations].into_iter().for_each(|n| out.put_varint(n));
     put_drops(&drops, out);
+    [excess.early, excess.long].into_iter().for_each(|n| out.put_varint(n));
 }
 
 fn read_counters(r: &mut Reader) -> Result<StreamCounters, WireError> {
@@ -329,6 +348,7 @@ fn read_counters(r: &mut Reader) -> Result<StreamCounters, WireError> {
         late: r.varint("late")?,
         violations: r.varint("violations")?,
         drops: read_drops(r)?,
+        excess: Excess { early: r.varint("too early")?, long: r.varint("too long")? },
     })
 }
 

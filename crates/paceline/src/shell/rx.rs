@@ -3,15 +3,18 @@
 
 use super::clock;
 use super::engine::{Command, Commands};
+use super::guards::Guards;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::sink::AtomicDrops;
 use super::source::Installation;
 use super::transport::Inbound;
 use super::wake::{Waker, exact_timers};
+use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::control::SourceKey;
+use paceline_proto::guard::Guard;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::{DropReason, NodeId, Sample};
@@ -39,6 +42,8 @@ pub(crate) struct HopShared {
 struct Neighbour {
     shared: Arc<HopShared>,
     state: Mutex<Arriving>,
+    /// What it may say; the hop may go and come, its budget stays.
+    guard: Arc<Mutex<Guard>>,
 }
 
 /// What arrives from one neighbour.
@@ -194,6 +199,7 @@ pub(crate) struct LinkRx {
     pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
     waker: Arc<Waker>,
     commands: Commands,
+    guards: Guards,
     /// Frames that were not understood.
     pub(crate) malformed: AtomicU64,
     /// Wakes whoever hands over what has waited for what was lost.
@@ -214,6 +220,7 @@ impl LinkRx {
             heard: ArrayQueue::new(1_024),
             waker,
             commands,
+            guards: Guards::default(),
             malformed: AtomicU64::new(0),
             mender: Waker::default(),
         }
@@ -266,7 +273,8 @@ impl LinkRx {
     pub(crate) fn hop(&self, node: NodeId) -> Arc<HopShared> {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let neighbour = neighbours.entry(node).or_insert_with(|| {
-            Arc::new(Neighbour { shared: Arc::default(), state: Mutex::default() })
+            let (shared, state) = Default::default();
+            Arc::new(Neighbour { shared, state, guard: self.guards.of(node) })
         });
         neighbour.shared.clone()
     }
@@ -274,6 +282,11 @@ impl LinkRx {
     /// Forgets a hop.
     pub(crate) fn remove_hop(&self, node: NodeId) {
         self.neighbours.write().unwrap_or_else(PoisonError::into_inner).remove(&node);
+    }
+
+    /// The neighbours that were muted, now or before.
+    pub(crate) fn muted(&self) -> Vec<MutedStatus> {
+        self.guards.muted(clock::now())
     }
 
     fn neighbour(&self, node: NodeId) -> Option<Arc<Neighbour>> {
@@ -308,7 +321,10 @@ impl Inbound for LinkRx {
         };
         for item in batch.iter() {
             if let Received::Control(message) = item {
-                self.commands.offer(Command::Message { from, message: message.clone() });
+                let hearing = lock(&neighbour.guard).take(now, message.len());
+                if self.guards.hears(self.link, from, hearing) {
+                    self.commands.offer(Command::Message { from, message: message.clone() });
+                }
             }
         }
         if batch.iter().any(|item| !matches!(item, Received::Control(_))) {
@@ -330,6 +346,10 @@ impl Inbound for LinkRx {
     }
 
     fn found(&self, node: NodeId) {
+        // Of frames of strangers one in a while is enough: who is there says so again.
+        if !self.guards.lets_in(node, clock::now()) {
+            return;
+        }
         self.commands.offer(Command::Found { link: self.link, node });
     }
 }

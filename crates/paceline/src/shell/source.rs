@@ -8,7 +8,7 @@ use event_listener::Event;
 use paceline_proto::control::OutputPlan;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_sched::Duration;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The new outputs of a source: a port for each that is new, `None` for each that stays.
 pub(crate) struct Installation {
@@ -52,4 +52,13 @@ pub(crate) struct PublisherShared {
     pub(crate) change: Event,
     pub(crate) closed: AtomicBool,
     pub(crate) published: AtomicU64,
+}
+
+impl PublisherShared {
+    /// Tells whoever has the publisher.
+    pub(crate) fn tell(&self, event: PublisherEvent) {
+        self.events.push(event);
+        self.told.fetch_add(1, Ordering::Release);
+        self.change.notify(usize::MAX);
+    }
 }

@@ -101,3 +101,45 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
     assert_eq!(told.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
     drop(watch);
 }
+
+#[test]
+fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_late() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let declare = |tag| robot.publisher(tag).unwrap().hz(20.0).unwrap().bytes_max(64);
+    let mut honest = declare("honest").declare().unwrap();
+    let mut greedy = declare("greedy").declare().unwrap();
+    let within = Duration::from_millis(200);
+    let wish = |tag| operator.subscriber(tag).unwrap().within(within).unwrap().queue(256).unwrap();
+    let [mut kept, mut more] = ["honest", "greedy"].map(|tag| wish(tag).declare().unwrap());
+    for publisher in [&honest, &greedy] {
+        assert!(publisher.wait_matching(SOON));
+    }
+    at_rate(20, 60, |_| {
+        assert_eq!(honest.put(vec![1; 64]).unwrap().dropped, 0);
+        // Twice what the link carries.
+        let _ = greedy.put(vec![2; 25_000]).unwrap();
+    });
+    let told = |publisher: &paceline::Publisher| {
+        std::iter::from_fn(|| publisher.try_event())
+            .filter_map(|event| match event {
+                PublisherEvent::Excess(excess) => Some(excess),
+                PublisherEvent::Granted(_)
+                | PublisherEvent::Refused(_)
+                | PublisherEvent::Over(_) => None,
+            })
+            .last()
+    };
+    let mut long = 0;
+    wait_until("it is told of every sample", || {
+        long = told(&greedy).map_or(long, |excess| excess.long);
+        long == 60
+    });
+    assert_eq!(greedy.feedback(SOON)[0].excess.long, 60);
+    assert_eq!((told(&honest), honest.feedback(SOON)[0].excess.long), (None, 0));
+    wait_until("what keeps its word is all there", || {
+        honest.feedback(SOON)[0].measured.is_some_and(|it| it.delivered == 60)
+    });
+    // Some come all the same: nothing is dropped for being too long.
+    assert!(more.recv_timeout(SOON).is_ok() && kept.recv_timeout(SOON).is_ok());
+}

@@ -9,6 +9,7 @@ mod counts;
 mod faults;
 mod feedback;
 mod film;
+mod flood;
 mod meeting;
 mod net;
 mod pictures;

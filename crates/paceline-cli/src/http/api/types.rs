@@ -3,8 +3,8 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Node, Processor, Publisher, Reservation,
-    ReservedHop, Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Muted, Node, Processor, Publisher,
+    Reservation, ReservedHop, Stream, Subscription,
 };
 use paceline::DropReason;
 use std::path::Path;
@@ -38,6 +38,7 @@ fn written() -> String {
         Ages::decl(&config),
         Closed::decl(&config),
         Class::decl(&config),
+        Muted::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));
     }

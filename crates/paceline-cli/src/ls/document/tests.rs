@@ -1,7 +1,7 @@
 use super::*;
 use paceline::{
-    BufferStatus, Capacity, DropReason, Grant, GrantedHop, History, Kind, NodeId, ProcessorUse,
-    Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
+    BufferStatus, Capacity, DropReason, Excess, Grant, GrantedHop, History, Kind, MutedStatus,
+    NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -27,6 +27,7 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
             late: 1,
             violations: 0,
             drops,
+            excess: Excess { early: 5, long: 2 },
         },
     }
 }
@@ -70,6 +71,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         streams: vec![stream],
         closed: StreamCounters::default(),
         classes: vec![video],
+        muted: vec![MutedStatus { node: operator, muted: true, times: 2, dropped: 900 }],
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
@@ -236,8 +238,11 @@ fn expected_robot() -> serde_json::Value {
                 "bytes": 300_000,
                 "late": 1,
                 "violations": 0,
+                "too_early": 5,
+                "too_long": 2,
                 "dropped": { "superseded": 3 },
             }],
+            "muted": [{ "peer": "000000000000000b", "muted": true, "times": 2, "dropped": 900 }],
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [expected_class()],
         }],

@@ -7,9 +7,10 @@ use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::Topic;
 use paceline_proto::wire::Writer;
-use paceline_proto::{NodeId, PublisherId, SubscriptionId};
+use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
@@ -34,9 +35,7 @@ impl Engine {
             sink.tell(to_subscriber);
         }
         if let Some(shared) = self.publishers.get(&publisher) {
-            shared.events.push(to_publisher);
-            shared.told.fetch_add(1, Ordering::Release);
-            shared.change.notify(usize::MAX);
+            shared.tell(to_publisher);
         }
     }
 
@@ -88,6 +87,7 @@ impl Engine {
             .filter(|grant| grant.publisher == publisher)
             .map(|grant| (grant.subscription, grant))
             .collect();
+        let excess = self.excess_of(publisher);
         let mut rows = Vec::new();
         for node in self.control.nodes() {
             for (&subscription, request) in node.subscriptions {
@@ -105,11 +105,39 @@ impl Engine {
                     loss: request.loss,
                     grant: granted.get(&subscription).cloned(),
                     refusal: refused.get(&subscription).map(|refusal| (*refusal).clone()),
+                    excess: excess.get(&spec.travelling(request)).copied().unwrap_or_default(),
                     measured: self.measured(subscription),
                 });
             }
         }
         rows
+    }
+
+    /// What a publisher of this node sends beyond what it declared, by form.
+    fn excess_of(&self, publisher: PublisherId) -> BTreeMap<Form, Excess> {
+        let mut all: BTreeMap<Form, Excess> = BTreeMap::new();
+        for link in &self.links {
+            let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            for (spec, counters, _) in &snapshot.streams {
+                if spec.publisher == publisher && spec.contract.is_some() {
+                    all.entry(spec.form).or_default().add(counters.excess);
+                }
+            }
+        }
+        all
+    }
+
+    /// Tells the publishers of this node what they send beyond what they declared.
+    pub(super) fn tell_excess(&mut self) {
+        for (&id, shared) in &self.publishers {
+            let now = self.excess_of(id).into_values().fold(Excess::default(), Excess::sum);
+            let before = self.excess.insert(id, now).unwrap_or_default();
+            if now.early > before.early || now.long > before.long {
+                shared.tell(PublisherEvent::Excess(now));
+            }
+        }
+        let publishers = &self.publishers;
+        self.excess.retain(|id, _| publishers.contains_key(id));
     }
 
     /// What a subscription of this node gets.

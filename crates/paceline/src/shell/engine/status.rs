@@ -60,6 +60,7 @@ impl Engine {
             return;
         }
         self.rates.since = now;
+        self.tell_excess();
         let old = std::mem::take(&mut self.rates.published);
         for (id, shared) in &self.publishers {
             let samples = shared.published.load(Ordering::Relaxed);
@@ -222,5 +223,6 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         streams: streams.collect(),
         closed: snapshot.closed,
         classes: snapshot.classes.clone(),
+        muted: link.rx.muted(),
     }
 }

@@ -1,0 +1,108 @@
+//! What the neighbours of a link may say, whether their hops are up or not.
+
+use crate::status::MutedStatus;
+use paceline_proto::NodeId;
+use paceline_proto::guard::{Guard, Hearing};
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Nodes whose budgets are remembered on a link; who comes beyond shares one with all others that do.
+const NODES_MAX: usize = 1_024;
+/// Between two times that the engine is told of one node that it does not know.
+const FOUND_EVERY: Duration = Duration::from_millis(20);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The budgets of a link's neighbours.
+#[derive(Debug, Default)]
+pub(super) struct Guards {
+    nodes: Mutex<BTreeMap<NodeId, Arc<Mutex<Guard>>>>,
+    others: Arc<Mutex<Guard>>,
+    /// When each stranger was told of.
+    found: Mutex<BTreeMap<NodeId, Instant>>,
+}
+
+impl Guards {
+    /// The budget of a node, the same whenever it comes.
+    pub(super) fn of(&self, node: NodeId) -> Arc<Mutex<Guard>> {
+        let mut nodes = lock(&self.nodes);
+        if nodes.len() >= NODES_MAX && !nodes.contains_key(&node) {
+            return self.others.clone();
+        }
+        nodes.entry(node).or_default().clone()
+    }
+
+    /// True if a message counts; says so where a neighbour is muted.
+    pub(super) fn hears(&self, link: usize, from: NodeId, hearing: Hearing) -> bool {
+        if hearing == Hearing::Muted {
+            tracing::warn!(
+                "neighbour {from} on link {link} is muted: it sends more control messages than any node has to; \
+                 it is heard again a few seconds after that ends"
+            );
+        }
+        hearing == Hearing::Heard
+    }
+
+    /// True if the engine is to hear of a stranger now.
+    pub(super) fn lets_in(&self, node: NodeId, now: Instant) -> bool {
+        let mut found = lock(&self.found);
+        if found.get(&node).is_some_and(|&at| now.since(at) < FOUND_EVERY) {
+            return false;
+        }
+        if found.len() >= NODES_MAX {
+            found.retain(|_, at| now.since(*at) < FOUND_EVERY);
+        }
+        let room = found.len() < NODES_MAX;
+        if room {
+            found.insert(node, now);
+        }
+        room
+    }
+
+    /// Those that were muted, now or before.
+    pub(super) fn muted(&self, now: Instant) -> Vec<MutedStatus> {
+        let nodes = lock(&self.nodes);
+        let all = nodes.iter().map(|(node, guard)| (*node, *lock(guard)));
+        let muted = all.filter(|(_, guard)| guard.counters().muted > 0);
+        let row = |(node, guard): (NodeId, Guard)| MutedStatus {
+            node,
+            muted: guard.is_muted(now),
+            times: guard.counters().muted,
+            dropped: guard.counters().dropped,
+        };
+        muted.map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_stays_and_there_is_one_for_all_beyond_the_bound() {
+        let guards = Guards::default();
+        let now = Instant::from_millis(5_000);
+        while lock(&guards.of(NodeId(7))).take(now, 0) == Hearing::Heard {}
+        assert_eq!(lock(&guards.of(NodeId(7))).take(now, 0), Hearing::Dropped, "it came again");
+        assert_eq!(lock(&guards.of(NodeId(8))).take(now, 0), Hearing::Heard);
+        let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
+        assert_eq!((row.node, row.muted, row.times, row.dropped), (NodeId(7), true, 1, 2));
+        let all: Vec<_> = (0..5_000).map(|node| guards.of(NodeId(node))).collect();
+        assert!(Arc::ptr_eq(&all[3_000], &all[4_000]) && !Arc::ptr_eq(&all[3], &all[4]));
+        assert_eq!(lock(&guards.nodes).len(), NODES_MAX);
+    }
+
+    #[test]
+    fn strangers_are_told_of_now_and_then() {
+        let guards = Guards::default();
+        let at = |millis: u64| Instant::from_millis(5_000 + millis);
+        assert!(guards.lets_in(NodeId(1), at(0)) && guards.lets_in(NodeId(2), at(1)));
+        assert!(!guards.lets_in(NodeId(1), at(19)) && guards.lets_in(NodeId(1), at(20)));
+        let many = (10..9_000).filter(|node| guards.lets_in(NodeId(*node), at(30))).count();
+        assert!(many < NODES_MAX);
+        assert!(guards.lets_in(NodeId(8_999), at(60)), "there is room again");
+    }
+}
