@@ -75,11 +75,14 @@ impl Line {
         }
     }
 
-    /// At most this many wait: what fits between a period's begin and its deadline, and two more.
+    /// At most this many wait: what fits between a period's begin and its deadline, and into the time by which
+    /// samples may come early, and two more.
     fn limit(&self) -> usize {
         self.spec.contract.map_or(256, |contract| {
-            let periods = contract.deadline.as_nanos() / contract.period.as_nanos();
-            usize::try_from(periods).unwrap().clamp(2, 62) + 2
+            let early = self.spec.upstream.saturating_add(contract.jitter);
+            let waits = contract.deadline.saturating_add(early);
+            let periods = waits.as_nanos() / contract.period.as_nanos();
+            usize::try_from(periods).unwrap().clamp(2, 254) + 2
         })
     }
 
@@ -137,8 +140,13 @@ impl Line {
         self.head = Some(Head { arrived, serial: *serial, release, deadline, judged: false });
     }
 
-    /// A contract begins: a new window, no memory of periods.
+    /// A contract begins: a new window, no memory of periods. The same contract goes on.
     pub(super) fn update(&mut self, now: Instant, spec: StreamSpec, serial: &mut u64) {
+        let terms = |spec: &StreamSpec| (spec.contract, spec.background);
+        if terms(&self.spec) == terms(&spec) {
+            self.spec = spec;
+            return;
+        }
         self.forget_contract();
         self.spec = spec;
         if self.up {
