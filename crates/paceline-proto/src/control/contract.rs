@@ -196,7 +196,8 @@ pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> spec
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
     let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
     let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
-    spec::Demand { bytes: whole(wire), bytes_per_s: whole(rate) }
+    let declared = spec.bytes_max.is_some();
+    spec::Demand { bytes: whole(wire), bytes_per_s: whole(rate), declared }
 }
 
 /// What a sample of at most `bytes` in full takes on the wire in `form`.

@@ -133,6 +133,8 @@ pub struct Demand {
     pub bytes: u64,
     /// Bytes per second: such a sample in each period of the contract.
     pub bytes_per_s: u64,
+    /// The publisher tells how long its samples are, and so can be held to it.
+    pub declared: bool,
 }
 
 /// One stream that leaves a source: its form, its way and its contract.

@@ -10,11 +10,12 @@
 //! with best effort ([`Scheduler::handle_long`]), so they cost time only those behind them in their own stream. They are
 //! counted here, so that somebody can be told.
 //!
-//! What is scaled has no declared size of its own: its bytes are not policed, their number is.
+//! What is scaled has no declared size of its own: its bytes are not policed, their number is. Nor are those of
+//! video, which loses what is needed least where it is too much (`shed.rs`): put off, it would lose anything.
 
 use super::stream::{Stream, StreamSpec};
 use super::{Link, StreamIndex};
-use crate::control::{counted, uncounted};
+use crate::control::{Demand, counted, uncounted};
 use crate::sample::Sample;
 use paceline_sched::{Contract, Duration, Instant, Scheduler};
 
@@ -32,8 +33,10 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn new(spec: &StreamSpec) -> Self {
-        let whole = spec.form.size.is_none() && spec.form.audio.is_none();
-        let bytes = spec.demand.filter(|_| whole && spec.contract.is_some());
+        let scaled = spec.form.size.is_some() || spec.form.audio.is_some();
+        let whole = !scaled && !spec.kind.is_video();
+        let held = |demand: &Demand| demand.declared && whole && spec.contract.is_some();
+        let bytes = spec.demand.filter(held);
         let longest = bytes.map_or(usize::MAX, |demand| uncounted(demand.bytes));
         Self { longest, next: Instant::ZERO }
     }

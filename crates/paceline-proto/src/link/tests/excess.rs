@@ -23,7 +23,7 @@ fn contract() -> Contract {
 /// Samples of [`DECLARED`] bytes under the contract, from a publisher whose samples may be held up by `upstream`.
 fn promised(upstream: Duration, declared: bool) -> StreamSpec {
     let bytes = u64::try_from(counted(DECLARED as u128)).unwrap();
-    let demand = declared.then_some(Demand { bytes, bytes_per_s: bytes * 50 });
+    let demand = declared.then_some(Demand { bytes, bytes_per_s: bytes * 50, declared: true });
     StreamSpec { upstream, demand, ..to(node(2), Kind::Data, Some(contract())) }
 }
 
