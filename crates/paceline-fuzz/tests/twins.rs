@@ -44,7 +44,7 @@ fn run(name: &str) {
 fn expected(policy: Policy) -> (Vec<Situation>, usize) {
     let (without_tags, nothing) = (vec![Situation::Tag], Vec::new());
     match policy.name() {
-        "fifo" => (vec![Situation::Tag, Situation::EarlyPick], 2),
+        "fifo" => (vec![Situation::Tag, Situation::EarlyPick, Situation::Long], 2),
         "static-priority" => (without_tags, 3),
         "edf" | "delay-edd" => (without_tags, 2),
         "dwcs" => (nothing, 5),

@@ -115,6 +115,9 @@ impl Link {
                 } else {
                     self.fast.handle_head(index, head);
                 }
+                if left.segment.is_multiple_of(7) {
+                    self.fast.handle_long(index, left.service);
+                }
             }
             7 => {
                 known.suspended |= known.joined;

@@ -43,11 +43,13 @@ pub enum Situation {
     Segment,
     /// The next wake was not the next change.
     Sleep,
+    /// A head was longer than its contract allows.
+    Long,
 }
 
 impl Situation {
     /// Every situation.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Pick,
         Self::EarlyPick,
         Self::Miss,
@@ -67,6 +69,7 @@ impl Situation {
         Self::Never,
         Self::Segment,
         Self::Sleep,
+        Self::Long,
     ];
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum Event {
     Leave { stream: u32 },
     /// A sample that arrived a while ago joins the stream's queue.
     Arrive { stream: u32, service: u64, age: u64 },
+    /// The same, longer than its contract allows by what the stream may send in `over`.
+    ArriveLong { stream: u32, service: u64, over: u64 },
     /// One for every stream.
     ArriveAll { service: u64 },
     /// The head is withdrawn.
@@ -187,7 +189,11 @@ impl Chance {
                 Event::Join { stream, terms: self.terms(class), keeps }
             }
             3 => Event::Leave { stream },
-            4..=18 => {
+            4 | 5 => {
+                let (service, over) = (self.length(13).max(1), self.length(40).max(1));
+                Event::ArriveLong { stream, service, over }
+            }
+            6..=18 => {
                 let age = if self.random.once_in(8) { self.length(10) } else { 0 };
                 Event::Arrive { stream, service: self.length(13).max(1), age }
             }

@@ -68,6 +68,16 @@ impl Pair<'_> {
                 self.slow.leave(StreamIndex(stream));
             }
             Event::Arrive { stream, service, age } => self.arrive(stream, service, age),
+            Event::ArriveLong { stream, service, over } => {
+                let follows = self.heads[stream as usize].is_some();
+                self.arrive(stream, service, 0);
+                if !follows {
+                    let (index, over) = (StreamIndex(stream), Duration::from_nanos(over));
+                    self.fast.handle_long(index, over);
+                    let put_off = self.slow.handle_long(index, over);
+                    self.coverage.saw_if(put_off, Situation::Long);
+                }
+            }
             Event::ArriveAll { service } => {
                 (0..)
                     .zip(0..self.heads.len())

@@ -10,7 +10,7 @@ use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{
     Class, Eligibility, Head, Left, Miss, Policy, RuleSet, Service, StreamIndex, Terms, WindowState,
 };
-use paceline_sched::time::Instant;
+use paceline_sched::time::{Duration, Instant};
 
 /// No instant at all.
 const NEVER: u64 = u64::MAX;
@@ -138,6 +138,28 @@ impl Twin {
             ahead: false,
         });
         self.serial += 1;
+    }
+
+    /// True if the head, which came just now, and all behind it come so much later.
+    pub(crate) fn handle_long(&mut self, stream: StreamIndex, over: Duration) -> bool {
+        self.turns += 1;
+        let (turn, over) = (self.turns, over.as_nanos());
+        if self.eligibility != Eligibility::OncePerPeriod || self.policy == Policy::Fifo {
+            return false;
+        }
+        let Some(line) = self.line(stream) else { return false };
+        let (Some(contract), Some(head)) = (&line.contract, &mut line.head) else { return false };
+        line.next_release = line.next_release.saturating_add(over);
+        head.deadline = head.deadline.saturating_add(over);
+        head.release = match line.next_release {
+            NEVER => NEVER,
+            next => {
+                let own = next.saturating_sub(contract.period.as_nanos());
+                own.saturating_sub(contract.jitter.as_nanos())
+            }
+        };
+        head.turn = Some(turn);
+        true
     }
 
     pub(crate) fn suspend(&mut self, stream: StreamIndex) {
