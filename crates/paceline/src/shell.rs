@@ -25,3 +25,10 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod transport;
 pub(crate) mod wake;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks what is whole after every step, and so also after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

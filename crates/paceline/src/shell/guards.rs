@@ -1,20 +1,17 @@
 //! What the neighbours of a link may say, whether their hops are up or not.
 
+use super::lock;
 use crate::status::MutedStatus;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Guard, Hearing};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Nodes whose budgets are remembered on a link; who comes beyond shares one with all others that do.
 const NODES_MAX: usize = 1_024;
 /// Between two times that the engine is told of one node that it does not know.
 const FOUND_EVERY: Duration = Duration::from_millis(20);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The budgets of a link's neighbours.
 #[derive(Debug, Default)]
@@ -36,7 +33,7 @@ impl Guards {
     }
 
     /// True if a message counts; says so where a neighbour is muted.
-    pub(super) fn hears(&self, link: usize, from: NodeId, hearing: Hearing) -> bool {
+    pub(super) fn hears(link: usize, from: NodeId, hearing: Hearing) -> bool {
         if hearing == Hearing::Muted {
             tracing::warn!(
                 "neighbour {from} on link {link} is muted: it sends more control messages than any node has to; \

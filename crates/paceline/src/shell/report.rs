@@ -35,10 +35,10 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.links, put_link, &mut out);
     put_rows(&status.reservations, grant::put, &mut out);
     put_drops(&status.drops, &mut out);
-    // The last one, and only where there is something to say: a node that does not know of it reads all others.
-    if let Some(ProcessorUse { held, most }) = status.processor {
-        [held, most].into_iter().for_each(|n| out.put_varint(n));
-    }
+    let processor = |used: ProcessorUse, out: &mut Vec<u8>| {
+        [used.held, used.most].into_iter().for_each(|n| out.put_varint(n));
+    };
+    put_option(status.processor, processor, &mut out);
     out
 }
 
@@ -55,12 +55,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         links: read_rows(r, read_link)?,
         reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
-        processor: match r.is_empty() {
-            true => None,
-            false => {
-                Some(ProcessorUse { held: r.varint("held")?, most: r.varint("the most held")? })
-            }
-        },
+        processor: read_option(r, |r| {
+            Ok(ProcessorUse { held: r.varint("held")?, most: r.varint("the most held")? })
+        })?,
     };
     reader.finish()?;
     Ok(status)

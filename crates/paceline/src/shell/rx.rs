@@ -4,6 +4,7 @@
 use super::clock;
 use super::engine::{Command, Commands};
 use super::guards::Guards;
+use super::lock;
 use super::mailbox::Mailbox;
 use super::port::Port;
 use super::sink::AtomicDrops;
@@ -21,14 +22,10 @@ use paceline_proto::{DropReason, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// How long the thread that waits for what was lost sleeps at most: it ends with its link.
 const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What the egress thread and the receiving side of one hop tell each other.
 #[derive(Debug, Default)]
@@ -322,7 +319,7 @@ impl Inbound for LinkRx {
         for item in batch.iter() {
             if let Received::Control(message) = item {
                 let hearing = lock(&neighbour.guard).take(now, message.len());
-                if self.guards.hears(self.link, from, hearing) {
+                if Guards::hears(self.link, from, hearing) {
                     self.commands.offer(Command::Message { from, message: message.clone() });
                 }
             }

@@ -23,22 +23,19 @@ pub(in crate::shell) use places::Takers;
 pub(crate) use pool::ScalePool;
 pub(in crate::shell) use sound::Sound;
 
+use super::lock;
 use super::port::Port;
 use event_listener::{Event, EventListener};
 use paceline_proto::{DropReason, Form, Kind, Sample};
 use paceline_sched::Duration;
 use pictures::Pictures;
 use places::Places;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
 
 /// Outputs that one task serves; more of a form make another task.
 pub(crate) const SLOTS_MAX: u32 = 64;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Who does the work of a task.
 enum Worker {

@@ -87,7 +87,12 @@ impl Engine {
             .filter(|grant| grant.publisher == publisher)
             .map(|grant| (grant.subscription, grant))
             .collect();
-        let excess = self.excess_of(publisher);
+        let mut excess: BTreeMap<Form, Excess> = BTreeMap::new();
+        self.excess(|whose, form, of| {
+            if whose == publisher {
+                excess.entry(form).or_default().add(of);
+            }
+        });
         let mut rows = Vec::new();
         for node in self.control.nodes() {
             for (&subscription, request) in node.subscriptions {
@@ -113,31 +118,32 @@ impl Engine {
         rows
     }
 
-    /// What a publisher of this node sends beyond what it declared, by form.
-    fn excess_of(&self, publisher: PublisherId) -> BTreeMap<Form, Excess> {
-        let mut all: BTreeMap<Form, Excess> = BTreeMap::new();
+    /// What publishers send beyond what they declared, as the links of this node count it: of each stream.
+    fn excess(&self, mut each: impl FnMut(PublisherId, Form, Excess)) {
         for link in &self.links {
             let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
             for (spec, counters, _) in &snapshot.streams {
-                if spec.publisher == publisher && spec.contract.is_some() {
-                    all.entry(spec.form).or_default().add(counters.excess);
+                if spec.contract.is_some() {
+                    each(spec.publisher, spec.form, counters.excess);
                 }
             }
         }
-        all
     }
 
     /// Tells the publishers of this node what they send beyond what they declared.
     pub(super) fn tell_excess(&mut self) {
-        for (&id, shared) in &self.publishers {
-            let now = self.excess_of(id).into_values().fold(Excess::default(), Excess::sum);
-            let before = self.excess.insert(id, now).unwrap_or_default();
-            if now.early > before.early || now.long > before.long {
+        let mut now: BTreeMap<PublisherId, Excess> = BTreeMap::new();
+        self.excess(|publisher, _, excess| now.entry(publisher).or_default().add(excess));
+        now.retain(|id, _| self.publishers.contains_key(id));
+        for (id, &now) in &now {
+            let before = self.excess.get(id).copied().unwrap_or_default();
+            if let Some(shared) = self.publishers.get(id)
+                && (now.early > before.early || now.long > before.long)
+            {
                 shared.tell(PublisherEvent::Excess(now));
             }
         }
-        let publishers = &self.publishers;
-        self.excess.retain(|id, _| publishers.contains_key(id));
+        self.excess = now;
     }
 
     /// What a subscription of this node gets.
