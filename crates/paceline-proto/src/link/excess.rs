@@ -24,14 +24,14 @@ const OVER_MAX: Duration = Duration::from_secs(60);
 
 /// What a stream is held to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(super) struct Allowance {
     /// The longest payload.
     longest: usize,
     /// When the period of the next sample comes.
     next: Instant,
 }
 
-impl Limits {
+impl Allowance {
     pub(super) fn new(spec: &StreamSpec) -> Self {
         let scaled = spec.form.size.is_some() || spec.form.audio.is_some();
         let whole = !scaled && !spec.kind.is_video();
@@ -71,7 +71,7 @@ impl Stream {
         let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
         let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
         let arrived = (sample.born + upstream).min(now);
-        let (early, long) = self.limits.take(contract, upstream, (arrived, bytes));
+        let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
         // One that is both is counted once.
         self.counters.excess.long += u64::from(long);
         self.counters.excess.early += u64::from(early && !long);
@@ -83,7 +83,7 @@ impl Link {
     pub(super) fn announce_length(&mut self, index: StreamIndex) {
         let Some(stream) = self.stream(index) else { return };
         let (Some(contract), Some(head)) = (&stream.spec.contract, stream.head()) else { return };
-        let over = stream.limits.over(contract, head.payload.len());
+        let over = stream.allowance.over(contract, head.payload.len());
         if !over.is_zero() {
             self.discipline.handle_long(index, over);
         }

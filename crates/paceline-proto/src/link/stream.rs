@@ -1,7 +1,7 @@
 //! A stream's queue on a link.
 
 use super::classes::StreamNames;
-use super::excess::Limits;
+use super::excess::Allowance;
 use super::seats::Home;
 use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
@@ -192,7 +192,7 @@ pub(super) struct Stream {
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
     /// What of it is more than its contract allows (`excess.rs`).
-    pub(super) limits: Limits,
+    pub(super) allowance: Allowance,
     pub(super) ages: StreamAges,
     /// Its class.
     pub(super) home: Option<Home>,
@@ -217,9 +217,9 @@ pub(super) enum Offer {
 
 impl Stream {
     pub(super) fn new(spec: StreamSpec, id: u32, up: bool) -> Self {
-        let (limit, limits) = (spec.waiting_max(), Limits::new(&spec));
+        let (limit, allowance) = (spec.waiting_max(), Allowance::new(&spec));
         Self {
-            limits,
+            allowance,
             last_frame: None,
             queue: VecDeque::with_capacity(limit.min(ROOM)),
             queue_bytes: 0,
@@ -253,7 +253,7 @@ impl Stream {
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
         if (self.spec.contract, self.spec.demand) != (spec.contract, spec.demand) {
-            self.limits = Limits::new(&spec);
+            self.allowance = Allowance::new(&spec);
         }
         let mends = |spec: &StreamSpec| (spec.retransmit, spec.upstream, spec.contract);
         if mends(&self.spec) != mends(&spec) {
