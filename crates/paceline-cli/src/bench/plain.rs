@@ -76,21 +76,17 @@ struct Figures {
 
 fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
     let watch = Watch::begin()?;
-    let (mut through, mut direct) = (Vec::new(), Vec::new());
-    for pair in 0..args.pairs {
-        eprintln!("{bytes} bytes: pair {} of {}", pair + 1, args.pairs);
-        through.push(through_nodes(args, scratch, bytes)?);
-        direct.push(directly(args, bytes)?);
-    }
-    let of = |runs: &[Figures], figure: fn(&Figures) -> f64| {
-        median(&runs.iter().map(figure).collect::<Vec<_>>())
-    };
+    let [through, direct] = in_turn(
+        args,
+        &format!("{bytes} bytes"),
+        || through_nodes(args, scratch, bytes),
+        || directly(args, bytes),
+    )?;
     let mut section = Section::new(format!(
         "{RATE} samples of {bytes} bytes a second, one way over TCP on loopback ({} pairs of {} s)",
         args.pairs, args.seconds
     ));
-    let ratios = through.iter().zip(&direct).map(|(ours, plain)| ours.p50_us / plain.p50_us);
-    let ratio = median(&ratios.collect::<Vec<_>>());
+    let ratio = ratio_of(&through, &direct, |f| f.p50_us);
     let name = "p50 / direct p50";
     match bytes {
         64 => section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(5.0)),
@@ -103,6 +99,33 @@ fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
     section.tell("processor time of the exporting node, a sample", Unit::Micros, export, f64::NAN);
     section.load(Some(watch.load()?), None);
     Ok(section)
+}
+
+/// Runs of ours and of plain Zenoh, one after the other, so that both find the same machine.
+fn in_turn<T>(
+    args: &Args,
+    what: &str,
+    ours: impl Fn() -> Result<T>,
+    plain: impl Fn() -> Result<T>,
+) -> Result<[Vec<T>; 2]> {
+    let mut runs = [Vec::new(), Vec::new()];
+    for pair in 0..args.pairs {
+        eprintln!("{what}: pair {} of {}", pair + 1, args.pairs);
+        runs[0].push(ours()?);
+        runs[1].push(plain()?);
+    }
+    Ok(runs)
+}
+
+/// The median of a figure of several runs.
+fn of<T>(runs: &[T], figure: fn(&T) -> f64) -> f64 {
+    median(&runs.iter().map(figure).collect::<Vec<_>>())
+}
+
+/// The median of how many times as much ours took as plain Zenoh, pair by pair.
+fn ratio_of<T>(ours: &[T], plain: &[T], figure: fn(&T) -> f64) -> f64 {
+    let ratios = ours.iter().zip(plain).map(|(ours, plain)| figure(ours) / figure(plain));
+    median(&ratios.collect::<Vec<_>>())
 }
 
 /// A node that ends with this.

@@ -133,6 +133,10 @@ fn contracts_that_cannot_be_are_refused_by_name() {
         refused(&stream(fields), parts);
     }
     assert!(read(&stream(r#""period_ns":1000,"loss":"0/0""#)).is_ok(), "deadlines alone");
+    for action in ["drop", "delay", "demote"] {
+        let police = format!(r#""arrivals":[],"police":"leaky:9B,9mbit else {action}""#);
+        assert!(read(&stream(&police)).is_ok(), "{action}");
+    }
     let bytes = r#"{"discipline":"vds","capacity_bytes_per_s":1000,"duration_ns":1,"streams":[
         {"id":1,"size":[10,100],"period_ns":1000000000,"deadline_ns":99999999}]}"#;
     refused(

@@ -1,11 +1,14 @@
 //! A query of one plain program, answered by another: through two nodes, and through one router of plain Zenoh.
 
-use super::{Args, NodePair, clock, free_port, interrupt, plain_error, read_cpu, zenoh};
+use super::{
+    Args, NodePair, clock, free_port, in_turn, interrupt, of, plain_error, ratio_of, read_cpu,
+    zenoh,
+};
 use crate::bench::child::Child;
 use crate::bench::machine::Watch;
 use crate::bench::report::{Section, Unit};
 use crate::bench::role::Role;
-use crate::bench::stats::{Samples, float, median};
+use crate::bench::stats::{Samples, float};
 use crate::scratch::Scratch;
 use ::zenoh::{Session, Wait as _};
 use anyhow::{Result, ensure};
@@ -31,22 +34,18 @@ struct Trip {
 
 pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
     let watch = Watch::begin()?;
-    let (mut through, mut routed) = (Vec::new(), Vec::new());
-    for pair in 0..args.pairs {
-        eprintln!("queries: pair {} of {}", pair + 1, args.pairs);
-        through.push(through_nodes(args, scratch)?);
-        routed.push(through_a_router(args, scratch)?);
-    }
-    let of = |runs: &[Trip], figure: fn(&Trip) -> f64| {
-        median(&runs.iter().map(figure).collect::<Vec<_>>())
-    };
+    let [through, routed] = in_turn(
+        args,
+        "queries",
+        || through_nodes(args, scratch),
+        || through_a_router(args, scratch),
+    )?;
     let mut section = Section::new(format!(
         "A query of {BYTES} bytes and its answer of as many, one after the other ({} pairs of {})",
         args.pairs,
         EACH_SECOND * args.seconds
     ));
-    let ratios = through.iter().zip(&routed).map(|(ours, plain)| ours.p50_us / plain.p50_us);
-    let ratio = median(&ratios.collect::<Vec<_>>());
+    let ratio = ratio_of(&through, &routed, |f| f.p50_us);
     section.tell("p50 / p50 through one router", Unit::Ratio, ratio, f64::NAN);
     section.tell("p50", Unit::Micros, of(&through, |f| f.p50_us), of(&routed, |f| f.p50_us));
     section.tell("p99", Unit::Micros, of(&through, |f| f.p99_us), of(&routed, |f| f.p99_us));

@@ -1,13 +1,14 @@
 //! Many plain programs at one node: what it costs to serve them, beside a router of plain Zenoh.
 
 use super::{
-    Args, NodePair, ONE_WAY, clock, cpu_seconds, free_port, interrupt, plain_error, zenoh,
+    Args, NodePair, ONE_WAY, clock, cpu_seconds, free_port, in_turn, interrupt, of, plain_error,
+    ratio_of, zenoh,
 };
 use crate::bench::child::Child;
 use crate::bench::machine::Watch;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::role::Role;
-use crate::bench::stats::{float, median};
+use crate::bench::stats::float;
 use crate::scratch::Scratch;
 use ::zenoh::Wait as _;
 use ::zenoh::pubsub::Publisher;
@@ -30,21 +31,17 @@ struct Cost {
 
 pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
     let watch = Watch::begin()?;
-    let (mut node, mut router) = (Vec::new(), Vec::new());
-    for pair in 0..args.pairs {
-        eprintln!("{} programs: pair {} of {}", args.sessions, pair + 1, args.pairs);
-        node.push(at_a_node(args, scratch)?);
-        router.push(at_a_router(args, scratch)?);
-    }
-    let of = |runs: &[Cost], figure: fn(&Cost) -> f64| {
-        median(&runs.iter().map(figure).collect::<Vec<_>>())
-    };
+    let [node, router] = in_turn(
+        args,
+        &format!("{} programs", args.sessions),
+        || at_a_node(args, scratch),
+        || at_a_router(args, scratch),
+    )?;
     let mut section = Section::new(format!(
         "{RATE} samples of {BYTES} bytes a second to {} programs, from another node ({} pairs of {} s)",
         args.sessions, args.pairs, args.seconds
     ));
-    let ratios = node.iter().zip(&router).map(|(ours, plain)| ours.delivery_us / plain.delivery_us);
-    let ratio = median(&ratios.collect::<Vec<_>>());
+    let ratio = ratio_of(&node, &router, |cost| cost.delivery_us);
     let name = "processor time of the node / of the router";
     section.must(name, Unit::Ratio, ratio, f64::NAN, Bound::AtMost(1.5));
     let [ours, plain] = [&node, &router].map(|runs| of(runs, |cost| cost.delivery_us));
