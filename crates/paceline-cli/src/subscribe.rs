@@ -19,7 +19,8 @@ use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::{
-    Delivery, Drops, Node, PublisherId, RecvError, SubscribeError, Subscriber, SubscriberEvent,
+    Delivery, Drops, Excess, Node, PublisherId, RecvError, SubscribeError, Subscriber,
+    SubscriberEvent,
 };
 use sample::Told;
 use serde::Serialize;
@@ -183,6 +184,13 @@ impl<'a> Session<'a> {
                             "over: publisher {publisher}: what was granted is promised no longer"
                         ));
                     }
+                }
+                SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
+                    let Excess { early, long } = excess;
+                    self.block.note(&format!(
+                        "more than granted: publisher {publisher}: {early} samples came too soon and {long} were too \
+                         long at node '{node_name}'; they wait behind all that was promised"
+                    ));
                 }
                 SubscriberEvent::Changed { form, within, loss } => {
                     self.refused.clear();

@@ -135,6 +135,7 @@ impl Common {
                 }
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
+                | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. } => {}
             }
         }

@@ -16,6 +16,7 @@ mod booking;
 mod change;
 mod codec;
 mod contract;
+mod excess;
 mod flood;
 mod grant;
 mod graph;
@@ -37,6 +38,7 @@ mod ways;
 pub use ask::Topic;
 pub use change::ChangeAnswer;
 pub(crate) use contract::{counted, uncounted};
+pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
 #[doc(hidden)]
@@ -51,6 +53,7 @@ pub use ways::{WayChange, Ways};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::link::StreamNames;
+use crate::reason::Excess;
 use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
@@ -123,6 +126,20 @@ pub enum Output {
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
+    },
+    /// A node of the path from a publisher to a local subscription counted more of its samples as more than was granted
+    /// ([`Control::tell_excess`] there).
+    Excess {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The publisher.
+        publisher: PublisherId,
+        /// Who counted.
+        node: NodeId,
+        /// What people call it, a label only.
+        node_name: String,
+        /// All that its link counted since it opened the stream.
+        excess: Excess,
     },
     /// The answer to [`Control::survey`].
     Surveyed {

@@ -35,9 +35,13 @@ impl Changed {
     }
 }
 
-/// How many samples of a publisher were more than it declared, so far.
+/// How many samples of a publisher were more than was granted, so far.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Excess {
+    /// Whose they are, of what a subscriber is told.
+    publisher: Option<String>,
+    /// The node of the path whose link counted them, of what a subscriber is told.
+    node: Option<String>,
     /// They came too soon.
     early: u64,
     /// They were too long.
@@ -47,7 +51,13 @@ pub(crate) struct Excess {
 #[pymethods]
 impl Excess {
     fn __repr__(&self) -> String {
-        format!("Excess(early={}, long={})", self.early, self.long)
+        match (&self.publisher, &self.node) {
+            (Some(publisher), Some(node)) => {
+                let Self { early, long, .. } = self;
+                format!("Excess('{publisher}', node='{node}', early={early}, long={long})")
+            }
+            _ => format!("Excess(early={}, long={})", self.early, self.long),
+        }
     }
 }
 
@@ -76,7 +86,8 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
         PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         PublisherEvent::Over(subscription) => over(py, &subscription)?,
         PublisherEvent::Excess(told) => {
-            Bound::new(py, Excess { early: told.early, long: told.long })?.into_any()
+            let paceline::Excess { early, long } = told;
+            Bound::new(py, Excess { publisher: None, node: None, early, long })?.into_any()
         }
     })
 }
@@ -91,6 +102,11 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         SubscriberEvent::Over(publisher) => over(py, &publisher)?,
+        SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
+            let paceline::Excess { early, long } = excess;
+            let (publisher, node) = (Some(publisher.to_string()), Some(node_name));
+            Bound::new(py, Excess { publisher, node, early, long })?.into_any()
+        }
         SubscriberEvent::Changed { form, within, loss } => {
             let changed = Changed {
                 form: form.to_string(),

@@ -476,7 +476,10 @@ impl Node {
                         sink.grants.insert(grant.publisher, grant);
                     }
                 }
-                Output::Over { .. } | Output::Surveyed { .. } | Output::Changed { .. } => {}
+                Output::Over { .. }
+                | Output::Excess { .. }
+                | Output::Surveyed { .. }
+                | Output::Changed { .. } => {}
                 Output::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

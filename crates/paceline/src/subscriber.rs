@@ -14,8 +14,8 @@ use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{
-    Drops, Encoding, Form, Kind, Pattern, Proxy, PublisherId, Rate, Retransmit, Size,
-    SubscriptionId, Tag, Timestamp,
+    Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
+    Size, SubscriptionId, Tag, Timestamp,
 };
 use paceline_sched::LossTolerance;
 use std::num::NonZeroU32;
@@ -269,6 +269,18 @@ pub enum SubscriberEvent {
     /// What was granted or refused of a publisher's stream is so no longer, and nothing is promised of it now: the
     /// path is gone, or it is not asked for any more.
     Over(PublisherId),
+    /// More samples of a publisher were more than was granted since this was last told, once a second at most for each
+    /// node of the path: they came sooner, or were longer, and waited behind all that was promised.
+    Excess {
+        /// Whose samples.
+        publisher: PublisherId,
+        /// Whose link counted them; each node of the path counts for itself.
+        node: NodeId,
+        /// What people call it, a label only.
+        node_name: String,
+        /// All that it counted since it opened the stream.
+        excess: Excess,
+    },
     /// It asks for something else from now on, because its program or somebody at another node wanted that
     /// ([`Node::change`](crate::Node::change)).
     Changed {

@@ -83,6 +83,8 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
+                // What it leads to is recorded: what came late, or not at all.
+                SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss } => {
                     self.refused.clear();
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));

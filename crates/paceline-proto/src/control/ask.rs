@@ -30,6 +30,9 @@ pub enum Topic {
     Change,
     /// What subscriptions of the node get: their numbers follow.
     Feedback,
+    /// What the sender's link counted of streams to the node as more than was granted: [`Control`] takes it, and nobody
+    /// answers.
+    Excess,
 }
 
 impl Topic {
@@ -42,6 +45,7 @@ impl Topic {
             Self::Room => 2,
             Self::Change => 3,
             Self::Feedback => 4,
+            Self::Excess => 5,
         }
     }
 
@@ -54,6 +58,7 @@ impl Topic {
             2 => Self::Room,
             3 => Self::Change,
             4 => Self::Feedback,
+            5 => Self::Excess,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -74,8 +79,7 @@ impl Control {
     /// but counted in [`Self::rejected`].
     pub fn ask(&mut self, now: Instant, node: NodeId, body: Bytes) -> u64 {
         self.advance(now);
-        let request = self.questions.next;
-        self.questions.next += 1;
+        let request = self.next_question();
         if body.len() > QUESTION_BYTES_MAX {
             self.rejected += 1;
             return request;
@@ -86,6 +90,17 @@ impl Control {
         self.questions.open.insert(request, node);
         self.receive_question(Errand { request, from: self.me, to: node, ttl: TTL }, body);
         request
+    }
+
+    /// Says something to `node`, which does not answer.
+    pub(super) fn tell(&mut self, node: NodeId, body: Bytes) {
+        let request = self.next_question();
+        self.receive_question(Errand { request, from: self.me, to: node, ttl: TTL }, body);
+    }
+
+    const fn next_question(&mut self) -> u64 {
+        self.questions.next += 1;
+        self.questions.next - 1
     }
 
     /// The answer to [`Output::Asked`]. More than [`ANSWER_BYTES_MAX`] bytes are not sent but
@@ -121,6 +136,7 @@ impl Control {
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
                 Some((Topic::Change, change)) => self.answer_change(request, from, change),
+                Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Status | Topic::Pull | Topic::Feedback, _)) | None => {
                     self.outputs.push_back(Output::Asked { request, from, body })
                 }

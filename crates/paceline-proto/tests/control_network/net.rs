@@ -7,7 +7,8 @@ use paceline_proto::control::{
     SubscriptionSpec,
 };
 use paceline_proto::{
-    Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
+    Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
+    Tag,
 };
 use paceline_sched::{Capacity, Duration, Instant, Late};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +29,7 @@ pub(crate) struct Seen {
     /// over, or the node that refused.
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
+    pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
@@ -134,22 +136,18 @@ impl Net {
                     }
                 }
                 Output::Matching { publisher, matching } => {
-                    assert_ne!(
-                        seen.matching.insert(publisher, matching).unwrap_or(false),
-                        matching
-                    );
+                    let before = seen.matching.insert(publisher, matching);
+                    assert_ne!(before.unwrap_or(false), matching);
                 }
                 Output::Subscribed { subscription, publishers } => {
                     let before = seen.heard.insert(subscription, publishers.clone());
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
                 Output::Refused { subscription, publisher, refusal } => {
-                    assert_eq!(
-                        (refusal.subscription, refusal.publisher),
-                        (subscription, publisher)
-                    );
+                    let key = (subscription, publisher);
+                    assert_eq!((refusal.subscription, refusal.publisher), key);
                     seen.told.push(Told::Refused(refusal.node));
-                    seen.standing.insert((subscription, publisher));
+                    seen.standing.insert(key);
                     if index(subscription.node) == node {
                         seen.refused.push(refusal);
                     }
@@ -166,6 +164,10 @@ impl Net {
                     seen.standing.insert(key);
                     let before = seen.granted.insert(key, grant.clone());
                     assert_ne!(before, Some(grant), "told twice");
+                }
+                Output::Excess { subscription, publisher, node, node_name, excess } => {
+                    assert_eq!(node_name, format!("node{}", index(node)));
+                    seen.excess.push((subscription, publisher, node, excess));
                 }
                 Output::Changed { subscription, spec } => {
                     seen.changed.push((subscription, spec));

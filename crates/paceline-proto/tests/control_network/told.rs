@@ -1,7 +1,10 @@
 //! Both ends of a promise hear at once of what becomes of it.
 
 use super::net::{Net, Told, all, camera, id, link, promised};
+use bytes::Bytes;
 use core::mem;
+use paceline_proto::control::{StreamExcess, Topic};
+use paceline_proto::{Excess, Form};
 use paceline_sched::Duration;
 
 const THIN: u64 = 400_000;
@@ -92,4 +95,50 @@ fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
     net.settle();
     assert_eq!(told(&mut net, [0, 2]), [Told::Over]);
     assert_eq!(told(&mut net, [1]), []);
+}
+
+#[test]
+fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() {
+    let mut net = Net::new(4);
+    for (one, other) in [(0, 1), (1, 2), (1, 3)] {
+        net.join_over(one, other, link("wide", Some(THIN * 9)), link("wide", Some(THIN * 9)));
+    }
+    net.settle();
+    let camera_left = net.publish(0, camera("left"));
+    net.publish(0, camera("right"));
+    let [near, far] = [1, 2].map(|node| net.subscribe(node, promised("left")));
+    let other = net.subscribe(2, promised("right"));
+    net.subscribe(3, all("left"));
+    net.settle();
+    assert_eq!(net.seen[2].granted.len(), 2, "{other:?} is promised something, too");
+    let excess = |early, long| Excess { early, long };
+    let counted = |hop, excess| {
+        [StreamExcess { publisher: camera_left, form: Form::FULL, hop: id(hop), excess }]
+    };
+    let heard = |net: &mut Net| {
+        [0, 1, 2, 3].map(|node| mem::take(&mut net.seen[node].excess)).into_iter().flatten()
+    };
+    net.nodes[0].tell_excess(net.now, &counted(1, excess(3, 7)));
+    net.drain(0);
+    net.settle();
+    let all: Vec<_> = heard(&mut net).collect();
+    let [at_near, at_far] = [near, far].map(|to| (to, camera_left, id(0), excess(3, 7)));
+    assert_eq!(all, [at_near, at_far]);
+    // What a later hop counts is told to those behind it alone; who is promised nothing is not told.
+    net.nodes[1].tell_excess(net.now, &counted(2, excess(0, 1)));
+    net.drain(1);
+    let said = net.queues[&(1, 2)].back().unwrap().clone();
+    net.nodes[1].tell_excess(net.now, &counted(3, excess(0, 1)));
+    net.drain(1);
+    net.settle();
+    let all: Vec<_> = heard(&mut net).collect();
+    assert_eq!(all, [(far, camera_left, id(1), excess(0, 1))]);
+    // Nobody beside the path is believed, and what is cut off is counted.
+    let again = said.slice(said.len() - 19..);
+    assert_eq!(again[0], Topic::Excess.code());
+    net.nodes[3].ask(net.now, id(2), again);
+    net.nodes[3].ask(net.now, id(2), Bytes::from(vec![Topic::Excess.code(), 1, 2]));
+    net.drain(3);
+    net.settle();
+    assert_eq!((heard(&mut net).count(), net.nodes[2].rejected()), (0, 1));
 }

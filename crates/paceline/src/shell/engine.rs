@@ -36,7 +36,7 @@ use paceline_proto::control::{
     Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::link::LinkClass;
-use paceline_proto::{Excess, NodeId, Pattern, PublisherId, SubscriptionId};
+use paceline_proto::{Excess, Form, NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use prospect::Asking;
@@ -177,8 +177,8 @@ pub(crate) struct Engine {
     pub(crate) changing: BTreeMap<u64, Sender<bool>>,
     /// Which nodes owe an answer about what their subscriptions get.
     pub(crate) awaited: BTreeMap<u64, Awaited>,
-    /// What publishers here were told that they send beyond what they declared.
-    pub(crate) excess: BTreeMap<PublisherId, Excess>,
+    /// What was told of each stream that was more than granted.
+    pub(crate) excess: BTreeMap<(PublisherId, Form, NodeId), Excess>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -359,6 +359,12 @@ impl Engine {
                     let key = (subscription, publisher);
                     self.tell_ends(key, told, PublisherEvent::Over(subscription));
                 }
+                Output::Excess { subscription, publisher, node, node_name, excess } => {
+                    if let Some(sink) = self.sinks.get(&subscription) {
+                        let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
+                        sink.tell(told);
+                    }
+                }
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     self.tell_prospect(survey, complete, grant, refusal);
                 }
@@ -408,7 +414,7 @@ impl Engine {
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
-            Some((Topic::Status | Topic::Room | Topic::Change, _)) | None => {
+            Some((Topic::Status | Topic::Room | Topic::Change | Topic::Excess, _)) | None => {
                 tracing::debug!("a question of {from} was not understood");
                 return;
             }

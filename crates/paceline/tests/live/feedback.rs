@@ -140,6 +140,26 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
     wait_until("what keeps its word is all there", || {
         honest.feedback(SOON)[0].measured.is_some_and(|it| it.delivered == 60)
     });
+    // Who gets it is told by whom it was held up.
+    let mut told = None;
+    wait_until("its subscriber is told", || {
+        let events = std::iter::from_fn(|| more.try_event());
+        let excess = |event| match event {
+            SubscriberEvent::Excess { publisher, node, node_name, excess } => {
+                Some((publisher, node, node_name, excess.long))
+            }
+            SubscriberEvent::Publishers(_)
+            | SubscriberEvent::Refused(..)
+            | SubscriberEvent::Granted(_)
+            | SubscriberEvent::Over(_)
+            | SubscriberEvent::Changed { .. } => None,
+        };
+        told = events.filter_map(excess).last().or(told.take());
+        told == Some((greedy.id(), robot.id(), "robot".to_owned(), 60))
+    });
+    let events = std::iter::from_fn(|| kept.try_event());
+    let blamed = events.filter(|event| matches!(event, SubscriberEvent::Excess { .. }));
+    assert_eq!(blamed.count(), 0);
     // Some come all the same: nothing is dropped for being too long.
     assert!(more.recv_timeout(SOON).is_ok() && kept.recv_timeout(SOON).is_ok());
 }

@@ -5,9 +5,9 @@ use super::Engine;
 use crate::feedback::{Feedback, Measured, PublisherEvent};
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
-use paceline_proto::control::Topic;
+use paceline_proto::control::{StreamExcess, Topic};
 use paceline_proto::wire::Writer;
-use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
+use paceline_proto::{Excess, Form, NodeId, PublisherId, StreamCounters, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -88,11 +88,9 @@ impl Engine {
             .map(|grant| (grant.subscription, grant))
             .collect();
         let mut excess: BTreeMap<Form, Excess> = BTreeMap::new();
-        self.excess(|whose, form, of| {
-            if whose == publisher {
-                excess.entry(form).or_default().add(of);
-            }
-        });
+        for of in self.excess().into_iter().filter(|of| of.publisher == publisher) {
+            excess.entry(of.form).or_default().add(of.excess);
+        }
         let mut rows = Vec::new();
         for node in self.control.nodes() {
             for (&subscription, request) in node.subscriptions {
@@ -118,32 +116,46 @@ impl Engine {
         rows
     }
 
-    /// What publishers send beyond what they declared, as the links of this node count it: of each stream.
-    fn excess(&self, mut each: impl FnMut(PublisherId, Form, Excess)) {
+    /// What streams with a contract sent beyond it, as the links of this node count it: of each.
+    fn excess(&self) -> Vec<StreamExcess> {
+        let mut all = Vec::new();
         for link in &self.links {
             let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-            for (spec, counters, _) in &snapshot.streams {
-                if spec.contract.is_some() {
-                    each(spec.publisher, spec.form, counters.excess);
-                }
-            }
+            let contracted = snapshot.streams.iter().filter(|(spec, ..)| spec.contract.is_some());
+            all.extend(contracted.map(|(spec, StreamCounters { excess, .. }, _)| StreamExcess {
+                publisher: spec.publisher,
+                form: spec.form,
+                hop: spec.hop,
+                excess: *excess,
+            }));
         }
+        all
     }
 
-    /// Tells the publishers of this node what they send beyond what they declared.
-    pub(super) fn tell_excess(&mut self) {
-        let mut now: BTreeMap<PublisherId, Excess> = BTreeMap::new();
-        self.excess(|publisher, _, excess| now.entry(publisher).or_default().add(excess));
-        now.retain(|id, _| self.publishers.contains_key(id));
-        for (id, &now) in &now {
-            let before = self.excess.get(id).copied().unwrap_or_default();
-            if let Some(shared) = self.publishers.get(id)
-                && (now.early > before.early || now.long > before.long)
-            {
-                shared.tell(PublisherEvent::Excess(now));
+    /// Tells the publishers of this node, and the subscriptions behind its links, what of their samples was more than
+    /// was granted, if that has grown.
+    pub(super) fn tell_excess(&mut self, now: Instant) {
+        let mut all = self.excess();
+        all.retain(|it| it.excess.total() > 0);
+        let mut grown = Vec::new();
+        let mut sums: BTreeMap<PublisherId, (Excess, bool)> = BTreeMap::new();
+        for &it in &all {
+            let before = self.excess.get(&(it.publisher, it.form, it.hop));
+            let before = before.copied().unwrap_or_default();
+            let more = it.excess.early > before.early || it.excess.long > before.long;
+            grown.extend(more.then_some(it));
+            let (sum, any) = sums.entry(it.publisher).or_default();
+            sum.add(it.excess);
+            *any |= more;
+        }
+        for (id, (sum, more)) in sums {
+            if let Some(shared) = self.publishers.get(&id).filter(|_| more) {
+                shared.tell(PublisherEvent::Excess(sum));
             }
         }
-        self.excess = now;
+        self.excess = all.iter().map(|it| ((it.publisher, it.form, it.hop), it.excess)).collect();
+        self.control.tell_excess(now, &grown);
+        self.drain(now);
     }
 
     /// What a subscription of this node gets.

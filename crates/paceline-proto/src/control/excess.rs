@@ -1,0 +1,124 @@
+//! Telling the subscriptions behind a link what that counted of their streams as more than was granted.
+//!
+//! Every node of a path tells for its own link, so a subscription hears which of them held up what. Counts only grow while
+//! a stream is open, so what is lost on the way is mended by the next.
+
+use super::ask::Topic;
+use super::booking::trunk;
+use super::message::QUESTION_BYTES_MAX;
+use super::{Control, Output};
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId};
+use crate::reason::Excess;
+use crate::wire::{Reader, WireError, Writer};
+use bytes::Bytes;
+use paceline_admit::Trunk;
+use paceline_sched::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most bytes of a row: a trunk and two counts.
+const ROW_BYTES_MAX: usize = 16 + 2 * 10;
+/// Streams that one message tells of.
+const ROWS_MAX: usize = (QUESTION_BYTES_MAX - 1) / ROW_BYTES_MAX;
+
+/// What a link of this node counted of a stream since it opened that.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StreamExcess {
+    /// Whose samples.
+    pub publisher: PublisherId,
+    /// In which form.
+    pub form: Form,
+    /// To which neighbour.
+    pub hop: NodeId,
+    /// How many were more than was granted.
+    pub excess: Excess,
+}
+
+impl Control {
+    /// Tells all subscriptions with a promise behind these streams: [`Output::Excess`] there. To be given those that have
+    /// changed, together and not more often than somebody wants to know.
+    pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
+        self.advance(now);
+        let counted: BTreeMap<(Trunk, NodeId), Excess> =
+            streams.iter().map(|it| ((trunk(it.publisher, it.form), it.hop), it.excess)).collect();
+        if counted.is_empty() {
+            return;
+        }
+        let mut told: BTreeMap<NodeId, BTreeSet<(Trunk, NodeId)>> = BTreeMap::new();
+        for booking in self.admission.bookings() {
+            let here = booking.path.iter().position(|node| *node == self.me);
+            let Some(&hop) = here.and_then(|here| booking.path.get(here + 1)) else { continue };
+            let key = (booking.wanted.trunk, hop);
+            if counted.contains_key(&key) {
+                told.entry(booking.pair.0.node).or_default().insert(key);
+            }
+        }
+        for (node, keys) in told {
+            let rows: Vec<(Trunk, Excess)> =
+                keys.iter().filter_map(|key| Some((key.0, *counted.get(key)?))).collect();
+            for rows in rows.chunks(ROWS_MAX) {
+                self.tell(node, encode(rows));
+            }
+        }
+    }
+
+    /// A node of the path of some of this node's subscriptions counted something.
+    pub(super) fn hear_excess(&mut self, node: NodeId, body: Bytes) {
+        let Ok(rows) = decode(body) else {
+            self.rejected += 1;
+            return;
+        };
+        let node_name = self.name(node).unwrap_or_default().to_owned();
+        let rows: BTreeMap<Trunk, Excess> = rows.into_iter().collect();
+        for booking in self.admission.bookings() {
+            let (subscription, publisher) = booking.pair;
+            let ours = subscription.node == self.me && booking.path.contains(&node);
+            if let Some(&excess) = rows.get(&booking.wanted.trunk).filter(|_| ours) {
+                let node_name = node_name.clone();
+                let told = Output::Excess { subscription, publisher, node, node_name, excess };
+                self.outputs.push_back(told);
+            }
+        }
+    }
+}
+
+fn encode(rows: &[(Trunk, Excess)]) -> Bytes {
+    let mut out = vec![Topic::Excess.code()];
+    for (trunk, excess) in rows {
+        out.put_bytes(&trunk.0.to_le_bytes());
+        out.put_varint(excess.early);
+        out.put_varint(excess.long);
+    }
+    out.into()
+}
+
+fn decode(body: Bytes) -> Result<Vec<(Trunk, Excess)>, WireError> {
+    let mut reader = Reader::new(body);
+    let mut rows = Vec::new();
+    while reader.remaining() > 0 {
+        let (low, high) = (reader.u64("trunk")?, reader.u64("trunk")?);
+        let excess =
+            Excess { early: reader.varint("too early")?, long: reader.varint("too long")? };
+        rows.push((Trunk(u128::from(high) << 64 | u128::from(low)), excess));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_message_fits_and_reads_back_and_a_part_of_it_is_an_error() {
+        let all = Excess { early: u64::MAX, long: u64::MAX };
+        let rows: Vec<_> = (0..ROWS_MAX).map(|n| (Trunk(u128::MAX - n as u128), all)).collect();
+        let body = encode(&rows);
+        assert_eq!(body.len(), 1 + ROWS_MAX * ROW_BYTES_MAX);
+        assert!(body.len() <= QUESTION_BYTES_MAX);
+        let Some((Topic::Excess, body)) = Topic::split(body) else { panic!("its topic") };
+        assert!(decode(body.clone()) == Ok(rows), "it reads back");
+        for len in (0..body.len()).filter(|len| len % ROW_BYTES_MAX != 0) {
+            assert!(decode(body.slice(..len)).is_err(), "{len}");
+        }
+    }
+}
