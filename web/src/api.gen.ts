@@ -134,6 +134,10 @@ export type Class = { name: string, parent: string | null, peer: string | null, 
 
 export type Muted = { peer: string, 
 /**
+ * What it sent too much of: `control`, samples `unasked` for, or `malformed` frames.
+ */
+flood: string, 
+/**
  * It is not heard now.
  */
 muted: boolean, 
@@ -142,6 +146,6 @@ muted: boolean,
  */
 times: number, 
 /**
- * Control messages that were dropped.
+ * What was dropped: messages, samples or frames.
  */
 dropped: number, };

@@ -48,6 +48,7 @@ pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 pub use paceline_proto::control::{Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason};
 pub use paceline_proto::form::Audio;
+pub use paceline_proto::guard::Flood;
 pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
 };

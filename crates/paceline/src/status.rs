@@ -1,6 +1,7 @@
 //! What a node says of itself: the rows of `paceline ls`.
 
 use paceline_proto::control::{Grant, ProcessorUse};
+use paceline_proto::guard::Flood;
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::{
@@ -131,16 +132,18 @@ pub struct LinkStatus {
     pub muted: Vec<MutedStatus>,
 }
 
-/// A neighbour that sent more control than any node has to.
+/// A neighbour that flooded this node, and was muted for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MutedStatus {
     /// Which one.
     pub node: NodeId,
-    /// It is not heard now; what it sends of samples is carried as before.
+    /// What it sent too much of.
+    pub flood: Flood,
+    /// It is not heard now; the rest of what it sends is carried as before, unless none of its frames can be read.
     pub muted: bool,
     /// How often it was muted.
     pub times: u64,
-    /// Control messages of it that were dropped.
+    /// What was dropped: control messages, samples or frames.
     pub dropped: u64,
 }
 

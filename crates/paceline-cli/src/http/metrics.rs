@@ -197,11 +197,12 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     for row in &link.muted {
         let mut at = at.clone();
         at.push(("peer", row.peer.as_str()));
+        at.push(("flood", row.flood.as_str()));
         let (name, help) =
-            ("paceline_link_muted", "1 while a neighbour that floods control is not heard.");
+            ("paceline_link_muted", "1 while a neighbour that floods this node is not heard.");
         to.gauge(name, help, &at, u64::from(row.muted));
-        let help = "Control messages of it that were dropped.";
-        to.count("paceline_link_muted_messages_total", help, &at, row.dropped);
+        let help = "Control messages, samples or frames of it that were dropped.";
+        to.count("paceline_link_muted_dropped_total", help, &at, row.dropped);
     }
     let closed = &link.closed;
     for (name, help, value) in [

@@ -126,16 +126,18 @@ pub(crate) struct Link {
     pub(crate) muted: Vec<Muted>,
 }
 
-/// A neighbour that sent more control than any node has to.
+/// A neighbour that flooded its node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Muted {
     pub(crate) peer: String,
+    /// What it sent too much of: `control`, samples `unasked` for, or `malformed` frames.
+    pub(crate) flood: String,
     /// It is not heard now.
     pub(crate) muted: bool,
     /// How often it was muted.
     pub(crate) times: u64,
-    /// Control messages that were dropped.
+    /// What was dropped: messages, samples or frames.
     pub(crate) dropped: u64,
 }
 
@@ -370,8 +372,8 @@ impl Link {
 
 impl Muted {
     fn new(row: &MutedStatus) -> Self {
-        let MutedStatus { node, muted, times, dropped } = *row;
-        Self { peer: node.to_string(), muted, times, dropped }
+        let MutedStatus { node, flood, muted, times, dropped } = *row;
+        Self { peer: node.to_string(), flood: flood.name().to_owned(), muted, times, dropped }
     }
 }
 

@@ -49,9 +49,13 @@ fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
     let is = if row.muted { "is muted" } else { "was muted" };
     let (times, dropped) =
         (show::count(usize::try_from(row.times).unwrap_or(usize::MAX), "time"), row.dropped);
-    format!(
-        "{node}.{link}: {peer} {is} (control flood): {times}, {dropped} of its messages dropped"
-    )
+    let flood = &row.flood;
+    let what = match flood.as_str() {
+        "control" => "messages",
+        "unasked" => "samples",
+        _ => "frames",
+    };
+    format!("{node}.{link}: {peer} {is} ({flood} flood): {times}, {dropped} of its {what} dropped")
 }
 
 fn nodes(document: &Document) -> Table {

@@ -1,9 +1,9 @@
-//! What the neighbours of a link may say, whether their hops are up or not.
+//! What the neighbours of a link may send, whether their hops are up or not.
 
 use super::lock;
 use crate::status::MutedStatus;
 use paceline_proto::NodeId;
-use paceline_proto::guard::{Guard, Hearing};
+use paceline_proto::guard::{Flood, Guard, Hearing};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,12 +32,23 @@ impl Guards {
         nodes.entry(node).or_default().clone()
     }
 
-    /// True if a message counts; says so where a neighbour is muted.
-    pub(super) fn hears(link: usize, from: NodeId, hearing: Hearing) -> bool {
+    /// Charges a neighbour for a piece of `bytes`. True if that counts; says so where the neighbour is muted.
+    pub(super) fn hears(
+        guard: &Mutex<Guard>,
+        (link, from): (usize, NodeId),
+        flood: Flood,
+        now: Instant,
+        bytes: usize,
+    ) -> bool {
+        let hearing = lock(guard).take(flood, now, bytes);
         if hearing == Hearing::Muted {
+            let (sent, until) = match flood {
+                Flood::Control => ("more control messages than any node has to", "it is heard"),
+                Flood::Unasked => ("samples that nobody here asked for", "they are looked at"),
+                Flood::Malformed => ("frames that are not understood", "its frames are read"),
+            };
             tracing::warn!(
-                "neighbour {from} on link {link} is muted: it sends more control messages than any node has to; \
-                 it is heard again a few seconds after that ends"
+                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after that ends"
             );
         }
         hearing == Hearing::Heard
@@ -63,14 +74,16 @@ impl Guards {
     pub(super) fn muted(&self, now: Instant) -> Vec<MutedStatus> {
         let nodes = lock(&self.nodes);
         let all = nodes.iter().map(|(node, guard)| (*node, *lock(guard)));
-        let muted = all.filter(|(_, guard)| guard.counters().muted > 0);
-        let row = |(node, guard): (NodeId, Guard)| MutedStatus {
-            node,
-            muted: guard.is_muted(now),
-            times: guard.counters().muted,
-            dropped: guard.counters().dropped,
-        };
-        muted.map(row).collect()
+        let rows = all.flat_map(|(node, guard)| {
+            Flood::ALL.map(|flood| MutedStatus {
+                node,
+                flood,
+                muted: guard.is_muted(flood, now),
+                times: guard.counters(flood).muted,
+                dropped: guard.counters(flood).dropped,
+            })
+        });
+        rows.filter(|row| row.times > 0).collect()
     }
 }
 
@@ -82,11 +95,13 @@ mod tests {
     fn a_budget_stays_and_there_is_one_for_all_beyond_the_bound() {
         let guards = Guards::default();
         let now = Instant::from_millis(5_000);
-        while lock(&guards.of(NodeId(7))).take(now, 0) == Hearing::Heard {}
-        assert_eq!(lock(&guards.of(NodeId(7))).take(now, 0), Hearing::Dropped, "it came again");
-        assert_eq!(lock(&guards.of(NodeId(8))).take(now, 0), Hearing::Heard);
+        let take = |node| lock(&guards.of(NodeId(node))).take(Flood::Control, now, 0);
+        while take(7) == Hearing::Heard {}
+        assert_eq!(take(7), Hearing::Dropped, "it came again");
+        assert_eq!(take(8), Hearing::Heard);
         let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
-        assert_eq!((row.node, row.muted, row.times, row.dropped), (NodeId(7), true, 1, 2));
+        assert_eq!((row.node, row.flood), (NodeId(7), Flood::Control));
+        assert_eq!((row.muted, row.times, row.dropped), (true, 1, 2));
         let all: Vec<_> = (0..5_000).map(|node| guards.of(NodeId(node))).collect();
         assert!(Arc::ptr_eq(&all[3_000], &all[4_000]) && !Arc::ptr_eq(&all[3], &all[4]));
         assert_eq!(lock(&guards.nodes).len(), NODES_MAX);

@@ -9,6 +9,7 @@ use crate::status::{
 };
 use bytes::Bytes;
 use paceline_proto::control::ProcessorUse;
+use paceline_proto::guard::Flood;
 use paceline_proto::link::ClassView;
 use paceline_proto::pull::Limits;
 use paceline_proto::pull::limits::SAMPLES_MAX;
@@ -250,14 +251,19 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
 
 fn put_muted(row: &MutedStatus, out: &mut Vec<u8>) {
     out.put_u64(row.node.0);
+    let place = Flood::ALL.iter().position(|flood| *flood == row.flood);
+    out.put_varint(place.unwrap_or_default() as u64);
     out.put_flag(row.muted);
     out.put_varint(row.times);
     out.put_varint(row.dropped);
 }
 
 fn read_muted(r: &mut Reader) -> Result<MutedStatus, WireError> {
+    let node = NodeId(r.u64("peer")?);
+    let flood = r.len(Flood::ALL.len() - 1, "flood")?;
     Ok(MutedStatus {
-        node: NodeId(r.u64("peer")?),
+        node,
+        flood: *Flood::ALL.get(flood).ok_or(WireError::Invalid("flood"))?,
         muted: r.flag("muted")?,
         times: r.varint("times muted")?,
         dropped: r.varint("messages dropped")?,

@@ -15,7 +15,7 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use paceline_proto::control::SourceKey;
-use paceline_proto::guard::Guard;
+use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::{DropReason, NodeId, Sample};
@@ -39,7 +39,7 @@ pub(crate) struct HopShared {
 struct Neighbour {
     shared: Arc<HopShared>,
     state: Mutex<Arriving>,
-    /// What it may say; the hop may go and come, its budget stays.
+    /// What it may send; the hop may go and come, its budgets stay.
     guard: Arc<Mutex<Guard>>,
 }
 
@@ -50,6 +50,8 @@ struct Arriving {
     batch: Vec<Received>,
     /// The epochs of the last header that the egress thread was told of.
     told: (u32, u32),
+    /// It was muted for frames that are not understood, and may still be.
+    unread: bool,
 }
 
 /// A change to what arriving streams are handed to.
@@ -63,6 +65,27 @@ pub(crate) struct RxChange {
 /// engine, so the first samples of a stream may be here before it.
 const EARLY_MAX: usize = 64;
 const EARLY_FOR: Duration = Duration::from_millis(200);
+
+/// A sample that waits so.
+struct Early {
+    at: Instant,
+    from: NodeId,
+    key: SourceKey,
+    sample: Sample,
+}
+
+/// Which of them makes room: the oldest of the neighbour that has most of them.
+fn makes_room(early: &VecDeque<Early>) -> Option<usize> {
+    let mut counts: Vec<(NodeId, usize)> = Vec::new();
+    for it in early {
+        match counts.iter_mut().find(|(node, _)| *node == it.from) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((it.from, 1)),
+        }
+    }
+    let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    early.iter().position(|it| it.from == most)
+}
 
 /// An arriving stream.
 struct Source {
@@ -84,7 +107,7 @@ impl Source {
 struct Sources {
     seen: u64,
     sources: BTreeMap<SourceKey, Source>,
-    early: VecDeque<(Instant, SourceKey, Sample)>,
+    early: VecDeque<Early>,
 }
 
 impl Sources {
@@ -98,10 +121,10 @@ impl Sources {
                 let new = || Source { ingress: Ingress::new(period), via: None };
                 let ingress = &mut source.or_insert_with(new).ingress;
                 installation.apply(ingress);
-                early.retain(|(_, key, sample)| {
-                    let its = *key == change.source;
+                early.retain(|it| {
+                    let its = it.key == change.source;
                     if its {
-                        offer(ingress, now, sample.clone());
+                        offer(ingress, now, it.sample.clone());
                     }
                     !its
                 });
@@ -110,9 +133,19 @@ impl Sources {
                 sources.remove(&change.source);
             }
         });
-        let over = |early: &VecDeque<_>| early.len() > EARLY_MAX;
-        while over(early) || early.front().is_some_and(|(at, ..)| now.since(*at) > EARLY_FOR) {
+        while early.front().is_some_and(|it| now.since(it.at) > EARLY_FOR) {
             early.pop_front();
+            drops.add(DropReason::NoRoute, 1);
+        }
+    }
+
+    /// A sample comes before anybody asked for it.
+    fn wait(&mut self, early: Early, drops: &AtomicDrops) {
+        self.early.push_back(early);
+        if self.early.len() > EARLY_MAX
+            && let Some(place) = makes_room(&self.early)
+        {
+            self.early.remove(place);
             drops.add(DropReason::NoRoute, 1);
         }
     }
@@ -156,24 +189,34 @@ impl RxSources {
         }
     }
 
-    fn hand_over(&self, now: Instant, from: NodeId, received: impl Iterator<Item = Received>) {
+    /// `waits` is asked of each sample that nobody asked for, with its bytes: false if it may not wait for that.
+    fn hand_over(
+        &self,
+        now: Instant,
+        from: NodeId,
+        received: impl Iterator<Item = Received>,
+        waits: impl Fn(usize) -> bool,
+    ) {
         let mut guard = lock(&self.sources);
         guard.settle(now, &self.changes, &self.drops);
-        let Sources { sources, early, .. } = &mut *guard;
+        let guard = &mut *guard;
         for item in received {
             match item {
                 Received::Sample { publisher, form, sample } => {
                     let key = SourceKey { publisher, form };
-                    match sources.get_mut(&key) {
+                    match guard.sources.get_mut(&key) {
                         Some(source) => {
                             source.come_by(from);
                             offer(&mut source.ingress, now, sample);
                         }
-                        None => early.push_back((now, key, sample)),
+                        None if waits(sample.payload.len()) => {
+                            guard.wait(Early { at: now, from, key, sample }, &self.drops);
+                        }
+                        None => self.drops.add(DropReason::NoRoute, 1),
                     }
                 }
                 Received::Lost { publisher, form, samples, reason, kind } => {
-                    match sources.get_mut(&SourceKey { publisher, form }) {
+                    match guard.sources.get_mut(&SourceKey { publisher, form }) {
                         Some(Source { ingress, .. }) => {
                             ingress.handle_lost(kind);
                             ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
@@ -261,7 +304,8 @@ impl LinkRx {
                 continue;
             }
             receiver.handle_timeout(now, |item| batch.push(item));
-            self.sources.hand_over(now, node, batch.drain(..));
+            let waits = |bytes| self.hears(&neighbour, node, Flood::Unasked, now, bytes);
+            self.sources.hand_over(now, node, batch.drain(..), waits);
         }
         self.next_held()
     }
@@ -290,6 +334,18 @@ impl LinkRx {
         self.neighbours.read().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
+    /// Charges a neighbour: false if it is muted.
+    fn hears(
+        &self,
+        neighbour: &Neighbour,
+        from: NodeId,
+        flood: Flood,
+        now: Instant,
+        bytes: usize,
+    ) -> bool {
+        Guards::hears(&neighbour.guard, (self.link, from), flood, now, bytes)
+    }
+
     fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {
         if self.malformed.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
             tracing::warn!("frame from {from} not understood: {what}");
@@ -305,27 +361,41 @@ impl Inbound for LinkRx {
         };
         let now = clock::now();
         let mut guard = lock(&neighbour.state);
-        let Arriving { receiver, batch, told } = &mut *guard;
+        let Arriving { receiver, batch, told, unread } = &mut *guard;
+        let (bytes, hears) =
+            (frame.len(), |flood, bytes| self.hears(&neighbour, from, flood, now, bytes));
+        if *unread {
+            *unread = lock(&neighbour.guard).is_muted(Flood::Malformed, now);
+            if *unread {
+                hears(Flood::Malformed, bytes);
+                return;
+            }
+        }
         let half = neighbour.shared.half_round_trip.load(Ordering::Relaxed);
         receiver.set_half_round_trip(Duration::from_nanos(half));
         let epoch = neighbour.shared.epoch.load(Ordering::Acquire);
+        let unknown = receiver.unknown_stream();
         let heard = match receiver.handle_frame(now, epoch, frame, |item| batch.push(item)) {
             Ok(heard) => Some(heard),
             Err((heard, error)) => {
                 self.reject(from, &error);
+                *unread = !hears(Flood::Malformed, bytes);
                 heard
             }
         };
+        if receiver.unknown_stream() > unknown {
+            hears(Flood::Unasked, bytes);
+        }
         for item in batch.iter() {
-            if let Received::Control(message) = item {
-                let hearing = lock(&neighbour.guard).take(now, message.len());
-                if Guards::hears(self.link, from, hearing) {
-                    self.commands.offer(Command::Message { from, message: message.clone() });
-                }
+            if let Received::Control(message) = item
+                && hears(Flood::Control, message.len())
+            {
+                self.commands.offer(Command::Message { from, message: message.clone() });
             }
         }
         if batch.iter().any(|item| !matches!(item, Received::Control(_))) {
-            self.sources.hand_over(now, from, batch.drain(..));
+            let waits = |bytes| hears(Flood::Unasked, bytes);
+            self.sources.hand_over(now, from, batch.drain(..), waits);
         }
         batch.clear();
         if receiver.poll_timeout() < Instant::FAR {

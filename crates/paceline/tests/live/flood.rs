@@ -1,7 +1,8 @@
-//! A neighbour that floods a node with control.
+//! A neighbour that floods a node: with control, with samples that nobody asked for, with what is no frame.
 
-use crate::support::{SOON, pair, wait_until};
-use paceline::{MutedStatus, Node, Pattern};
+use crate::rogue::Rogue;
+use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
+use paceline::{Flood, LinkConfig, MutedStatus, Node, Pattern};
 use std::time::{Duration, Instant};
 
 /// More than a flood takes until it is muted on any machine; only a test that fails goes on so long.
@@ -28,7 +29,7 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
         }
     }
     let row = muted(&operator).unwrap();
-    assert_eq!((row.node, row.times), (robot.id(), 1));
+    assert_eq!((row.node, row.flood, row.times), (robot.id(), Flood::Control, 1));
     assert!(row.dropped > 0);
     // Samples go on.
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
@@ -40,4 +41,55 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     wait_until("all that it says now is known", || there("after").len() == 1);
     wait_until("what it took back while it was muted is gone", || there("flood").is_empty());
     drop(after);
+}
+
+/// A flood of frames, each as `send` sends it, at an operator that hears a robot on the same link.
+fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
+    let endpoint = free_endpoint();
+    let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
+    let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
+    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
+    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    assert!(pose.wait_matching(SOON));
+    let mut next = {
+        let mut number = 0;
+        move || {
+            number += 1;
+            let text = format!("pose {number}");
+            assert_eq!(pose.put(text.clone()).unwrap().dropped, 0);
+            assert_eq!(held.recv_timeout(SOON).unwrap().payload, text);
+        }
+    };
+    let mut rogue = Rogue::join(&operator, &endpoint);
+    wait_until("the rogue is a neighbour", || rogue.greet());
+    let began = Instant::now();
+    while muted(&operator).is_none() {
+        assert!(began.elapsed() < LONG, "it is read however much it sends");
+        (0..2_000).for_each(|_| send(&mut rogue));
+        next();
+    }
+    // It goes on, and costs nobody else a sample.
+    for _ in 0..20 {
+        (0..500).for_each(|_| send(&mut rogue));
+        next();
+    }
+    let row = muted(&operator).unwrap();
+    assert_eq!((row.node, row.flood, row.muted, row.times), (rogue.id, flood, true, 1));
+    wait_until("more is dropped", || muted(&operator).is_some_and(|row| row.dropped > 9_000));
+    wait_until("it may send again", || muted(&operator).is_some_and(|row| !row.muted));
+    let dropped = muted(&operator).unwrap().dropped;
+    (0..100).for_each(|_| send(&mut rogue));
+    next();
+    let row = muted(&operator).unwrap();
+    assert_eq!((row.muted, row.times, row.dropped), (false, 1, dropped), "that is no flood");
+}
+
+#[test]
+fn a_neighbour_that_floods_what_is_no_frame_is_not_read_and_read_again_by_itself() {
+    mutes_a_rogue(Flood::Malformed, |rogue| rogue.send(vec![0xff; 64]));
+}
+
+#[test]
+fn samples_that_nobody_asked_for_are_bounded_and_no_others_dropped() {
+    mutes_a_rogue(Flood::Unasked, |rogue| rogue.send_sample(100));
 }

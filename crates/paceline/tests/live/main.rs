@@ -15,6 +15,7 @@ mod net;
 mod pictures;
 mod pull;
 mod refusals;
+mod rogue;
 mod scenarios;
 mod support;
 mod thin_link;

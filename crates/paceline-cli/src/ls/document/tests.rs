@@ -1,7 +1,8 @@
 use super::*;
 use paceline::{
-    BufferStatus, Capacity, DropReason, Excess, Grant, GrantedHop, History, Kind, MutedStatus,
-    NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters, SubscriptionId, Tag,
+    BufferStatus, Capacity, DropReason, Excess, Flood, Grant, GrantedHop, History, Kind,
+    MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters, SubscriptionId,
+    Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -71,7 +72,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         streams: vec![stream],
         closed: StreamCounters::default(),
         classes: vec![video],
-        muted: vec![MutedStatus { node: operator, muted: true, times: 2, dropped: 900 }],
+        muted: vec![flooding(operator)],
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
@@ -102,6 +103,10 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+const fn flooding(node: NodeId) -> MutedStatus {
+    MutedStatus { node, flood: Flood::Control, muted: true, times: 2, dropped: 900 }
 }
 
 fn promised(robot: NodeId, operator: NodeId) -> Grant {
@@ -242,7 +247,7 @@ fn expected_robot() -> serde_json::Value {
                 "too_long": 2,
                 "dropped": { "superseded": 3 },
             }],
-            "muted": [{ "peer": "000000000000000b", "muted": true, "times": 2, "dropped": 900 }],
+            "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [expected_class()],
         }],

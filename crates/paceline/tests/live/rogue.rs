@@ -1,0 +1,94 @@
+//! A neighbour that is no node: it writes its frames itself.
+
+use paceline::{Encoding, Form, Kind, Node, NodeId, PublisherId, Timestamp};
+use paceline_proto::wire::frame::{Ack, FrameHeader};
+use paceline_proto::wire::segment::{DataHead, SampleHead, write_open};
+use paceline_proto::wire::{Reader, VERSION};
+use std::sync::{Arc, Mutex};
+use zenoh::Wait as _;
+use zenoh::qos::CongestionControl;
+
+/// What its victim said last: its epoch, and up to which of its frames it was heard.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    epoch: u32,
+    next: u64,
+}
+
+pub(crate) struct Rogue {
+    pub(crate) id: NodeId,
+    session: zenoh::Session,
+    frames: zenoh::pubsub::Publisher<'static>,
+    _subscriber: zenoh::pubsub::Subscriber<()>,
+    said: Arc<Mutex<Said>>,
+    seq: u64,
+}
+
+impl Rogue {
+    /// Who joins the link that `victim` listens on there.
+    pub(crate) fn join(victim: &Node, endpoint: &str) -> Self {
+        let id = NodeId(0x5152_5354_5556_5758);
+        let mut config = zenoh::Config::default();
+        for (key, value) in [
+            ("mode", "\"peer\"".to_owned()),
+            ("connect/endpoints", format!("[{endpoint:?}]")),
+            ("listen/endpoints", "[]".to_owned()),
+            ("scouting/multicast/enabled", "false".to_owned()),
+            ("scouting/gossip/enabled", "false".to_owned()),
+        ] {
+            config.insert_json5(key, &value).unwrap();
+        }
+        let session = zenoh::open(config).wait().unwrap();
+        let said = Arc::new(Mutex::new(Said::default()));
+        let heard = said.clone();
+        let listens = session.declare_subscriber(format!("p/{id}/{}", victim.id()));
+        let listens = listens.callback(move |sample| {
+            let mut frame = Reader::new(sample.payload().to_bytes().into_owned().into());
+            let header = FrameHeader::read(&mut frame).unwrap();
+            let mut said = heard.lock().unwrap();
+            let next = if header.epoch == said.epoch { said.next } else { 0 };
+            *said = Said { epoch: header.epoch, next: header.seq.map_or(next, |seq| seq + 1) };
+        });
+        let subscriber = listens.wait().unwrap();
+        let frames = session.declare_publisher(format!("p/{}/{id}", victim.id()));
+        let frames = frames.congestion_control(CongestionControl::Block).wait().unwrap();
+        Self { id, session, frames, _subscriber: subscriber, said, seq: 0 }
+    }
+
+    /// Says that it is there; true once the victim takes it for a neighbour.
+    pub(crate) fn greet(&self) -> bool {
+        let hi = [&[VERSION][..], &self.id.0.to_be_bytes()].concat();
+        self.session.put("p/hi", hi).wait().unwrap();
+        self.said.lock().unwrap().epoch > 0
+    }
+
+    /// A frame of these bytes.
+    pub(crate) fn send(&self, frame: Vec<u8>) {
+        self.frames.put(frame).wait().unwrap();
+    }
+
+    /// A frame with a whole sample of so many bytes, of a stream that it opens itself.
+    pub(crate) fn send_sample(&mut self, bytes: usize) {
+        let Said { epoch, next } = *self.said.lock().unwrap();
+        let (seq, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));
+        let mut out = Vec::new();
+        let header = FrameHeader { epoch: 1, known: epoch, seq, ack, ..FrameHeader::default() };
+        header.write(&mut out);
+        write_open(0, PublisherId { node: self.id, index: 0 }, &Form::FULL, &mut out);
+        let first = SampleHead {
+            total: bytes,
+            seq: self.seq,
+            captured: Timestamp { nanos: 1, error: 0 },
+            kind: Kind::Data,
+            encoding: Encoding::Bytes,
+            age: paceline_sched::Duration::ZERO,
+            attachment: None,
+        };
+        let (number, len) = (self.seq, bytes);
+        let first = Some(&first);
+        DataHead { stream: 0, number, first, offset: 0, last: true, len }.write(&mut out);
+        out.resize(out.len() + bytes, 7);
+        self.seq += 1;
+        self.send(out);
+    }
+}
