@@ -3,7 +3,7 @@
 use super::{
     Carrier, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of,
 };
-use paceline_sched::{Capacity, Instant, Scheduler};
+use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 
 /// What a frame on a link of this capacity may hold.
 pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
@@ -16,11 +16,12 @@ pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
 
 impl Link {
     /// Gives the link another capacity from `now` on. What waits stays, and so do contracts and
-    /// windows. False, and nothing has changed, for a link without a capacity: its hops know no pace.
+    /// windows; what shares by curves gets those that admission counts with now. False, and nothing has changed, for a link without a capacity: its hops know no pace.
     pub fn set_capacity(&mut self, now: Instant, capacity: Capacity) -> bool {
         if self.spec.capacity.is_none() {
             return false;
         }
+        let blocked = self.frame_time();
         self.spec.capacity = Some(capacity);
         self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
         self.pacer.set_capacity(now, capacity, self.frame_bytes);
@@ -33,6 +34,23 @@ impl Link {
             let left = self.left(stream.head_left());
             self.discipline.handle_left(index, left);
         }
+        self.curve_anew(now, blocked);
         true
+    }
+
+    /// Gives streams in HFSC the curves of a link where a packet of others takes as long as it does now, and not
+    /// `before`.
+    fn curve_anew(&mut self, now: Instant, before: Duration) {
+        let blocked = self.frame_time();
+        for place in 0..self.streams.len() {
+            let index = index_of(place);
+            let other = self.stream(index).is_some_and(|stream| {
+                self.policy_of(stream.home) == Policy::Hfsc
+                    && stream.spec.terms(before) != stream.spec.terms(blocked)
+            });
+            if other {
+                self.join_anew(now, index);
+            }
+        }
     }
 }

@@ -135,6 +135,14 @@ impl Link {
         }
     }
 
+    /// The discipline that decides within a home, or on a link without classes.
+    pub(super) fn policy_of(&self, home: Option<Home>) -> Policy {
+        let class = self.seats.as_ref().zip(home).and_then(|(seats, home)| {
+            seats.tree.classes.get(home.0).and_then(|class| class.policy)
+        });
+        class.unwrap_or(self.spec.policy)
+    }
+
     /// The stream takes part on other terms; what waits stays.
     pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
         let blocked = self.frame_time();

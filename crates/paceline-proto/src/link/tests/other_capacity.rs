@@ -1,6 +1,7 @@
 //! A link that gets another capacity while it carries streams.
 
 use super::*;
+use crate::control::Demand;
 
 /// Bytes that went over the wire in a second in which both ends are polled each millisecond.
 fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
@@ -51,4 +52,51 @@ fn what_waits_is_judged_by_the_new_capacity() {
     a.link.handle_sample(now, STREAM, sample(now, 1, 100));
     talk(&mut now, &mut a, &mut b, 1);
     assert_eq!(b.got, [1], "what fits goes on");
+}
+
+/// What arrives, in order, of two streams under HFSC on a link of 400 kbit/s, on which a packet of others takes 24 ms: the
+/// first may send 4,000 bytes at once and sends half of that, the second 800 bytes. The link carried 8 Mbit/s when
+/// they joined, or carries what it does since before.
+fn in_order(joined_before: bool) -> Vec<u64> {
+    const OTHER: StreamIndex = StreamIndex(1);
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    let (capacity, policy) = (Some(bits(8_000_000)), Policy::Hfsc);
+    let (mut a, mut b) = pair(LinkSpec { capacity, policy, ..LinkSpec::default() });
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    if !joined_before {
+        a.link.set_capacity(now, bits(400_000));
+    }
+    for (index, deadline, bytes) in [(STREAM, 100, 4_000), (OTHER, 55, 800)] {
+        let contract = Contract {
+            deadline: Duration::from_millis(deadline),
+            ..Contract::every(Duration::from_millis(500)).unwrap()
+        };
+        let demand = Some(Demand { bytes, bytes_per_s: 2 * bytes, declared: true });
+        let spec = to(node(2), Kind::Data, Some(contract.with_late(Late::Send)));
+        assert!(a.link.open_stream(index, StreamSpec { demand, ..spec }));
+    }
+    if joined_before {
+        a.link.set_capacity(now, bits(400_000));
+    }
+    a.link.handle_sample(now, STREAM, sample(now, 1, 2_000));
+    a.link.handle_sample(now, OTHER, sample(now, 2, 700));
+    for _ in 0..100 {
+        a.poll(now);
+        a.sent.drain(..).for_each(|frame| b.hear(now, frame));
+        b.poll(now);
+        b.sent.drain(..).for_each(|frame| a.hear(now, frame));
+        now += Duration::from_millis(1);
+    }
+    for index in [STREAM, OTHER] {
+        let counters = a.link.counters(index).unwrap();
+        assert_eq!((counters.sent, counters.late), (1, 0), "{index:?} {joined_before}");
+    }
+    b.got
+}
+
+#[test]
+fn streams_share_by_the_curves_of_the_capacity_that_there_is() {
+    assert_eq!(in_order(false), [2, 1]);
+    assert_eq!(in_order(true), [2, 1], "as if they had joined now");
 }
