@@ -32,6 +32,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// How long to wait for a publisher before saying that there is none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a path may take to answer before it is said that a publisher is heard without a promise.
+const UNPROMISED: Duration = Duration::from_secs(1);
+
 /// The last line of `--json`.
 #[derive(Serialize)]
 struct SummaryLine {
@@ -94,6 +97,8 @@ struct Session<'a> {
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
     granted: BTreeSet<PublisherId>,
+    /// Those that are heard, since when, and whether it was said that nothing is promised of them.
+    hears: BTreeMap<PublisherId, (Instant, bool)>,
     began: Instant,
     tick: Instant,
 }
@@ -114,6 +119,7 @@ impl<'a> Session<'a> {
             noted: false,
             refused: BTreeMap::new(),
             granted: BTreeSet::new(),
+            hears: BTreeMap::new(),
             began,
             tick: began + TICK,
         }
@@ -165,6 +171,13 @@ impl<'a> Session<'a> {
     /// What the subscriber is told beside samples.
     fn hear(&mut self) {
         while let Some(event) = self.subscriber.try_event() {
+            if let SubscriberEvent::Publishers(publishers) = &event {
+                let now = Instant::now();
+                self.hears.retain(|publisher, _| publishers.contains(publisher));
+                for publisher in publishers {
+                    self.hears.entry(*publisher).or_insert((now, false));
+                }
+            }
             match event {
                 SubscriberEvent::Publishers(publishers) if publishers.is_empty() && self.heard => {
                     let pattern = &self.args.pattern;
@@ -222,12 +235,29 @@ impl<'a> Session<'a> {
                 self.args.pattern
             ));
         }
+        self.tell_unpromised(now);
         if !self.args.json && self.total.delivered > 0 {
             let text = self.second();
             self.block.update(&text)?;
         }
         self.window = self.window.next();
         Ok(())
+    }
+
+    /// Says once of each publisher that what was asked for is not promised although it comes.
+    fn tell_unpromised(&mut self, now: Instant) {
+        if self.args.wish.within.is_none() {
+            return;
+        }
+        for (publisher, (since, said)) in &mut self.hears {
+            if !*said && !self.granted.contains(publisher) && now > *since + UNPROMISED {
+                *said = true;
+                self.block.note(&format!(
+                    "nothing is promised of publisher {publisher}: no link of its path has a capacity, or it declares \
+                     no rate; it is carried as best effort"
+                ));
+            }
+        }
     }
 
     fn second(&self) -> String {

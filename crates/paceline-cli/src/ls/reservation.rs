@@ -133,7 +133,8 @@ pub(super) fn tables(document: &Document) -> String {
             row.extend([
                 hop.name.clone(),
                 hop.link.clone(),
-                show::bits(hop.bits_per_s),
+                hop.capacity_bits_per_s
+                    .map_or_else(|| "nothing".to_owned(), |_| show::bits(hop.bits_per_s)),
                 hop.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits),
                 hop.burst_bytes.to_string(),
                 millis(hop.bound_us),
@@ -147,7 +148,15 @@ pub(super) fn tables(document: &Document) -> String {
                        capacity\n";
         return format!("{nothing}{}", processors(document));
     }
-    format!("RESERVATIONS\n{}{}", table.render(crate::table::WIDTH), processors(document))
+    let mut hops = seen.values().flat_map(|(_, reservation)| &reservation.hops);
+    let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
+    let unknown = if unknown {
+        "a link that holds nothing has no capacity: nothing is promised on it, and its delay is what is counted with\n"
+    } else {
+        ""
+    };
+    let rows = table.render(crate::table::WIDTH);
+    format!("RESERVATIONS\n{rows}{unknown}{}", processors(document))
 }
 
 /// What promises take of the processors of the hosts that charge for them.

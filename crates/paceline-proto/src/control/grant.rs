@@ -34,7 +34,8 @@ pub struct GrantedHop {
     pub node_name: String,
     /// Its link to the next one.
     pub link: String,
-    /// What the link carries; nothing has to be held on one without a capacity.
+    /// What the link carries. Without one nothing is promised on the link: nobody knows whether it carries what
+    /// is held there, and its part of the delay is only what was counted with.
     pub capacity: Option<Capacity>,
     /// Bytes per second, headers counted; less what a loss tolerance lets out.
     pub bytes_per_s: u64,
@@ -50,7 +51,16 @@ impl fmt::Display for Grant {
         for hop in &self.hops {
             write!(f, " {} -{}->", hop.node_name, hop.link)?;
         }
-        f.write_str(" here")
+        f.write_str(" here")?;
+        let unknown = self.hops.iter().filter(|hop| hop.capacity.is_none());
+        for (count, hop) in unknown.enumerate() {
+            let before = if count == 0 { ", with nothing promised on" } else { " and" };
+            write!(f, "{before} '{}' of '{}'", hop.link, hop.node_name)?;
+            if count == 0 {
+                f.write_str(" (no capacity)")?;
+            }
+        }
+        Ok(())
     }
 }
 
