@@ -105,6 +105,7 @@ impl<R: Rules> Core<R> {
 
     /// Moves the heads on whose period has come, or will soon, up to the first head that is missed at `now`:
     /// that one.
+    #[inline]
     fn release(&mut self, now: Instant) -> Option<StreamIndex> {
         loop {
             let (at, slot) = self.lists.events.best();
@@ -121,28 +122,25 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// The first miss known at `now`.
+    /// The first miss known at `now`; nobody is listed without a head.
     #[inline(never)]
     fn find_missed(&mut self, now: Instant) -> Option<Miss> {
         // Each head is reported or moved past `now`, so the loop ends after one visit to each.
         while let Some(index) = self.release(now) {
-            let miss = match find(&mut self.streams, index)?.drops() {
-                true => self.drop_missed(index),
-                false => self.postpone_missed(index, now),
-            };
+            let stream = find(&mut self.streams, index)?;
+            if stream.drops() {
+                // It cannot end in time and is worth nothing late.
+                let violated = charge(&mut self.rules, stream, 1);
+                stream.place = Place::Nowhere;
+                self.vacate(index);
+                return Some(Miss { stream: index, dropped: true, violated });
+            }
+            let miss = self.postpone_missed(index, now);
             if miss.is_some() {
                 return miss;
             }
         }
         None
-    }
-
-    /// A head that cannot end in time and is worth nothing late.
-    fn drop_missed(&mut self, index: StreamIndex) -> Option<Miss> {
-        let violated = self.charge(index, 1);
-        find(&mut self.streams, index)?.place = Place::Nowhere;
-        self.vacate(index);
-        Some(Miss { stream: index, dropped: true, violated })
     }
 
     /// A head that cannot end in time and is sent late: a miss if this is its first deadline.
