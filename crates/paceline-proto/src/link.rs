@@ -370,7 +370,7 @@ impl Link {
             next =
                 next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
             next = next.min(neighbour.hop.next_loss(now));
-            if neighbour.may_send_control() {
+            if neighbour.may_send_control(now) {
                 next = next.min(self.pacer.control_ready_at().max(paced));
             }
         }

@@ -109,8 +109,6 @@ pub(super) struct Wire {
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) cut: bool,
-    /// The transport does not call by it before this.
-    pub(super) calls_at: Instant,
     /// Frames that arrived where nobody is, or not the one that they were for.
     pub(super) unheard: u64,
     /// When each frame was put on it, and its bytes; only if asked for.
@@ -127,7 +125,6 @@ impl Wire {
             from,
             to,
             cut: false,
-            calls_at: Instant::ZERO,
             unheard: 0,
             log: None,
             acknowledged: 0,

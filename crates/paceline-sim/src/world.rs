@@ -15,11 +15,9 @@ use paceline_proto::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 
-/// How often the transport may call neighbours that are not there. Nodes wait 0.2 to 0.4 s between two attempts to
-/// connect …
+/// How often the transport may call neighbours that are not there: as often as nodes knock where one was lost
+/// (`paceline/src/shell/redial.rs`).
 const BEACON_EVERY: Duration = Duration::from_millis(200);
-/// … and a second more for an answer, where nothing comes through.
-const BEACON_UNANSWERED: Duration = Duration::from_millis(1_400);
 /// Time that does not pass although a node took this many turns: it wakes for nothing.
 const TURNS_MAX: u32 = 10_000;
 
@@ -292,8 +290,7 @@ impl World {
             let Some(end) = node.links.get(wire.from.1) else { continue };
             let led = |id: NodeId| end.hops.get(&id).is_some_and(|hop| hop.wire == place);
             let up = end.link.hops().any(|(id, hop)| hop.is_up() && led(id));
-            if !up && !node.stalled && !node.down && wire.calls_at <= now {
-                wire.calls_at = now + if wire.cut { BEACON_UNANSWERED } else { BEACON_EVERY };
+            if !up && !node.stalled && !node.down {
                 wire.send(now, node.id, Item::Beacon);
                 self.queue.wake(Event::Wire(place), wire.arrives_at());
             }

@@ -1,7 +1,7 @@
 //! Links in virtual time: load, stalls, loss, and how far they go at most.
 
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::link::LinkSpec;
+use paceline_proto::link::{Carrier, LinkSpec};
 use paceline_sched::{Capacity, Duration, Instant};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::impair::Impairment;
@@ -33,6 +33,39 @@ fn feed(world: &mut World, hub: NodeIx, ends: &[NodeIx]) -> (Vec<Pub>, Vec<Sub>)
     let subscriptions = each.map(|(&end, tag)| world.subscribe(end, all(tag))).collect();
     world.run_for(Duration::from_secs(2));
     (publishers, subscriptions)
+}
+
+#[test]
+fn over_a_satellite_control_comes_through_beside_what_is_on_the_way() {
+    let rate = capacity(10_000_000);
+    let delay = Duration::from_millis(300);
+    for datagrams in [false, true] {
+        let wire = Impairment { rate, delay, ..Impairment::NONE };
+        let (wire, carrier) = match datagrams {
+            false => (WireSpec::reliable(wire), Carrier::Ordered),
+            true => (WireSpec::datagrams(wire), Carrier::Datagrams),
+        };
+        let mut world = World::new(3);
+        let (here, there) = (world.add_node("here"), world.add_node("there"));
+        let spec = LinkSpec { capacity: rate, carrier, ..LinkSpec::default() };
+        let (out, back) =
+            (world.add_link(here, "out", spec.clone()), world.add_link(there, "back", spec));
+        world.join(out, back, wire, wire);
+        let feed = world.publish(here, data("feed").hertz(100));
+        let got = world.subscribe(there, all("feed"));
+        world.every(feed, Duration::from_millis(10), 3_000, payloads(1_000));
+        world.run_for(Duration::from_secs(15));
+        // Only now, beside dozens of frames on their way.
+        let late = world.publish(here, data("late").hertz(10));
+        let got_late = world.subscribe(there, all("late"));
+        world.run_for(Duration::from_secs(5));
+        world.every(late, Duration::from_millis(100), 50, payloads(100));
+        world.run_for(Duration::from_secs(15));
+        let (first, second) = (world.delivered(got).len(), world.delivered(got_late).len());
+        println!("datagrams: {datagrams}: {first} of 3000, {second} of 50");
+        assert!(first > 2_000, "{first}");
+        assert_eq!(second, 50, "datagrams: {datagrams}");
+    }
 }
 
 #[test]

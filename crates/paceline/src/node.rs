@@ -351,16 +351,9 @@ fn open_link(
     if carrier == Carrier::Datagrams {
         rx.start_mending(&config.name).map_err(OpenError::Thread)?;
     }
-    let (handle, thread) = egress::start(
-        index,
-        &config.name,
-        spec,
-        transport,
-        rx.clone(),
-        announcements,
-        commands.clone(),
-    )
-    .map_err(OpenError::Thread)?;
+    let (handle, thread) =
+        egress::start(&config, spec, transport, rx.clone(), announcements, commands.clone())
+            .map_err(OpenError::Thread)?;
     Ok((EngineLink { config, handle, rx, slots: Default::default() }, thread))
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod host;
 pub(crate) mod mailbox;
 pub(crate) mod port;
 pub(crate) mod pull;
+mod redial;
 pub(crate) mod report;
 pub(crate) mod rx;
 pub(crate) mod scaling;

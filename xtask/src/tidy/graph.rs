@@ -63,6 +63,7 @@ const LAYERS: &[Layer] = &[
             "rtrb",
             "rustix",
             "thiserror",
+            "tokio",
             "tracing",
             "zenoh",
         ],

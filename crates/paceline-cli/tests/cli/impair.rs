@@ -188,6 +188,21 @@ fn a_blackout_ends_no_program_and_both_go_on() {
 }
 
 #[test]
+fn a_way_of_600_ms_there_and_back_is_connected() {
+    if !can_run("a_way_of_600_ms_there_and_back_is_connected") {
+        return;
+    }
+    let host = Host::new();
+    let lines = host.path("lines.txt");
+    write(&lines, "a line\n".repeat(100)).unwrap();
+    let publish = format!("--file {} --hz 20 --loop --wait 20", arg(&lines));
+    // A connection takes three round trips.
+    let flags = ["--delay", "300ms"];
+    let ended = publish_and_subscribe(&host, &flags, &publish, "--count 20 --timeout 30");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
 fn what_a_killed_run_left_is_removed_by_the_next() {
     if !can_run("what_a_killed_run_left_is_removed_by_the_next") {
         return;

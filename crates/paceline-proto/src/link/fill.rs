@@ -36,8 +36,8 @@ struct Ends {
 
 impl super::Neighbour {
     /// Control waits for the hop, and the hop has room for it.
-    pub(super) fn may_send_control(&self) -> bool {
-        let room = self.hop.flight_frames() < WINDOW_FRAMES + CONTROL_FRAMES;
+    pub(super) fn may_send_control(&self, now: Instant) -> bool {
+        let room = self.hop.overdue_frames(now) < WINDOW_FRAMES + CONTROL_FRAMES;
         self.hop.is_up() && self.has_control() && room && self.hop.can_be_told()
     }
 }
@@ -85,7 +85,7 @@ impl Link {
         if now < self.pacer.control_ready_at() {
             return None;
         }
-        self.neighbours.iter().find_map(|(node, n)| n.may_send_control().then_some(*node))
+        self.neighbours.iter().find_map(|(node, n)| n.may_send_control(now).then_some(*node))
     }
 
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until

@@ -170,6 +170,20 @@ impl Hop {
         self.ledger.as_ref().map_or(self.flight.len(), |ledger| ledger.waiting())
     }
 
+    /// Frames that may wait in queues below us. On a link with a capacity those that were sent within the last
+    /// round trip do not: they are on their way, and of a long one there are many.
+    #[must_use]
+    pub fn overdue_frames(&self, now: Instant) -> usize {
+        let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
+            return self.flight_frames();
+        };
+        let trip = trip.saturating_add(self.trips.longest_held());
+        match &self.ledger {
+            Some(ledger) => ledger.overdue(now, trip),
+            None => self.flight.partition_point(|frame| frame.sent + trip < now),
+        }
+    }
+
     /// The number that the next frame will have.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {

@@ -124,6 +124,12 @@ impl Ledger {
         self.sent.iter().filter(|sent| sent.state == State::Waits).count()
     }
 
+    /// Those that left more than `trip` ago.
+    pub(super) fn overdue(&self, now: Instant, trip: Duration) -> usize {
+        let overdue = |sent: &&Sent| sent.state == State::Waits && sent.left + trip < now;
+        self.sent.iter().filter(overdue).count()
+    }
+
     fn oldest_waiting(&self) -> Option<u64> {
         self.sent.iter().find(|sent| sent.state == State::Waits).map(|sent| sent.seq)
     }

@@ -9,9 +9,11 @@ use super::clock;
 use super::engine::{Command, Commands};
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot};
 use super::port::Announcements;
+use super::redial::Redialer;
 use super::rx::{HopShared, LinkRx};
 use super::transport::{Sent, Transport};
 use super::wake::exact_timers;
+use crate::config::LinkConfig;
 use intake::Intake;
 use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
@@ -61,6 +63,8 @@ struct Egress {
     /// When to declare again what is listened to, if a neighbour is missing then.
     next_listen: Instant,
     frame: FrameBuf,
+    /// Finds a lost path again; where the link only connects, over TCP.
+    redialer: Option<Redialer>,
 }
 
 fn is_express(capacity: Option<Capacity>) -> bool {
@@ -69,8 +73,7 @@ fn is_express(capacity: Option<Capacity>) -> bool {
 
 /// Starts the egress thread of a link.
 pub(crate) fn start(
-    index: usize,
-    name: &str,
+    config: &LinkConfig,
     spec: LinkSpec,
     transport: Transport,
     rx: Arc<LinkRx>,
@@ -80,35 +83,57 @@ pub(crate) fn start(
     let (commands, inbox) = std::sync::mpsc::channel();
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
+    let handle = LinkHandle { commands, has_commands, announcements, snapshot };
+    let redialer = redialer(config, transport.me(), rx.clone(), handle.clone())?;
     let express = is_express(spec.capacity);
     let mut egress = Egress {
         link: Link::new(spec),
         transport,
         express,
-        rx,
         hops: BTreeMap::new(),
-        intake: Intake::new(announcements.clone()),
+        intake: Intake::new(handle.announcements.clone()),
         watched: Vec::new(),
-        announcements: announcements.clone(),
+        announcements: handle.announcements.clone(),
         inbox,
-        has_commands: has_commands.clone(),
+        has_commands: handle.has_commands.clone(),
         engine,
-        index,
-        snapshot: snapshot.clone(),
+        index: rx.link(),
+        rx,
+        snapshot: handle.snapshot.clone(),
         next_beacon: Instant::ZERO,
         beacon_every: BEACON_FIRST,
         next_snapshot: Instant::ZERO,
         next_listen: clock::now() + LISTEN_AGAIN,
         frame: FrameBuf::default(),
+        redialer,
     };
-    let named = std::thread::Builder::new().name(format!("paceline-{name}"));
+    let named = std::thread::Builder::new().name(format!("paceline-{}", config.name));
     let thread = named.spawn(move || {
         exact_timers();
         egress.announcements.waker.adopt();
         while egress.turn() {}
-        egress.transport.close();
+        egress.close();
     })?;
-    Ok((LinkHandle { commands, has_commands, announcements, snapshot }, thread))
+    Ok((handle, thread))
+}
+
+/// What finds a lost path of this link again. A session that listens may have neighbours elsewhere, and stays.
+fn redialer(
+    config: &LinkConfig,
+    me: NodeId,
+    rx: Arc<LinkRx>,
+    handle: LinkHandle,
+) -> std::io::Result<Option<Redialer>> {
+    if !config.listen.is_empty() {
+        return Ok(None);
+    }
+    let its = config.clone();
+    Redialer::start(&config.name, &config.connect, move || {
+        match Transport::open(me, &its, rx.clone()) {
+            Ok(transport) => handle.send(LinkCommand::Redial(Box::new(transport))),
+            Err(error) => tracing::warn!("link '{}': connecting anew: {error}", its.name),
+        }
+    })
 }
 
 impl Egress {
@@ -167,10 +192,40 @@ impl Egress {
                     self.next_beacon = now;
                     self.beacon_every = Duration::ZERO;
                 }
+                Ok(LinkCommand::Redial(transport)) => self.redial(now, *transport),
                 Ok(LinkCommand::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }
         }
+    }
+
+    fn is_lost(&self) -> bool {
+        !self.link.hops().any(|(_, hop)| hop.is_up())
+    }
+
+    /// Takes another transport to the same endpoints; unless the one that there is found them meanwhile.
+    fn redial(&mut self, now: Instant, mut transport: Transport) {
+        if !self.is_lost() {
+            return transport.close_aside();
+        }
+        for node in self.hops.keys() {
+            if let Err(error) = transport.add_hop(*node, self.express) {
+                tracing::warn!("no way to node {node}: {error}");
+            }
+        }
+        std::mem::replace(&mut self.transport, transport).close_aside();
+        self.next_beacon = now;
+        self.beacon_every = Duration::ZERO;
+    }
+
+    /// Ends with what it has started.
+    fn close(self) {
+        let lost = self.is_lost();
+        if let Some(redialer) = self.redialer {
+            redialer.close();
+        }
+        // Nothing waits to be sent where nobody is.
+        if lost { self.transport.close_aside() } else { self.transport.close() }
     }
 
     fn add_hop(&mut self, now: Instant, node: NodeId) {
@@ -221,6 +276,9 @@ impl Egress {
                 self.beacon_every = Duration::ZERO;
             }
             self.engine.offer(Command::Hop { link: self.index, node, up });
+            if let Some(redialer) = &self.redialer {
+                redialer.tell(self.is_lost());
+            }
         }
         let forgotten: Vec<_> =
             self.hops.keys().copied().filter(|node| self.link.epoch(*node) == 0).collect();
@@ -255,8 +313,7 @@ impl Egress {
     fn keep_house(&mut self, now: Instant) {
         if now >= self.next_beacon {
             self.transport.greet();
-            let found = self.link.hops().any(|(_, hop)| hop.is_up());
-            self.beacon_every = if found {
+            self.beacon_every = if !self.is_lost() {
                 BEACON_FOUND
             } else {
                 self.beacon_every.mul_div(3, 2).clamp(BEACON_FIRST, BEACON_SEARCHING)

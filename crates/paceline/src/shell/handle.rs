@@ -31,6 +31,8 @@ pub(crate) enum LinkCommand {
     Classes(Option<Arc<ClassTree>>),
     /// The transport was opened anew: this process is the host's node now.
     Reopen(Box<Transport>),
+    /// The transport was opened anew, since the path to a neighbour that was lost is there again.
+    Redial(Box<Transport>),
     /// The node closes.
     Stop,
 }
@@ -48,6 +50,7 @@ pub(crate) struct LinkSnapshot {
 }
 
 /// The engine's side of a link.
+#[derive(Clone)]
 pub(crate) struct LinkHandle {
     pub(super) commands: Sender<LinkCommand>,
     pub(super) has_commands: Arc<AtomicBool>,

@@ -266,6 +266,11 @@ impl LinkRx {
         }
     }
 
+    /// The link's place among its node's.
+    pub(crate) const fn link(&self) -> usize {
+        self.link
+    }
+
     /// Starts the thread that hands over what has waited long enough for what was lost before it. It ends
     /// with the link.
     pub(crate) fn start_mending(self: &Arc<Self>, link: &str) -> std::io::Result<()> {

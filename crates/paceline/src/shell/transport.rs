@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
 use zenoh::pubsub::{Publisher, Subscriber};
@@ -30,6 +31,11 @@ use zenoh::{Config, Session, Wait};
 /// Over UDP Zenoh sends no longer datagram than this: with the headers of UDP and IPv6 one packet of
 /// Ethernet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
 const DATAGRAM_BYTES: usize = 1_440;
+
+/// How long an attempt to connect, or to take a connection, may take. Zenoh's needs three round trips: this is
+/// enough for 0.8 s, a satellite's 0.6 s and a slow link. Who is not answered at all is not kept from
+/// returning by it: `shell/redial.rs`.
+pub(crate) const OPEN_MAX: Duration = Duration::from_millis(2_500);
 
 /// What became of a frame handed to the transport.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -87,6 +93,11 @@ impl Transport {
         let subscribers = listen(me, &session, carrier, &inbound)?;
         let beacon = declare(&session, carrier, "p/hi".to_owned(), false)?;
         Ok(Self { me, session, carrier, inbound, subscribers, beacon, hops: BTreeMap::new() })
+    }
+
+    /// The node that it was opened for.
+    pub(crate) const fn me(&self) -> NodeId {
+        self.me
     }
 
     /// Declares again what this node listens to, if the way may have lost that: a neighbour is missing.
@@ -147,6 +158,15 @@ impl Transport {
         match self.put(&ways.there, to_zbytes(frame)) {
             Ok(()) => Sent::Taken,
             Err(_) => Sent::Down,
+        }
+    }
+
+    /// Closes the session aside: Zenoh waits for the end of an attempt to connect, of which nothing is left to
+    /// be sent.
+    pub(crate) fn close_aside(self) {
+        let aside = std::thread::Builder::new().name("paceline-close".to_owned());
+        if let Err(error) = aside.spawn(move || self.close()) {
+            tracing::warn!("closing a link at once: {error}");
         }
     }
 
@@ -305,6 +325,7 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         text + "]"
     };
     let retry = "{period_init_ms: 200, period_max_ms: 400, period_increase_factor: 2}";
+    let open = OPEN_MAX.as_millis().to_string();
     let mut config = Config::default();
     for (key, value) in [
         ("mode", "\"peer\"".to_owned()),
@@ -321,8 +342,8 @@ fn config(link: &LinkConfig) -> zenoh::Result<Config> {
         ("scouting/gossip/enabled", "false".to_owned()),
         ("timestamping/enabled", "false".to_owned()),
         ("adminspace/enabled", "false".to_owned()),
-        ("transport/unicast/open_timeout", "1000".to_owned()),
-        ("transport/unicast/accept_timeout", "1000".to_owned()),
+        ("transport/unicast/open_timeout", open.clone()),
+        ("transport/unicast/accept_timeout", open),
         ("transport/link/tx/lease", "1500".to_owned()),
         ("transport/link/tx/queue/size/data", "16".to_owned()),
         ("transport/link/tx/queue/congestion_control/drop/wait_before_drop", "0".to_owned()),
