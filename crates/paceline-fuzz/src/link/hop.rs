@@ -92,6 +92,10 @@ impl Hop {
         self.closes.remove(place.expect("a close of what was not closed"));
     }
 
+    pub(super) fn owes_abort(&self, id: u32, number: u64) -> bool {
+        self.aborts.contains(&Aborted { hop: self.node, id, number })
+    }
+
     pub(super) fn said_aborted(&mut self, id: u32, number: u64) {
         let aborted = Aborted { hop: self.node, id, number };
         let place = self.aborts.iter().position(|other| *other == aborted);

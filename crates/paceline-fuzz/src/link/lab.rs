@@ -16,7 +16,8 @@ use paceline_proto::wire::codec::Reader;
 use paceline_proto::wire::frame::{Ack, FrameBuf, FrameHeader};
 use paceline_proto::wire::segment::Segment;
 use paceline_proto::{
-    ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample, Timestamp,
+    ATTACHMENT_BYTES_MAX, DropReason, Encoding, Form, Kind, NodeId, PublisherId, Sample,
+    StreamCounters, Timestamp,
 };
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Contract, Duration, Instant, Late, LossTolerance};
@@ -118,6 +119,8 @@ impl Lab {
         self.link.handle_timeout(self.now);
         let silent: Vec<_> = self.hops.iter_mut().filter_map(|hop| hop.pass(self.now)).collect();
         self.events(silent);
+        self.settle();
+        self.model.begin_turn(self.now, self.link.is_behind());
         self.expire();
         for hop in 0..self.setup.hops {
             let gone = self.hops[hop].is_forgotten(self.now);
@@ -129,7 +132,30 @@ impl Lab {
     }
 
     fn expire(&mut self) {
-        for aborted in self.model.expire(self.now) {
+        self.model.expire(self.now);
+        self.take_aborts();
+    }
+
+    /// The link may give up what waited although it was late, once that is hopeless: it says of which streams.
+    fn hear_given_up(&mut self) {
+        let missed = |index: StreamIndex, counters: StreamCounters| {
+            (index.0, counters.drops.of(DropReason::DeadlineMissed))
+        };
+        let streams = self.link.streams();
+        self.model.given_up = streams.map(|(index, _, counts, _)| missed(index, counts)).collect();
+    }
+
+    /// What it has given up by now was hopeless.
+    fn settle(&mut self) {
+        self.hear_given_up();
+        for index in self.model.lines.keys().copied().collect::<Vec<_>>() {
+            while self.model.give_up(self.now, index) {}
+        }
+        self.take_aborts();
+    }
+
+    fn take_aborts(&mut self) {
+        for aborted in std::mem::take(&mut self.model.aborted) {
             let hop = self.hops.iter_mut().find(|hop| hop.node == aborted.hop);
             hop.unwrap().aborts.push(aborted);
         }
@@ -164,9 +190,10 @@ impl Lab {
         });
         let upstream = Duration::from_millis(u64::from(input.below(4)) * 5);
         let publisher = PublisherId { node: NodeId(1), index };
+        let slack = Duration::from_millis(u64::from(input.below(4)) * 20);
         let (hop, form, background) = (node(hop), Form::FULL, false);
         let plain = StreamSpec::best_effort(publisher, hop, form, kind);
-        StreamSpec { contract, upstream, background, ..plain }
+        StreamSpec { contract, upstream, slack, background, ..plain }
     }
 
     fn open(&mut self, input: &mut Input<'_>) {
@@ -294,7 +321,9 @@ impl Lab {
         let mut frame = FrameBuf::default();
         for _ in 0..ROUNDS_MAX {
             self.expire();
-            let Some(to) = self.link.poll_frame(self.now, &mut frame) else { return };
+            let to = self.link.poll_frame(self.now, &mut frame);
+            self.hear_given_up();
+            let Some(to) = to else { return self.settle() };
             let hop = (0..self.setup.hops).find(|&hop| node(hop) == to).unwrap();
             self.frame(hop, &frame.to_bytes());
         }
@@ -316,6 +345,7 @@ impl Lab {
         assert!(header.seq.is_some() || segments.is_empty(), "segments without a number");
         self.gate.pass(self.now, frame.len(), control);
         segments.iter().for_each(|segment| self.segment(hop, segment));
+        self.settle();
         if self.lose > 0 {
             self.lose -= 1;
             return;
@@ -331,6 +361,7 @@ impl Lab {
             Segment::Data { stream, number, place, last, payload } => {
                 let (id, number, last) = (*stream, *number, *last);
                 self.model.serve(self.now, node(hop), &Piece { id, number, place, last, payload });
+                self.take_aborts();
             }
             Segment::Control { total, last, payload } => {
                 self.hops[hop].said(*total, *last, payload);
@@ -344,7 +375,13 @@ impl Lab {
                 line.announced = true;
             }
             Segment::Close { stream } => self.hops[hop].said_closed(*stream),
-            Segment::Abort { stream, number } => self.hops[hop].said_aborted(*stream, *number),
+            Segment::Abort { stream, number } => {
+                if !self.hops[hop].owes_abort(*stream, *number) {
+                    self.model.give_up(self.now, stream % 4_096);
+                    self.take_aborts();
+                }
+                self.hops[hop].said_aborted(*stream, *number);
+            }
             Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
         }
     }

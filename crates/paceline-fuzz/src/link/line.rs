@@ -5,7 +5,7 @@ use super::frame::on_wire;
 use paceline_proto::form::Rate;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::{DropReason, Sample};
-use paceline_sched::{Duration, Instant, Late};
+use paceline_sched::{Contract, Duration, Instant, Late};
 use std::collections::BTreeSet;
 
 /// The head of a stream, as its discipline was told of it.
@@ -40,6 +40,8 @@ pub(super) struct Line {
     pub(super) announced: bool,
     pub(super) queue: Vec<Sample>,
     pub(super) head: Option<Head>,
+    /// A head was late here and waits all the same, as far as the link remembers.
+    pub(super) noted: bool,
     /// Bytes of the head that were sent; `None` before its first piece.
     pub(super) begun: Option<usize>,
     /// The number of the next sample whose sending begins, or of the one that has begun.
@@ -64,6 +66,7 @@ impl Line {
             announced: false,
             queue: Vec::new(),
             head: None,
+            noted: false,
             begun: None,
             number: 0,
             next_release: Instant::ZERO,
@@ -75,12 +78,12 @@ impl Line {
         }
     }
 
-    /// At most this many wait: what fits between a period's begin and its deadline, and into the time by which
-    /// samples may come early, and two more.
+    /// At most this many wait: what fits between a period's begin and its deadline, into the time that is left
+    /// further on, and into that by which samples may come early, and two more.
     fn limit(&self) -> usize {
         self.spec.contract.map_or(256, |contract| {
             let early = self.spec.upstream.saturating_add(contract.jitter);
-            let waits = contract.deadline.saturating_add(early);
+            let waits = contract.deadline.saturating_add(self.spec.slack).saturating_add(early);
             let periods = waits.as_nanos() / contract.period.as_nanos();
             usize::try_from(periods).unwrap().clamp(2, 254) + 2
         })
@@ -142,7 +145,7 @@ impl Line {
 
     /// A contract begins: a new window, no memory of periods. The same contract goes on.
     pub(super) fn update(&mut self, now: Instant, spec: StreamSpec, serial: &mut u64) {
-        let terms = |spec: &StreamSpec| (spec.contract, spec.background);
+        let terms = |spec: &StreamSpec| (contract(spec), spec.background);
         if terms(&self.spec) == terms(&spec) {
             self.spec = spec;
             return;
@@ -222,11 +225,12 @@ impl Line {
 
     /// The head cannot end in time; true if that is worth nothing and it has to go.
     pub(super) fn miss(&mut self, now: Instant, setup: &Setup) -> bool {
-        let (Some(head), Some(contract)) = (&mut self.head, self.spec.contract) else {
+        let (Some(head), Some(contract)) = (&mut self.head, contract(&self.spec)) else {
             return false;
         };
         if !core::mem::replace(&mut head.judged, true) {
             self.verdicts.push(true);
+            self.noted |= is_patient(&self.spec);
         }
         if contract.late == Late::Drop {
             return true;
@@ -238,6 +242,42 @@ impl Line {
             head.deadline += contract.period;
         }
         false
+    }
+
+    /// The head is too late also where it goes, although the link would have waited for it.
+    pub(super) fn is_hopeless(&self, now: Instant, setup: &Setup) -> bool {
+        let (Some(first), Some(contract)) = (self.queue.first(), self.spec.contract) else {
+            return false;
+        };
+        let left = first.payload.len() - self.begun.unwrap_or(0);
+        let leaves = now + service(setup, left as u64);
+        let worth_until = first.born + self.spec.upstream + contract.deadline + self.spec.slack;
+        is_patient(&self.spec) && worth_until < leaves
+    }
+
+    /// The head has come too late to leave within its part of the delay bound.
+    pub(super) fn is_late(&self, now: Instant, setup: &Setup) -> bool {
+        let head = self.queue.first().zip(self.spec.contract);
+        head.is_some_and(|(it, contract)| {
+            let left = it.payload.len() - self.begun.unwrap_or(0);
+            let leaves = now + service(setup, left as u64);
+            it.born + self.spec.upstream + contract.deadline < leaves
+        })
+    }
+
+    /// A head that is too late also where it goes leaves; its number if its sending had begun.
+    pub(super) fn give_up(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
+        if self.head.is_some_and(|head| !head.judged) {
+            self.verdicts.push(true);
+        }
+        self.counts.drops.push(DropReason::DeadlineMissed);
+        self.pop(now, serial)
+    }
+
+    /// Heads that were given up for being late.
+    pub(super) fn given_up(&self) -> u64 {
+        let missed = |reason: &&DropReason| **reason == DropReason::DeadlineMissed;
+        self.counts.drops.iter().filter(missed).count() as u64
     }
 
     /// The head is served to its end at `now`.
@@ -261,6 +301,17 @@ impl Line {
         });
         self.violations_before + broken.count() as u64
     }
+}
+
+/// What may not miss is sent late as well, as long as there is time left for it further on.
+fn is_patient(spec: &StreamSpec) -> bool {
+    let drops = |contract: &Contract| contract.late == Late::Drop && contract.loss.x() == 0;
+    spec.contract.as_ref().is_some_and(drops) && spec.slack > Duration::ZERO
+}
+
+/// The contract that the link's discipline is told of.
+fn contract(spec: &StreamSpec) -> Option<Contract> {
+    spec.contract.map(|it| if is_patient(spec) { it.with_late(Late::Send) } else { it })
 }
 
 /// How long the link needs for so many bytes of payload, in frames with 60 bytes of our headers each and

@@ -31,11 +31,22 @@ pub(super) struct Model {
     pub(super) lines: BTreeMap<u32, Line>,
     generations: BTreeMap<u32, u32>,
     serial: u64,
+    /// What the other ends must be told.
+    pub(super) aborted: Vec<Aborted>,
+    /// How many heads of each stream the link has given up for being late.
+    pub(super) given_up: BTreeMap<u32, u64>,
 }
 
 impl Model {
     pub(super) const fn new(setup: Setup) -> Self {
-        Self { setup, lines: BTreeMap::new(), generations: BTreeMap::new(), serial: 0 }
+        Self {
+            setup,
+            lines: BTreeMap::new(),
+            generations: BTreeMap::new(),
+            serial: 0,
+            aborted: Vec::new(),
+            given_up: BTreeMap::new(),
+        }
     }
 
     /// False if the index is in use.
@@ -76,8 +87,7 @@ impl Model {
     }
 
     /// Heads that can no longer end in time, the one that had to start first before the others.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<Aborted> {
-        let mut aborted = Vec::new();
+    pub(super) fn expire(&mut self, now: Instant) {
         loop {
             let starts = self
                 .lines
@@ -85,14 +95,36 @@ impl Model {
                 .filter_map(|(index, line)| Some((line.latest_start(&self.setup)?, *index)));
             let missed = starts.min().filter(|(start, _)| *start < now);
             let Some(line) = missed.and_then(|(_, index)| self.lines.get_mut(&index)) else {
-                return aborted;
+                return;
             };
             if line.miss(now, &self.setup) {
                 line.counts.drops.push(DropReason::DeadlineMissed);
                 let (hop, id) = (line.spec.hop, line.id);
                 let number = line.pop(now, &mut self.serial);
-                aborted.extend(number.map(|number| Aborted { hop, id, number }));
+                self.aborted.extend(number.map(|number| Aborted { hop, id, number }));
             }
+        }
+    }
+
+    /// The link has given up the head of a stream, which had waited and is hopeless; false if it has not.
+    pub(super) fn give_up(&mut self, now: Instant, index: u32) -> bool {
+        let known = self.given_up.get(&index).copied().unwrap_or_default();
+        let Some(line) = self.lines.get_mut(&index) else { return false };
+        if line.given_up() >= known || !line.is_hopeless(now, &self.setup) {
+            return false;
+        }
+        let (hop, id) = (line.spec.hop, line.id);
+        let number = line.give_up(now, &mut self.serial);
+        self.aborted.extend(number.map(|number| Aborted { hop, id, number }));
+        true
+    }
+
+    /// A turn of the link has begun: of what it knew to be late it has given up all that is hopeless, unless that
+    /// was too much for a turn.
+    pub(super) fn begin_turn(&mut self, now: Instant, behind: bool) {
+        for (index, line) in self.lines.iter_mut().filter(|(_, line)| line.noted) {
+            assert!(behind || !line.is_hopeless(now, &self.setup), "stream {index} keeps its head");
+            line.noted = !behind && line.is_late(now, &self.setup);
         }
     }
 
@@ -103,11 +135,17 @@ impl Model {
             self.lines.get(&index).map(|line| (line.id, line.spec.hop)),
             Some((piece.id, hop))
         );
+        while self.give_up(now, index) {}
         if self.setup.ordered() {
-            self.check_order(now, index);
+            // Whoever had to go before it may have been given up when its turn came.
+            while let Some((other, what)) = self.before(now, index) {
+                assert!(self.give_up(now, other), "{what}: {other} before stream {index}");
+            }
+            self.note_turn(now, index);
         }
         let Self { setup, lines, serial, .. } = self;
         let line = lines.get_mut(&index).unwrap();
+        assert!(!line.is_hopeless(now, setup), "stream {index}: too late where it goes");
         let sample = &line.queue[0];
         assert!(line.up && piece.number == line.number, "{index}: number {}", piece.number);
         match (piece.place, line.begun) {
@@ -134,44 +172,49 @@ impl Model {
         up.filter_map(|(index, line)| Some((*index, line, line.head?)))
     }
 
-    fn check_order(&mut self, now: Instant, index: u32) {
+    /// Who had to go before a head of stream `index`, and why.
+    fn before(&self, now: Instant, index: u32) -> Option<(u32, &'static str)> {
         if self.setup.policy == Policy::Fifo {
             let first = self.heads().min_by_key(|(_, _, head)| (head.arrived, head.serial));
-            let first = first.map(|(index, ..)| index);
-            assert_eq!(Some(index), first, "in order of arrival");
-            return;
+            let first = first.map(|(first, ..)| first).filter(|first| *first != index);
+            return first.map(|first| (first, "in order of arrival"));
         }
-        // Before whom it goes: those whose period has come, then those whose will within a deadline.
-        let class = |line: &Line, head: &Head| match line.spec.contract {
-            Some(_) if head.release <= now => 0,
-            Some(contract) if head.release - contract.deadline <= now => 1,
-            _ => 2,
-        };
-        let in_turn = |line: &Line, head: &Head| class(line, head) == 2;
         let mine = self.heads().find(|(other, ..)| *other == index).unwrap();
-        let (mine, release) = (class(mine.1, &mine.2), mine.2.release);
-        if mine == 0 {
+        let (mine, release) = (turn(now, mine.1, &mine.2), mine.2.release);
+        let contracted = self.heads().find(|(_, line, head)| turn(now, line, head) < mine);
+        if let Some((other, ..)) = contracted {
+            return Some((other, "contracted"));
+        }
+        let unfair = |(_, line, head): &(u32, &Line, Head)| match turn(now, line, head) {
+            1 => mine == 1 && head.release < release,
+            2 => mine == 2 && line.passed.contains(&index),
+            _ => false,
+        };
+        self.heads().find(unfair).map(|(other, ..)| (other, "it waits for its turn"))
+    }
+
+    /// Stream `index` is served: who takes turns with it has seen that.
+    fn note_turn(&mut self, now: Instant, index: u32) {
+        let in_turn =
+            |line: &Line| line.up && line.head.is_some_and(|head| turn(now, line, &head) == 2);
+        if self.setup.policy == Policy::Fifo || !self.lines.get(&index).is_some_and(in_turn) {
             return;
         }
-        let before = self.heads().find(|(_, line, head)| class(line, head) < mine);
-        assert_eq!(before.map(|(other, ..)| other), None, "contracted go before stream {index}");
-        if mine == 1 {
-            let sooner = |(_, line, head): &(u32, &Line, Head)| {
-                class(line, head) == 1 && head.release < release
-            };
-            let before = self.heads().find(sooner);
-            assert_eq!(
-                before.map(|(other, ..)| other),
-                None,
-                "its period comes before that of stream {index}"
-            );
-            return;
-        }
-        for (other, line) in self.lines.iter_mut().filter(|(other, _)| **other != index) {
-            if line.up && line.head.is_some_and(|head| in_turn(line, &head)) {
-                assert!(line.passed.insert(index), "{index} served twice while {other} waits");
-            }
-        }
+        let others =
+            self.lines.iter_mut().filter(|(other, line)| **other != index && in_turn(line));
+        others.for_each(|(_, line)| {
+            line.passed.insert(index);
+        });
+    }
+}
+
+/// Before whom a head goes: those whose period has come, then those whose will within a deadline, then all
+/// others by turns.
+fn turn(now: Instant, line: &Line, head: &Head) -> u8 {
+    match line.spec.contract {
+        Some(_) if head.release <= now => 0,
+        Some(contract) if head.release - contract.deadline <= now => 1,
+        _ => 2,
     }
 }
 

@@ -117,14 +117,21 @@ impl Link {
                 }
                 continue;
             }
-            let stream = self.stream_mut(index);
-            if stream.as_ref().is_some_and(|stream| stream.head_is_late(now)) {
+            if self.is_late(now, index) {
                 place += 1;
                 continue;
             }
-            stream.into_iter().for_each(|stream| stream.late = false);
+            self.stream_mut(index).into_iter().for_each(|stream| stream.late = false);
             self.backlog.late.swap_remove(place);
         }
+    }
+
+    /// True if the head of a stream cannot leave within its part of the delay bound any more.
+    fn is_late(&self, now: Instant, index: StreamIndex) -> bool {
+        let late = |stream: &super::Stream| {
+            stream.head_is_late(now + self.left(stream.head_left()).service)
+        };
+        self.stream(index).is_some_and(late)
     }
 
     /// True if the head of a stream waited although it was late here, and is now too late where it goes.

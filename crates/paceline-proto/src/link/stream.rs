@@ -262,10 +262,10 @@ impl Stream {
         self.spec = spec;
     }
 
-    /// The head is late here.
-    pub(super) fn head_is_late(&self, now: Instant) -> bool {
+    /// The head is late here if it leaves at `leaves`.
+    pub(super) fn head_is_late(&self, leaves: Instant) -> bool {
         let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
-        head.born + self.spec.upstream + contract.deadline < now
+        head.born + self.spec.upstream + contract.deadline < leaves
     }
 
     /// True if the head of a stream that [is patient](StreamSpec::is_patient) can no longer be in time where it
