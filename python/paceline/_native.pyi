@@ -1,9 +1,10 @@
 """The module that is compiled, crates/paceline-py; `cargo xtask python` compares this file with it."""
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from typing import Any, Literal, Protocol, Self, final
 
+from numpy.typing import NDArray
 from typing_extensions import Buffer as Buffer_
 from typing_extensions import disjoint_base
 
@@ -16,6 +17,7 @@ __all__ = [
     "Grant",
     "GrantedHop",
     "Heard",
+    "Loan",
     "Measured",
     "Node",
     "Over",
@@ -85,6 +87,16 @@ class Sample:
     def __len__(self) -> int: ...
 
 @final
+class Loan:
+    """Memory for one sample: filled in place, then published without a copy."""
+
+    @property
+    def array(self) -> NDArray[Any]: ...
+    @property
+    def buffer(self) -> memoryview: ...
+    def __len__(self) -> int: ...
+
+@final
 class Put:
     """What became of one published sample on this node."""
 
@@ -116,7 +128,7 @@ class Publisher:
     def tag(self) -> str: ...
     def put(
         self,
-        payload: Buffer_ | _Array,
+        payload: Buffer_ | _Array | Loan,
         *,
         encoding: str | None = None,
         captured_ns: int | None = None,
@@ -125,13 +137,14 @@ class Publisher:
     ) -> Put: ...
     def put_async(
         self,
-        payload: Buffer_ | _Array,
+        payload: Buffer_ | _Array | Loan,
         *,
         encoding: str | None = None,
         captured_ns: int | None = None,
         attachment: bytes | None = None,
     ) -> Awaitable[Put]: ...
-    def put_many(self, payloads: Iterable[Buffer_ | _Array], *, wait: bool = False) -> Put: ...
+    def put_many(self, payloads: Iterable[Buffer_ | _Array | Loan], *, wait: bool = False) -> Put: ...
+    def loan(self, shape: int | Sequence[int], dtype: object = "uint8") -> Loan: ...
     def wait_room(self, timeout_s: float | None = None) -> bool: ...
     @property
     def matching(self) -> bool: ...

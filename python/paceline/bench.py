@@ -21,6 +21,7 @@ __all__: list[str] = []
 _TAG = "bench"
 _BATCH = 1_000
 _QUEUE = 65_536
+_FRAME = (1080, 1920, 3)
 # How long the reader waits for a sample before it knows that there are no more.
 _SILENCE_S = 1.0
 
@@ -66,11 +67,26 @@ def _put_many(publisher: Publisher, until: float) -> Iterator[int]:
 
 
 def _put_frames(publisher: Publisher, until: float) -> Iterator[int]:
+    """Each frame is made in an array of the program's own."""
     import numpy as np
 
-    frame = np.zeros((1080, 1920, 3), np.uint8)
+    frame = np.zeros(_FRAME, np.uint8)
+    number = 0
     while time.monotonic() < until:
+        frame[:] = number % 256
         publisher.put(frame, wait=True)
+        number += 1
+        yield 1
+
+
+def _put_loans(publisher: Publisher, until: float) -> Iterator[int]:
+    """Each frame is made where it is published."""
+    number = 0
+    while time.monotonic() < until:
+        frame = publisher.loan(_FRAME)
+        frame.array[:] = number % 256
+        publisher.put(frame, wait=True)
+        number += 1
         yield 1
 
 
@@ -79,6 +95,7 @@ _WRITERS: dict[str, Callable[[Publisher, float], Iterator[int]]] = {
     "put": _put,
     "put_many": _put_many,
     "frames": _put_frames,
+    "loans": _put_loans,
 }
 # The name, who writes, who reads, and whose core is the one that is measured.
 _RUNS = [
@@ -86,7 +103,9 @@ _RUNS = [
     ("in, `take`", "put_many", "taken", "read"),
     ("out, `put` of each", "put", "taken", "write"),
     ("out, `put_many`", "put_many", "taken", "write"),
-    ("1080p frames, arrays out and in", "frames", "arrays", "read"),
+    ("1080p frames in, as arrays", "loans", "arrays", "read"),
+    ("1080p frames out, `put` of an array", "frames", "arrays", "write"),
+    ("1080p frames out, `put` of a loan", "loans", "arrays", "write"),
 ]
 
 
@@ -120,7 +139,7 @@ def _read(node: Node, how: str) -> dict[str, Any]:
 
 
 def _write(node: Node, how: str, seconds: float) -> dict[str, Any]:
-    with node.publisher(_TAG, bytes_max=64 if how != "frames" else None) as publisher:
+    with node.publisher(_TAG, bytes_max=64 if how.startswith("put") else None) as publisher:
         if not publisher.wait_matching(10):
             raise SystemExit("nobody reads")
         began, processor = time.monotonic(), time.process_time()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import paceline
@@ -101,6 +102,87 @@ def test_what_is_sent_is_what_the_array_was(node: paceline.Node) -> None:
     assert not np.asarray(subscriber.recv(SOON_S)).any()
 
 
+def test_a_loaned_frame_is_published_without_a_copy(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    frame = publisher.loan((1080, 1920, 3))
+    assert len(frame) == 6_220_800 and frame.array.shape == (1080, 1920, 3) and frame.array.flags.writeable
+    filled = address(frame.array)
+    frame.array[:] = 7
+    frame.array[1079, 1919] = (1, 2, 3)
+    publisher.put(frame)
+    sample = subscriber.recv(SOON_S)
+    got = np.frombuffer(sample.payload, np.uint8).reshape(1080, 1920, 3)
+    assert address(got) == filled
+    assert got[0, 0].tolist() == [7, 7, 7] and got[1079, 1919].tolist() == [1, 2, 3]
+
+
+def test_a_frame_is_loaned_for_one_sample(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    frame = publisher.loan(10_000)
+    publisher.put(frame)
+    for use in (lambda: frame.array, lambda: frame.buffer, lambda: publisher.put(frame)):
+        with pytest.raises(ValueError, match="another"):
+            use()
+    assert len(frame) == 10_000 and repr(frame) == "Loan((10000,), 'uint8', 10000 bytes, published)"
+    assert len(subscriber.recv(SOON_S)) == 10_000
+
+
+def test_who_keeps_a_view_of_a_loan_changes_nothing_of_what_was_sent(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    frame = publisher.loan((100, 100), "uint16")
+    array, buffer = frame.array, frame.buffer
+    array[:] = 5
+    assert address(array) == address(np.frombuffer(buffer, np.uint8))
+    publisher.put(frame)
+    array[:] = 6
+    buffer[:2] = b"\x07\x00"
+    sample = subscriber.recv(SOON_S)
+    got = np.frombuffer(sample.payload, np.uint16)
+    assert (got == 5).all() and address(got) != address(array)
+    # Nor do the views lose what they show.
+    del frame
+    assert array[0, 0] == 7 and array[99, 99] == 6
+
+
+def test_a_loan_takes_bytes_of_a_file_in_place(node: paceline.Node, tmp_path: Path) -> None:
+    publisher, subscriber = pair(node)
+    (tmp_path / "picture").write_bytes(bytes(range(256)) * 100)
+    frame = publisher.loan(25_600)
+    filled = address(np.frombuffer(frame.buffer, np.uint8))
+    with (tmp_path / "picture").open("rb") as file:
+        assert file.readinto(frame.buffer) == 25_600
+    publisher.put_many([frame])
+    sample = subscriber.recv(SOON_S)
+    assert bytes(sample) == bytes(range(256)) * 100
+    assert address(np.frombuffer(sample.payload, np.uint8)) == filled
+
+
+def test_loans_of_every_kind_and_size(node: paceline.Node) -> None:
+    publisher, subscriber = pair(node)
+    for shape, dtype in [((2, 3), "<f4"), (0, "uint8"), ((), np.int64), ([4], np.dtype("u2")), (5000, "f8"), ((0, 7), "f8")]:
+        frame = publisher.loan(shape, dtype)
+        zeros = np.zeros(shape, dtype)
+        assert np.array_equal(frame.array, zeros) and frame.array.dtype == zeros.dtype
+        frame.array[...] = 3
+        publisher.put(frame)
+        zeros[...] = 3
+        assert bytes(subscriber.recv(SOON_S)) == zeros.tobytes()
+
+
+def test_loans_that_cannot_be_are_refused(node: paceline.Node) -> None:
+    publisher, _subscriber = pair(node)
+    for shape in (-1, (3, -1), 1.5, "12", None, (2, "3")):
+        with pytest.raises(TypeError, match="shape="):
+            publisher.loan(shape)  # type: ignore[arg-type]
+    for shape in (67_108_865, (8192, 8193), (2**40, 2**40)):
+        with pytest.raises(paceline.PublishError, match="at most 67108864"):
+            publisher.loan(shape)
+    with pytest.raises(TypeError, match="addresses"):
+        publisher.loan(3, object)
+    with pytest.raises(TypeError):
+        publisher.loan(3, "colour")
+
+
 def test_arrays_of_objects_are_refused(node: paceline.Node) -> None:
     publisher, _subscriber = pair(node)
     with pytest.raises(TypeError, match="addresses"):
@@ -112,5 +194,6 @@ def test_arrays_of_objects_are_refused(node: paceline.Node) -> None:
 
 
 def test_the_package_works_without_numpy() -> None:
-    script = "import sys; sys.modules['numpy'] = None; import paceline, paceline.aio; assert 'numpy' not in paceline.__dict__"
+    script = "import sys; sys.modules['numpy'] = None; import paceline, paceline.aio; assert 'numpy' not in paceline.__dict__;"
+    script += " frame = paceline.open(name='plain').publisher('a').loan(9); frame.buffer[0] = 1; assert len(frame) == 9"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

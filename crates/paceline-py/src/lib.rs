@@ -12,6 +12,7 @@ mod event;
 mod feedback;
 mod grant;
 mod life;
+mod loan;
 mod node;
 mod options;
 mod payload;
@@ -42,6 +43,8 @@ mod native {
     use super::grant::{Grant, GrantedHop};
     #[pymodule_export]
     use super::life::{after_fork, end};
+    #[pymodule_export]
+    use super::loan::Loan;
     #[pymodule_export]
     use super::node::Node;
     #[pymodule_export]

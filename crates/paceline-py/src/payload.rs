@@ -1,6 +1,7 @@
 //! Bytes across the border: of samples out, without a copy; of Python's objects in.
 
 use crate::errors;
+use crate::loan::Loan;
 use bytes::Bytes;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -50,15 +51,14 @@ impl Payload {
     }
 }
 
-/// The bytes of what is to be published: `bytes` are kept as they are, as nobody can change them; of everything else
-/// that is a buffer the elements are copied once, in the order of their indices, contiguous or not.
+/// The bytes of what is to be published: `bytes` are kept as they are, as nobody can change them, and what a loan holds is
+/// taken; of everything else that is a buffer the elements are copied once, in the order of their indices, contiguous or not.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        let slice = bytes.as_bytes();
-        if slice.len() <= COPIED_MAX {
-            return Ok(Bytes::copy_from_slice(slice));
-        }
-        return Ok(Bytes::from_owner(PyBackedBytes::from(bytes.clone())));
+        return Ok(kept(bytes.clone()));
+    }
+    if let Ok(loan) = object.cast::<Loan>() {
+        return Ok(kept(loan.get().take(object.py())?));
     }
     if let Ok(payload) = object.cast::<Payload>() {
         return Ok(payload.get().0.clone());
@@ -81,4 +81,13 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     }
     let copied = view.call_method0("tobytes")?;
     Ok(Bytes::from_owner(PyBackedBytes::from(copied.cast_into::<PyBytes>()?)))
+}
+
+/// Bytes that nobody can change, without a copy if they are many.
+fn kept(bytes: Bound<'_, PyBytes>) -> Bytes {
+    let slice = bytes.as_bytes();
+    if slice.len() <= COPIED_MAX {
+        return Bytes::copy_from_slice(slice);
+    }
+    Bytes::from_owner(PyBackedBytes::from(bytes))
 }

@@ -2,6 +2,7 @@
 
 use crate::feedback::Feedback;
 use crate::life::Held;
+use crate::loan::Loan;
 use crate::status::PublisherStatus;
 use crate::wait::{self, Look};
 use crate::{convert, errors, event, payload};
@@ -160,6 +161,17 @@ impl Publisher {
             sum.dropped = sum.dropped.saturating_add(put.dropped);
         }
         Ok(sum)
+    }
+
+    /// Memory for one sample, to be filled and given to `put`.
+    #[pyo3(signature = (shape, dtype=None), text_signature = "($self, shape, dtype='uint8')")]
+    fn loan(
+        &self,
+        py: Python<'_>,
+        shape: &Bound<'_, PyAny>,
+        dtype: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Loan> {
+        Loan::new(py, shape, dtype)
     }
 
     /// Waits until every stream has room for a sample.

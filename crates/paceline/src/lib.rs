@@ -53,6 +53,7 @@ pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
+pub use paceline_proto::wire::SAMPLE_BYTES_MAX;
 pub use paceline_proto::{
     ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy,
     PublisherId, Rate, Retransmit, Size, StreamAges, StreamCounters, SubscriptionId, Tag, TagError,
