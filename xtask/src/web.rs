@@ -25,7 +25,7 @@ pub(crate) fn build(root: &Path) -> Outcome {
     Outcome::of(npm(root).args(["run", "--silent", "build"]))
 }
 
-/// Runs the page in a browser, over a demo of its own.
+/// Runs the page in a browser, over a demo of its own, and reads a recording with Foxglove's libraries.
 pub(crate) fn test(root: &Path) -> Outcome {
     if let Err(lack) = node_is_here().and_then(|()| setup::bring(BROWSER).map(|_| ())) {
         println!("skipped: web/test: {lack}");

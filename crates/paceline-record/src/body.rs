@@ -286,29 +286,33 @@ fn foreign(schema: Schema, message: &[u8]) -> Option<(Body, String)> {
     }
 }
 
-/// What objects like this one look like; nothing is required, and more may be there.
+/// What objects like this one look like; nothing is required, and more may be there. Empty for what is no object: there
+/// Foxglove takes no schema but none.
 fn json_schema(payload: &[u8]) -> Vec<u8> {
     let value = serde_json::from_slice(payload).unwrap_or(Json::Null);
-    serde_json::to_vec(&shape(&value)).unwrap_or_default()
+    let schema = shape(&value).filter(|_| value.is_object());
+    schema.and_then(|schema| serde_json::to_vec(&schema).ok()).unwrap_or_default()
 }
 
-fn shape(value: &Json) -> Json {
-    match value {
+/// The schema of values like this one; none where it says no type. A schema with such a place, or with an array of
+/// arrays, is one that Foxglove reads nothing by.
+fn shape(value: &Json) -> Option<Json> {
+    Some(match value {
         // A later one may be anything.
-        Json::Null => json!({}),
+        Json::Null => return None,
         Json::Bool(_) => json!({ "type": "boolean" }),
         Json::Number(_) => json!({ "type": "number" }),
         Json::String(_) => json!({ "type": "string" }),
         Json::Array(items) => {
-            let items = items.first().map_or_else(|| json!({}), shape);
+            let items = items.first().filter(|first| !first.is_array()).and_then(shape)?;
             json!({ "type": "array", "items": items })
         }
         Json::Object(fields) => {
-            let fields: Map<String, Json> =
-                fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect();
+            let of = |(name, value): (&String, &Json)| Some((name.clone(), shape(value)?));
+            let fields: Map<String, Json> = fields.iter().filter_map(of).collect();
             json!({ "type": "object", "properties": fields })
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -381,16 +385,21 @@ mod tests {
         let (name, kind, schema) = Body::Json.describe(
             "uav/gps",
             "application/json",
-            br#"{"q":[0.5],"s":{"n":null},"b":true}"#,
+            br#"{"q":[0.5],"s":{"n":null},"b":true,"none":[],"rows":[[1]],"later":[null]}"#,
         );
         assert_eq!((name.as_str(), kind), ("uav/gps", "jsonschema"));
         let schema: Json = serde_json::from_slice(&schema).unwrap();
         let q = json!({"type": "array", "items": {"type": "number"}});
-        let s = json!({"type": "object", "properties": {"n": {}}});
+        // What has no type there has no place: Foxglove would read nothing at all.
+        let s = json!({"type": "object", "properties": {}});
         assert_eq!(
             schema,
             json!({"type": "object", "properties": {"q": q, "s": s, "b": {"type": "boolean"}}})
         );
+        for other in ["[1]", "null", "5", "\"a\""] {
+            let (_, kind, schema) = Body::Json.describe("a", "application/json", other.as_bytes());
+            assert_eq!((kind, schema.len()), ("jsonschema", 0), "{other}");
+        }
     }
 
     #[test]
