@@ -2,7 +2,7 @@
 
 use crate::exit::REFUSED;
 use crate::show;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use anyhow::anyhow;
 use paceline_record::{Asked, Judgement, StreamJudgement, Verdict};
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ fn wish(asked: &Asked) -> String {
 
 fn table(streams: &[StreamJudgement]) -> Table {
     let mut table = Table::new(&[
-        ("tag", Left),
+        ("tag", Name),
         ("verdict", Left),
         ("samples", Right),
         ("hz", Right),

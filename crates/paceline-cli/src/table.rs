@@ -3,8 +3,10 @@
 /// Which side of its column a cell keeps to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Align {
-    /// Text.
+    /// Text; what is cut is its end.
     Left,
+    /// Tags and patterns, on the left; what is cut is their middle, since those that begin alike differ at their end.
+    Name,
     /// Numbers.
     Right,
 }
@@ -66,7 +68,7 @@ impl Table {
         let gaps = 2 * widths.len().saturating_sub(1);
         while widths.iter().sum::<usize>() + gaps > width {
             let texts = widths.iter_mut().zip(&self.columns);
-            let texts = texts.filter(|(_, (_, align))| *align == Align::Left).map(|(w, _)| w);
+            let texts = texts.filter(|(_, (_, align))| *align != Align::Right).map(|(w, _)| w);
             match texts.max() {
                 Some(widest) if *widest > 4 => *widest -= 1,
                 _ => break,
@@ -76,16 +78,17 @@ impl Table {
     }
 }
 
-/// The cell at exactly `width` characters; a cut one ends in `~`.
+/// The cell at exactly `width` characters; a cut one has a `~`.
 fn fitted(cell: &str, width: usize, align: Align) -> String {
     let length = cell.chars().count();
     if length > width {
-        let mut cut: String = cell.chars().take(width.saturating_sub(1)).collect();
-        cut.push('~');
-        return cut;
+        let kept = width.saturating_sub(1);
+        let tail = if align == Align::Name { kept / 2 } else { 0 };
+        let head = cell.chars().take(kept - tail);
+        return head.chain(['~']).chain(cell.chars().skip(length - tail)).collect();
     }
     match align {
-        Align::Left => format!("{cell:<width$}"),
+        Align::Left | Align::Name => format!("{cell:<width$}"),
         Align::Right => format!("{cell:>width$}"),
     }
 }
@@ -112,6 +115,10 @@ mod tests {
     #[test]
     fn a_wide_text_gives_way_and_says_so() {
         assert_eq!(table().render(14), "TAG         HZ\nrobot/c~  30.0\na          5.0\n");
+        let mut narrow = Table::new(&[("TAG", Align::Name)]);
+        ["robot/left", "robot/right"].iter().for_each(|tag| narrow.row(vec![(*tag).to_owned()]));
+        assert_eq!(narrow.render(8), "TAG\nrobo~eft\nrobo~ght\n");
+        assert_eq!(narrow.render(0), "TAG\nro~t\nro~t\n");
         let mut wide = table();
         wide.row(vec!["é".repeat(300), "1.0".to_owned()]);
         assert!(wide.render(WIDTH).lines().all(|line| line.chars().count() <= WIDTH));

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use crate::show::{self, micros};
-use crate::table::{Align::Left, Align::Right, Table};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table};
 use paceline::{Grant, GrantedHop, NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,10 +99,11 @@ fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> 
     mine.fold(0, |sum: u64, stream| sum + stream.too_early + stream.too_long).to_string()
 }
 
-/// `paceline ls --reservations`: a row for each hop, the reservation in the first of them.
+/// `paceline ls --reservations`: a row for each hop, the reservation in the first of them. Rows are as long as they need
+/// be: tags of queries differ in few characters, and whoever looks here looks for one of them.
 pub(super) fn tables(document: &Document) -> String {
     let mut table = Table::new(&[
-        ("tag", Left),
+        ("tag", Name),
         ("for", Left),
         ("within", Right),
         ("bound", Right),
@@ -155,7 +156,7 @@ pub(super) fn tables(document: &Document) -> String {
     } else {
         ""
     };
-    let rows = table.render(crate::table::WIDTH);
+    let rows = table.render(usize::MAX);
     format!("RESERVATIONS\n{rows}{unknown}{}", processors(document))
 }
 
@@ -176,4 +177,37 @@ fn processors(document: &Document) -> String {
         return String::new();
     }
     format!("\nPROCESSOR\n{}", table.render(crate::table::WIDTH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ls::document::tests::status;
+    use paceline::{PublisherId, PublisherStatus, SubscriptionId, Tag};
+
+    #[test]
+    fn long_tags_that_differ_in_one_character_are_told_in_full() {
+        let mut status = status();
+        let tags = ["a", "b"].map(|end| format!("{}/answers/{end}", "q".repeat(120)));
+        let publisher = status[0].publishers[0].clone();
+        let grant = status[0].reservations[0].clone();
+        status[0].publishers.clear();
+        status[0].reservations.clear();
+        for (index, tag) in (1..).zip(&tags) {
+            let id = PublisherId { index, ..publisher.id };
+            let tag = Tag::new(tag).unwrap();
+            status[0].publishers.push(PublisherStatus { id, tag, ..publisher.clone() });
+            let subscription = SubscriptionId { index, ..grant.subscription };
+            status[0].reservations.push(Grant { publisher: id, subscription, ..grant.clone() });
+        }
+        let told = tables(&Document::new(&status));
+        for tag in &tags {
+            assert_eq!(told.lines().filter(|line| line.starts_with(tag)).count(), 1, "{told}");
+        }
+        // Where lines are no longer than most are wide, they are told apart all the same.
+        let listed = crate::ls::view::tables(&Document::new(&status));
+        for end in ["rs/a ", "rs/b "] {
+            assert!(listed.contains(end), "{listed}");
+        }
+    }
 }

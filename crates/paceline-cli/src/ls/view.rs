@@ -2,7 +2,7 @@
 
 use super::document::{Document, Link, Muted, Node};
 use crate::show;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -82,7 +82,7 @@ fn nodes(document: &Document) -> Table {
 
 fn publishers(document: &Document) -> Table {
     let mut table = Table::new(&[
-        ("tag", Left),
+        ("tag", Name),
         ("node", Left),
         ("kind", Left),
         ("encoding", Left),
@@ -111,7 +111,7 @@ fn publishers(document: &Document) -> Table {
 
 fn subscriptions(document: &Document) -> Table {
     let mut table = Table::new(&[
-        ("pattern", Left),
+        ("pattern", Name),
         ("node", Left),
         ("asked", Left),
         ("within", Right),
@@ -148,7 +148,7 @@ fn subscriptions(document: &Document) -> Table {
 
 fn buffers(document: &Document) -> Table {
     let mut table = Table::new(&[
-        ("holds", Left),
+        ("holds", Name),
         ("node", Left),
         ("samples", Right),
         ("of", Right),
@@ -251,7 +251,7 @@ fn streams(document: &Document) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
         ("to", Left),
-        ("tag", Left),
+        ("tag", Name),
         ("form", Left),
         ("offered", Right),
         ("sent", Right),

@@ -25,7 +25,8 @@ use std::time::Duration;
 const ROWS_MAX: usize = 4_096;
 const TEXT_MAX: usize = 1_024;
 
-/// Writes a status.
+/// Writes a status. What later versions tell beside comes behind all that is told now, never within a row: so nodes of
+/// different versions read each other.
 pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_u64(status.id.0);
@@ -43,11 +44,10 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     out
 }
 
-/// Reads a status.
+/// Reads a status: of an older node without what only newer ones tell, of a newer one without what this one does not know.
 pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
-    let mut reader = Reader::new(bytes);
-    let r = &mut reader;
-    let status = NodeStatus {
+    let r = &mut Reader::new(bytes);
+    Ok(NodeStatus {
         id: NodeId(r.u64("node")?),
         name: r.text(TEXT_MAX, "name")?,
         publishers: read_rows(r, read_publisher)?,
@@ -56,12 +56,12 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         links: read_rows(r, read_link)?,
         reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
-        processor: read_option(r, |r| {
-            Ok(ProcessorUse { held: r.varint("held")?, most: r.varint("the most held")? })
-        })?,
-    };
-    reader.finish()?;
-    Ok(status)
+        processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
+    })
+}
+
+fn read_processor(r: &mut Reader) -> Result<ProcessorUse, WireError> {
+    Ok(ProcessorUse { held: r.varint("held")?, most: r.varint("the most held")? })
 }
 
 fn put_rows<T>(rows: &[T], put: impl Fn(&T, &mut Vec<u8>), out: &mut Vec<u8>) {
@@ -369,4 +369,52 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
         },
         counters: read_counters(r)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(processor: Option<ProcessorUse>) -> NodeStatus {
+        NodeStatus {
+            id: NodeId(0xb0b),
+            name: "robot".to_owned(),
+            publishers: vec![PublisherStatus {
+                id: PublisherId { node: NodeId(0xb0b), index: 300 },
+                tag: Tag::new("robot/camera").unwrap(),
+                kind: Kind::Picture,
+                encoding: "image/jpeg".to_owned(),
+                period: Some(Duration::from_millis(33)),
+                published: 70_000,
+                rate_millihertz: 30_000,
+                matching: true,
+            }],
+            subscriptions: Vec::new(),
+            buffers: Vec::new(),
+            links: Vec::new(),
+            reservations: Vec::new(),
+            drops: Drops::default(),
+            processor,
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_as_it_was_told_and_no_part_of_it() {
+        let told = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
+        let bytes = Bytes::from(encode(&told));
+        assert_eq!(decode(bytes.clone()), Ok(told));
+        // The one that ends before what came later is that of an older node.
+        let older = encode(&status(None)).len() - 1;
+        for end in (0..bytes.len()).filter(|end| *end != older) {
+            assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
+        }
+        assert_eq!(decode(bytes.slice(..older)), Ok(status(None)));
+    }
+
+    #[test]
+    fn what_a_newer_node_tells_beside_is_passed_over() {
+        let told = status(None);
+        let longer = [encode(&told), vec![3, 0xff, 0, 7]].concat();
+        assert_eq!(decode(longer.into()), Ok(told));
+    }
 }

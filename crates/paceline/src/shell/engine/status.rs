@@ -175,7 +175,11 @@ impl Engine {
             if pending.requests.remove(&request).is_some() {
                 match report::decode(rows.clone()) {
                     Ok(status) => pending.found.push(status),
-                    Err(error) => tracing::warn!("status of {node} not understood: {error}"),
+                    Err(error) => tracing::warn!(
+                        "status of {node} not understood: {error}; it may be of another version of Paceline than {}: \
+                         start both from the same",
+                        env!("CARGO_PKG_VERSION")
+                    ),
                 }
             }
         }
