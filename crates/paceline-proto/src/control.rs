@@ -435,6 +435,22 @@ impl Control {
         SubscriptionId { node: self.me, index }
     }
 
+    /// True if a publisher of this node matches a subscription of this node.
+    #[must_use]
+    pub fn hears_here(&self, id: SubscriptionId) -> bool {
+        let Some(mine) = self.registry.record(self.me) else { return false };
+        let asked = mine.subscriptions.get(&id);
+        asked.is_some_and(|it| mine.publishers.values().any(|of| it.pattern.matches(&of.tag)))
+    }
+
+    /// True if a subscription of this node matches a publisher of this node.
+    #[must_use]
+    pub fn is_wanted_here(&self, id: PublisherId) -> bool {
+        let Some(mine) = self.registry.record(self.me) else { return false };
+        let spec = mine.publishers.get(&id);
+        spec.is_some_and(|of| mine.subscriptions.values().any(|it| it.pattern.matches(&of.tag)))
+    }
+
     /// A subscription of this node asks for something else. An unknown one is left alone.
     pub fn update_subscription(
         &mut self,

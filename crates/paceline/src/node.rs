@@ -120,6 +120,8 @@ impl Node {
             changing: BTreeMap::new(),
             awaited: BTreeMap::new(),
             excess: BTreeMap::new(),
+            decide_at: Instant::ZERO,
+            undecided: false,
             pulls: Default::default(),
             closing: false,
             unsettled: false,

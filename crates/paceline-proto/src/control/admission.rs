@@ -109,6 +109,8 @@ pub(crate) struct Admission {
     asks: BTreeMap<PairKey, Asked>,
     keys: BTreeMap<Key, PairKey>,
     holds: BTreeMap<PairKey, Hold>,
+    /// How many of them have a refusal.
+    refused: usize,
     /// Changes of this node's refusals that were not announced yet.
     changes: Vec<Change>,
     denials: Vec<(PairKey, NodeId, Reason)>,
@@ -148,6 +150,7 @@ impl Admission {
             asks: BTreeMap::new(),
             keys: BTreeMap::new(),
             holds: BTreeMap::new(),
+            refused: 0,
             changes: Vec::new(),
             denials: Vec::new(),
             silent: Vec::new(),

@@ -54,6 +54,8 @@ pub(crate) const COMMANDS_MAX: usize = 8_192;
 /// How often rates are computed and the host's place is tried.
 const TICK: Duration = Duration::from_millis(250);
 
+/// The longest that what was told waits to be decided upon, so that what comes meanwhile is decided with it.
+const GATHER_MAX: Duration = Duration::from_millis(100);
 /// How soon arriving streams are looked at again that were busy.
 const SETTLE_AGAIN: Duration = Duration::from_millis(2);
 
@@ -186,6 +188,10 @@ pub(crate) struct Engine {
     pub(crate) rates: Rates,
     pub(crate) silence: Silence,
     pub(crate) next_tick: Instant,
+    /// When what control was told is decided upon and carried out: nothing waits while that is quick.
+    pub(crate) decide_at: Instant,
+    /// Something may wait for that.
+    pub(crate) undecided: bool,
 }
 
 impl Engine {
@@ -195,6 +201,9 @@ impl Engine {
             let now = clock::now();
             let mut until =
                 self.control.poll_timeout().min(self.next_tick).min(self.linger_until());
+            if self.undecided {
+                until = self.decide_at;
+            }
             if self.unsettled {
                 until = until.min(now + SETTLE_AGAIN);
             }
@@ -213,7 +222,10 @@ impl Engine {
                 }
             }
             self.control.handle_timeout(now);
-            self.drain(now);
+            self.undecided = now < self.decide_at && !self.closing;
+            if !self.undecided {
+                self.decide(now);
+            }
             self.stop_lingering(now);
             if self.unsettled {
                 self.unsettled = !self.sources.try_settle(now);
@@ -232,7 +244,9 @@ impl Engine {
                 let id = self.control.publish(now, spec);
                 self.publishers.insert(id, shared);
                 // What is on this node is joined before the caller goes on.
-                self.drain(now);
+                if self.control.is_wanted_here(id) {
+                    self.drain(now);
+                }
                 let _ = reply.send(id);
             }
             Command::UpdatePublisher(id, spec) => self.control.update_publisher(now, id, spec),
@@ -319,6 +333,15 @@ impl Engine {
         }
     }
 
+    /// Carries out what `Control` decides. Each time it looks at all that there is, so what comes within as long as that
+    /// took is decided together with the next: of very many requests one after the other not each costs a look at all.
+    fn decide(&mut self, now: Instant) {
+        let begun = clock::now();
+        self.drain(now);
+        let done = clock::now();
+        self.decide_at = done + done.since(begun).min(GATHER_MAX);
+    }
+
     /// Carries out what `Control` decided.
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.control.poll_output() {
@@ -394,13 +417,14 @@ impl Engine {
         }
         self.sinks.insert(id, sink);
         // What is on this node is joined before the caller goes on.
-        self.drain(now);
+        if self.control.hears_here(id) {
+            self.drain(now);
+        }
         id
     }
 
     fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
         self.control.unsubscribe(now, id);
-        self.drain(now);
         self.sinks.remove(&id);
         self.holder.release(id);
         self.heard.remove(&id);

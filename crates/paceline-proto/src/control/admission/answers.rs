@@ -86,7 +86,7 @@ impl Admission {
     /// A pair that was refused before, or whose path does not answer, is asked for again later.
     fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
         let long = self.hold_time(key);
-        let before = self.holds.remove(&key);
+        let before = self.unhold(key);
         let same = before.as_ref().is_some_and(|hold| hold.basis == basis);
         let tries = before.as_ref().filter(|_| same).map_or(0, |hold| hold.tries) + 1;
         let refusal = before.and_then(|hold| hold.refusal);
@@ -99,7 +99,7 @@ impl Admission {
             (doubled(SILENCE, 7), doubled(SILENCE, 7))
         };
         let (until, again) = (now + until, now + again.max(until));
-        self.holds.insert(key, Hold { refusal, until, again, tries, basis });
+        self.hold(key, Hold { refusal, until, again, tries, basis });
         if tries == SILENCES {
             self.silent.push((key, node));
         }
@@ -115,6 +115,7 @@ impl Admission {
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
         if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
             hold.refusal = Some(refusal.clone());
+            self.refused += 1;
             self.changes.push(Change::Refuse(refusal));
         }
     }
@@ -145,24 +146,37 @@ impl Admission {
     pub(super) fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
         let hold_time = self.hold_time(key);
         self.forget(now, key);
-        let before = self.holds.remove(&key);
+        let before = self.unhold(key);
         let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
         let known = before.as_ref().is_some_and(|hold| hold.basis == basis);
-        let refused = self.holds.values().filter(|hold| hold.refusal.is_some()).count();
-        let tell = refused < REFUSALS_MAX && (told.is_none() || !known && told != Some(&refusal));
+        let tell =
+            self.refused < REFUSALS_MAX && (told.is_none() || !known && told != Some(&refusal));
         if tell {
             self.changes.push(Change::Refuse(refusal.clone()));
         }
         let until = now + hold_time;
         let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
         let hold = Hold { refusal: Some(refusal), until, again: until, tries: 1, basis };
-        self.holds.insert(key, hold);
+        self.hold(key, hold);
         self.wake = self.wake.min(until);
+    }
+
+    /// A pair is not carried for now.
+    fn hold(&mut self, key: PairKey, hold: Hold) {
+        self.unhold(key);
+        self.refused += usize::from(hold.refusal.is_some());
+        self.holds.insert(key, hold);
+    }
+
+    fn unhold(&mut self, key: PairKey) -> Option<Hold> {
+        let hold = self.holds.remove(&key)?;
+        self.refused -= usize::from(hold.refusal.is_some());
+        Some(hold)
     }
 
     /// A pair is not refused any more.
     pub(super) fn release(&mut self, key: PairKey) {
-        let told = self.holds.remove(&key).is_some_and(|hold| hold.refusal.is_some());
+        let told = self.unhold(key).is_some_and(|hold| hold.refusal.is_some());
         if told {
             self.changes.push(Change::Release(key.0, key.1));
         }
