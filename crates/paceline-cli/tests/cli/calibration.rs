@@ -103,3 +103,64 @@ fn a_calibration_that_cannot_be_used_is_named_and_nothing_is_charged() {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
     }
 }
+
+/// The real thing, for as long as it takes: what it costs is nobody's to say, so no figure is expected of it but of what the
+/// node makes of them.
+#[test]
+fn what_calibrating_measures_is_read_by_the_node_and_charged() {
+    const BUSY: &str = "try again when the host is less busy";
+    let host = Host::new();
+    // Where a node of an ordinary user looks for it; root's is the whole machine's.
+    let file = host.path("state/paceline/calibration.json");
+    let calibrate = ["doctor", "--calibrate", "--json", "--out", crate::host::arg(&file)];
+    let mut measured = host.run(&calibrate);
+    for _ in 0..2 {
+        if measured.stderr.contains(BUSY) {
+            measured = host.run(&calibrate);
+        }
+    }
+    assert_eq!(measured.code, Some(0), "{}", measured.stderr);
+    let told = measured.json().remove(0);
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let samples = told["samples"].as_array().expect("samples");
+    assert_eq!(samples.len(), 8, "four sizes, beside load and not: {told}");
+    for sample in samples {
+        assert!(number(&sample["nanos"]) > 0, "{sample}");
+        assert!(number(&sample["charged_nanos"]) >= number(&sample["nanos"]), "{sample}");
+    }
+    for pair in
+        samples.windows(2).filter(|pair| pair[0]["bytes"].as_u64() < pair[1]["bytes"].as_u64())
+    {
+        assert!(number(&pair[0]["charged_nanos"]) <= number(&pair[1]["charged_nanos"]), "{told}");
+    }
+    assert_eq!(told["file"], file.display().to_string());
+    assert_eq!(row(&host)["state"], "ok", "it is this host's");
+    // A node that starts now charges it: 20 samples a second of 64 bytes and their headers.
+    let port = free_port();
+    let link = |end: &str| format!("name=wide,{end}=tcp/127.0.0.1:{port},capacity=100mbit");
+    let mut node = Running::unread(
+        host.command(&["node", "--name", "gate", "--link", &link("listen")]).spawn().unwrap(),
+    );
+    node.first_line();
+    std::fs::write(host.path("poses"), [7; 640]).expect("a file");
+    let _pose =
+        host.start(&["pub", "pose", "--file", "poses", "--chunk", "64", "--hz", "20", "--loop"]);
+    let operator = Host::new();
+    let _holder = operator.start(&[
+        "sub",
+        "pose",
+        "--link",
+        &link("connect"),
+        "--within",
+        "300",
+        "--require",
+    ]);
+    let held = crate::plain::wait_for("it is held", || {
+        let gate = crate::plain::node_named(&host, "gate");
+        gate["processor"]["held_us_per_s"].as_u64().filter(|held| *held > 0)
+    });
+    let nanos =
+        |bytes: u64| number(&told["sample_nanos"]) + bytes * number(&told["byte_picos"]) / 1_000;
+    assert!(held + 1 >= 20 * nanos(64) / 1_000, "{held} µs of {told}");
+    assert!(held <= 30 * nanos(1_000) / 1_000 + 1, "{held} µs of {told}");
+}
