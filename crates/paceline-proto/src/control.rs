@@ -33,6 +33,7 @@ mod routes;
 mod spec;
 mod split;
 mod survey;
+mod untold;
 mod ways;
 
 pub use ask::Topic;

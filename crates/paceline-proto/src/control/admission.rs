@@ -110,9 +110,11 @@ pub(crate) struct Admission {
     keys: BTreeMap<Key, PairKey>,
     holds: BTreeMap<PairKey, Hold>,
     /// How many of them have a refusal.
-    refused: usize,
+    pub(super) refused: usize,
     /// Changes of this node's refusals that were not announced yet.
     changes: Vec<Change>,
+    /// Refusals that there is no room for in this node's record, and that were not told yet.
+    untold: Vec<Refusal>,
     denials: Vec<(PairKey, NodeId, Reason)>,
     silent: Vec<(PairKey, NodeId)>,
     wake: Instant,
@@ -152,6 +154,7 @@ impl Admission {
             holds: BTreeMap::new(),
             refused: 0,
             changes: Vec::new(),
+            untold: Vec::new(),
             denials: Vec::new(),
             silent: Vec::new(),
             wake: Instant::FAR,
@@ -181,6 +184,11 @@ impl Admission {
     /// What is to be announced of this node's refusals.
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
         core::mem::take(&mut self.changes)
+    }
+
+    /// Refusals that are to be told to those who asked alone.
+    pub(super) fn take_untold(&mut self) -> Vec<Refusal> {
+        core::mem::take(&mut self.untold)
     }
 
     /// What is installed on this node, one for each pair.

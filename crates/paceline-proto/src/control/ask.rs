@@ -33,6 +33,9 @@ pub enum Topic {
     /// What the sender's link counted of streams to the node as more than was granted: [`Control`] takes it, and nobody
     /// answers.
     Excess,
+    /// That a subscription of the node is refused, where there is no room for that in the sender's record: [`Control`] takes
+    /// it, and nobody answers.
+    Refused,
 }
 
 impl Topic {
@@ -46,6 +49,7 @@ impl Topic {
             Self::Change => 3,
             Self::Feedback => 4,
             Self::Excess => 5,
+            Self::Refused => 6,
         }
     }
 
@@ -59,6 +63,7 @@ impl Topic {
             3 => Self::Change,
             4 => Self::Feedback,
             5 => Self::Excess,
+            6 => Self::Refused,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -137,6 +142,7 @@ impl Control {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
                 Some((Topic::Change, change)) => self.answer_change(request, from, change),
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
+                Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
                 Some((Topic::Status | Topic::Pull | Topic::Feedback, _)) | None => {
                     self.outputs.push_back(Output::Asked { request, from, body })
                 }

@@ -59,6 +59,7 @@ impl Control {
         for change in self.admission.take_changes() {
             self.announce(change, None);
         }
+        self.tell_untold();
         (self.dirty, self.news) = (false, false);
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);

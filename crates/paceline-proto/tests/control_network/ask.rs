@@ -82,15 +82,22 @@ fn what_is_too_long_is_not_sent() {
 
 #[test]
 fn a_question_says_what_it_is_about() {
-    let all =
-        [Topic::Status, Topic::Pull, Topic::Room, Topic::Change, Topic::Feedback, Topic::Excess];
+    let all = [
+        Topic::Status,
+        Topic::Pull,
+        Topic::Room,
+        Topic::Change,
+        Topic::Feedback,
+        Topic::Excess,
+        Topic::Refused,
+    ];
     for (code, topic) in (0..).zip(all) {
         assert_eq!(topic.code(), code);
         let question = Bytes::from(vec![topic.code(), 5]);
         assert_eq!(Topic::split(question), Some((topic, Bytes::from_static(&[5]))));
     }
     assert_eq!(Topic::split(Bytes::new()), None);
-    assert_eq!(Topic::split(Bytes::from_static(&[6])), None);
+    assert_eq!(Topic::split(Bytes::from_static(&[7])), None);
     let done = Question::Done { pull: 3 };
     let (topic, rest) = Topic::split(done.encode()).unwrap();
     assert_eq!((topic, Question::decode(rest)), (Topic::Pull, Ok(done)));

@@ -438,7 +438,11 @@ impl Engine {
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
-            Some((Topic::Status | Topic::Room | Topic::Change | Topic::Excess, _)) | None => {
+            Some((
+                Topic::Status | Topic::Room | Topic::Change | Topic::Excess | Topic::Refused,
+                _,
+            ))
+            | None => {
                 tracing::debug!("a question of {from} was not understood");
                 return;
             }

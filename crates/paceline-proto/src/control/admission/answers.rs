@@ -115,8 +115,8 @@ impl Admission {
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
         if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
             hold.refusal = Some(refusal.clone());
+            self.announce_refusal(refusal);
             self.refused += 1;
-            self.changes.push(Change::Refuse(refusal));
         }
     }
 
@@ -149,16 +149,23 @@ impl Admission {
         let before = self.unhold(key);
         let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
         let known = before.as_ref().is_some_and(|hold| hold.basis == basis);
-        let tell =
-            self.refused < REFUSALS_MAX && (told.is_none() || !known && told != Some(&refusal));
-        if tell {
-            self.changes.push(Change::Refuse(refusal.clone()));
+        if told.is_none() || !known && told != Some(&refusal) {
+            self.announce_refusal(refusal.clone());
         }
         let until = now + hold_time;
         let refusal = if known { told.cloned() } else { None }.unwrap_or(refusal);
         let hold = Hold { refusal: Some(refusal), until, again: until, tries: 1, basis };
         self.hold(key, hold);
         self.wake = self.wake.min(until);
+    }
+
+    /// Tells all nodes, or where too many are refused already the subscription's alone.
+    fn announce_refusal(&mut self, refusal: Refusal) {
+        if self.refused < REFUSALS_MAX {
+            self.changes.push(Change::Refuse(refusal));
+        } else {
+            self.untold.push(refusal);
+        }
     }
 
     /// A pair is not carried for now.

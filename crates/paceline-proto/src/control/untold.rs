@@ -1,0 +1,131 @@
+//! Refusals beyond those that the record of a node has room for: each is told to the subscription's node alone.
+//!
+//! What is in the record is known to all nodes, is told anew to who comes, and ends with a change of the record. These are said
+//! once, when they are made; that one has ended is told by what the subscription is granted then.
+
+use super::ask::Topic;
+use super::codec::{put_refusal, read_refusal};
+use super::refusal::Refusal;
+use super::{Control, Output};
+use crate::ids::NodeId;
+use crate::wire::{Reader, WireError};
+use bytes::Bytes;
+
+impl Control {
+    /// Tells those whose refusals there was no room for.
+    pub(super) fn tell_untold(&mut self) {
+        for refusal in self.admission.take_untold() {
+            self.tell(refusal.subscription.node, encode(&refusal));
+        }
+    }
+
+    /// The node of a publisher refuses a subscription of this one.
+    pub(super) fn hear_refused(&mut self, from: NodeId, body: Bytes) {
+        let Ok(refusal) = decode(body) else {
+            self.rejected += 1;
+            return;
+        };
+        let (subscription, publisher) = (refusal.subscription, refusal.publisher);
+        let asks = self.registry.record(self.me).is_some_and(|mine| {
+            mine.subscriptions.contains_key(&subscription) && publisher.node == from
+        });
+        if asks && !self.granted.contains_key(&(subscription, publisher)) {
+            self.outputs.push_back(Output::Refused { subscription, publisher, refusal });
+        }
+    }
+}
+
+fn encode(refusal: &Refusal) -> Bytes {
+    let mut out = vec![Topic::Refused.code()];
+    put_refusal(&mut out, refusal);
+    out.into()
+}
+
+fn decode(body: Bytes) -> Result<Refusal, WireError> {
+    let mut reader = Reader::new(body);
+    let refusal = read_refusal(&mut reader)?;
+    reader.finish()?;
+    Ok(refusal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::registry::REFUSALS_MAX;
+    use crate::control::{HopInfo, PublisherSpec, SubscriptionSpec};
+    use crate::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Tag};
+    use paceline_sched::{Capacity, Duration, Instant, Late};
+
+    const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
+
+    /// Lets both say what they have to for two seconds; what the second tells its subscriptions.
+    fn talk(nodes: &mut [Control; 2], now: &mut Instant) -> Vec<Output> {
+        let mut told = Vec::new();
+        for _ in 0..200 {
+            *now += Duration::from_millis(10);
+            for from in [0, 1] {
+                nodes[from].handle_timeout(*now);
+                while let Some(output) = nodes[from].poll_output() {
+                    if let Output::Send { message, .. } = output {
+                        nodes[1 - from].handle_message(*now, IDS[from], message).unwrap();
+                    } else if from == 1 {
+                        told.push(output);
+                    }
+                }
+            }
+        }
+        told
+    }
+
+    /// A publisher on the first node and a subscription on the second, over a link that carries neither; the first
+    /// refuses so many others already.
+    fn refused(others: usize) -> (Vec<Output>, usize) {
+        let mut now = Instant::from_millis(1_000);
+        let mut nodes = IDS.map(|id| Control::new(id, "node"));
+        nodes[0].admission.refused = others;
+        let capacity = Capacity::from_bits_per_s(100_000).ok();
+        for (from, to) in [(0, 1), (1, 0)] {
+            let hop = HopInfo { link_name: "thin".to_owned(), capacity };
+            nodes[from].handle_hop_up(now, IDS[to], hop);
+        }
+        talk(&mut nodes, &mut now);
+        nodes[0].publish(
+            now,
+            PublisherSpec {
+                tag: Tag::new("camera").unwrap(),
+                kind: Kind::Picture,
+                encoding: Encoding::Jpeg,
+                period: Some(Duration::from_millis(40)),
+                late: Late::Drop,
+                loss: None,
+                size: None,
+                bytes_max: Some(10_900),
+            },
+        );
+        nodes[1].subscribe(
+            now,
+            SubscriptionSpec {
+                pattern: Pattern::new("camera").unwrap(),
+                form: Form::FULL,
+                within: Some(Duration::from_millis(200)),
+                loss: None,
+                proxy: Proxy::Publisher,
+                holds: false,
+                local: false,
+                retransmit: Retransmit::default(),
+            },
+        );
+        let told = talk(&mut nodes, &mut now);
+        let refused = told.into_iter().filter(|output| matches!(output, Output::Refused { .. }));
+        let listed = nodes[1].nodes().map(|node| node.refusals.len()).sum();
+        (refused.collect(), listed)
+    }
+
+    #[test]
+    fn whoever_is_refused_is_told_however_many_others_are() {
+        let (known, listed) = refused(REFUSALS_MAX - 1);
+        assert_eq!((known.len(), listed), (1, 1));
+        let (alone, listed) = refused(REFUSALS_MAX);
+        assert_eq!((&alone, listed), (&known, 0), "the same is said, though no record has it");
+    }
+}
