@@ -14,6 +14,7 @@ use support::{events, messages, payloads, wait_for_bytes};
 #[test]
 fn what_comes_is_in_the_file_with_its_times_and_numbers() {
     let host = Host::new();
+    let _node = host.start_node();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "robot/camera", "--test-card", "160x120@20"]);
     let record = host.start(&["record", "robot/**", "-o", arg(&out), "--within", "500", "--json"]);
