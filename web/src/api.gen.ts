@@ -74,7 +74,7 @@ export type Link = { name: string, capacity_bits_per_s: number | null, use_bits_
 /**
  * What its streams' contracts hold of it, together.
  */
-reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, };
+reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
 
 export type Reservation = { publisher: string, 
 /**
@@ -149,3 +149,17 @@ times: number,
  * What was dropped: messages, samples or frames.
  */
 dropped: number, };
+
+export type Mended = { 
+/**
+ * Pieces that were sent again.
+ */
+repeated: number, 
+/**
+ * Their payload bytes.
+ */
+repeated_bytes: number, 
+/**
+ * Samples that could no longer arrive in time.
+ */
+given_up: number, };

@@ -50,7 +50,7 @@ pub use paceline_proto::control::{Grant, GrantedHop, ProcessorUse, Refusal, Refu
 pub use paceline_proto::form::Audio;
 pub use paceline_proto::guard::Flood;
 pub use paceline_proto::link::{
-    ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
+    ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match, MendCounters,
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::wire::SAMPLE_BYTES_MAX;

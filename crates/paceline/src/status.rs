@@ -2,7 +2,7 @@
 
 use paceline_proto::control::{Grant, ProcessorUse};
 use paceline_proto::guard::Flood;
-use paceline_proto::link::ClassView;
+use paceline_proto::link::{ClassView, MendCounters};
 use paceline_proto::pull::Limits;
 use paceline_proto::{
     Drops, Form, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters, SubscriptionId, Tag,
@@ -130,6 +130,8 @@ pub struct LinkStatus {
     pub classes: Vec<ClassView>,
     /// Neighbours that were muted, now or before.
     pub muted: Vec<MutedStatus>,
+    /// What was lost on the way, and what became of it; all zero where nothing is, as over TCP.
+    pub mended: MendCounters,
 }
 
 /// A neighbour that flooded this node, and was muted for it.

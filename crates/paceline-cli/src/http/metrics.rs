@@ -194,6 +194,18 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
     let (name, help) = ("paceline_link_round_trip_seconds", "The least round trip seen.");
     to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
+    let mended = link.mended;
+    for (name, help, value) in [
+        ("paceline_link_repeated_pieces_total", "Lost pieces sent again.", mended.repeated),
+        ("paceline_link_repeated_bytes_total", "Their payload bytes.", mended.repeated_bytes),
+        (
+            "paceline_link_given_up_samples_total",
+            "Samples of which something was lost that could not arrive in time any more.",
+            mended.given_up,
+        ),
+    ] {
+        to.count(name, help, &at, value);
+    }
     for row in &link.muted {
         let mut at = at.clone();
         at.push(("peer", row.peer.as_str()));

@@ -4,8 +4,9 @@ use super::reservation::{Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::{
-    BufferStatus, ClassStatus, Drops, Form, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
-    Rate, StreamAges, StreamContract, StreamCounters, StreamStatus, SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, Form, LinkStatus, MendCounters, MutedStatus, NodeStatus,
+    PublisherStatus, Rate, StreamAges, StreamContract, StreamCounters, StreamStatus,
+    SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +125,19 @@ pub(crate) struct Link {
     pub(crate) closed: Closed,
     pub(crate) classes: Vec<Class>,
     pub(crate) muted: Vec<Muted>,
+    pub(crate) mended: Mended,
+}
+
+/// What was lost on a link, and what became of it.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Mended {
+    /// Pieces that were sent again.
+    pub(crate) repeated: u64,
+    /// Their payload bytes.
+    pub(crate) repeated_bytes: u64,
+    /// Samples that could no longer arrive in time.
+    pub(crate) given_up: u64,
 }
 
 /// A neighbour that flooded its node.
@@ -366,6 +380,7 @@ impl Link {
             closed: Closed::new(&link.closed),
             classes: link.classes.iter().map(Class::new).collect(),
             muted: link.muted.iter().map(Muted::new).collect(),
+            mended: Mended::new(link.mended),
         }
     }
 }
@@ -374,6 +389,13 @@ impl Muted {
     fn new(row: &MutedStatus) -> Self {
         let MutedStatus { node, flood, muted, times, dropped } = *row;
         Self { peer: node.to_string(), flood: flood.name().to_owned(), muted, times, dropped }
+    }
+}
+
+impl Mended {
+    const fn new(row: MendCounters) -> Self {
+        let MendCounters { repeated, repeated_bytes, given_up } = row;
+        Self { repeated, repeated_bytes, given_up }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables of `paceline ls`.
 
-use super::document::{Document, Link, Muted, Node};
+use super::document::{Document, Link, Mended, Muted, Node};
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
@@ -37,12 +37,22 @@ pub(crate) fn tables(document: &Document) -> String {
     }
     let names = names(document);
     for (node, link) in all_links(document) {
+        if link.mended.repeated + link.mended.given_up > 0 {
+            let _ = write!(out, "\n{}", mended(&node.name, &link.name, link.mended));
+        }
         for row in &link.muted {
             let _ =
                 write!(out, "\n{}", muted(&node.name, &link.name, named(&names, &row.peer), row));
         }
     }
     out
+}
+
+fn mended(node: &str, link: &str, row: Mended) -> String {
+    let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
+    let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
+    let bytes = row.repeated_bytes;
+    format!("{node}.{link}: {pieces} sent again after loss ({bytes} bytes), {samples} given up")
 }
 
 fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
@@ -328,6 +338,7 @@ STREAMS
 link        to        tag           form             offered  sent  late  violated  dropped
 robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1         0  3 superseded
 
+robot.thin: 41 pieces sent again after loss (10332 bytes), 1 sample given up
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&Document::new(&status()));
         assert_eq!(text, expected);
@@ -339,6 +350,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
+        status[0].links[0].mended = paceline::MendCounters::default();
         let text = tables(&Document::new(&status));
         assert!(text.ends_with("operator robot/**: refused: link 'thin' can't carry it"), "{text}");
         assert!(tables(&Document::new(&[])).starts_with("no other node answers"));

@@ -348,6 +348,7 @@ impl Egress {
                 .collect(),
             closed: self.link.closed(),
             classes: self.link.classes(),
+            mended: self.link.mended(),
         };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

@@ -3,7 +3,7 @@
 use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
 use bytes::Bytes;
-use paceline_proto::link::{ClassTree, ClassView, StreamSpec};
+use paceline_proto::link::{ClassTree, ClassView, MendCounters, StreamSpec};
 use paceline_proto::{NodeId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
@@ -47,6 +47,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) streams: Vec<(StreamSpec, StreamCounters, StreamAges)>,
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,
+    pub(crate) mended: MendCounters,
 }
 
 /// The engine's side of a link.

@@ -10,7 +10,7 @@ use crate::status::{
 use bytes::Bytes;
 use paceline_proto::control::ProcessorUse;
 use paceline_proto::guard::Flood;
-use paceline_proto::link::ClassView;
+use paceline_proto::link::{ClassView, MendCounters};
 use paceline_proto::pull::Limits;
 use paceline_proto::pull::limits::SAMPLES_MAX;
 use paceline_proto::wire::segment::{read_form, write_form};
@@ -41,13 +41,14 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
         [used.held, used.most].into_iter().for_each(|n| out.put_varint(n));
     };
     put_option(status.processor, processor, &mut out);
+    put_rows(&status.links, put_mended, &mut out);
     out
 }
 
 /// Reads a status: of an older node without what only newer ones tell, of a newer one without what this one does not know.
 pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     let r = &mut Reader::new(bytes);
-    Ok(NodeStatus {
+    let mut status = NodeStatus {
         id: NodeId(r.u64("node")?),
         name: r.text(TEXT_MAX, "name")?,
         publishers: read_rows(r, read_publisher)?,
@@ -57,7 +58,12 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
         processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
-    })
+    };
+    let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
+    for (link, mended) in status.links.iter_mut().zip(mended) {
+        link.mended = mended;
+    }
+    Ok(status)
 }
 
 fn read_processor(r: &mut Reader) -> Result<ProcessorUse, WireError> {
@@ -249,6 +255,19 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     put_rows(&row.muted, put_muted, out);
 }
 
+fn put_mended(row: &LinkStatus, out: &mut Vec<u8>) {
+    let MendCounters { repeated, repeated_bytes, given_up } = row.mended;
+    [repeated, repeated_bytes, given_up].into_iter().for_each(|n| out.put_varint(n));
+}
+
+fn read_mended(r: &mut Reader) -> Result<MendCounters, WireError> {
+    Ok(MendCounters {
+        repeated: r.varint("pieces repeated")?,
+        repeated_bytes: r.varint("bytes repeated")?,
+        given_up: r.varint("samples given up")?,
+    })
+}
+
 fn put_muted(row: &MutedStatus, out: &mut Vec<u8>) {
     out.put_u64(row.node.0);
     let place = Flood::ALL.iter().position(|flood| *flood == row.flood);
@@ -306,6 +325,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         closed: read_counters(r)?,
         classes: read_rows(r, read_class)?,
         muted: read_rows(r, read_muted)?,
+        mended: MendCounters::default(),
     })
 }
 
@@ -402,13 +422,15 @@ mod tests {
     fn a_status_is_read_as_it_was_told_and_no_part_of_it() {
         let told = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
         let bytes = Bytes::from(encode(&told));
-        assert_eq!(decode(bytes.clone()), Ok(told));
-        // The one that ends before what came later is that of an older node.
-        let older = encode(&status(None)).len() - 1;
-        for end in (0..bytes.len()).filter(|end| *end != older) {
+        assert_eq!(decode(bytes.clone()), Ok(told.clone()));
+        // Those that end before what came later are of older nodes.
+        let rows = bytes.len() - 1;
+        let processor = encode(&status(None)).len() - 2;
+        for end in (0..bytes.len()).filter(|end| ![processor, rows].contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
-        assert_eq!(decode(bytes.slice(..older)), Ok(status(None)));
+        assert_eq!(decode(bytes.slice(..rows)), Ok(told));
+        assert_eq!(decode(bytes.slice(..processor)), Ok(status(None)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Muted, Node, Processor, Publisher,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Node, Processor, Publisher,
     Reservation, ReservedHop, Stream, Subscription,
 };
 use paceline::DropReason;
@@ -39,6 +39,7 @@ fn written() -> String {
         Closed::decl(&config),
         Class::decl(&config),
         Muted::decl(&config),
+        Mended::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));
     }

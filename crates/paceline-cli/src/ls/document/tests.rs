@@ -1,8 +1,8 @@
 use super::*;
 use paceline::{
     BufferStatus, Capacity, DropReason, Excess, Flood, Grant, GrantedHop, History, Kind,
-    MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters, SubscriptionId,
-    Tag,
+    MendCounters, MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters,
+    SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -73,6 +73,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         closed: StreamCounters::default(),
         classes: vec![video],
         muted: vec![flooding(operator)],
+        mended: MendCounters { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
     };
     let picture = SubscriptionStatus {
         id: SubscriptionId { node: operator, index: 0 },
@@ -248,6 +249,7 @@ fn expected_robot() -> serde_json::Value {
                 "dropped": { "superseded": 3 },
             }],
             "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
+            "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
             "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
             "classes": [expected_class()],
         }],

@@ -228,5 +228,6 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         closed: snapshot.closed,
         classes: snapshot.classes.clone(),
         muted: link.rx.muted(),
+        mended: snapshot.mended,
     }
 }
