@@ -1,5 +1,6 @@
 //! Bad days: the host's process goes, a neighbour dies, a subscriber stops reading, garbage arrives.
 
+use crate::rogue::stranger;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, pair, wait_until};
 use paceline::{DropReason, LinkConfig};
 use std::time::Duration;
@@ -71,17 +72,7 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
     let mut publisher = near.publisher("x").unwrap().declare().unwrap();
     let mut subscriber = far.subscriber("x").unwrap().declare().unwrap();
     assert!(publisher.wait_matching(SOON));
-    let mut config = zenoh::Config::default();
-    for (key, value) in [
-        ("mode", "\"peer\"".to_owned()),
-        ("connect/endpoints", format!("[{endpoint:?}]")),
-        ("listen/endpoints", "[]".to_owned()),
-        ("scouting/multicast/enabled", "false".to_owned()),
-        ("scouting/gossip/enabled", "false".to_owned()),
-    ] {
-        config.insert_json5(key, &value).unwrap();
-    }
-    let rogue = zenoh::open(config).wait().unwrap();
+    let rogue = stranger(&endpoint);
     let key = |from: u64| format!("p/{}/{from:016x}", near.id());
     let mut seed = 1u64;
     for n in 0..500usize {

@@ -24,21 +24,26 @@ pub(crate) struct Rogue {
     seq: u64,
 }
 
+/// A session of plain Zenoh on the link of the node that listens there.
+pub(crate) fn stranger(endpoint: &str) -> zenoh::Session {
+    let mut config = zenoh::Config::default();
+    for (key, value) in [
+        ("mode", "\"peer\"".to_owned()),
+        ("connect/endpoints", format!("[{endpoint:?}]")),
+        ("listen/endpoints", "[]".to_owned()),
+        ("scouting/multicast/enabled", "false".to_owned()),
+        ("scouting/gossip/enabled", "false".to_owned()),
+    ] {
+        config.insert_json5(key, &value).unwrap();
+    }
+    zenoh::open(config).wait().unwrap()
+}
+
 impl Rogue {
     /// Who joins the link that `victim` listens on there.
     pub(crate) fn join(victim: &Node, endpoint: &str) -> Self {
         let id = NodeId(0x5152_5354_5556_5758);
-        let mut config = zenoh::Config::default();
-        for (key, value) in [
-            ("mode", "\"peer\"".to_owned()),
-            ("connect/endpoints", format!("[{endpoint:?}]")),
-            ("listen/endpoints", "[]".to_owned()),
-            ("scouting/multicast/enabled", "false".to_owned()),
-            ("scouting/gossip/enabled", "false".to_owned()),
-        ] {
-            config.insert_json5(key, &value).unwrap();
-        }
-        let session = zenoh::open(config).wait().unwrap();
+        let session = stranger(endpoint);
         let said = Arc::new(Mutex::new(Said::default()));
         let heard = said.clone();
         let listens = session.declare_subscriber(format!("p/{id}/{}", victim.id()));
