@@ -33,6 +33,20 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
     }
 }
 
+/// What the one publisher says of itself.
+fn camera(id: PublisherId) -> PublisherStatus {
+    PublisherStatus {
+        id,
+        tag: Tag::new("robot/camera").unwrap(),
+        kind: Kind::Picture,
+        encoding: "image/jpeg".to_owned(),
+        period: Some(Duration::from_micros(33_333)),
+        published: 300,
+        rate_millihertz: 30_000,
+        matching: true,
+    }
+}
+
 /// Two nodes with one of everything.
 pub(crate) fn status() -> Vec<NodeStatus> {
     let (robot, operator) = (NodeId(0xb0b), NodeId(0x0b));
@@ -41,16 +55,6 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     drops.add(DropReason::Superseded, 3);
     let size = Some(Size { width: 160, height: 120 });
     let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, audio: None };
-    let camera = PublisherStatus {
-        id: publisher,
-        tag: Tag::new("robot/camera").unwrap(),
-        kind: Kind::Picture,
-        encoding: "image/jpeg".to_owned(),
-        period: Some(Duration::from_micros(33_333)),
-        published: 300,
-        rate_millihertz: 30_000,
-        matching: true,
-    };
     let stream = stream(publisher, form, operator, drops);
     let video = ClassStatus {
         name: "video".to_owned(),
@@ -92,7 +96,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
     };
-    let (publishers, buffers, links) = (vec![camera], vec![held(robot)], vec![thin]);
+    let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
     vec![
         NodeStatus {
             publishers,
