@@ -85,10 +85,12 @@ fn usage(problem: &str) -> Result<ExitCode> {
     Ok(ExitCode::from(2))
 }
 
-/// The folder of the workspace.
+/// The folder of the workspace: the one that cargo runs this in. A target folder that several checkouts share may
+/// hold what was built in another of them.
 fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(built));
+    here.parent().unwrap_or(&here).to_owned()
 }
 
 /// The cargo that runs this, in the workspace's folder.

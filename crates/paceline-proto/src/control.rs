@@ -357,8 +357,8 @@ impl Control {
         }
     }
 
-    /// A message of a neighbour. One of anybody else is ignored, but for a greeting, which is kept
-    /// until [`Self::handle_hop_up`]: a hop may be up at its other end first.
+    /// A message of a neighbour. One of anybody else is ignored, but for a greeting and what follows it at once,
+    /// which are kept until [`Self::handle_hop_up`]: a hop may be up at its other end first.
     ///
     /// # Errors
     /// [`WireError`] if it is malformed or goes over a bound: nothing has changed then, and it was

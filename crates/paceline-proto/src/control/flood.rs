@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 const DIGEST_EVERY: Duration = Duration::from_secs(5);
 /// The least time between two digests to one neighbour, and between two requests for one record.
 const ASK_EVERY: Duration = Duration::from_millis(500);
+/// What is kept of a node behind its greeting until it is a neighbour: messages, and their bytes.
+const EARLY_MAX: usize = 64;
+const EARLY_BYTES_MAX: usize = 16_384;
 
 /// When what was asked of whom.
 #[derive(Debug, Default)]
@@ -22,8 +25,8 @@ pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
     /// When each record was asked for that misses changes.
     asked: BTreeMap<NodeId, Instant>,
-    /// Greetings of neighbours whose hop is up at their end and not yet at this one.
-    early: BTreeMap<NodeId, Bytes>,
+    /// What neighbours said whose hop is up at their end and not yet at this one, from their greeting on.
+    early: BTreeMap<NodeId, Vec<Bytes>>,
 }
 
 /// The digests to one neighbour.
@@ -43,12 +46,17 @@ impl State {
         self.early.remove(&hop);
     }
 
-    /// Keeps the first message from a node that is not a neighbour yet: it is the greeting, and its
-    /// sender does not repeat it soon. Deltas behind it need not be kept: the sender answers our own
-    /// greeting by all that it has by then.
+    /// Keeps what a node says that is not a neighbour yet, from its greeting on, up to a bound: it does not repeat it
+    /// soon, and behind the greeting follows at once what it asks to be reserved.
     pub(super) fn keep_early(&mut self, from: NodeId, message: Bytes) {
-        if self.early.len() < NEIGHBOURS_MAX && Message::is_digest(&message) {
-            self.early.entry(from).or_insert(message);
+        let known = self.early.contains_key(&from);
+        if !known && (self.early.len() >= NEIGHBOURS_MAX || !Message::is_digest(&message)) {
+            return;
+        }
+        let kept = self.early.entry(from).or_default();
+        let bytes: usize = kept.iter().map(Bytes::len).sum();
+        if kept.is_empty() || kept.len() < EARLY_MAX && bytes + message.len() <= EARLY_BYTES_MAX {
+            kept.push(message);
         }
     }
 
@@ -158,7 +166,7 @@ impl Control {
         let versions = self.registry.all().map(|(node, record)| (node, record.version)).collect();
         self.send(hop, Message::Digest(versions).encode());
         self.flood.sent(self.now, hop);
-        if let Some(early) = self.flood.early.remove(&hop) {
+        for early in self.flood.early.remove(&hop).unwrap_or_default() {
             self.rejected += u64::from(self.receive(hop, early).is_err());
         }
     }

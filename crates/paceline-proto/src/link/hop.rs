@@ -279,7 +279,9 @@ impl Hop {
             self.expect_loss();
         }
         if heard.known != self.epoch {
-            return (None, false); // it does not know us yet
+            // It does not know us yet: whoever is new hears of us at once.
+            self.owe_now |= newer;
+            return (None, false);
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
@@ -349,14 +351,22 @@ impl Hop {
 
     /// What time has changed at `now`: a hop that was silent too long goes down.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<HopChange> {
-        if self.up && now.since(self.last_heard) >= SILENCE_MAX {
-            self.restart(now);
-            return Some(HopChange::Down);
-        }
-        if let Some(ledger) = &mut self.ledger {
+        let change = self.handle_silence(now);
+        if change.is_none()
+            && let Some(ledger) = &mut self.ledger
+        {
             ledger.detect(now);
         }
-        None
+        change
+    }
+
+    /// A hop that was silent too long goes down.
+    pub(super) fn handle_silence(&mut self, now: Instant) -> Option<HopChange> {
+        let silent = self.up && now.since(self.last_heard) >= SILENCE_MAX;
+        silent.then(|| {
+            self.restart(now);
+            HopChange::Down
+        })
     }
 
     /// True for a hop that is not up and has said nothing for long: it is gone.

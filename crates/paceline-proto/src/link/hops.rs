@@ -63,6 +63,9 @@ impl Link {
 
     /// What was heard from a hop: its header, and what we owe it.
     pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
+        // What waited while this node stood still is no sign that its neighbour still knows it.
+        let silence = self.neighbours.get_mut(&node).and_then(|n| n.hop.handle_silence(now));
+        self.apply(node, silence);
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         let pacer = &self.pacer;
         let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));

@@ -206,6 +206,37 @@ fn a_stream_goes_on_when_its_hop_was_away() {
 }
 
 #[test]
+fn who_hears_a_stranger_answers_at_once() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let now = at(1_000);
+    // The first greeting goes to one that has not found us yet.
+    a.poll(now);
+    a.sent.clear();
+    for _ in 0..2 {
+        b.poll(now);
+        b.sent.drain(..).for_each(|frame| a.hear(now, frame));
+        a.poll(now);
+        a.sent.drain(..).for_each(|frame| b.hear(now, frame));
+    }
+    assert!(a.hop().is_up() && b.hop().is_up(), "without any time");
+}
+
+#[test]
+fn what_waited_while_a_node_stood_still_is_no_sign_of_life() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(10_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    events(&mut a.link);
+    b.poll(now + hop::PROBE_EVERY);
+    let waited = b.sent.pop_front().expect("a probe");
+    now += Duration::from_secs(10);
+    a.hear(now, waited);
+    assert_eq!(events(&mut a.link), [LinkEvent::HopDown(a.other)], "it was forgotten there");
+    talk(&mut now, &mut a, &mut b, 4);
+    assert_eq!(events(&mut a.link), [LinkEvent::HopUp(a.other)]);
+}
+
+#[test]
 fn frames_of_an_earlier_epoch_are_nothing() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);

@@ -1,6 +1,6 @@
 //! All nodes come to know the same.
 
-use super::net::{Net, all, camera, id, link};
+use super::net::{Net, all, camera, id, link, promised};
 use paceline_proto::control::{Control, HopInfo, Output};
 use paceline_proto::{NodeId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -210,6 +210,28 @@ fn a_greeting_that_comes_before_the_hop_is_up_here_counts() {
         let publishers: usize = node.nodes().map(|view| view.publishers.len()).sum();
         assert_eq!(publishers, 2, "known at {}", node.me());
     }
+}
+
+#[test]
+fn what_is_asked_before_the_hop_is_up_here_is_answered_without_being_asked_again() {
+    let mut nodes = [Control::new(id(0), "early"), Control::new(id(1), "late")];
+    nodes[0].publish(Instant::ZERO, camera("a"));
+    nodes[1].subscribe(Instant::ZERO, promised("a"));
+    for (node, other) in [(0, 1), (1, 0)] {
+        nodes[node].handle_hop_up(Instant::ZERO, id(other), link("eth", Some(1_000_000)));
+    }
+    talk(&mut nodes);
+    assert_eq!(nodes[0].grants().count(), 1, "as they get to know each other");
+    for (node, other) in [(0, 1), (1, 0)] {
+        nodes[node].handle_hop_down(Instant::ZERO, id(other));
+    }
+    // The publisher's node knows whom to ask from before.
+    for (node, other) in [(0, 1), (1, 0)] {
+        talk(&mut nodes);
+        nodes[node].handle_hop_up(Instant::ZERO, id(other), link("eth", Some(1_000_000)));
+    }
+    talk(&mut nodes);
+    assert_eq!(nodes[0].grants().count(), 1, "when they meet again");
 }
 
 #[test]

@@ -208,6 +208,7 @@ impl Egress {
         if !self.is_lost() {
             return transport.close_aside();
         }
+        tracing::debug!("link {}: connecting anew", self.index);
         for node in self.hops.keys() {
             if let Err(error) = transport.add_hop(*node, self.express) {
                 tracing::warn!("no way to node {node}: {error}");
@@ -241,11 +242,13 @@ impl Egress {
         self.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
         self.hops.insert(node, self.rx.hop(node));
         self.share_hop(node);
+        tracing::debug!("link {}: node {node} was found", self.index);
         // It must know us as soon as we know it.
         self.transport.greet();
     }
 
     fn remove_hop(&mut self, node: NodeId) {
+        tracing::debug!("link {}: node {node} is forgotten", self.index);
         self.link.remove_hop(node);
         self.transport.remove_hop(node);
         self.rx.remove_hop(node);
@@ -270,6 +273,8 @@ impl Egress {
                 LinkEvent::HopUp(node) => (node, true),
                 LinkEvent::HopDown(node) => (node, false),
             };
+            let state = if up { "up" } else { "down" };
+            tracing::debug!("link {}: the hop to node {node} is {state}", self.index);
             self.share_hop(node);
             if !up {
                 self.next_beacon = Instant::ZERO;

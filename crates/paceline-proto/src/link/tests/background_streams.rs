@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What the frames of a link without any other load hold: of each segment the stream.
+/// What the frames with data hold of a link without any other load: of each segment the stream.
 fn frames(a: &mut End) -> Vec<Vec<u32>> {
     use crate::wire::segment::Segment;
     let streams = |frame: Bytes| {
@@ -16,7 +16,7 @@ fn frames(a: &mut End) -> Vec<Vec<u32>> {
         }
         streams
     };
-    a.sent.drain(..).map(streams).collect()
+    a.sent.drain(..).map(streams).filter(|streams| !streams.is_empty()).collect()
 }
 
 #[test]
