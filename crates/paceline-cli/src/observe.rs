@@ -77,8 +77,8 @@ impl Target for Measuring<'_> {
         self.args.look.count
     }
 
-    fn take(&mut self, _seen: &Seen, _node: &Node) -> anyhow::Result<()> {
-        Ok(())
+    fn take(&mut self, _seen: &Seen, _node: &Node) -> anyhow::Result<bool> {
+        Ok(true)
     }
 
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()> {

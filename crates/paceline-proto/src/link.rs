@@ -24,6 +24,7 @@ mod limits;
 mod losses;
 mod missed;
 mod pacer;
+mod passages;
 mod repair;
 mod resend;
 mod seats;
@@ -41,6 +42,7 @@ pub use classes::{
 pub use hop::{Hop, HopChange};
 pub use ledger::Fates;
 pub use missed::MISSES_PER_TURN;
+pub use passages::{PASSAGES_MAX, Passage};
 pub use repair::MendCounters;
 pub use seats::ClassView;
 pub use stream::StreamSpec;

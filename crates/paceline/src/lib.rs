@@ -27,6 +27,7 @@ mod config;
 mod error;
 mod feedback;
 mod node;
+mod passages;
 mod prospect;
 mod publisher;
 mod pull;
@@ -51,6 +52,7 @@ pub use paceline_proto::form::Audio;
 pub use paceline_proto::guard::Flood;
 pub use paceline_proto::link::{
     ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match, MendCounters,
+    PASSAGES_MAX, Passage,
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
 pub use paceline_proto::wire::SAMPLE_BYTES_MAX;
@@ -62,6 +64,7 @@ pub use paceline_proto::{
 pub use paceline_sched::curve::{Curve, CurveError};
 pub use paceline_sched::hfsc::Curves;
 pub use paceline_sched::{Capacity, Late, LossTolerance, Policy};
+pub use passages::{NodePassages, StreamPassages};
 pub use prospect::Prospect;
 pub use publisher::{Beside, Publisher, PublisherBuilder, Put};
 pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSummary, Pulled};

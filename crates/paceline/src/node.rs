@@ -119,6 +119,7 @@ impl Node {
             asking: BTreeMap::new(),
             changing: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            tracing: BTreeMap::new(),
             excess: BTreeMap::new(),
             decide_at: Instant::ZERO,
             undecided: false,

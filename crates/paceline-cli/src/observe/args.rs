@@ -16,9 +16,10 @@ Text and JSON are printed as they are, pictures, sound and video in one line, ev
 digits; each sample is followed by ---. What is taken of a tag follows the rules of `paceline hz`.";
 
 const AFTER_TRACE: &str = "\
-Of each sample its age, and how far that may be off; at the end the mean time that each part of the way took. Ten \
-samples unless --count or --duration is said. The nodes of the way are asked twice, at the beginning and at the \
-end. What is taken of the tag follows the rules of `paceline hz`.";
+Of each sample its age, how far that may be off, and what each part of the way took of it; at the end mean, median, \
+p99 and the longest of each part. Ten samples unless --count or --duration is said; the first that comes finds the \
+way and is not counted. The nodes of the way are asked once a second. What is taken of the tag follows the rules of \
+`paceline hz`.";
 
 /// At what is looked, and how.
 #[derive(Debug, clap::Args)]

@@ -73,7 +73,7 @@ impl Target for Printing<'_> {
         self.args.count()
     }
 
-    fn take(&mut self, seen: &Seen, _node: &Node) -> anyhow::Result<()> {
+    fn take(&mut self, seen: &Seen, _node: &Node) -> anyhow::Result<bool> {
         let delivery = &seen.delivery;
         let mut payload = Payload::read(delivery, self.bytes_max);
         if let Some(path) = &self.args.field {
@@ -86,11 +86,11 @@ impl Target for Printing<'_> {
                             delivery.seq, delivery.tag
                         ));
                     }
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
-        self.print(seen, &payload)
+        self.print(seen, &payload).map(|()| true)
     }
 
     fn report(&mut self, _watch: &mut Watch, _now: Instant, _named: bool) -> anyhow::Result<()> {

@@ -28,8 +28,8 @@ pub(super) trait Target {
     fn meter(&self) -> Option<Meter>;
     /// How many samples there are to be; any number if not said.
     fn count(&self) -> Option<u64>;
-    /// A sample came.
-    fn take(&mut self, seen: &Seen, node: &Node) -> anyhow::Result<()>;
+    /// A sample came; true if it counts.
+    fn take(&mut self, seen: &Seen, node: &Node) -> anyhow::Result<bool>;
     /// A second has passed; the tag is to be named if there may be several.
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()>;
     /// The end.
@@ -115,9 +115,9 @@ impl<'a> Session<'a> {
     fn take(&mut self, seen: &Seen, target: &mut impl Target) -> anyhow::Result<()> {
         // One of a subscription that has ended meanwhile may still have waited.
         let Some(watch) = self.watches.get_mut(&seen.delivery.tag) else { return Ok(()) };
-        self.came += 1;
         watch.take(seen);
-        target.take(seen, &self.node)
+        self.came += u64::from(target.take(seen, &self.node)?);
+        Ok(())
     }
 
     /// Looks who publishes what, and asks for it.

@@ -36,6 +36,8 @@ pub enum Topic {
     /// That a subscription of the node is refused, where there is no room for that in the sender's record: [`Control`] takes
     /// it, and nobody answers.
     Refused,
+    /// When samples of a publisher passed the node's links: the publisher and the first number follow.
+    Passages,
 }
 
 impl Topic {
@@ -50,6 +52,7 @@ impl Topic {
             Self::Feedback => 4,
             Self::Excess => 5,
             Self::Refused => 6,
+            Self::Passages => 7,
         }
     }
 
@@ -64,6 +67,7 @@ impl Topic {
             4 => Self::Feedback,
             5 => Self::Excess,
             6 => Self::Refused,
+            7 => Self::Passages,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -143,9 +147,8 @@ impl Control {
                 Some((Topic::Change, change)) => self.answer_change(request, from, change),
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
-                Some((Topic::Status | Topic::Pull | Topic::Feedback, _)) | None => {
-                    self.outputs.push_back(Output::Asked { request, from, body })
-                }
+                Some((Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages, _))
+                | None => self.outputs.push_back(Output::Asked { request, from, body }),
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
             self.send(hop, Message::Question(errand, body).encode());

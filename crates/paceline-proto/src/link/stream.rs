@@ -2,6 +2,7 @@
 
 use super::classes::StreamNames;
 use super::excess::Allowance;
+use super::passages::Passages;
 use super::seats::Home;
 use crate::control::{Demand, OutputPlan};
 use crate::form::Form;
@@ -194,6 +195,8 @@ pub(super) struct Stream {
     /// What of it is more than its contract allows (`excess.rs`).
     pub(super) allowance: Allowance,
     pub(super) ages: StreamAges,
+    /// Kept while somebody traces it.
+    pub(super) passages: Option<Box<Passages>>,
     /// Its class.
     pub(super) home: Option<Home>,
     /// Which sample of those that were asked for comes next (`windows.rs`).
@@ -242,6 +245,7 @@ impl Stream {
             id,
             counters: StreamCounters::default(),
             ages: StreamAges::default(),
+            passages: None,
             home: None,
             passed: false,
             held: false,
@@ -320,7 +324,11 @@ impl Stream {
             self.counters.drops.add(DropReason::Undecodable, 1);
             return Offer::Dropped;
         }
-        self.ages.enter(sample.age(now).as_nanos());
+        let age = sample.age(now).as_nanos();
+        self.ages.enter(age);
+        if let Some(passages) = &mut self.passages {
+            passages.came(sample.seq, age);
+        }
         self.queue_bytes += sample.payload.len();
         self.queue.push_back(sample);
         if self.queue.len() == 1 {
@@ -376,9 +384,11 @@ impl Stream {
 
     /// The head was sent to its end; its last byte leaves at `ends`.
     pub(super) fn finish_head(&mut self, ends: Instant) {
-        if let Some(head) = self.head() {
-            let age = head.age(ends).as_nanos();
+        if let Some((seq, age)) = self.head().map(|head| (head.seq, head.age(ends).as_nanos())) {
             self.ages.leave(age);
+            if let Some(passages) = &mut self.passages {
+                passages.left(seq, age);
+            }
         }
         self.pop_head();
         self.counters.sent += 1;

@@ -445,6 +445,8 @@ mod excess;
 mod missed;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
+#[path = "tests/passages.rs"]
+mod passages;
 #[path = "tests/replaced.rs"]
 mod replaced;
 #[path = "tests/windows.rs"]

@@ -4,6 +4,7 @@
 //! to the transport. Nothing in it waits but the sleep at its end.
 
 mod intake;
+mod traces;
 
 use super::clock;
 use super::engine::{Command, Commands};
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
+use traces::Traces;
 
 /// Frames per turn before the inputs are looked at again.
 const FRAMES_PER_TURN: usize = 32;
@@ -65,6 +67,7 @@ struct Egress {
     frame: FrameBuf,
     /// Finds a lost path again; where the link only connects, over TCP.
     redialer: Option<Redialer>,
+    traces: Traces,
 }
 
 fn is_express(capacity: Option<Capacity>) -> bool {
@@ -106,6 +109,7 @@ pub(crate) fn start(
         next_listen: clock::now() + LISTEN_AGAIN,
         frame: FrameBuf::default(),
         redialer,
+        traces: Traces::default(),
     };
     let named = std::thread::Builder::new().name(format!("paceline-{}", config.name));
     let thread = named.spawn(move || {
@@ -183,6 +187,9 @@ impl Egress {
                     self.link.set_capacity(now, capacity);
                     // Hops that are there keep their way: to make it anew would lose frames.
                     self.express = is_express(Some(capacity));
+                }
+                Ok(LinkCommand::Trace(publisher)) => {
+                    self.traces.keep(now, publisher, &mut self.link);
                 }
                 Ok(LinkCommand::Classes(classes)) => self.link.set_classes(now, classes),
                 Ok(LinkCommand::Reopen(transport)) => {
@@ -334,11 +341,11 @@ impl Egress {
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;
-            self.publish_snapshot();
+            self.publish_snapshot(now);
         }
     }
 
-    fn publish_snapshot(&mut self) {
+    fn publish_snapshot(&mut self, now: Instant) {
         self.intake.count_drops(&mut self.link);
         let (frames, wire_bytes) = self.link.sent();
         let snapshot = LinkSnapshot {
@@ -351,6 +358,7 @@ impl Egress {
                 .streams()
                 .map(|(at, spec, n, _)| (spec.clone(), n, self.link.ages(at).unwrap_or_default()))
                 .collect(),
+            traced: self.traces.look(now, &mut self.link),
             closed: self.link.closed(),
             classes: self.link.classes(),
             mended: self.link.mended(),

@@ -5,6 +5,7 @@ mod change;
 mod feedback;
 mod install;
 mod linger;
+mod passages;
 mod prospect;
 mod pull;
 mod silence;
@@ -24,6 +25,7 @@ use crate::change::SubscriptionView;
 use crate::config::LinkConfig;
 use crate::error::{CapacityError, ClassesError};
 use crate::feedback::{Feedback, PublisherEvent};
+use crate::passages::NodePassages;
 use crate::prospect::Prospect;
 use crate::source::SourceView;
 use crate::status::NodeStatus;
@@ -104,6 +106,13 @@ pub(crate) enum Command {
         measured: bool,
         reply: Sender<Vec<Feedback>>,
     },
+    /// When samples of a publisher passed these nodes, from this number on; the answers come one by one.
+    Passages {
+        publisher: PublisherId,
+        nodes: Vec<NodeId>,
+        from: u64,
+        reply: Sender<NodePassages>,
+    },
     /// Whether a subscription would be granted now; the answers come one by one.
     Ask(SubscriptionSpec, Sender<Prospect>),
     SetCapacity {
@@ -181,6 +190,8 @@ pub(crate) struct Engine {
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     /// What was told of each stream that was more than granted.
     pub(crate) excess: BTreeMap<(PublisherId, Form, NodeId), Excess>,
+    /// Who waits for what nodes tell of the samples that passed them.
+    pub(crate) tracing: BTreeMap<u64, Sender<NodePassages>>,
     pub(crate) closing: bool,
     /// What was posted for arriving streams has not been applied yet.
     pub(crate) unsettled: bool,
@@ -283,11 +294,11 @@ impl Engine {
             Command::Nodes(reply) => self.tell_nodes(&reply),
             Command::Near(reply) => self.tell_near(&reply),
             Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
-            Command::Feedback { publisher, measured: true, reply } => {
-                self.ask_feedback(now, publisher, &reply);
+            Command::Feedback { publisher, measured, reply } => {
+                self.handle_feedback(now, publisher, measured, &reply);
             }
-            Command::Feedback { publisher, measured: false, reply } => {
-                let _ = reply.send(self.feedback_rows(publisher));
+            Command::Passages { publisher, nodes, from, reply } => {
+                self.ask_passages(now, (publisher, from), &nodes, &reply);
             }
             Command::Ask(spec, reply) => self.ask_prospects(now, &spec, &reply),
             Command::SetCapacity { link, capacity, reply } => {
@@ -396,6 +407,7 @@ impl Engine {
                 Output::Answered { request, node, body } => {
                     if !self.take_change(request, &body)
                         && !self.take_feedback(request, &body)
+                        && !self.take_passages(request, node, &body)
                         && !self.take_pull_answer(request, node, &body)
                     {
                         self.take_status(request, node, body);
@@ -438,6 +450,7 @@ impl Engine {
             }
             Some((Topic::Pull, body)) => return self.asked_of_buffers(request, from, body),
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
+            Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
             Some((
                 Topic::Status | Topic::Room | Topic::Change | Topic::Excess | Topic::Refused,
                 _,

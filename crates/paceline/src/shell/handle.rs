@@ -3,8 +3,8 @@
 use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
 use bytes::Bytes;
-use paceline_proto::link::{ClassTree, ClassView, MendCounters, StreamSpec};
-use paceline_proto::{NodeId, StreamAges, StreamCounters};
+use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSpec};
+use paceline_proto::{Form, NodeId, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +33,19 @@ pub(crate) enum LinkCommand {
     Reopen(Box<Transport>),
     /// The transport was opened anew, since the path to a neighbour that was lost is there again.
     Redial(Box<Transport>),
+    /// The passages of a publisher's samples are to be kept for a while.
+    Trace(PublisherId),
     /// The node closes.
     Stop,
+}
+
+/// A stream that somebody traces, and its last samples.
+#[derive(Clone, Debug)]
+pub(crate) struct TracedStream {
+    pub(crate) publisher: PublisherId,
+    pub(crate) hop: NodeId,
+    pub(crate) form: Form,
+    pub(crate) passages: Vec<Passage>,
 }
 
 /// What a link shows of itself.
@@ -45,6 +56,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) frames: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) streams: Vec<(StreamSpec, StreamCounters, StreamAges)>,
+    pub(crate) traced: Vec<TracedStream>,
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,
     pub(crate) mended: MendCounters,

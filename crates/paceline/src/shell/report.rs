@@ -2,6 +2,7 @@
 
 mod grant;
 pub(crate) mod measured;
+pub(crate) mod passages;
 
 use crate::status::{
     BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StreamContract,

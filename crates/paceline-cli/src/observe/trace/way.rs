@@ -2,186 +2,236 @@
 
 use crate::show;
 use crate::stats::Histogram;
+use crate::table::{Align::Left, Align::Right, Table, WIDTH};
 use serde::Serialize;
-use std::fmt::Write as _;
 
-/// One hop: the mean ages of samples when they came to its link and when their last byte left.
+/// One hop of the way.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Leg {
+pub(super) struct Hop {
     pub(super) node: String,
     pub(super) link: String,
-    pub(super) came_us: Option<u64>,
-    pub(super) left_us: Option<u64>,
     /// The least round trip; none if it was not measured.
     pub(super) round_trip_us: Option<u64>,
 }
 
-/// How old samples were at delivery: their mean, what 99 of 100 did not exceed, the oldest.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Age {
-    pub(super) us: u64,
-    pub(super) p99_us: u64,
-    pub(super) max_us: u64,
+/// How old a sample was when it came to a hop's link and when its last byte left; none if that is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Leg {
+    pub(super) came_us: Option<u64>,
+    pub(super) left_us: Option<u64>,
 }
 
-/// A part of the way.
+/// What a part took of one sample; null if that is not known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Part {
+pub(super) struct Took<'a> {
+    pub(super) at: &'a str,
+    pub(super) us: Option<u64>,
+}
+
+/// Times in microseconds of single samples.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Times {
+    /// Samples of which they are known.
+    pub(super) samples: u64,
+    /// Their mean and the following; null of none.
+    pub(super) us: Option<u64>,
+    pub(super) p50_us: Option<u64>,
+    pub(super) p99_us: Option<u64>,
+    pub(super) max_us: Option<u64>,
+}
+
+/// A part of the way, summed up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Part<'a> {
     /// Where: a node, a link, or a hop.
-    pub(super) at: String,
+    pub(super) at: &'a str,
     /// What it is.
     pub(super) what: &'static str,
-    /// Its mean time; null if nothing passed there in the time between.
-    pub(super) us: Option<u64>,
-    /// How much that may be off; null if nobody knows.
+    #[serde(flatten)]
+    pub(super) times: Times,
+    /// How much they may be off; null if nobody knows.
     pub(super) uncertain_us: Option<u64>,
-    /// How its means of each second spread; null if it was read fewer than three times.
-    pub(super) seconds: Option<Spread>,
 }
 
-/// Of the means of a part in each second.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Spread {
-    /// How many there are.
-    pub(super) count: u64,
-    pub(super) p50_us: u64,
-    pub(super) p99_us: u64,
-    pub(super) max_us: u64,
-}
-
-/// What is known of the seconds of each part.
-#[derive(Default)]
-pub(super) struct Spreads(Vec<(u64, Histogram)>);
-
-impl Spreads {
-    /// Adds the means of a second.
-    pub(super) fn add(&mut self, second: &Way) {
-        self.0.resize_with(second.parts.len().max(self.0.len()), || (0, Histogram::new()));
-        for ((count, means), part) in self.0.iter_mut().zip(&second.parts) {
-            if let Some(us) = part.us {
-                *count += 1;
-                means.add(us);
-            }
-        }
-    }
-}
-
-/// The way from publish to delivery.
+/// The way from publish to delivery, summed up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Way {
-    pub(super) samples: u64,
-    /// Mean age at delivery.
-    pub(super) age_us: u64,
-    /// The age that 99 of 100 samples did not exceed, and that of the oldest.
-    pub(super) age_p99_us: u64,
-    pub(super) age_max_us: u64,
-    /// How much that may be off; null if nobody knows.
+pub(super) struct Summary<'a> {
+    /// Their ages at delivery.
+    #[serde(rename = "age")]
+    pub(super) age: Times,
+    /// How much an age may be off; null if nobody knows.
     pub(super) uncertain_us: Option<u64>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<Part<'a>>,
 }
 
-/// Seconds from which on something is said of how they differ.
-const SECONDS_MIN: u64 = 3;
+struct Place {
+    at: String,
+    what: &'static str,
+    uncertain_us: Option<u64>,
+    tally: Tally,
+}
+
+/// Counts times.
+struct Tally {
+    samples: u64,
+    sum_us: u64,
+    all: Histogram,
+}
+
+/// The way from publish to delivery, and what its parts took.
+pub(super) struct Way {
+    places: Vec<Place>,
+    ages: Tally,
+    uncertain_us: Option<u64>,
+}
 
 const QUEUED: &str = "until it is queued";
 const LINK: &str = "its turn, and its bytes";
 const WIRE: &str = "on the wire, and received";
-const DELIVERY: &str = "on the wire, received, and delivered";
+const DELIVERY: &str = "on the wire, received, delivered";
 const HERE: &str = "on this host";
+const WHOLE: &str = "from publish to delivery";
 
 impl Way {
-    /// The parts of a way of these hops whose samples were so old at delivery.
-    pub(super) fn new(legs: &[Leg], samples: u64, age: &Age) -> Self {
-        let age_us = age.us;
-        let mut parts = Vec::new();
-        // A link's own clock tells how long something waits there: nothing is compared, nothing uncertain.
-        let own =
-            |at: String, what, us| Part { at, what, us, uncertain_us: Some(0), seconds: None };
-        let between = |from: Option<u64>, to: Option<u64>| {
-            from.zip(to).map(|(from, to)| to.saturating_sub(from))
+    /// A way over these hops, of which nothing has come yet.
+    pub(super) fn new(hops: &[Hop]) -> Self {
+        let mut places = Vec::new();
+        let mut place = |at: String, what, uncertain_us| {
+            places.push(Place { at, what, uncertain_us, tally: Tally::new() });
         };
-        let mut left = Some(0);
-        for (at, leg) in legs.iter().enumerate() {
-            if at == 0 {
-                parts.push(own(leg.node.clone(), QUEUED, leg.came_us));
-            } else if let Some(before) = legs.get(at - 1) {
-                parts.push(wire(before, &leg.node, WIRE, between(left, leg.came_us)));
+        // A link's own clock tells how long something waits there: nothing is compared, nothing uncertain.
+        let off = |hop: &Hop| hop.round_trip_us.map(|trip| trip / 2);
+        let mut before: Option<&Hop> = None;
+        for hop in hops {
+            match before {
+                None => place(hop.node.clone(), QUEUED, Some(0)),
+                Some(last) => place(format!("{} to {}", last.link, hop.node), WIRE, off(last)),
             }
-            let link = format!("{}.{}", leg.node, leg.link);
-            parts.push(own(link, LINK, between(leg.came_us, leg.left_us)));
-            left = leg.left_us;
+            place(format!("{}.{}", hop.node, hop.link), LINK, Some(0));
+            before = Some(hop);
         }
-        match legs.last() {
-            Some(last) => parts.push(wire(last, "here", DELIVERY, between(left, Some(age_us)))),
-            None => parts.push(own("here".to_owned(), HERE, Some(age_us))),
+        match before {
+            Some(last) => place(format!("{} to here", last.link), DELIVERY, off(last)),
+            None => place("here".to_owned(), HERE, Some(0)),
         }
-        let trips = legs.iter().map(|leg| leg.round_trip_us).sum::<Option<u64>>();
-        Self {
-            samples,
-            age_us,
-            age_p99_us: age.p99_us,
-            age_max_us: age.max_us,
-            uncertain_us: trips.map(|trips| trips / 2),
-            parts,
-        }
+        let trips = hops.iter().map(|hop| hop.round_trip_us).sum::<Option<u64>>();
+        Self { places, ages: Tally::new(), uncertain_us: trips.map(|trips| trips / 2) }
     }
 
-    /// Has each part say how its seconds differed.
-    pub(super) fn spread(&mut self, spreads: &Spreads) {
-        for (part, (count, means)) in self.parts.iter_mut().zip(&spreads.0) {
-            part.seconds = (*count >= SECONDS_MIN).then(|| Spread {
-                count: *count,
-                p50_us: means.permille(500),
-                p99_us: means.permille(990),
-                max_us: means.max(),
-            });
-        }
+    /// How much the age of a sample may be off; none if nobody knows.
+    pub(super) const fn uncertain_us(&self) -> Option<u64> {
+        self.uncertain_us
     }
 
+    /// Splits the age of one sample over the parts, a leg for each hop, and counts it.
+    pub(super) fn add(&mut self, legs: &[Leg], age_us: u64) -> Vec<Took<'_>> {
+        self.ages.add(age_us);
+        let marks = legs.iter().flat_map(|leg| [leg.came_us, leg.left_us]);
+        let (mut last, mut latest) = (Some(0), 0);
+        let mut took = Vec::new();
+        for (place, mark) in self.places.iter_mut().zip(marks.chain([Some(age_us)])) {
+            // Where a link is faster than its capacity says, the next node has a sample before it has left.
+            let mark = mark.map(|mark| mark.clamp(latest, age_us.max(latest)));
+            let us = last.zip(mark).map(|(from, to)| to - from);
+            us.into_iter().for_each(|us| place.tally.add(us));
+            took.push(Took { at: &place.at, us });
+            latest = mark.unwrap_or(latest);
+            last = mark;
+        }
+        took
+    }
+
+    pub(super) fn summary(&self) -> Summary<'_> {
+        Summary {
+            age: self.ages.times(),
+            uncertain_us: self.uncertain_us,
+            parts: self.places.iter().map(Place::summary).collect(),
+        }
+    }
+}
+
+impl Summary<'_> {
     /// As lines for people.
     pub(super) fn told(&self) -> String {
-        let mut out = format!(
-            "\nmean of {} samples: age {} ms {}, p99 {} max {} ms\n",
-            self.samples,
-            show::millis(self.age_us),
-            off(self.uncertain_us),
-            show::millis(self.age_p99_us),
-            show::millis(self.age_max_us)
-        );
-        let width = self.parts.iter().map(|part| part.at.chars().count()).max().unwrap_or_default();
-        for Part { at, what, us, uncertain_us, seconds } in &self.parts {
-            let time = us.map_or_else(|| "-".to_owned(), show::millis);
-            let off = match uncertain_us {
+        let mut table = Table::new(&[
+            ("at", Left),
+            ("ms", Left),
+            ("mean", Right),
+            ("p50", Right),
+            ("p99", Right),
+            ("max", Right),
+            ("\u{b1}", Right),
+        ]);
+        let ms = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), show::millis);
+        let mut row = |at: &str, what: &str, times: &Times, off: Option<u64>| {
+            let off = match off {
                 Some(0) => String::new(),
-                us => format!(" {}", off(*us)),
+                Some(us) => show::millis(us),
+                None => "?".to_owned(),
             };
-            let spread =
-                seconds.map_or_else(String::new, |Spread { p50_us, p99_us, max_us, .. }| {
-                    let [p50, p99, max] = [p50_us, p99_us, max_us].map(show::millis);
-                    format!("  seconds: p50 {p50} p99 {p99} max {max} ms")
-                });
-            let _ = writeln!(out, "  {at:<width$}  {what:<36}  {time:>6} ms{off}{spread}");
+            let Times { us, p50_us, p99_us, max_us, .. } = *times;
+            let [mean, p50, p99, max] = [us, p50_us, p99_us, max_us].map(ms);
+            table.row(vec![at.to_owned(), what.to_owned(), mean, p50, p99, max, off]);
+        };
+        for part in &self.parts {
+            row(part.at, part.what, &part.times, part.uncertain_us);
         }
-        if self.parts.iter().any(|part| part.seconds.is_some()) {
-            out.push_str(
-                "seconds: of the means of each second; nodes keep sums of ages, not the age of every sample.\n",
-            );
+        row("in all", WHOLE, &self.age, self.uncertain_us);
+        let samples =
+            show::count(usize::try_from(self.age.samples).unwrap_or(usize::MAX), "sample");
+        let mut out = format!("\n{samples}\n{}", table.render(WIDTH));
+        let known = self.parts.iter().map(|part| part.times.samples).min().unwrap_or_default();
+        if known < self.age.samples {
+            out.push_str(&format!(
+                "Of {} of them it is not known when they passed everywhere: a node keeps the last {} of a stream, and one \
+                 of an\nolder version none.\n",
+                self.age.samples - known,
+                paceline::PASSAGES_MAX
+            ));
         }
         if self.parts.len() > 1 {
             out.push_str(
                 "No clocks are compared: every node counts a sample's age on by its own. For the wire it takes \
                  half of the\nleast round trip, which is off by at most as much where the two directions \
-                 differ; ± ? where none was\nmeasured yet, and nothing is taken.\n",
+                 differ; ? where none was\nmeasured yet, and nothing is taken.\n",
             );
         }
         out
     }
 }
 
-fn wire(over: &Leg, to: &str, what: &'static str, us: Option<u64>) -> Part {
-    let at = format!("{} to {to}", over.link);
-    let uncertain_us = over.round_trip_us.map(|trip| trip / 2);
-    Part { at, what, us, uncertain_us, seconds: None }
+impl Place {
+    fn summary(&self) -> Part<'_> {
+        Part {
+            at: &self.at,
+            what: self.what,
+            times: self.tally.times(),
+            uncertain_us: self.uncertain_us,
+        }
+    }
+}
+
+impl Tally {
+    fn new() -> Self {
+        Self { samples: 0, sum_us: 0, all: Histogram::new() }
+    }
+
+    fn add(&mut self, us: u64) {
+        self.samples += 1;
+        self.sum_us = self.sum_us.saturating_add(us);
+        self.all.add(us);
+    }
+
+    fn times(&self) -> Times {
+        let some = |us: u64| (self.samples > 0).then_some(us);
+        Times {
+            samples: self.samples,
+            us: self.sum_us.checked_div(self.samples),
+            p50_us: some(self.all.permille(500)),
+            p99_us: some(self.all.permille(990)),
+            max_us: some(self.all.max()),
+        }
+    }
 }
 
 /// How much a time may be off, in words.
@@ -192,84 +242,91 @@ pub(super) fn off(uncertain_us: Option<u64>) -> String {
     }
 }
 
+/// One sample's parts in words.
+pub(super) fn told(took: &[Took<'_>]) -> String {
+    let part = |Took { at, us }: &Took<'_>| {
+        format!("{at} {}", us.map_or_else(|| "-".to_owned(), show::millis))
+    };
+    took.iter().map(part).collect::<Vec<_>>().join(" + ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn leg(node: &str, link: &str, came: u64, left: u64, trip: Option<u64>) -> Leg {
-        Leg {
-            node: node.to_owned(),
-            link: link.to_owned(),
-            came_us: Some(came),
-            left_us: Some(left),
-            round_trip_us: trip,
-        }
+    fn hop(node: &str, link: &str, trip: Option<u64>) -> Hop {
+        Hop { node: node.to_owned(), link: link.to_owned(), round_trip_us: trip }
     }
 
-    /// A mean, with a p99 twice and an oldest three times as much.
-    const fn aged(us: u64) -> Age {
-        Age { us, p99_us: 2 * us, max_us: 3 * us }
+    const fn leg(came: u64, left: u64) -> Leg {
+        Leg { came_us: Some(came), left_us: Some(left) }
     }
 
     #[test]
-    fn the_parts_of_a_way_make_the_whole() {
-        let legs = [
-            leg("robot", "thin", 1_200, 19_500, Some(300)),
-            leg("operator", "host", 19_900, 20_000, Some(100)),
-        ];
-        let way = Way::new(&legs, 10, &aged(20_250));
-        assert_eq!(way.parts.iter().filter_map(|part| part.us).sum::<u64>(), way.age_us);
+    fn the_parts_of_a_sample_make_its_age() {
+        let mut way =
+            Way::new(&[hop("robot", "thin", Some(300)), hop("operator", "host", Some(100))]);
+        let took = way.add(&[leg(1_200, 19_500), leg(19_900, 20_000)], 20_250);
+        assert_eq!(took.iter().filter_map(|part| part.us).sum::<u64>(), 20_250);
         assert_eq!(
-            way.told(),
+            told(&took),
+            "robot 1.20 + robot.thin 18.3 + thin to operator 0.40 + operator.host 0.10 + host to here 0.25"
+        );
+        way.add(&[leg(1_000, 2_000), leg(2_400, 2_500)], 2_750);
+        assert_eq!(
+            way.summary().told(),
             "
-mean of 10 samples: age 20.2 ms ± 0.20 ms, p99 40.5 max 60.7 ms
-  robot             until it is queued                      1.20 ms
-  robot.thin        its turn, and its bytes                 18.3 ms
-  thin to operator  on the wire, and received               0.40 ms ± 0.15 ms
-  operator.host     its turn, and its bytes                 0.10 ms
-  host to here      on the wire, received, and delivered    0.25 ms ± 0.05 ms
+2 samples
+at                ms                                mean   p50   p99   max     ±
+robot             until it is queued                1.10  1.00  1.20  1.20
+robot.thin        its turn, and its bytes           9.65  1.00  18.3  18.3
+thin to operator  on the wire, and received         0.40  0.40  0.40  0.40  0.15
+operator.host     its turn, and its bytes           0.10  0.10  0.10  0.10
+host to here      on the wire, received, delivered  0.25  0.25  0.25  0.25  0.05
+in all            from publish to delivery          11.5  2.75  20.2  20.2  0.20
 No clocks are compared: every node counts a sample's age on by its own. For the wire it takes half of the
-least round trip, which is off by at most as much where the two directions differ; ± ? where none was
+least round trip, which is off by at most as much where the two directions differ; ? where none was
 measured yet, and nothing is taken.
 "
         );
     }
 
     #[test]
-    fn the_seconds_of_a_part_tell_how_it_varies() {
-        let second = |left: u64| {
-            Way::new(&[leg("robot", "thin", 1_000, left, Some(300))], 30, &aged(left + 500))
-        };
-        let (mut spreads, mut way) = (Spreads::default(), second(3_000));
-        for left in [2_000, 2_000, 9_000] {
-            assert!(!way.told().contains("seconds: "), "{}", way.told());
-            spreads.add(&second(left));
-            way.spread(&spreads);
-        }
-        // One in which nothing passed there says nothing of it.
-        let silent = Leg { came_us: None, left_us: None, ..leg("robot", "thin", 0, 0, None) };
-        spreads.add(&Way::new(&[silent], 30, &aged(1)));
-        way.spread(&spreads);
-        let spread = way.parts[1].seconds.unwrap();
-        assert_eq!((spread.count, spread.max_us), (3, 8_000));
-        assert!(spread.p50_us.abs_diff(1_000) < 50 && spread.p99_us.abs_diff(8_000) < 200);
-        assert_eq!(way.parts[0].seconds.map(|first| first.max_us), Some(1_000));
-        let told = way.told();
-        assert!(told.contains("ms  seconds: p50 1.00 p99 "), "{told}");
-        assert!(told.contains("max 8.00 ms\n") && told.contains("nodes keep sums"), "{told}");
+    fn on_links_faster_than_they_say_the_parts_make_the_age_too() {
+        let mut way = Way::new(&[hop("robot", "thin", Some(300)), hop("mast", "eth", None)]);
+        let took = way.add(&[leg(1_000, 51_000), leg(47_000, 47_100)], 47_250);
+        let us: Vec<_> = took.iter().filter_map(|part| part.us).collect();
+        assert_eq!(us, [1_000, 46_250, 0, 0, 0]);
     }
 
     #[test]
     fn what_nobody_knows_is_not_made_up() {
-        let silent = Leg { came_us: None, left_us: None, ..leg("robot", "thin", 0, 0, None) };
-        let way = Way::new(&[silent], 3, &aged(5_000));
-        assert!(way.parts.iter().all(|part| part.us.is_none()), "{way:?}");
-        assert_eq!((way.uncertain_us, way.age_us), (None, 5_000));
-        assert!(way.told().contains("age 5.00 ms ± ?"), "{}", way.told());
-        let here = Way::new(&[], 3, &aged(250));
+        let mut way = Way::new(&[hop("robot", "thin", None)]);
+        let took = way.add(&[Leg::default()], 5_000);
+        assert!(took.iter().all(|part| part.us.is_none()), "{took:?}");
+        assert_eq!(told(&took), "robot - + robot.thin - + thin to here -");
+        way.add(&[leg(1_000, 3_000)], 4_000);
+        let summary = way.summary();
+        assert_eq!((summary.age.samples, summary.parts[1].times.samples), (2, 1));
+        assert_eq!(summary.parts[1].times.us, Some(2_000));
+        let told = summary.told();
+        assert!(told.contains("Of 1 of them it is not known"), "{told}");
+        assert!(told.contains("  ?\n"), "{told}");
+    }
+
+    #[test]
+    fn on_one_host_there_is_one_part() {
+        let mut way = Way::new(&[]);
+        assert_eq!(told(&way.add(&[], 250)), "here 0.25");
         assert_eq!(
-            here.told(),
-            "\nmean of 3 samples: age 0.25 ms ± 0.00 ms, p99 0.50 max 0.75 ms\n  here  on this host                            0.25 ms\n"
+            way.summary().told(),
+            "
+1 sample
+at      ms                        mean   p50   p99   max   ±
+here    on this host              0.25  0.25  0.25  0.25
+in all  from publish to delivery  0.25  0.25  0.25  0.25
+"
         );
+        assert_eq!(Way::new(&[]).summary().age.us, None);
     }
 }

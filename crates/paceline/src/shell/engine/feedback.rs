@@ -24,6 +24,21 @@ pub(crate) struct Awaited {
 }
 
 impl Engine {
+    /// What is known of a publisher's streams; if it is to be `measured`, the nodes of its subscriptions are asked.
+    pub(super) fn handle_feedback(
+        &mut self,
+        now: Instant,
+        publisher: PublisherId,
+        measured: bool,
+        reply: &Sender<Vec<Feedback>>,
+    ) {
+        if measured {
+            self.ask_feedback(now, publisher, reply);
+        } else {
+            let _ = reply.send(self.feedback_rows(publisher));
+        }
+    }
+
     /// Tells both ends of a promise, as far as they are here, what became of it.
     pub(super) fn tell_ends(
         &self,

@@ -1,0 +1,83 @@
+//! How old single samples were when they came to a link and when they left it: kept of streams that somebody traces.
+
+use super::Link;
+use crate::ids::PublisherId;
+use paceline_sched::discipline::StreamIndex;
+use std::collections::VecDeque;
+
+/// Samples of a stream that are kept; older ones are forgotten.
+pub const PASSAGES_MAX: usize = 1_024;
+
+/// One sample that a link sent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Passage {
+    /// Its number at its publisher.
+    pub seq: u64,
+    /// Its age when it came to the link, in nanoseconds.
+    pub came_ns: u64,
+    /// Its age when its last byte left, in nanoseconds; none while it waits, and if it was dropped.
+    pub left_ns: Option<u64>,
+}
+
+/// The last samples of a stream, in the order in which they came.
+#[derive(Debug)]
+pub(super) struct Passages(VecDeque<Passage>);
+
+impl Passages {
+    fn new() -> Self {
+        Self(VecDeque::with_capacity(PASSAGES_MAX))
+    }
+
+    pub(super) fn came(&mut self, seq: u64, came_ns: u64) {
+        if self.0.len() >= PASSAGES_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Passage { seq, came_ns, left_ns: None });
+    }
+
+    pub(super) fn left(&mut self, seq: u64, left_ns: u64) {
+        // Of those that came last few are still here.
+        if let Some(passage) = self.0.iter_mut().rev().find(|passage| passage.seq == seq) {
+            passage.left_ns = Some(left_ns);
+        }
+    }
+}
+
+impl Link {
+    /// Keeps the passages of a publisher's streams that are open now, or keeps them no longer.
+    pub fn trace(&mut self, publisher: PublisherId, on: bool) {
+        let streams = self.streams.iter_mut().flatten();
+        for stream in streams.filter(|stream| stream.spec.publisher == publisher) {
+            match on {
+                true => _ = stream.passages.get_or_insert_with(|| Box::new(Passages::new())),
+                false => stream.passages = None,
+            }
+        }
+    }
+
+    /// The samples of a traced stream that came last, the oldest first; none of one that is not traced.
+    pub fn passages(&self, index: StreamIndex) -> impl Iterator<Item = &Passage> {
+        let traced = self.stream(index).and_then(|stream| stream.passages.as_ref());
+        traced.into_iter().flat_map(|passages| &passages.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_samples_are_kept_and_those_that_left_say_when() {
+        let mut passages = Passages::new();
+        for seq in 0..PASSAGES_MAX as u64 + 2 {
+            passages.came(seq, 10 * seq);
+        }
+        passages.left(0, 5); // forgotten
+        passages.left(7, 99);
+        assert_eq!(passages.0.len(), PASSAGES_MAX);
+        let first = Passage { seq: 2, came_ns: 20, left_ns: None };
+        assert_eq!(passages.0.front(), Some(&first));
+        let left: Vec<_> = passages.0.iter().filter(|it| it.left_ns.is_some()).collect();
+        assert_eq!(left, [&Passage { seq: 7, came_ns: 70, left_ns: Some(99) }]);
+    }
+}

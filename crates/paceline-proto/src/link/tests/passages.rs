@@ -1,0 +1,28 @@
+//! When single samples passed a link.
+
+use super::*;
+
+#[test]
+fn a_traced_stream_tells_when_each_sample_came_and_left() {
+    let (mut a, mut b) = pair(LinkSpec::default());
+    let mut now = at(1_000);
+    talk(&mut now, &mut a, &mut b, 4);
+    a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+    let born = now - Duration::from_millis(5);
+    let pass = |a: &mut End, seq| {
+        assert!(a.link.handle_sample(now, STREAM, sample(born, seq, 10)));
+        a.poll(now + Duration::from_millis(2));
+        a.link.passages(STREAM).copied().collect::<Vec<_>>()
+    };
+    assert_eq!(pass(&mut a, 0), [], "nobody traces it");
+    a.link.trace(PublisherId { index: 9, ..publisher() }, true);
+    assert_eq!(pass(&mut a, 1), [], "another one is traced");
+    a.link.trace(publisher(), true);
+    let [passage] = pass(&mut a, 2)[..] else { panic!("one came since") };
+    assert_eq!((passage.seq, passage.came_ns), (2, 5_000_000));
+    assert!(passage.left_ns.is_some_and(|left| left >= 7_000_000), "{passage:?}");
+    a.link.trace(publisher(), true);
+    assert_eq!(pass(&mut a, 3).len(), 2, "to ask again forgets nothing");
+    a.link.trace(publisher(), false);
+    assert_eq!(pass(&mut a, 4), []);
+}

@@ -1,0 +1,48 @@
+//! Whose samples are traced on a link, and until when.
+
+use super::super::handle::TracedStream;
+use paceline_proto::PublisherId;
+use paceline_proto::link::Link;
+use paceline_sched::{Duration, Instant};
+use std::collections::BTreeMap;
+
+/// Publishers that are traced at once; another one is not.
+const PUBLISHERS_MAX: usize = 16;
+/// How long passages are kept for who does not ask again.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// The publishers that somebody traces.
+#[derive(Default)]
+pub(super) struct Traces(BTreeMap<PublisherId, Instant>);
+
+impl Traces {
+    /// Somebody asks for a publisher's samples.
+    pub(super) fn keep(&mut self, now: Instant, publisher: PublisherId, link: &mut Link) {
+        if self.0.len() < PUBLISHERS_MAX || self.0.contains_key(&publisher) {
+            self.0.insert(publisher, now + KEPT_FOR);
+            link.trace(publisher, true);
+        }
+    }
+
+    /// What is known of them; ends what nobody asks for any more.
+    pub(super) fn look(&mut self, now: Instant, link: &mut Link) -> Vec<TracedStream> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        self.0.retain(|publisher, until| {
+            let kept = now < *until;
+            if !kept {
+                link.trace(*publisher, false);
+            }
+            kept
+        });
+        let traced = link.streams().filter(|(_, spec, ..)| self.0.contains_key(&spec.publisher));
+        let of = |(at, spec, ..): (_, &paceline_proto::link::StreamSpec, _, _)| TracedStream {
+            publisher: spec.publisher,
+            hop: spec.hop,
+            form: spec.form,
+            passages: link.passages(at).copied().collect(),
+        };
+        traced.map(of).collect()
+    }
+}

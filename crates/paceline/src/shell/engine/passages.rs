@@ -1,0 +1,75 @@
+//! When single samples passed the links of this node, and of others that are asked.
+
+use super::super::handle::LinkCommand;
+use super::super::report::passages;
+use super::Engine;
+use crate::passages::{NodePassages, StreamPassages};
+use bytes::Bytes;
+use paceline_proto::control::Topic;
+use paceline_proto::{NodeId, PublisherId};
+use paceline_sched::Instant;
+use std::sync::PoisonError;
+use std::sync::mpsc::Sender;
+
+/// How many nodes may owe an answer; who waits longest is given up for a new one.
+const WAITING_MAX: usize = 64;
+
+impl Engine {
+    /// `reply` gets the answer of each node as it comes.
+    pub(super) fn ask_passages(
+        &mut self,
+        now: Instant,
+        (publisher, from): (PublisherId, u64),
+        nodes: &[NodeId],
+        reply: &Sender<NodePassages>,
+    ) {
+        for node in nodes {
+            let mut body = vec![Topic::Passages.code()];
+            passages::put_question(publisher, from, &mut body);
+            let question = self.control.ask(now, *node, body.into());
+            if self.tracing.len() >= WAITING_MAX {
+                self.tracing.pop_first();
+            }
+            self.tracing.insert(question, reply.clone());
+        }
+    }
+
+    /// Another node wants to know when samples passed here, and will want to know it of the next ones.
+    pub(super) fn tell_passages(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+        match passages::read_question(body) {
+            Ok((publisher, first)) => {
+                let streams = self.passages(publisher, first);
+                self.control.answer(now, request, from, passages::encode(&streams).into());
+            }
+            Err(error) => tracing::debug!("a question of {from} was not understood: {error}"),
+        }
+    }
+
+    fn passages(&self, publisher: PublisherId, first: u64) -> Vec<StreamPassages> {
+        let mut streams = Vec::new();
+        for link in &self.links {
+            let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+            let theirs = snapshot.traced.iter().filter(|stream| stream.publisher == publisher);
+            streams.extend(theirs.map(|stream| StreamPassages {
+                link: link.config.name.clone(),
+                hop: stream.hop,
+                form: stream.form,
+                passages: stream.passages.iter().filter(|it| it.seq >= first).copied().collect(),
+            }));
+            drop(snapshot);
+            link.handle.send(LinkCommand::Trace(publisher));
+        }
+        streams
+    }
+
+    /// True if it was the answer to a question for passages.
+    pub(super) fn take_passages(&mut self, question: u64, node: NodeId, body: &Bytes) -> bool {
+        let Some(reply) = self.tracing.remove(&question) else { return false };
+        match passages::decode(node, body.clone()) {
+            // Whoever asked may not wait any more.
+            Ok(told) => _ = reply.send(told),
+            Err(error) => tracing::debug!("passages of {node} were not understood: {error}"),
+        }
+        true
+    }
+}
