@@ -124,7 +124,9 @@ impl World {
         self.faulty |= !there.keeps_all() || !back.keeps_all();
         for (spec, from, to) in [(there, from, to), (back, to, from)] {
             let seed = self.chance.next();
-            self.wires.push(Wire::new(spec, from, to, seed));
+            let end = self.nodes.get(from.0).and_then(|node| node.links.get(from.1));
+            let carrier = end.map(|end| end.spec.carrier).unwrap_or_default();
+            self.wires.push(Wire::new(spec, carrier, from, to, seed));
         }
         self.queue.wake(Event::Beacons, self.now);
         (self.wires.len() - 2, self.wires.len() - 1)

@@ -90,6 +90,7 @@ fn a_question_says_what_it_is_about() {
         Topic::Feedback,
         Topic::Excess,
         Topic::Refused,
+        Topic::Passages,
     ];
     for (code, topic) in (0..).zip(all) {
         assert_eq!(topic.code(), code);
@@ -97,7 +98,7 @@ fn a_question_says_what_it_is_about() {
         assert_eq!(Topic::split(question), Some((topic, Bytes::from_static(&[5]))));
     }
     assert_eq!(Topic::split(Bytes::new()), None);
-    assert_eq!(Topic::split(Bytes::from_static(&[7])), None);
+    assert_eq!(Topic::split(Bytes::from_static(&[8])), None);
     let done = Question::Done { pull: 3 };
     let (topic, rest) = Topic::split(done.encode()).unwrap();
     assert_eq!((topic, Question::decode(rest)), (Topic::Pull, Ok(done)));

@@ -148,6 +148,8 @@ impl Net {
                     assert_eq!((refusal.subscription, refusal.publisher), key);
                     seen.told.push(Told::Refused(refusal.node));
                     seen.standing.insert(key);
+                    // What was granted before is not any more: the same may be granted again.
+                    seen.granted.remove(&key);
                     if index(subscription.node) == node {
                         seen.refused.push(refusal);
                     }

@@ -24,6 +24,11 @@ impl Engine {
         reply: &Sender<NodePassages>,
     ) {
         for node in nodes {
+            if *node == self.control.me() {
+                let streams = self.passages(publisher, from);
+                let _ = reply.send(NodePassages { node: *node, streams });
+                continue;
+            }
             let mut body = vec![Topic::Passages.code()];
             passages::put_question(publisher, from, &mut body);
             let question = self.control.ask(now, *node, body.into());
