@@ -38,8 +38,9 @@ struct Followed {
     way: Way,
     /// Those count that were published after this; the nodes of the way were asked before.
     since: Instant,
-    /// Samples that are not told of yet, the oldest first.
+    /// Samples that are not told of yet, the oldest first, and the first number that may be one of them.
     waiting: VecDeque<Sample>,
+    from: u64,
     /// What is known of each hop, by the samples' numbers.
     passed: Vec<BTreeMap<u64, Passage>>,
 }
@@ -89,12 +90,13 @@ impl<'a> Tracing<'a> {
         let source = sources.into_iter().find(|source| source.publisher == publisher);
         let hops = source.map_or_else(Vec::new, |SourceView { hops, .. }| hops);
         let mut since = seen.at.checked_sub(seen.delivery.age).unwrap_or(seen.at);
+        let from = seen.delivery.seq.saturating_add(1);
         let (mut way, mut nodes) = (Way::new(&[]), Vec::new());
         if !hops.is_empty() {
             let all: Vec<NodeId> = hops.iter().map(|hop| hop.from).collect();
             way = Way::new(&named(&hops, &node.status_of(&all, PATIENCE)));
             // One that does not answer is not waited for again: it may be of an older version.
-            let told = node.passages(publisher, &all, 0, PATIENCE);
+            let told = node.passages(publisher, &all, from, PATIENCE);
             nodes = told.iter().map(|told| told.node).collect();
             since = Instant::now() + STALE;
         }
@@ -107,6 +109,7 @@ impl<'a> Tracing<'a> {
             way,
             since,
             waiting: VecDeque::new(),
+            from,
         }
     }
 }
@@ -173,7 +176,7 @@ impl Followed {
         if self.nodes.is_empty() {
             return;
         }
-        let from = self.waiting.front().map_or(0, |sample| sample.line.seq);
+        let from = self.waiting.front().map_or(self.from, |sample| sample.line.seq);
         let told = self.node.passages(self.publisher, &self.nodes, from, PATIENCE);
         for (hop, passed) in self.hops.iter().zip(&mut self.passed) {
             let node = told.iter().find(|told| told.node == hop.from);
@@ -209,6 +212,7 @@ impl Followed {
                     way::told(&parts)
                 ))?,
             }
+            self.from = line.seq.saturating_add(1);
             self.waiting.pop_front();
         }
         Ok(())

@@ -186,3 +186,26 @@ impl Control {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_stranger_a_bounded_part_is_kept_and_nothing_before_its_greeting() {
+        let node = NodeId(7);
+        let greeting = Message::Digest(Vec::new()).encode();
+        let other = Message::Need(node).encode();
+        let kept = |messages: &[&Bytes]| {
+            let mut state = State::default();
+            messages.iter().for_each(|message| state.keep_early(node, (*message).clone()));
+            state.early.remove(&node).unwrap_or_default()
+        };
+        assert_eq!(kept(&[&other, &other]), Vec::<Bytes>::new());
+        assert_eq!(kept(&[&other, &greeting, &other]), [greeting.clone(), other.clone()]);
+        let many = [&[&greeting][..], &vec![&other; EARLY_MAX]].concat();
+        assert_eq!(kept(&many).len(), EARLY_MAX);
+        let long = Bytes::from(vec![0; EARLY_BYTES_MAX]);
+        assert_eq!(kept(&[&greeting, &long, &other]), [greeting, other]);
+    }
+}

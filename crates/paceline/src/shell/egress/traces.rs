@@ -46,3 +46,35 @@ impl Traces {
         traced.map(of).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_proto::link::{LinkSpec, StreamSpec};
+    use paceline_proto::{Form, Kind, NodeId};
+    use paceline_sched::discipline::StreamIndex;
+
+    const fn publisher(index: u32) -> PublisherId {
+        PublisherId { node: NodeId(1), index }
+    }
+
+    #[test]
+    fn few_are_traced_at_once_and_each_only_while_somebody_asks() {
+        let (mut link, mut traces) = (Link::new(LinkSpec::default()), Traces::default());
+        for index in (0..).take(PUBLISHERS_MAX + 1) {
+            let spec = StreamSpec::best_effort(publisher(index), NodeId(2), Form::FULL, Kind::Data);
+            assert!(link.open_stream(StreamIndex(index), spec));
+        }
+        let begin = Instant::from_millis(1_000);
+        for index in (0..).take(PUBLISHERS_MAX + 1) {
+            traces.keep(begin, publisher(index), &mut link);
+        }
+        let traced = traces.look(begin, &mut link);
+        assert_eq!(traced.len(), PUBLISHERS_MAX, "one is beyond");
+        let later = begin + KEPT_FOR.mul_div(1, 2);
+        traces.keep(later, publisher(3), &mut link);
+        let left = traces.look(begin + KEPT_FOR, &mut link);
+        assert_eq!(left.iter().map(|it| it.publisher).collect::<Vec<_>>(), [publisher(3)]);
+        assert!(traces.look(later + KEPT_FOR, &mut link).is_empty());
+    }
+}
