@@ -32,6 +32,7 @@ mod stats;
 mod stop;
 mod subscribe;
 mod table;
+mod threads;
 mod top;
 
 use clap::{Parser, Subcommand};
@@ -115,6 +116,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // A benchmark chooses for each of its processes.
+    if !matches!(cli.command, Command::Bench(_)) {
+        threads::share();
+    }
     log::start(cli.log.as_deref())
         .and_then(|()| run(cli.command))
         .unwrap_or_else(|error| exit::report(&error))

@@ -2,6 +2,7 @@
 
 use super::interrupt;
 use super::role::{Message, Role};
+use crate::threads;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -41,6 +42,10 @@ impl Child {
         };
         command.args(["bench", "role"]).arg(serde_json::to_string(role)?);
         command.env("PACELINE_RUNTIME_DIR", runtime_dir);
+        if std::env::var_os(threads::VARIABLE).is_none() {
+            let ours = if role.is_plain() { threads::ZENOH } else { threads::SHARED };
+            command.env(threads::VARIABLE, ours);
+        }
         let quiet = ("PACELINE_LOG", "error,zenoh=off".to_owned());
         command.envs([crate::log::for_child().unwrap_or(quiet)]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -121,6 +121,26 @@ pub(super) enum Role {
     Scene(Scene),
 }
 
+impl Role {
+    /// True if it is a plain Zenoh program.
+    pub(super) fn is_plain(&self) -> bool {
+        match self {
+            Self::Publish { place, .. }
+            | Self::Subscribe { place, .. }
+            | Self::Ping { place, .. }
+            | Self::Pong { place }
+            | Self::Flood { place, .. }
+            | Self::Sink { place } => place.engine == Engine::Plain,
+            Self::Router { .. } => true,
+            Self::Forward
+            | Self::Fanout { .. }
+            | Self::Streams { .. }
+            | Self::Decide(_)
+            | Self::Scene(_) => false,
+        }
+    }
+}
+
 /// A node of a scenario.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Scene {

@@ -101,6 +101,30 @@ fn a_file_sets_up_the_node_and_flags_win_over_it() {
     assert_eq!(line["links"].as_array().map(Vec::len), Some(1));
 }
 
+/// The pools of Zenoh's whose threads a node runs, by the names that Zenoh gives these.
+fn pools(said: Option<&str>) -> Vec<String> {
+    let host = Host::new();
+    let mut command = host.command(&["node", "--json", "--link", "listen=tcp/127.0.0.1:0"]);
+    command.env_remove("ZENOH_RUNTIME").envs(said.map(|said| ("ZENOH_RUNTIME", said)));
+    let mut node = Running::unread(command.spawn().unwrap());
+    node.first_line();
+    let threads = std::fs::read_dir(format!("/proc/{}/task", node.child().id())).unwrap();
+    let names = threads.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")).unwrap());
+    let pool = |name: String| name.split('-').next().unwrap_or_default().to_owned();
+    let mut pools: Vec<_> = names.map(pool).collect();
+    pools.retain(|it| ["rx", "tx", "net", "acc", "app"].contains(&it.as_str()));
+    pools.sort();
+    pools
+}
+
+#[test]
+fn tasks_of_zenoh_share_two_threads_unless_the_environment_says_otherwise() {
+    let shared = pools(None);
+    assert_eq!(shared.iter().filter(|it| *it == "rx").count(), 2, "{shared:?}");
+    assert!(shared.iter().all(|it| ["rx", "app"].contains(&it.as_str())), "{shared:?}");
+    assert!(pools(Some("()")).contains(&"net".to_owned()));
+}
+
 #[test]
 fn a_file_that_is_found_is_the_nodes_and_a_command_beside_it_works() {
     let host = Host::new();
