@@ -75,7 +75,7 @@ fn measure(rule: Rule) -> Option<()> {
         let within = Duration::from_micros(200_000 + number * 50);
         let trunk = Trunk(number.into());
         let (bunched, loss) = (Duration::ZERO, LossTolerance::NONE);
-        let wanted = Wanted { trunk, traffic, bunched, within, loss, sample: 0, level: None };
+        let wanted = Wanted { trunk, traffic, bunched, within, loss, level: None };
         let path = vec![Node(0), Node(1), Node(2)];
         let request = Request {
             path,

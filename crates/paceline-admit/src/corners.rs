@@ -5,7 +5,8 @@
 //! what is left after a stream has gone is what was there before it came.
 
 use crate::demand::Demand;
-use crate::traffic::{NANOBITS, nanobits, narrow};
+use crate::owed::Owed;
+use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::Curve;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
@@ -20,10 +21,74 @@ pub(crate) struct Corner {
     pieces: i64,
 }
 
+/// `first` bytes at once, and `slope` bits per second after that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    first: u64,
+    slope: u64,
+}
+
+impl Line {
+    /// When `later`, which rises less, is as high: nanobits by bits per second.
+    fn meets(self, later: Self) -> (u128, u128) {
+        let rise = nanobits(later.first.saturating_sub(self.first));
+        (rise, u128::from(self.slope.saturating_sub(later.slope)))
+    }
+}
+
+/// The least of some lines, each as long as it is the least: in order of time, each less steep.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lines {
+    lines: [Line; 3],
+    used: usize,
+}
+
+impl Lines {
+    fn of(traffic: &Traffic, owed: Option<Owed>) -> Self {
+        let Dual { peak_burst, peak_rate, burst, rate } = traffic.dual();
+        let mut lines = Self::default();
+        lines.join(Line { first: peak_burst, slope: peak_rate });
+        lines.join(Line { first: burst, slope: rate });
+        if let Some(Owed { burst, rate }) = owed {
+            lines.join(Line { first: burst, slope: rate });
+        }
+        lines
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Line> {
+        self.lines.into_iter().take(self.used)
+    }
+
+    /// `line` is not steeper than any before.
+    fn join(&mut self, line: Line) {
+        let at = |lines: &Self, back: usize| {
+            let place = lines.used.checked_sub(back)?;
+            lines.lines.get(place).copied()
+        };
+        while let Some(last) = at(self, 1) {
+            if last.first < line.first && last.slope > line.slope {
+                let Some(before) = at(self, 2) else { break };
+                // The last one counts only if it meets the one before it sooner than the new one does.
+                let ((rise, apart), (up, off)) = (before.meets(last), before.meets(line));
+                if rise.saturating_mul(off) < up.saturating_mul(apart) {
+                    break;
+                }
+            } else if last.first <= line.first && last.slope <= line.slope {
+                return;
+            }
+            self.used -= 1;
+        }
+        if let Some(slot) = self.lines.get_mut(self.used) {
+            *slot = line;
+            self.used += 1;
+        }
+    }
+}
+
 /// The corners of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Piece {
-    corners: [Corner; 3],
+    corners: [Corner; 5],
     used: usize,
     /// Its longest packet blocks whatever is due before this.
     blocks: Option<(u64, u64)>,
@@ -41,27 +106,34 @@ impl Piece {
         self.corners.get(..self.used).unwrap_or_default()
     }
 
-    /// What is due of a stream with this deadline, by each time after a common beginning.
-    pub(crate) fn due(demand: &Demand, deadline: u64) -> Self {
+    /// What is due of a stream with this deadline, by each time after a common beginning: no more than `owed`
+    /// of it, if that is said.
+    pub(crate) fn due(demand: &Demand, deadline: u64, owed: Option<Owed>) -> Self {
         let traffic = demand.traffic();
-        let Dual { peak_burst, peak_rate, burst, rate } = traffic.dual();
         let at = i128::from(deadline);
         // The line through (deadline, first) of that slope, drawn back to 0.
-        let line = |first: u64, slope: u64| signed(nanobits(first)) - i128::from(slope) * at;
-        let mut piece = Self { blocks: Some((deadline, traffic.packet())), ..Self::default() };
-        let (bend, apart) = traffic.bend();
-        if bend == 0 || apart == 0 {
-            piece.push(deadline, line(peak_burst, rate), i128::from(rate));
-            return piece;
+        let drawn = |line: Line| signed(nanobits(line.first)) - i128::from(line.slope) * at;
+        // What may miss has a later virtual deadline, however late, and blocks until then.
+        let blocks = if owed.is_some() { u64::MAX } else { deadline };
+        let mut piece = Self { blocks: Some((blocks, traffic.packet())), ..Self::default() };
+        let lines = Lines::of(traffic, owed);
+        let mut before: Option<Line> = None;
+        for line in lines.iter() {
+            let slope = i128::from(line.slope);
+            match before {
+                None => piece.push(deadline, drawn(line), slope),
+                Some(last) => {
+                    // Up to the whole nanosecond before two lines cross the first counts, from the next one on
+                    // the second: exact at all whole nanoseconds, and convex nowhere.
+                    let (rise, apart) = last.meets(line);
+                    let cross = deadline.saturating_add(narrow(rise / apart.max(1)));
+                    piece.push(cross, 0, 0);
+                    let level = drawn(line) - drawn(last);
+                    piece.push(cross.saturating_add(1), level, slope - i128::from(last.slope));
+                }
+            }
+            before = Some(line);
         }
-        // Up to the whole nanosecond before the pieces cross the peak counts, from the next one on the
-        // sustained rate: exact at all whole nanoseconds, and convex nowhere.
-        let cross = deadline.saturating_add(narrow(bend / apart));
-        let peak = line(peak_burst, peak_rate);
-        piece.push(deadline, peak, i128::from(peak_rate));
-        piece.push(cross, 0, 0);
-        let slope = i128::from(rate) - i128::from(peak_rate);
-        piece.push(cross.saturating_add(1), line(burst, rate) - peak, slope);
         piece
     }
 
@@ -254,5 +326,50 @@ pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
     *count -= 1;
     if *count == 0 {
         counts.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_sched::{Duration, LossTolerance};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_due_is_the_least_of_the_lines_at_every_instant(
+            (rate, more) in (1..20_u64, 0..30_u64),
+            (first, burst) in (1..60_u64, 0..90_u64),
+            (x, y) in (1..8_u32, 1..8_u32),
+            deadline in 1..300_u64,
+        ) {
+            const FAST: u64 = 8_000_000_000;
+            let dual = Dual {
+                peak_burst: first,
+                peak_rate: (rate + more) * FAST / 100,
+                burst: first + burst,
+                rate: rate * FAST / 100,
+            };
+            let traffic = Traffic::new(dual, 1, 1 << 40).unwrap();
+            let demand = Demand::new(traffic, Duration::from_nanos(deadline)).unwrap();
+            let demand = demand.with_loss(LossTolerance::new(x.min(y), y).unwrap());
+            for owed in [None, Owed::of(&demand)] {
+                let mut sum = Corners::default();
+                sum.add(&Piece::due(&demand, deadline, owed));
+                for at in deadline..deadline + 600 {
+                    let (mut level, mut slope) = (0, 0);
+                    for corner in sum.corners.iter().filter(|corner| corner.at <= at) {
+                        level += corner.level;
+                        slope += corner.slope;
+                    }
+                    let time = u128::from(at - deadline);
+                    let line = |it: Owed| nanobits(it.burst) + u128::from(it.rate) * time;
+                    let least = traffic.nanobits_in(time).min(owed.map_or(u128::MAX, line));
+                    prop_assert_eq!((level + slope * i128::from(at)).unsigned_abs(), least);
+                }
+                sum.take(&Piece::due(&demand, deadline, owed));
+                prop_assert!(sum.is_zero());
+            }
+        }
     }
 }

@@ -13,8 +13,6 @@ pub struct Demand {
     traffic: Traffic,
     deadline: Duration,
     loss: LossTolerance,
-    /// 0 where the traffic counts all of a sample.
-    sample: u64,
     level: Option<u32>,
 }
 
@@ -35,7 +33,7 @@ impl Demand {
         }
         let (source, bunched) = (traffic, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        Ok(Self { source, bunched, traffic, deadline, loss, sample: 0, level: None })
+        Ok(Self { source, bunched, traffic, deadline, loss, level: None })
     }
 
     /// What a contract lets a stream of samples of at most `bytes` ask, cut into packets of `packet`.
@@ -47,18 +45,11 @@ impl Demand {
         Ok(Self::new(traffic, contract.deadline)?.with_loss(contract.loss))
     }
 
-    /// The same with a loss tolerance. Only links whose windows coincide count it ([`crate::Rule`]).
+    /// The same with a loss tolerance, of samples that are given up when they are late: only such as miss make
+    /// room for others. [`crate::Rule::Vds`] counts it, and links whose windows coincide.
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
-        self
-    }
-
-    /// The same of samples of at most `bytes`, where the traffic counts only a part of each since some may be
-    /// lost: what is sent is sent in full, and has to fit into the deadline so.
-    #[must_use]
-    pub const fn with_sample(mut self, bytes: u64) -> Self {
-        self.sample = bytes;
         self
     }
 
@@ -124,12 +115,6 @@ impl Demand {
         self.loss
     }
 
-    /// Bytes of a sample in full, where the traffic counts only a part of it; else 0.
-    #[must_use]
-    pub const fn sample(&self) -> u64 {
-        self.sample
-    }
-
     /// The level asked for; `None` if the deadline decides.
     #[must_use]
     pub const fn asked_level(&self) -> Option<u32> {
@@ -143,15 +128,16 @@ impl Demand {
         self.level.unwrap_or_else(by_deadline)
     }
 
-    /// What keeps both promises for one stream: of two levels of static priority the one before.
+    /// What keeps both promises for one stream: of two levels of static priority the one before. Of two loss
+    /// tolerances neither counts: a longer window may owe more at once although it owes less, and whoever leaves must
+    /// not leave the stream asking for more.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let level = Some(self.level().min(other.level()));
         Self {
             source: self.source.join(&other.source),
             deadline: self.deadline.min(other.deadline),
-            loss: self.loss.strictest(other.loss),
-            sample: self.sample.max(other.sample),
+            loss: if self.loss == other.loss { self.loss } else { LossTolerance::NONE },
             level,
             ..*self
         }

@@ -22,6 +22,7 @@ pub mod error;
 pub mod ledger;
 mod levels;
 pub mod link;
+mod owed;
 pub mod reserve;
 pub mod traffic;
 pub mod verdict;

@@ -17,6 +17,7 @@ use crate::cpu::CpuBudget;
 use crate::demand::Demand;
 use crate::ledger::{Amounts, Ledger};
 use crate::levels::Levels;
+use crate::owed::Owed;
 use crate::verdict::{Refusal, Verdict};
 use paceline_sched::{Capacity, Duration, Policy};
 use std::collections::BTreeMap;
@@ -76,6 +77,11 @@ impl Rule {
             Policy::Hfsc => Some(Self::Hfsc),
             Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
         }
+    }
+
+    /// Samples that may miss are counted less than others.
+    const fn counts_loss(self) -> bool {
+        matches!(self, Self::Vds { .. } | Self::Dwcs { coincide: true })
     }
 
     const fn coincides(self) -> bool {
@@ -430,7 +436,14 @@ impl Admission {
             let dual = demand.source().dual();
             cpu.cost.of_stream(dual.peak_burst, dual.rate).min(CPU_MAX)
         });
-        Amounts::of(demand, cpu)
+        let amounts = Amounts::of(demand, cpu);
+        let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
+        Amounts { rate, ..amounts }
+    }
+
+    /// What the windows of a stream that tolerates loss take, where that is what is counted.
+    fn owed(&self, demand: &Demand) -> Option<Owed> {
+        if matches!(self.spec.rule, Rule::Vds { .. }) { Owed::of(demand) } else { None }
     }
 
     /// The stream in the sum of curves; `None` if its deadline is shorter than what the host takes.
@@ -443,7 +456,9 @@ impl Admission {
             | Rule::Dwcs { .. }
             | Rule::Fifo
             | Rule::StaticPriority
-            | Rule::SigmaRho { .. } => (left > 0).then(|| Piece::due(demand, left)),
+            | Rule::SigmaRho { .. } => {
+                (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
+            }
         }
     }
 }

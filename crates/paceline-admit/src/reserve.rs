@@ -34,7 +34,7 @@ mod state;
 mod tests;
 mod timing;
 
-pub use message::{Key, Message, Name, Node, Reason, Stamp, Wanted};
+pub use message::{Key, Message, Name, Node, Reason, Stamp, Wanted, bears_loss};
 pub use origin::{Request, RequestError};
 pub use timing::Timing;
 

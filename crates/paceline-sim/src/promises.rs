@@ -3,9 +3,6 @@
 //! A seed decides the nodes, what joins them, what is published and asked for; sources are as bad as what they
 //! declared allows. Whatever is granted must be kept, by the world's own time: no sample without a loss
 //! tolerance is late or lost, and no window of y samples, as the source numbered them, misses more than x.
-//!
-//! Windows that may miss something are promised by a test of utilisation alone (docs/admission.md), so they are
-//! kept nearly always and not always: networks in which [`Mix::lossy`] is not 0 may break what they promise.
 
 mod lay;
 mod oracle;

@@ -7,10 +7,10 @@ use paceline_sim::promises::{Mix, Outcome, POLICIES, run, run_under};
 /// So many networks of each discipline.
 const SEEDS: u64 = 40;
 
-fn kept(policy: Policy) -> Outcome {
+fn kept(policy: Policy, mix: Mix) -> Outcome {
     let mut sums = Outcome::default();
     for seed in 0..SEEDS {
-        match run_under(seed, policy, Mix::default()) {
+        match run_under(seed, policy, mix) {
             Ok(outcome) => sums.add(&outcome),
             Err(error) => panic!("{error}"),
         }
@@ -23,7 +23,7 @@ fn kept(policy: Policy) -> Outcome {
 fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
     let mut all = Outcome::default();
     for &policy in POLICIES {
-        let sums = kept(policy);
+        let sums = kept(policy, Mix::default());
         // Neither is everything granted nor nothing, links are well used, and a bound is no idle one.
         let asked = sums.granted + sums.refused;
         assert!(sums.granted * 10 > asked && sums.refused * 20 > asked, "{policy}: {sums}");
@@ -32,6 +32,20 @@ fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
     }
     println!("all: {all}");
     assert!(all.samples >= 1_000_000, "{all}");
+}
+
+#[test]
+fn every_window_of_streams_that_tolerate_loss_is_kept() {
+    let mut all = Outcome::default();
+    for &policy in POLICIES {
+        let sums = kept(policy, Mix { lossy: 500, ..Mix::default() });
+        assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");
+        // What may miss makes room under virtual deadlines alone.
+        assert!(sums.missed == 0 || policy == Policy::Vds, "{policy}: {sums}");
+        all.add(&sums);
+    }
+    println!("all: {all}");
+    assert!(all.samples >= 1_000_000 && all.missed > 0, "{all}");
 }
 
 #[test]

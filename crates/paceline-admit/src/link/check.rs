@@ -42,7 +42,6 @@ impl Admission {
             return Ok(self.grant(demand, None));
         }
         self.test_sums(before.as_ref(), &after)?;
-        self.test_sample(&after)?;
         let now = match self.spec.rule {
             Rule::Fifo | Rule::StaticPriority => self.test_levels(before.as_ref(), &after)?,
             Rule::SigmaRho { burst, rate } => {
@@ -82,21 +81,6 @@ impl Admission {
             if used > cpu.nanos_per_s {
                 return Err(lack(Resource::Cpu, used, cpu.nanos_per_s));
             }
-        }
-        Ok(())
-    }
-
-    /// One sample in full, beside nothing but what keeps the link as it comes. What is lost of a stream makes
-    /// room for others, and the rest of it no shorter: where no sample can end in time, none does.
-    fn test_sample(&self, after: &Demand) -> Result<(), Lack> {
-        if after.sample() == 0 {
-            return Ok(());
-        }
-        let alone = self.spec.capacity.time_for(after.sample());
-        let takes = alone.saturating_add(self.spec.latency).saturating_add(self.blocked());
-        if takes > after.deadline() {
-            let (needed, available) = (takes.as_nanos(), after.deadline().as_nanos());
-            return Err(lack(Resource::Delay, needed, available));
         }
         Ok(())
     }
@@ -151,8 +135,8 @@ impl Admission {
                 }
                 None => {}
             }
-            let gone = before.map_or(0, |before| before.traffic().rate());
-            let rates = self.ledger.held.rate - gone + after.traffic().rate();
+            let gone = before.map_or(0, |before| self.amounts(before).rate);
+            let rates = self.ledger.held.rate - gone + self.amounts(after).rate;
             if rates > line {
                 return Err(lack(Resource::Rate, rates, line));
             }

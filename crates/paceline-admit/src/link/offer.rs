@@ -2,7 +2,6 @@
 
 use super::{Admission, Holder, Trunk};
 use crate::demand::Demand;
-use crate::traffic::narrow;
 use crate::verdict::Offer;
 use paceline_sched::{Duration, LossTolerance};
 
@@ -22,10 +21,7 @@ impl Admission {
             })
             .map(|part| demand.source().slower(part, PARTS).rate()),
             burst: most(PARTS, |part| {
-                let sample =
-                    narrow(u128::from(demand.sample()) * u128::from(part) / u128::from(PARTS));
-                let smaller = demand.with_source(demand.source().smaller(part, PARTS));
-                fits(&smaller.with_sample(sample))
+                fits(&demand.with_source(demand.source().smaller(part, PARTS)))
             })
             .map(|part| demand.source().smaller(part, PARTS).burst()),
             deadline: longer(demand, fits),
@@ -34,7 +30,7 @@ impl Admission {
     }
 
     fn looser(&self, demand: &Demand, fits: impl Fn(&Demand) -> bool) -> Option<LossTolerance> {
-        if !self.spec.rule.coincides() {
+        if !self.spec.rule.counts_loss() {
             return None;
         }
         let (x, y) = match (demand.loss().x(), demand.loss().y()) {
@@ -43,7 +39,8 @@ impl Admission {
         };
         let loss = |more: u32| LossTolerance::new(x + more, y).ok();
         let keeps = |more| loss(more).is_some_and(|loss| fits(&demand.with_loss(loss)));
-        let (mut low, mut high) = (0, y - x);
+        // One that is owed nothing asks for nothing.
+        let (mut low, mut high) = (0, (y - x).saturating_sub(1));
         if high == 0 || !keeps(high) {
             return None;
         }

@@ -142,7 +142,6 @@ impl Writer<'_> {
         self.wide(wanted.trunk.0).traffic(&wanted.traffic).number(wanted.bunched.as_nanos());
         self.number(wanted.within.as_nanos());
         self.loss(wanted.loss)
-            .number(wanted.sample)
             .optional(wanted.level.as_ref(), |to, level| to.number((*level).into()))
     }
 
@@ -359,7 +358,6 @@ impl Reader<'_> {
             bunched: self.duration("bunched")?,
             within: self.duration("within")?,
             loss: self.loss()?,
-            sample: self.number("sample")?,
             level: self.optional("level", |from| from.number32("level"))?,
         })
     }

@@ -1,12 +1,12 @@
 //! What a version holds on the links of this node.
 
-use super::message::{Accept, Admit, HopShare, Name, Node, Reason, Share, Wanted};
+use super::message::{Accept, Admit, HopShare, Name, Node, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
 use super::{Output, Reservations};
 use crate::demand::Demand;
 use crate::link::{Holder, Trunk};
 use crate::verdict::Verdict;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Duration, Instant, LossTolerance};
 
 fn holder(name: Name) -> Holder {
     Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
@@ -33,6 +33,12 @@ fn share_of(leg: &Leg) -> Share {
     Share { rate: traffic.rate(), burst: traffic.burst(), bound: leg.bound }
 }
 
+/// `wanted` as the hop behind node `at` sees it: one hop alone may miss what is tolerated.
+fn borne(ask: &Admit, wanted: Wanted, at: usize) -> Wanted {
+    let loss = if bears_loss(&ask.weights, at) { wanted.loss } else { LossTolerance::NONE };
+    Wanted { loss, ..wanted }
+}
+
 impl Reservations {
     /// Holds both directions of `ask` tentatively, or neither.
     pub(super) fn reserve(&mut self, ask: Admit, at: usize) -> Result<Version, Reason> {
@@ -49,7 +55,8 @@ impl Reservations {
         if let (Some(wanted), Some(next)) = (version.ask.forward, version.next()) {
             let rest = wanted.within.saturating_sub(version.ask.spent);
             let place = Place { name: version.ask.name, to: next, forward: true };
-            let leg = self.leg(place, &wanted, version.ask.part(at, rest))?;
+            let mine = borne(&version.ask, wanted, at);
+            let leg = self.leg(place, &mine, version.ask.part(at, rest))?;
             version.forward = Some(leg);
             onward.forward = Some(Wanted { bunched: self.bunched_behind(&leg), ..wanted });
             onward.spent = version.ask.spent.saturating_add(leg.bound);
@@ -61,6 +68,7 @@ impl Reservations {
             let (all, left) = (ask.weight_from(0), ask.weight_from(at));
             let behind = wanted.within.mul_div(left, all.max(1));
             let worst = Wanted { bunched: wanted.bunched.saturating_add(behind), ..wanted };
+            let worst = borne(ask, worst, at - 1);
             let mine = wanted.within.mul_div(ask.weight_from(at - 1) - left, all.max(1));
             let place = Place { name: version.ask.name, to: previous, forward: false };
             match self.leg(place, &worst, mine) {
@@ -82,7 +90,7 @@ impl Reservations {
         let link = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = Demand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
-        let demand = demand.with_loss(wanted.loss).with_sample(wanted.sample);
+        let demand = demand.with_loss(wanted.loss);
         let demand = demand.with_bunched(admission.arriving(wanted.bunched));
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
         let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));

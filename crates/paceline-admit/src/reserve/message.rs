@@ -59,12 +59,20 @@ pub struct Wanted {
     pub bunched: Duration,
     /// The longest from one end of the path to the other.
     pub within: Duration,
-    /// How many samples of a window may miss.
+    /// How many samples of a window may miss, if they are given up when they are late: on the hop that has most
+    /// of the delay, the first of several ([`bears_loss`]).
     pub loss: LossTolerance,
-    /// Bytes of a sample in full, where the traffic counts only a part of it; else 0.
-    pub sample: u64,
     /// Static priority, if it asks for a level.
     pub level: Option<u32>,
+}
+
+/// Whether hop `hop` of a path, from 0 on, may miss what is tolerated, of hops with these parts of the delay: it
+/// has the longest one, and of several it is the first. Two hops that each missed as much would miss more together.
+pub fn bears_loss<T: Ord>(parts: impl IntoIterator<Item = T, IntoIter: Clone>, hop: usize) -> bool {
+    let parts = parts.into_iter();
+    let longest = parts.clone().max();
+    let first = longest.and_then(|longest| parts.into_iter().position(|part| part == longest));
+    first.unwrap_or_default() == hop
 }
 
 /// Asks every node of a path for its part.

@@ -1,7 +1,7 @@
 //! What a pair asks a path for, and what of it is installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{Ask, asked, shares};
+use super::contract::{Ask, asked, counted_loss, shares, whole_micros};
 use super::registry::PairKey;
 use super::routes::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
@@ -10,9 +10,9 @@ use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
+use paceline_admit::Trunk;
 use paceline_admit::reserve::{Held, Name, Node, Request, Wanted};
-use paceline_admit::{Demand, Trunk};
-use paceline_sched::{Duration, LossTolerance};
+use paceline_sched::Duration;
 
 /// A reservation that is installed on this node: what goes along its path is what was asked for there,
 /// whatever the registry says meanwhile.
@@ -131,18 +131,10 @@ pub(super) fn wanted(
         traffic: *demand.traffic(),
         bunched: Duration::ZERO,
         within: all,
-        // Charged already: of y samples y − x count.
-        loss: LossTolerance::NONE,
-        sample: demand.sample(),
+        loss: counted_loss(spec, form, &ask),
         level: None,
     };
     Some((wanted, bounds))
-}
-
-/// A hop's part of a delay as it is asked for: its weight in microseconds, and so its part again.
-fn whole_micros(bound: Duration) -> Duration {
-    let micros = (bound.as_nanos() / 1_000).clamp(1, u32::MAX.into());
-    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
 }
 
 /// Whether a pair has anything promised at all.

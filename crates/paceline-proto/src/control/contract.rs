@@ -4,9 +4,10 @@ use super::spec::{self, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::form::{Form, Rate};
 use core::slice;
+use paceline_admit::reserve::bears_loss;
 use paceline_admit::{Demand, Traffic};
 use paceline_sched::curve::RATE_MAX;
-use paceline_sched::{Contract, Duration, LossTolerance};
+use paceline_sched::{Contract, Duration, Late, LossTolerance};
 
 /// The shortest period and deadline of a contract: below it arithmetic on a link means nothing.
 const SHORTEST: Duration = Duration::from_micros(1);
@@ -47,6 +48,40 @@ impl Ask {
     /// The delay bound whose part for a hop with a capacity is at least `deadline`, in whole milliseconds.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
         self.split.bound(deadline.saturating_add(MARGIN_MAX))
+    }
+
+    /// Whether the samples of this hop may miss what is tolerated.
+    fn bears_loss(&self) -> bool {
+        let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);
+        bears_loss((0..self.split.hops()).map(part), self.hop)
+    }
+
+    /// What of the loss tolerance its hop has. Each link counts windows by itself, so two that missed what is
+    /// tolerated would miss more together. Nothing is promised where nobody knows how much it is; and what is too much of
+    /// a video goes in its own order, wherever that is.
+    fn loss_here(&self, spec: &PublisherSpec, form: Form, period: Duration) -> LossTolerance {
+        let counts = spec.bytes_max.is_some() && spec.period.is_some() && !spec.kind.is_video();
+        if !counts || self.loss == LossTolerance::EDF {
+            return self.loss;
+        }
+        if self.bears_loss() { self.loss_if_borne(form, period) } else { LossTolerance::NONE }
+    }
+
+    /// What a link may miss of each window of `form` if its hop is the one. Nothing where more than y/(y − x) periods
+    /// fit into its part of the delay: then what is owed would wait behind what is not, and come late with it.
+    fn loss_if_borne(&self, form: Form, period: Duration) -> LossTolerance {
+        let (x, y) = (self.loss.x(), self.loss.y());
+        let x = match form.rate {
+            Rate::All | Rate::Every(_) => x,
+            // Which samples it takes depends on when they come, so a window here may lie across two of the
+            // subscriber's.
+            Rate::Max(_) => x / 2,
+        };
+        let (part, owed) = (share(self, period).1, y.saturating_sub(x));
+        if y > 0 && period.mul_div(y.into(), owed.max(1).into()) < part {
+            return LossTolerance::NONE;
+        }
+        LossTolerance::new(x, y).unwrap_or(self.loss)
     }
 
     /// The loss tolerance asked for.
@@ -92,11 +127,10 @@ pub(crate) struct Promise {
 
 /// The contract of a stream in `form` that keeps what all of `asks` ask for; `None` if there are none.
 pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Promise> {
-    let loss = asks.iter().map(|ask| ask.loss).reduce(LossTolerance::strictest)?;
     let shortest = asks.iter().filter_map(|ask| ask.within).min();
-    // 1/20 shorter than the source's, so that one that had a hiccup can catch up.
-    let known = form.rate.period(spec.period).map(|period| period.mul_div(19, 20));
-    let period = known.or(shortest).unwrap_or(PERIOD_UNKNOWN).max(SHORTEST);
+    let period = period_of(spec, form).or(shortest).unwrap_or(PERIOD_UNKNOWN).max(SHORTEST);
+    let loss = asks.iter().map(|ask| ask.loss_here(spec, form, period));
+    let loss = loss.reduce(LossTolerance::strictest)?;
     let shares = asks.iter().map(|ask| share(ask, period));
     let (upstream, deadline) =
         shares.min_by_key(|&(upstream, deadline)| upstream.saturating_add(deadline))?;
@@ -162,33 +196,48 @@ pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duratio
     (0..ask.split.hops()).map(|hop| at(hop).unwrap_or_default()).collect()
 }
 
+/// A hop's part of a delay as it is asked for: its weight in microseconds, and so its part again.
+pub(super) fn whole_micros(part: Duration) -> Duration {
+    let micros = (part.as_nanos() / 1_000).clamp(1, u32::MAX.into());
+    Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
+}
+
+/// The period of the contracts of a stream, if its source states one: 1/20 shorter than the source's, so that one that
+/// had a hiccup can catch up.
+fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
+    form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
+}
+
+/// What of the samples of each window admission may leave out on the one hop of the path that may miss any: of a
+/// publisher whose late samples are sent all the same those that miss make no room.
+pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
+    let borne = (0..ask.split.hops()).map(|hop| Ask { hop, ..*ask }).find(Ask::bears_loss);
+    match (spec.late, period_of(spec, form)) {
+        (Late::Drop, Some(_)) if spec.kind.is_video() => ask.loss,
+        (Late::Drop, Some(period)) => borne.unwrap_or(*ask).loss_if_borne(form, period),
+        (Late::Drop, None) | (Late::Send, _) => LossTolerance::NONE,
+    }
+}
+
 /// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
 /// `None` if its loss tolerance leaves nothing that is owed.
-///
-/// Of y samples y − x are owed, and each counts for that part of its bytes: for streams that tolerate loss
-/// it is the test of utilisation, Σ (1 − x/y), of what is due at once as of rates, and not one of every window.
-/// What is sent is sent in full: one whole sample has to fit into the deadline all the same.
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
-    let (x, y) = (u64::from(ask.loss.x()), u64::from(ask.loss.y()));
-    let bytes = match y.saturating_sub(x) {
-        // 0/0 asks for deadlines alone: nothing of it may be left out.
-        0 if y == 0 => whole,
-        0 => return Some(None),
-        owed => {
-            let part = (u128::from(whole) * u128::from(owed)).div_ceil(u128::from(y));
-            u64::try_from(part).unwrap_or(u64::MAX)
-        }
-    };
+    // 0/0 asks for deadlines alone: nothing of it may be left out.
+    if ask.loss.y() > 0 && ask.loss.x() >= ask.loss.y() {
+        return Some(None);
+    }
     let contract = promise(spec, form, slice::from_ref(ask))?.contract;
-    let packet = bytes.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
+    let packet = whole.min(SEGMENT_BYTES + SEGMENT_OVERHEAD);
     let early = (period, contract.jitter);
-    let traffic = Traffic::spaced(bytes, early, gap(spec, form, early), packet);
+    let traffic = Traffic::spaced(whole, early, gap(spec, form, early), packet);
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(Demand::DEADLINE_MAX);
     let demand = Demand::new(traffic, deadline).ok()?;
-    Some(Some(if bytes < whole { demand.with_sample(whole) } else { demand }))
+    let counted =
+        if ask.bears_loss() { counted_loss(spec, form, ask) } else { LossTolerance::NONE };
+    Some(Some(demand.with_loss(counted)))
 }
 
 /// What a stream in `form` asks of a link that takes one sample of it each `period`.
@@ -233,7 +282,7 @@ mod tests {
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
     use core::num::NonZeroU32;
-    use paceline_sched::Late;
+    use proptest::prelude::*;
 
     fn camera() -> PublisherSpec {
         PublisherSpec {
@@ -305,13 +354,57 @@ mod tests {
     #[test]
     fn the_strictest_of_several_wins() {
         let tolerant = Ask { loss: loss(1, 2), ..within(30, 1, 1) };
-        let stricter = Ask { loss: loss(1, 10), ..within(90, 2, 3) };
+        let stricter = Ask { loss: loss(1, 10), ..within(90, 1, 3) };
         let got = promise(&camera(), Form::FULL, &[stricter, tolerant]).unwrap();
         assert_eq!(got.upstream, Duration::ZERO);
         assert_eq!(got.contract.deadline, Duration::from_micros(28_500));
         assert_eq!(got.contract.loss, loss(1, 10));
         let got = promise(&camera(), Form::FULL, &[tolerant, within(90, 2, 3)]).unwrap();
         assert_eq!(got.contract.loss, LossTolerance::NONE);
+    }
+
+    /// What hop `hop`, from 1 on, of links with and without a capacity may miss, and what of it admission counts.
+    fn missed(slow: &[bool], hop: usize, form: Form, late: Late) -> (LossTolerance, LossTolerance) {
+        let split = Split::new(slow.iter().copied());
+        let within = Some(Duration::from_millis(60));
+        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split };
+        let spec = PublisherSpec { late, ..camera() };
+        let demand = asked(&spec, form, &ask).unwrap().unwrap();
+        (promise(&spec, form, &[ask]).unwrap().contract.loss, demand.loss())
+    }
+
+    #[test]
+    fn one_hop_of_a_path_may_miss_what_is_tolerated() {
+        let full = |slow: &[bool], hop| missed(slow, hop, Form::FULL, Late::Drop);
+        let (all, none) = ((loss(3, 10), loss(3, 10)), (LossTolerance::NONE, LossTolerance::NONE));
+        assert_eq!([1, 2, 3].map(|hop| full(&[false, true, true], hop)), [none, all, none]);
+        assert_eq!([1, 2].map(|hop| full(&[true, true], hop)), [all, none]);
+        assert_eq!(full(&[true], 1), none, "58.5 ms are more than 10/7 of 38");
+        assert_eq!(full(&[false, true], 2), all, "53.5 ms are not");
+        let sent_late = missed(&[false, true], 2, Form::FULL, Late::Send);
+        assert_eq!(sent_late, (loss(3, 10), LossTolerance::NONE), "what misses makes no room");
+        let rate = Rate::Max(NonZeroU32::new(12_500).unwrap());
+        let highest = missed(&[false, true], 2, Form { rate, ..Form::FULL }, Late::Drop);
+        assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");
+    }
+
+    proptest! {
+        #[test]
+        fn every_node_finds_the_same_hop(
+            slow in proptest::collection::vec(any::<bool>(), 1..8_usize),
+            within in proptest::option::of(1..200_000_000_u64),
+        ) {
+            let split = Split::new(slow.iter().copied());
+            let within = within.map(Duration::from_nanos);
+            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split };
+            let shares = shares(&camera(), Form::FULL, &ask(0));
+            let weights = shares.into_iter().map(|part| whole_micros(part).as_nanos() / 1_000);
+            let weights: Vec<_> = weights.map(|micros| u32::try_from(micros).unwrap()).collect();
+            for hop in 0..slow.len() {
+                let admit = bears_loss(&weights, hop);
+                prop_assert_eq!(ask(hop).bears_loss(), admit);
+            }
+        }
     }
 
     #[test]
@@ -346,14 +439,8 @@ mod tests {
         // 10 segments: 12,000 bytes on the wire, 25 times a second.
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
-        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_160_000, 10_800)));
+        assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, loss(3, 3)), None, "nothing is owed");
-        let whole = |loss| {
-            let ask = Ask { loss, ..within(100, 1, 2) };
-            asked(&camera(), Form::FULL, &ask).unwrap().map(|demand| demand.sample())
-        };
-        assert_eq!(whole(loss(1, 10)), Some(12_000), "what is sent is sent in full");
-        assert_eq!(whole(LossTolerance::NONE), Some(0), "the traffic says it");
         let quarter = Form {
             rate: Rate::Every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),

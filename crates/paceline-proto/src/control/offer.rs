@@ -8,7 +8,7 @@ use core::num::NonZeroU32;
 use paceline_admit::{Admission, Demand, Holder, Resource, Trunk, Verdict};
 use paceline_sched::{Duration, LossTolerance};
 
-/// The window of an offered loss tolerance, for somebody who tolerates none.
+/// The longest window of an offered loss tolerance.
 const WINDOW: u32 = 100;
 /// How finely an offer is searched: to so many parts of itself.
 const PARTS: u64 = 256;
@@ -147,21 +147,31 @@ impl Tried<'_> {
         self.fits(self.spec, self.form, &self.ask.with_bound(bound)).then_some(bound)
     }
 
-    /// The least tolerance that would do.
+    /// The least tolerance that would do, of 1/100 … 1/3, 1/2, 2/3 … 99/100: the longer a window the more may be owed
+    /// at once.
     fn loss(&self) -> Option<LossTolerance> {
-        let (x, y) = match (self.ask.loss().x(), self.ask.loss().y()) {
-            (_, 0 | 1) => (0, WINDOW),
-            asked => asked,
+        let at = |place: u32| match WINDOW.checked_sub(place) {
+            Some(y) if y > 1 => LossTolerance::new(1, y),
+            _ => LossTolerance::new(place + 3 - WINDOW, place + 4 - WINDOW),
         };
-        let fits = |x| {
-            let loss = LossTolerance::new(x, y).ok();
-            loss.is_some_and(|loss| self.fits(self.spec, self.form, &self.ask.with_loss(loss)))
+        let (x, y) = (u64::from(self.ask.loss().x()), u64::from(self.ask.loss().y()).max(1));
+        let fits = |place: u32| {
+            at(place).is_ok_and(|loss| {
+                u64::from(loss.x()) * y > x * u64::from(loss.y())
+                    && self.fits(self.spec, self.form, &self.ask.with_loss(loss))
+            })
         };
-        let (mut low, mut high) = (x, y.checked_sub(1).filter(|most| *most > x && fits(*most))?);
+        let (mut low, mut high) = (0, 2 * WINDOW - 4);
+        if !fits(high) {
+            return None;
+        }
+        if fits(low) {
+            return at(low).ok();
+        }
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if fits(middle) { high = middle } else { low = middle }
         }
-        LossTolerance::new(high, y).ok()
+        at(high).ok()
     }
 }

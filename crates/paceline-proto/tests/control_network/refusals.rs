@@ -101,8 +101,7 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
     assert_eq!(refusal.offer.within, None, "no delay bound makes room");
-    let x = refusal.offer.loss.unwrap().x();
-    assert!((73..=76).contains(&x), "{text}");
+    assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
     // Nobody on the way carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
     assert_ne!(net.seen[0].matching.get(&left), Some(&true));
@@ -160,7 +159,7 @@ fn a_fresh_refusal_is_kept_for_a_while_before_room_ends_it() {
 fn asking_for_less_ends_a_refusal_at_once() {
     for less in [
         SubscriptionSpec { form: one_in(5), ..promised("left") },
-        SubscriptionSpec { loss: LossTolerance::new(3, 4).ok(), ..promised("left") },
+        SubscriptionSpec { loss: LossTolerance::new(4, 5).ok(), ..promised("left") },
         SubscriptionSpec {
             form: Form { size: Some(Size { width: 320, height: 240 }), ..Form::FULL },
             ..promised("left")

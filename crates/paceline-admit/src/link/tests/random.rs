@@ -76,9 +76,12 @@ fn random_histories_of_every_rule_return_to_exactly_zero() {
         Rule::StaticPriority,
         Rule::Edf,
         Rule::Vds { coincide: true },
+        Rule::Vds { coincide: false },
         Rule::Dwcs { coincide: false },
         Rule::Hfsc,
     ];
+    let loss = |x, y| LossTolerance::new(x, y).unwrap();
+    let tolerances = [LossTolerance::NONE, loss(1, 3), loss(9, 10)];
     let mut state = 9;
     for rule in rules {
         let mut granted = 0;
@@ -92,7 +95,8 @@ fn random_histories_of_every_rule_return_to_exactly_zero() {
                 let demand = small(&mut state);
                 let demand = demand
                     .with_deadline(Duration::from_nanos(demand.deadline().as_nanos() * 20))
-                    .unwrap();
+                    .unwrap()
+                    .with_loss(tolerances[usize::try_from(scatter(&mut state)).unwrap() % 3]);
                 match scatter(&mut state) % 6 {
                     0..=2 => {
                         let before = *link.ledger();
@@ -107,7 +111,9 @@ fn random_histories_of_every_rule_return_to_exactly_zero() {
                 }
                 assert!(
                     link.ledger().held.rate <= line
-                        && link.ledger().installed.rate <= link.ledger().held.rate
+                        && link.ledger().installed.rate <= link.ledger().held.rate,
+                    "{rule:?}: {:?}",
+                    link.ledger()
                 );
             }
             for trunk in 0..6 {

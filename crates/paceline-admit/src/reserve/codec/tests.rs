@@ -15,7 +15,6 @@ fn wanted(trunk: u128) -> Wanted {
         bunched: Duration::from_micros(7),
         within: Duration::from_millis(60),
         loss: LossTolerance::new(1, 10).unwrap(),
-        sample: 1_667,
         level: Some(7),
     }
 }

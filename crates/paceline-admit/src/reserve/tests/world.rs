@@ -41,7 +41,6 @@ pub(super) fn wanted(trunk: u128, mbit: u64) -> Wanted {
         bunched: Duration::ZERO,
         within: millis(300),
         loss: LossTolerance::NONE,
-        sample: 0,
         level: None,
     }
 }
