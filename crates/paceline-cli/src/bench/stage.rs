@@ -177,10 +177,16 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Waits until every subscription has its first sample; else says who refused it, and why.
+/// Waits until every subscription has its first sample; else says who refused it, and why. Beside subscriptions that
+/// state a delay bound others may get nothing for as long as these ask for the whole link.
 fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
     let tags: Vec<_> = listener.want.iter().map(|want| want.tag.as_str()).collect();
-    let mut missing: Vec<usize> = (0..listener.want.len()).collect();
+    let bounded = listener.want.iter().any(|want| want.within_ms.is_some());
+    let mut missing: Vec<usize> = (0..)
+        .zip(&listener.want)
+        .filter(|(_, want)| want.within_ms.is_some() || !bounded)
+        .map(|(index, _)| index)
+        .collect();
     let came = child.expect("first sample", PATIENCE, |message| {
         if let Message::First { want } = message {
             missing.retain(|index| *index != want);

@@ -119,8 +119,8 @@ fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
          those numbered ky to ky + y − 1 by their source, and one that did not come within 50 ms is a miss. \
          The links' own count beside it is what the scheduler saw: it judges by the link's share of that \
          time, and over the whole run, warm-up and end included. VDS \
-         and DWCS with windows first (dwcs-original-order) must hold that. The later order (dwcs) \
-         compares windows only between equal deadlines, which separate sources do not have.",
+         and DWCS with windows first (dwcs-original-order) must hold that. The others do not count on samples \
+         that may miss, and refuse the third stream.",
     );
     section.warn_if_busy();
     Ok(section)
