@@ -6,7 +6,9 @@
 //! | FIFO | (Σσ + one packet)/C ≤ every deadline | the deadline |
 //! | static priority | (Σσ of it and before + one packet below)/(C − Σρ before) ≤ every deadline of the level | the deadline |
 //! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | the deadline |
-//! | VDS, DWCS | the same with every sample counted, for then none is missed; or, where all windows are alike and coincide, the services they owe | the window in it |
+//! | VDS | the same, A being at most what windows owe (`owed.rs`) | every window, if no stream's deadline is longer than y/(y − x) of its periods |
+//! | DWCS | the same with every sample counted, for then none is missed | the window in it |
+//! | VDS, DWCS, where all windows are alike and coincide | the services they owe fit into a period | the window in it |
 //! | HFSC | Σ S(t) ≤ C t at every corner, S the curve that serves the burst within the deadline | the deadline |
 //!
 //! A promise holds for any later set, because no later stream is admitted that would break it. Of HFSC one
@@ -48,13 +50,13 @@ pub enum Rule {
     StaticPriority,
     /// Earliest deadline first.
     Edf,
-    /// Virtual deadlines.
+    /// Virtual deadlines. A stream is charged what its windows can ever owe at once.
     Vds {
-        /// The caller vouches that the periods of all streams begin together: then loss tolerances
-        /// count where all streams are alike.
+        /// The caller vouches that the periods of all streams begin together: then those that are all alike are
+        /// charged what they owe in a period.
         coincide: bool,
     },
-    /// DWCS, the later rules.
+    /// DWCS, the later rules. Loss tolerances count where windows coincide only.
     Dwcs {
         /// As of [`Rule::Vds`].
         coincide: bool,
@@ -441,9 +443,11 @@ impl Admission {
         Amounts { rate, ..amounts }
     }
 
-    /// What the windows of a stream that tolerates loss take, where that is what is counted.
+    /// What the windows of a stream that tolerates loss take, where that is what is counted: also where rates are
+    /// all that is.
     fn owed(&self, demand: &Demand) -> Option<Owed> {
-        if matches!(self.spec.rule, Rule::Vds { .. }) { Owed::of(demand) } else { None }
+        let counts = matches!(self.spec.rule, Rule::Vds { .. }) || !self.spec.timed;
+        if counts { Owed::of(demand) } else { None }
     }
 
     /// The stream in the sum of curves; `None` if its deadline is shorter than what the host takes.

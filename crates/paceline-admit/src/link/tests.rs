@@ -237,6 +237,22 @@ fn windows_count_only_where_all_streams_are_alike_and_coincide() {
 }
 
 #[test]
+fn where_deadlines_are_not_looked_at_the_rates_of_what_is_owed_are_tested() {
+    let spec = LinkSpec { timed: false, ..LinkSpec::new(mbit(10), Rule::Edf, 1_250) };
+    let mut turns = Admission::new(spec);
+    // 6.25 Mbit/s, of which half is owed.
+    let contract = Contract::every(micros(1_600)).unwrap();
+    let asks = Demand::of_contract(&contract, 1_250, 1_250).unwrap();
+    let asks = turns.seen(&asks.with_loss(LossTolerance::new(1, 2).unwrap()));
+    for number in 1..=3 {
+        admit(&mut turns, number, &asks).unwrap();
+    }
+    let refused = admit(&mut turns, 4, &asks).unwrap_err();
+    assert_eq!((refused.resource, refused.needed), (Resource::Rate, 12_500_000));
+    assert_eq!(turns.bunches(&asks.with_deadline(micros(9_000)).unwrap()), micros(9_000));
+}
+
+#[test]
 fn buffer_and_processor_are_resources_like_others() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };

@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn windows_are_those_of_the_sources_numbers_and_what_is_late_or_absent_is_a_miss() {
         // From 5 to 13; 7 is late, 8, 9 and 12 never came.
-        let delays = [(5, 10), (6, 30), (7, 31), (10, 1), (11, 2), (13, 3)];
+        let delays = [(5, 10), (6, WITHIN_MS), (7, WITHIN_MS + 1), (10, 1), (11, 2), (13, 3)];
         let delays = delays.map(|(seq, millis)| (seq, millis * 1_000_000)).into();
         let flow = Flow { sent: 9, first: 5, delays, ..Flow::default() };
         let count = |x, y| {

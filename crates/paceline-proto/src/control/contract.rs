@@ -57,11 +57,9 @@ impl Ask {
     }
 
     /// What of the loss tolerance its hop has. Each link counts windows by itself, so two that missed what is
-    /// tolerated would miss more together. Nothing is promised where nobody knows how much it is; and what is too much of
-    /// a video goes in its own order, wherever that is.
+    /// tolerated would miss more together.
     fn loss_here(&self, spec: &PublisherSpec, form: Form, period: Duration) -> LossTolerance {
-        let counts = spec.bytes_max.is_some() && spec.period.is_some() && !spec.kind.is_video();
-        if !counts || self.loss == LossTolerance::EDF {
+        if !keeps_windows(spec) || self.loss == LossTolerance::EDF {
             return self.loss;
         }
         if self.bears_loss() { self.loss_if_borne(form, period) } else { LossTolerance::NONE }
@@ -129,8 +127,8 @@ pub(crate) struct Promise {
 pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Promise> {
     let shortest = asks.iter().filter_map(|ask| ask.within).min();
     let period = period_of(spec, form).or(shortest).unwrap_or(PERIOD_UNKNOWN).max(SHORTEST);
-    let loss = asks.iter().map(|ask| ask.loss_here(spec, form, period));
-    let loss = loss.reduce(LossTolerance::strictest)?;
+    let both = if keeps_windows(spec) { of_both } else { LossTolerance::strictest };
+    let loss = asks.iter().map(|ask| ask.loss_here(spec, form, period)).reduce(both)?;
     let shares = asks.iter().map(|ask| share(ask, period));
     let (upstream, deadline) =
         shares.min_by_key(|&(upstream, deadline)| upstream.saturating_add(deadline))?;
@@ -143,6 +141,23 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
     };
     let gone = upstream.saturating_add(deadline);
     Some(Promise { contract, upstream, slack: slack(asks, gone) })
+}
+
+/// Whether windows of a stream are promised: nothing is where nobody knows how much it is, and what is too much of a video
+/// goes in its own order.
+fn keeps_windows(spec: &PublisherSpec) -> bool {
+    spec.bytes_max.is_some() && spec.period.is_some() && !spec.kind.is_video()
+}
+
+/// What two subscriptions of one stream may both miss: windows of different lengths lie across each other, so of two
+/// tolerances that differ neither holds, and so admission charges them ([`Demand::join`]). Without windows, 0/0, the
+/// deadlines alone count.
+fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance {
+    if one == other || one == LossTolerance::EDF || other == LossTolerance::EDF {
+        one.strictest(other)
+    } else {
+        LossTolerance::NONE
+    }
 }
 
 /// By how much a sample may be late here, where the shortest bound leaves `gone` up to the end of this hop, and
@@ -358,9 +373,16 @@ mod tests {
         let got = promise(&camera(), Form::FULL, &[stricter, tolerant]).unwrap();
         assert_eq!(got.upstream, Duration::ZERO);
         assert_eq!(got.contract.deadline, Duration::from_micros(28_500));
-        assert_eq!(got.contract.loss, loss(1, 10));
+        assert_eq!(
+            got.contract.loss,
+            LossTolerance::NONE,
+            "windows of other lengths lie across each other"
+        );
         let got = promise(&camera(), Form::FULL, &[tolerant, within(90, 2, 3)]).unwrap();
         assert_eq!(got.contract.loss, LossTolerance::NONE);
+        let alike = Ask { loss: loss(1, 2), ..within(40, 1, 1) };
+        let got = promise(&camera(), Form::FULL, &[alike, tolerant]).unwrap();
+        assert_eq!(got.contract.loss, loss(1, 2));
     }
 
     /// What hop `hop`, from 1 on, of links with and without a capacity may miss, and what of it admission counts.

@@ -15,8 +15,6 @@ const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
     Ok(capacity) => capacity,
     Err(_) => panic!("it is not 0"),
 };
-/// The rule that counts least of what may miss.
-const OWED: Rule = Rule::Vds { coincide: false };
 /// How often a neighbour was started does not matter: one that starts anew is down in between.
 const EPOCH: u64 = 0;
 
@@ -39,13 +37,12 @@ fn for_streams(capacity: Capacity) -> Capacity {
 /// What is tested on a link that carries `capacity`, or whatever comes.
 fn tested(capacity: Option<Capacity>, policy: Policy) -> LinkSpec {
     let Some(capacity) = capacity else {
-        let endless = LinkSpec::new(ENDLESS, OWED, 0);
+        let endless = LinkSpec::new(ENDLESS, Rule::Vds { coincide: false }, 0);
         return LinkSpec { timed: false, ..endless };
     };
     let rule = Rule::of(policy);
     let other = frame_on_wire(capacity);
-    // Where deadlines are not looked at, the rates of what is owed are all that is tested.
-    let spec = LinkSpec::new(for_streams(capacity), rule.unwrap_or(OWED), other);
+    let spec = LinkSpec::new(for_streams(capacity), rule.unwrap_or(Rule::Edf), other);
     LinkSpec { timed: rule.is_some(), ..spec }
 }
 
