@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_of_several_wins() {
+    fn the_shortest_bound_wins_and_tolerances_that_differ_do_not_hold() {
         let tolerant = Ask { loss: loss(1, 2), ..within(30, 1, 1) };
         let stricter = Ask { loss: loss(1, 10), ..within(90, 1, 3) };
         let got = promise(&camera(), Form::FULL, &[stricter, tolerant]).unwrap();
