@@ -131,19 +131,6 @@ impl LinkSpec {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Trunk(pub u128);
 
-impl Trunk {
-    /// What a link needs for itself: contracts of its own, like any stream's.
-    pub const OWN: [Self; 4] = [Self::CONTROL, Self::CREDITS, Self::REPORTS, Self::RETRANSMISSIONS];
-    /// Control messages.
-    pub const CONTROL: Self = Self(u128::MAX);
-    /// Credits and acknowledgements.
-    pub const CREDITS: Self = Self(u128::MAX - 1);
-    /// Reports of what was delivered.
-    pub const REPORTS: Self = Self(u128::MAX - 2);
-    /// What is sent again.
-    pub const RETRANSMISSIONS: Self = Self(u128::MAX - 3);
-}
-
 /// Who holds a part of a trunk: one reservation.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Holder {

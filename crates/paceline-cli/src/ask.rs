@@ -10,6 +10,10 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+/// Why nothing can be promised of a publisher whose path would have to.
+pub(crate) const UNKNOWN: &str =
+    "how much it sends is not known; pub --hz says how often, and it has to have published once";
+
 const STEP: Duration = Duration::from_millis(100);
 
 const AFTER: &str = "\
@@ -94,23 +98,22 @@ pub(crate) fn run(args: &AskArgs) -> anyhow::Result<ExitCode> {
     }
     for prospect in &prospects {
         match args.json {
-            true => show::json(&Line::new(prospect))?,
-            false => show::line(&told(prospect, args.promises()))?,
+            true => show::json(&Line::new(prospect, args.wish.promises()))?,
+            false => show::line(&told(prospect, args.wish.promises()))?,
         }
     }
-    let granted = prospects.iter().all(Prospect::is_granted);
+    let granted = prospects.iter().all(|prospect| is_granted(prospect, args.wish.promises()));
     Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}
+
+/// True if it would get what was asked for; `promises`: a contract was, so best effort is less.
+const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
+    prospect.is_granted() && (prospect.grant.is_some() || !promises)
 }
 
 fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
     let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?.proxy(args.proxy);
     Ok(args.wish.apply(builder).map_err(exit::usage)?.ask()?)
-}
-
-impl AskArgs {
-    const fn promises(&self) -> bool {
-        self.wish.within.is_some() || self.wish.loss.is_some()
-    }
 }
 
 /// One publisher's answer in words; `promises`: a contract was asked for.
@@ -122,23 +125,20 @@ fn told(prospect: &Prospect, promises: bool) -> String {
             "no answer from all nodes of its path: ask again".to_owned()
         }
         (None, Some(grant)) => format!("yes: {grant}"),
-        (None, None) if promises => {
-"as best effort: how much it sends is not known; pub --hz says how often, and it has to have published once"
-                .to_owned()
-        }
+        (None, None) if promises => format!("as best effort: {UNKNOWN}"),
         (None, None) => "as best effort: --within or --loss ask for a promise".to_owned(),
     };
     format!("{tag} of {node}: {answer}")
 }
 
 impl Line {
-    fn new(prospect: &Prospect) -> Self {
+    fn new(prospect: &Prospect, promises: bool) -> Self {
         let grant = prospect.grant.as_ref();
         Self {
             tag: prospect.tag.to_string(),
             publisher: prospect.publisher.to_string(),
             node: prospect.node.clone(),
-            granted: prospect.is_granted(),
+            granted: is_granted(prospect, promises),
             complete: prospect.complete,
             best_effort: grant.is_none(),
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
@@ -201,8 +201,10 @@ mod tests {
 
     #[test]
     fn only_what_all_nodes_of_a_path_said_is_granted() {
-        for (complete, granted) in [(true, true), (false, false)] {
-            let line = Line::new(&prospect(complete, None));
+        for (complete, promises, granted) in
+            [(true, false, true), (false, false, false), (true, true, false)]
+        {
+            let line = Line::new(&prospect(complete, None), promises);
             assert_eq!((line.granted, line.complete, line.best_effort), (granted, complete, true));
         }
     }

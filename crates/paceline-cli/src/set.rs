@@ -157,9 +157,8 @@ impl Line {
 
 impl SetArgs {
     fn says_something(&self) -> bool {
-        let promise = self.wish.within.is_some() || self.wish.loss.is_some();
         let way = self.proxy.is_some() || self.retransmit.is_some();
-        self.reset || promise || way || self.wish.says_form()
+        self.reset || self.wish.promises() || way || self.wish.says_form()
     }
 
     fn apply<'a>(

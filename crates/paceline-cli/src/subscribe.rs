@@ -1,6 +1,7 @@
 //! `paceline sub`: one subscriber, shown, written to a file or passed on.
 
 mod args;
+mod heard;
 mod sample;
 mod sink;
 mod still;
@@ -18,22 +19,20 @@ use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::stop::{STOP_SLICE, Stop};
+use heard::{Heard, Unpromised};
 use paceline::{
     Delivery, Drops, Excess, Node, PublisherId, RecvError, SubscribeError, Subscriber,
     SubscriberEvent,
 };
 use sample::Told;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
 /// How long to wait for a publisher before saying that there is none.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// How long a path may take to answer before it is said that a publisher is heard without a promise.
-const UNPROMISED: Duration = Duration::from_secs(1);
 
 /// The last line of `--json`.
 #[derive(Serialize)]
@@ -96,9 +95,7 @@ struct Session<'a> {
     heard: bool,
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
-    granted: BTreeSet<PublisherId>,
-    /// Those that are heard, since when, and whether it was said that nothing is promised of them.
-    hears: BTreeMap<PublisherId, (Instant, bool)>,
+    publishers: Heard,
     began: Instant,
     tick: Instant,
 }
@@ -118,8 +115,7 @@ impl<'a> Session<'a> {
             heard: false,
             noted: false,
             refused: BTreeMap::new(),
-            granted: BTreeSet::new(),
-            hears: BTreeMap::new(),
+            publishers: Heard::default(),
             began,
             tick: began + TICK,
         }
@@ -158,6 +154,7 @@ impl<'a> Session<'a> {
     fn take(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
         let now = Instant::now();
         self.heard = true;
+        self.publishers.came(delivery.publisher);
         self.total.add(delivery, now);
         self.window.add(delivery, now);
         if self.args.json {
@@ -172,11 +169,7 @@ impl<'a> Session<'a> {
     fn hear(&mut self) {
         while let Some(event) = self.subscriber.try_event() {
             if let SubscriberEvent::Publishers(publishers) = &event {
-                let now = Instant::now();
-                self.hears.retain(|publisher, _| publishers.contains(publisher));
-                for publisher in publishers {
-                    self.hears.entry(*publisher).or_insert((now, false));
-                }
+                self.publishers.hear(publishers);
             }
             match event {
                 SubscriberEvent::Publishers(publishers) if publishers.is_empty() && self.heard => {
@@ -188,11 +181,11 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
-                    self.granted.insert(grant.publisher);
+                    self.publishers.grant(grant.publisher);
                 }
                 SubscriberEvent::Over(publisher) => {
                     // Of what was refused it is told when it is granted, or heard.
-                    if self.granted.remove(&publisher) {
+                    if self.publishers.end(publisher) {
                         self.block.note(&format!(
                             "over: publisher {publisher}: what was granted is promised no longer"
                         ));
@@ -244,18 +237,17 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says once of each publisher that what was asked for is not promised although it comes.
+    /// Says once of each publisher that what was asked for is not promised although it comes, which is no to whoever
+    /// requires a promise where a link of the path would have to make one.
     fn tell_unpromised(&mut self, now: Instant) {
-        if self.args.wish.within.is_none() {
-            return;
-        }
-        for (publisher, (since, said)) in &mut self.hears {
-            if !*said && !self.granted.contains(publisher) && now > *since + UNPROMISED {
-                *said = true;
-                self.block.note(&format!(
-                    "nothing is promised of publisher {publisher}: no link of its path has a capacity, or it declares \
-                     no rate; it is carried as best effort"
-                ));
+        for Unpromised { publisher, why, refused } in
+            self.publishers.unpromised(now, self.node, self.args)
+        {
+            self.block.note(&format!(
+                "nothing is promised of publisher {publisher}: {why}; it is carried as best effort"
+            ));
+            if refused && self.args.require {
+                self.refused.insert(publisher, format!("nothing is promised: {why}"));
             }
         }
     }

@@ -53,7 +53,7 @@ pub use spec::{Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, Subscripti
 pub use ways::{WayChange, Ways};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::link::StreamNames;
+use crate::link::{Carrier, StreamNames};
 use crate::reason::Excess;
 use crate::tag::Tag;
 use crate::wire::WireError;
@@ -283,10 +283,10 @@ impl Control {
         self.rejected
     }
 
-    /// Which discipline schedules a link of this node: what may be promised on it is tested accordingly. VDS
-    /// if it was not said.
-    pub fn set_policy(&mut self, link: &str, policy: Policy) {
-        self.admission.links.set_policy(&cut(link), policy);
+    /// Which discipline schedules a link of this node, and what carries its frames: what may be promised on it
+    /// is tested accordingly. VDS, and in order, if it was not said.
+    pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
+        self.admission.links.tell(&cut(link), policy, carrier);
         self.follow_links();
     }
 

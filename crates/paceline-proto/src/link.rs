@@ -44,6 +44,7 @@ pub use ledger::Fates;
 pub use missed::MISSES_PER_TURN;
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repair::MendCounters;
+pub(crate) use repair::repairs_of;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 
@@ -205,7 +206,7 @@ impl Link {
             self.streams.resize_with(place + 1, || None);
             self.generations.resize(place + 1, 0);
         }
-        let terms = spec.terms(self.frame_time());
+        let terms = spec.terms(self.blocked());
         if let (Some(slot), Some(generation)) =
             (self.streams.get_mut(place), self.generations.get_mut(place))
         {
@@ -221,7 +222,7 @@ impl Link {
 
     /// Gives a stream another contract; what waits stays.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         let Some(stream) = self.stream_mut(index) else { return };
         let same =
             stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
@@ -431,6 +432,13 @@ impl Link {
         self.pacer.wire_time(on_wire(self.frame_bytes))
     }
 
+    /// How long what may go before a stream keeps it waiting: the frame on the wire, and what is sent again.
+    fn blocked(&self) -> Duration {
+        let mends = self.spec.carrier == Carrier::Datagrams;
+        let repairs = self.spec.capacity.filter(|_| mends).map_or(0, |it| repairs_of(it).1);
+        self.pacer.wire_time(on_wire(self.frame_bytes) + repairs)
+    }
+
     fn stream(&self, index: StreamIndex) -> Option<&Stream> {
         self.streams.get(index.0 as usize)?.as_ref()
     }
@@ -472,9 +480,8 @@ impl Link {
 const FRAME_HEADERS: u64 = 60;
 
 /// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
-pub(crate) fn frame_on_wire(capacity: Capacity) -> u64 {
-    // Where frames may be lost they are shorter.
-    on_wire(capacity::frame_bytes(Some(capacity), Carrier::Ordered))
+pub(crate) fn frame_on_wire(capacity: Capacity, carrier: Carrier) -> u64 {
+    on_wire(capacity::frame_bytes(Some(capacity), carrier))
 }
 
 /// The bytes that a frame of `bytes` takes on the wire.

@@ -6,6 +6,7 @@
 mod lossy {
     mod choices;
     mod network;
+    mod promised;
     mod steering;
     mod way;
 }

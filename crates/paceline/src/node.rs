@@ -91,14 +91,14 @@ impl Node {
         configs.extend(builder.links);
         let mut threads = Vec::new();
         let mut links = Vec::new();
+        let mut control = Control::new(id, &name);
+        builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
         for config in configs {
+            control.set_link(&config.name, config.policy, config.carrier());
             let (link, thread) = open_link(id, links.len(), config, &sources, &commands)?;
             links.push(link);
             threads.push(thread);
         }
-        let mut control = Control::new(id, &name);
-        builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
-        links.iter().for_each(|link| control.set_policy(&link.config.name, link.config.policy));
         let engine = Engine {
             control,
             name: name.clone(),

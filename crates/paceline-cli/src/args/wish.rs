@@ -29,6 +29,11 @@ pub(crate) struct WishArgs {
 }
 
 impl WishArgs {
+    /// True if a promise is asked for.
+    pub(crate) const fn promises(&self) -> bool {
+        self.within.is_some() || self.loss.is_some()
+    }
+
     /// True if a rate, a size or a sound is asked for.
     pub(crate) const fn says_form(&self) -> bool {
         self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()

@@ -1,9 +1,10 @@
 //! Two hosts joined by a link.
 
 use crate::host::{Host, LIMIT, Running, free_port};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::time::Instant;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 #[test]
 fn two_hosts_meet_over_a_thin_link() {
@@ -75,6 +76,35 @@ fn a_contract_above_the_capacity_is_refused() {
     let required = operator.run(&required);
     required.said(3, "no sample and --require: publisher ");
     required.said(3, "link 'thin' of '");
+}
+
+#[test]
+fn best_effort_is_not_what_was_required() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=1mbit");
+    let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
+    // Nobody says how often a line comes.
+    let mut log = robot.command(&["pub", "log", "-", "--link", &listen]);
+    let mut log = log.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = log.stdin.take().expect("piped");
+    let _log = Running::gathered(log);
+    std::thread::spawn(move || {
+        let until = Instant::now() + LIMIT;
+        while Instant::now() < until && lines.write_all(b"tick\n").is_ok() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let wish = ["log", "--link", &connect, "--within", "200"];
+    let borne =
+        operator.run(&[&["sub"], &wish[..], &["--count", "60", "--timeout", "15"]].concat());
+    borne.said(0, "it is carried as best effort");
+    let required = operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15"]].concat());
+    required.said(3, "and --require: publisher ");
+    required.said(3, "nothing is promised: how much it sends is not known");
+    let asked = operator.run(&[&["ask"], &wish[..]].concat());
+    asked.said(3, "");
+    assert!(asked.text().contains("as best effort: how much it sends"), "{}", asked.text());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::spec::HopInfo;
 use crate::ids::NodeId;
-use crate::link::frame_on_wire;
+use crate::link::{Carrier, frame_on_wire, repairs_of};
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, Node, Reservations};
 use paceline_admit::{Admission, LinkSpec, Rule};
@@ -22,34 +22,40 @@ const EPOCH: u64 = 0;
 #[derive(Debug, Default)]
 pub(super) struct Links {
     known: BTreeMap<String, (LinkId, LinkSpec)>,
-    /// Which discipline schedules each link, where one was told.
-    policies: BTreeMap<String, Policy>,
+    /// Which discipline schedules each link and what carries its frames, where that was told.
+    told: BTreeMap<String, (Policy, Carrier)>,
     /// What promises may use of this host's processors; `None` if nobody measured what samples cost it.
     pub(super) processor: Option<CpuBudget>,
 }
 
-/// The part of a link that streams may be promised: 5 % stay for control.
-fn for_streams(capacity: Capacity) -> Capacity {
+/// The part of a link that streams may be promised: 5 % stay for control, and what is sent again has its own.
+fn for_streams(capacity: Capacity, repairs: u64) -> Capacity {
     let bits = capacity.bits_per_s();
-    Capacity::from_bits_per_s(bits - bits.div_ceil(20)).unwrap_or(capacity)
+    Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(20) + repairs)).unwrap_or(capacity)
 }
 
 /// What is tested on a link that carries `capacity`, or whatever comes.
-fn tested(capacity: Option<Capacity>, policy: Policy) -> LinkSpec {
+fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> LinkSpec {
     let Some(capacity) = capacity else {
         let endless = LinkSpec::new(ENDLESS, Rule::Vds { coincide: false }, 0);
         return LinkSpec { timed: false, ..endless };
     };
     let rule = Rule::of(policy);
-    let other = frame_on_wire(capacity);
-    let spec = LinkSpec::new(for_streams(capacity), rule.unwrap_or(Rule::Edf), other);
+    let (rate, burst) = match carrier {
+        Carrier::Ordered => (0, 0),
+        Carrier::Datagrams => repairs_of(capacity),
+    };
+    // What is sent again goes before others by its own deadline, which may be near when it is found lost.
+    let other = frame_on_wire(capacity, carrier) + burst;
+    let spec = LinkSpec::new(for_streams(capacity, rate), rule.unwrap_or(Rule::Edf), other);
     LinkSpec { timed: rule.is_some(), ..spec }
 }
 
 impl Links {
-    /// Which discipline schedules a link: its test is made from the next [`Self::follow`] on.
-    pub(super) fn set_policy(&mut self, link: &str, policy: Policy) {
-        self.policies.insert(link.to_owned(), policy);
+    /// Which discipline schedules a link, and what carries its frames: its test is made from the next
+    /// [`Self::follow`] on.
+    pub(super) fn tell(&mut self, link: &str, policy: Policy, carrier: Carrier) {
+        self.told.insert(link.to_owned(), (policy, carrier));
     }
 
     /// Tells `reservations` of the links and neighbours as they are now. A link that carries something else
@@ -66,8 +72,8 @@ impl Links {
             *least = least.iter().copied().chain(hop.capacity).min();
         }
         for (name, capacity) in carried {
-            let policy = self.policies.get(name).copied().unwrap_or_default();
-            let spec = LinkSpec { cpu: self.processor, ..tested(capacity, policy) };
+            let told = self.told.get(name).copied().unwrap_or_default();
+            let spec = LinkSpec { cpu: self.processor, ..tested(capacity, told) };
             let number = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
             let (id, before) =
                 self.known.entry(name.to_owned()).or_insert_with(|| (LinkId(number), spec.clone()));

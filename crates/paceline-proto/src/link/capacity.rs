@@ -21,7 +21,7 @@ impl Link {
         if self.spec.capacity.is_none() {
             return false;
         }
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         self.spec.capacity = Some(capacity);
         self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
         self.pacer.set_capacity(now, capacity, self.frame_bytes);
@@ -41,7 +41,7 @@ impl Link {
     /// Gives streams in HFSC the curves of a link where a packet of others takes as long as it does now, and not
     /// `before`.
     fn curve_anew(&mut self, now: Instant, before: Duration) {
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         for place in 0..self.streams.len() {
             let index = index_of(place);
             let other = self.stream(index).is_some_and(|stream| {

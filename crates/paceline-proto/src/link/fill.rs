@@ -191,13 +191,14 @@ impl Link {
             let put = match next {
                 Next::Head(index) => self.put_segment(now, index, &mut limits, out),
                 Next::Repair(key) => self.put_repair(now, key, limits.of(promised), out),
+                Next::Before(key) => self.put_before(now, key, limits.of(promised), out),
                 Next::Turn(key) => self.put_in_turn(now, key, limits.of(promised), out),
             };
             if promised && !matches!(next, Next::Head(_)) {
                 limits.cut_best_effort(0);
             }
             // What is sent again has waited for long: it does not wait for others in its frame.
-            let urgent = matches!(next, Next::Repair(_)) && !background;
+            let urgent = matches!(next, Next::Repair(_) | Next::Before(_)) && !background;
             if !put || urgent && self.next_is_head(now) {
                 break;
             }

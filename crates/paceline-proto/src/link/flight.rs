@@ -6,6 +6,9 @@ use paceline_sched::{Duration, Instant};
 
 /// Without a capacity the background may fill one part in this many of the window.
 const BACKGROUND_PART: u64 = 4;
+/// Where frames may be lost so many that are probably lost do not keep the next ones waiting until that is known:
+/// what was promised has no time for it. After more nobody seems to hear.
+const OVERDUE_FRAMES: u64 = 4;
 /// A queue below us may hold one part in this many of a frame before we let it empty.
 const QUEUED_PART: u64 = 4;
 
@@ -20,6 +23,8 @@ struct Flight {
     holds: u64,
     /// Bytes that the wire carries while answers wait for their turn at the other end.
     answers: u64,
+    /// Bytes, among those that are live, of frames whose answer should have come by now: on a wire that loses.
+    overdue: u64,
     /// Answers come late: something waits below us.
     queues: bool,
 }
@@ -38,12 +43,13 @@ impl Link {
         if self.spec.capacity.is_none() {
             return false;
         }
-        let Flight { live, holds, answers, queues, .. } = self.flight(now);
+        let Flight { live, holds, answers, overdue, queues, .. } = self.flight(now);
         if queues {
             // Less than this in flight is no queue: the answers wait, at the other end.
             return live > holds.max(self.frame_bytes / 2);
         }
-        live >= holds + answers + on_wire(self.frame_bytes)
+        let frame = on_wire(self.frame_bytes);
+        live.saturating_sub(overdue.min(OVERDUE_FRAMES * frame)) >= holds + answers + frame
     }
 
     /// How many bytes on the wire the next frame in the background may take; `None` if none may leave.
@@ -81,6 +87,7 @@ impl Link {
                 Carrier::Ordered => trip,
                 Carrier::Datagrams => trip.mul_div(5, 4),
             };
+            flight.overdue += neighbour.hop.overdue_bytes(now, trip);
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             flight.holds = flight.holds.max(holds);
             let held = match neighbour.hop.carrier() {

@@ -184,6 +184,11 @@ impl Hop {
         }
     }
 
+    /// Bytes in flight that left more than `trip` ago, where frames may be lost; but for what is in the background.
+    pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
+        self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
+    }
+
     /// The number that the next frame will have.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {

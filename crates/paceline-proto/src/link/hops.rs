@@ -124,7 +124,7 @@ impl Link {
     }
 
     fn take_up(&mut self, node: NodeId) {
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         let up: Vec<_> = self
             .streams_to(node)
             .map(|(index, stream)| {

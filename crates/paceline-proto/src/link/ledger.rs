@@ -58,6 +58,10 @@ pub(super) enum Item {
 }
 
 impl Item {
+    pub(super) const fn is_piece(&self) -> bool {
+        matches!(self, Self::Piece(_))
+    }
+
     fn into_piece(self) -> Option<Piece> {
         if let Self::Piece(piece) = self { Some(piece) } else { None }
     }
@@ -126,8 +130,17 @@ impl Ledger {
 
     /// Those that left more than `trip` ago.
     pub(super) fn overdue(&self, now: Instant, trip: Duration) -> usize {
-        let overdue = |sent: &&Sent| sent.state == State::Waits && sent.left + trip < now;
-        self.sent.iter().filter(overdue).count()
+        self.overdue_frames(now, trip).count()
+    }
+
+    /// The bytes of those that left more than `trip` ago and are not of the background.
+    pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
+        let live = self.overdue_frames(now, trip).filter(|sent| !sent.background);
+        live.map(|sent| sent.bytes).sum()
+    }
+
+    fn overdue_frames(&self, now: Instant, trip: Duration) -> impl Iterator<Item = &Sent> {
+        self.sent.iter().filter(move |it| it.state == State::Waits && it.left + trip < now)
     }
 
     fn oldest_waiting(&self) -> Option<u64> {

@@ -1,32 +1,42 @@
 //! What was lost and is sent again: which pieces, in which order, and until when.
 //!
-//! A lost piece waits here with the deadline of its sample, and goes before the sample that the
-//! discipline has picked if its own deadline is earlier; pieces without a deadline go before picked
-//! samples without one. It is paced and counted as every other byte of the link. Before others repairs
-//! take at most one part in five of the link, so a stream that loses much cannot break what was promised
-//! to others; beyond that those of a best-effort stream go in its own turn, before its head.
+//! A lost piece waits here with the deadline of its sample. One of a stream with a contract goes before
+//! the sample that the discipline has picked if its own deadline is earlier, and before best effort always;
+//! one of a best-effort stream goes before best effort. All are paced and counted as every other byte of the link.
+//! Before samples that have a deadline repairs take at most one part in ten of the link, which admission keeps for
+//! them, so a stream that loses much cannot break what was promised to others; nor do those of best effort take
+//! more before other best effort: beyond that they go in their stream's own turn, before its head.
 //!
 //! A sample of which a piece can no longer arrive in time is given up: nothing of it is sent again, the
 //! other end is told not to wait for it, and it is judged as missed.
 
 use super::ledger::{Item, Piece};
 use super::stream::Stream;
-use super::{Link, Neighbour, Notice, StreamIndex};
+use super::{Carrier, Link, Neighbour, Notice, StreamIndex, frame_on_wire};
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
 use crate::sample::Sample;
 use crate::wire::segment::stream_place;
 use paceline_sched::discipline::Scheduler as _;
-use paceline_sched::{Duration, Instant, Late};
+use paceline_sched::{Capacity, Duration, Instant, Late};
 use std::collections::BTreeMap;
 
 /// Pieces that wait to be sent again at most. More cannot be in flight to 64 hops.
 const REPAIRS_MAX: usize = 4_096;
-/// Before others repairs may use one part in this many of the capacity …
-const SHARE: u64 = 5;
-/// … and this much at once.
+/// Before samples with a deadline repairs may use one part in this many of the capacity, and so may those of best
+/// effort before other best effort …
+const SHARE: u64 = 10;
+/// … and what that share brings together in so long, and one frame, at once.
 const BURST: Duration = Duration::from_millis(50);
+
+/// What a link of `capacity` that mends what is lost has to keep for that: bits a second, and bytes at once, on
+/// the wire. Repairs take no more of it before others, so what is promised beside them holds whatever is lost.
+pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
+    let bytes = capacity.bytes_in(BURST).div_ceil(SHARE);
+    let frame = frame_on_wire(capacity, Carrier::Datagrams);
+    (capacity.bits_per_s().div_ceil(SHARE), bytes + frame)
+}
 /// A sample that a newer one replaces is worth repairing for four round trips, and at least so long.
 const REPLACED_FOR: Duration = Duration::from_millis(200);
 
@@ -48,8 +58,10 @@ pub struct MendCounters {
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     waiting: BTreeMap<RepairKey, Piece>,
-    /// When all repairs so far are paid for at their share of the link.
+    /// When all repairs that went before samples with a deadline are paid for at their share of the link.
     paid_at: Instant,
+    /// When all of best effort that went before other best effort are.
+    best_effort_paid_at: Instant,
     pub(super) counters: MendCounters,
 }
 
@@ -80,15 +92,21 @@ impl Repairs {
         self.waiting.retain(|key, _| !gone(key));
     }
 
-    /// A piece that keeps the wire busy for `time` was sent again.
-    pub(super) fn pay(&mut self, now: Instant, time: Duration, bytes: usize) {
-        self.paid_at = self.paid_at.max(now) + time.mul_div(SHARE, 1);
+    /// A piece was sent again.
+    pub(super) fn count(&mut self, bytes: usize) {
         self.counters.repeated += 1;
         self.counters.repeated_bytes += bytes as u64;
     }
 
-    fn may_precede(&self, now: Instant) -> bool {
-        self.paid_at <= now + BURST
+    /// A piece that keeps the wire busy for `time` went before somebody who waits for no more than its share.
+    pub(super) fn pay(&mut self, now: Instant, time: Duration, best_effort: bool) {
+        let paid_at = if best_effort { &mut self.best_effort_paid_at } else { &mut self.paid_at };
+        *paid_at = (*paid_at).max(now) + time.mul_div(SHARE, 1);
+    }
+
+    fn may_precede(&self, now: Instant, best_effort: bool) -> bool {
+        let paid_at = if best_effort { self.best_effort_paid_at } else { self.paid_at };
+        paid_at <= now + BURST
     }
 }
 
@@ -99,6 +117,8 @@ pub(super) enum Next {
     Head(StreamIndex),
     /// A piece that was lost.
     Repair(RepairKey),
+    /// A piece that was lost, before somebody else: what it takes of the wire counts.
+    Before(RepairKey),
     /// A piece that was lost, in the turn of its stream's head.
     Turn(RepairKey),
 }
@@ -107,7 +127,7 @@ impl Next {
     pub(super) const fn stream(&self) -> StreamIndex {
         match self {
             Self::Head(index) => *index,
-            Self::Repair(key) | Self::Turn(key) => key.1,
+            Self::Repair(key) | Self::Before(key) | Self::Turn(key) => key.1,
         }
     }
 }
@@ -241,15 +261,17 @@ impl Link {
         let Some(key) = repair.filter(|_| !self.is_behind() && !self.is_window_full(now)) else {
             return data.map(|(node, index)| (node, Next::Head(index)));
         };
-        match data {
-            Some((node, index)) if !self.precedes(now, &key, index) => {
-                let its = self.first_of(index).filter(|_| self.is_best_effort(index));
+        let next = match data {
+            Some((_, index)) => self.preceding(now, key, index),
+            None => Some(Next::Repair(key)),
+        };
+        match (next, data) {
+            (Some(next), _) => Some((self.stream(key.1)?.spec.hop, next)),
+            (None, Some((node, index))) => {
+                let its = self.first_of(index).filter(|_| !self.is_promised(index));
                 Some((node, its.map_or(Next::Head(index), Next::Turn)))
             }
-            Some(_) | None => {
-                let hop = self.stream(key.1)?.spec.hop;
-                Some((hop, Next::Repair(key)))
-            }
+            (None, None) => None,
         }
     }
 
@@ -258,19 +280,20 @@ impl Link {
         self.next_work(now).is_some_and(|(_, next)| matches!(next, Next::Head(_)))
     }
 
-    /// True if a piece that was lost goes before the head of `index`.
-    fn precedes(&self, now: Instant, key: &RepairKey, index: StreamIndex) -> bool {
+    /// A piece that was lost, if it goes before the head of `index`.
+    fn preceding(&self, now: Instant, key: RepairKey, index: StreamIndex) -> Option<Next> {
         if self.is_background(key.1) {
-            return self.is_background(index);
+            return self.is_background(index).then_some(Next::Repair(key));
         }
-        match self.discipline.deadline(index) {
-            Some(deadline) => key.0 <= deadline && self.repairs.may_precede(now),
-            None => self.repairs.may_precede(now),
-        }
-    }
-
-    fn is_best_effort(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.spec.contract.is_none())
+        let best_effort = !self.is_promised(key.1);
+        let may = self.repairs.may_precede(now, best_effort);
+        let goes = match self.discipline.deadline(index) {
+            Some(deadline) => !best_effort && key.0 <= deadline && may,
+            // Classes share the link whatever their streams lose.
+            None if !best_effort && self.seats.is_none() => return Some(Next::Repair(key)),
+            None => may,
+        };
+        goes.then_some(Next::Before(key))
     }
 
     /// What of a stream is to be sent again first.

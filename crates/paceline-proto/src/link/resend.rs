@@ -3,7 +3,7 @@
 
 use super::ledger::{Item, Part, Piece};
 use super::repair::RepairKey;
-use super::{Link, Notice, StreamIndex};
+use super::{Link, Notice, StreamIndex, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::FrameBuf;
@@ -115,6 +115,24 @@ impl Link {
         put
     }
 
+    /// Puts a piece that was lost into the frame before somebody else, which counts.
+    pub(super) fn put_before(
+        &mut self,
+        now: Instant,
+        key: RepairKey,
+        limit: usize,
+        out: &mut FrameBuf,
+    ) -> bool {
+        let (before, shared) = (out.len(), self.items.iter().any(Item::is_piece));
+        let put = self.put_repair(now, key, limit, out);
+        if put {
+            let bytes = (out.len() - before) as u64;
+            let time = self.pacer.wire_time(if shared { bytes } else { on_wire(bytes) });
+            self.repairs.pay(now, time, !self.is_promised(key.1));
+        }
+        put
+    }
+
     /// Puts a piece that was lost into the frame once more, or a part of it; false if there is no room.
     pub(super) fn put_repair(
         &mut self,
@@ -145,8 +163,7 @@ impl Link {
             piece.last = false;
         }
         let len = piece.payload.len();
-        let time = self.pacer.wire_time((len + heads) as u64);
-        self.repairs.pay(now, time, len);
+        self.repairs.count(len);
         if let Some(head) = &mut piece.head {
             // As of when the frame arrives, but for what all frames take on their way.
             let arrives = now + self.transit_of(key.1, out.len() + heads + len);

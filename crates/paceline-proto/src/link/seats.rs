@@ -119,7 +119,7 @@ impl Link {
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
         (self.discipline, self.seats) = discipline(self.spec.policy, classes.as_ref());
         self.spec.classes = classes;
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         for place in 0..self.streams.len() {
             let index = index_of(place);
             let Some(stream) = self.stream_mut(index) else { continue };
@@ -145,7 +145,7 @@ impl Link {
 
     /// The stream takes part on other terms; what waits stays.
     pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
-        let blocked = self.frame_time();
+        let blocked = self.blocked();
         self.discipline.leave(index);
         self.seat(index);
         let Some(stream) = self.stream_mut(index).filter(|stream| stream.up) else { return };

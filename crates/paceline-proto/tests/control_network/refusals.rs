@@ -2,6 +2,7 @@
 
 use super::net::{Net, all, camera, link, one_in, promised};
 use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target};
+use paceline_proto::link::Carrier;
 use paceline_proto::{Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
@@ -292,7 +293,7 @@ fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
 fn the_test_is_that_of_the_discipline() {
     for (policy, fit) in [(Policy::Vds, 2), (Policy::Edf, 2), (Policy::Fifo, 1), (Policy::Drr, 3)] {
         let mut net = thin(400_000);
-        net.nodes[1].set_policy("radio", policy);
+        net.nodes[1].set_link("radio", policy, Carrier::Ordered);
         for (tag, within) in [("a", 45), ("b", 95), ("c", 95)] {
             let period = Some(Duration::from_millis(200));
             net.publish(0, PublisherSpec { period, ..camera(tag) });

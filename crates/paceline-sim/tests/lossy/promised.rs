@@ -1,0 +1,106 @@
+//! What is promised beside what is sent again: whatever is lost of one stream, no other is late for it.
+
+use super::way::{Way, millis, radio};
+use paceline_proto::Retransmit;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::reason::DropReason;
+use paceline_sched::{Duration, Late};
+use paceline_sim::ask::{Ask as _, all, data, payloads};
+use paceline_sim::impair::{Impairment, Loss};
+use paceline_sim::{Pub, Random, Sub};
+
+const FOR: Duration = Duration::from_secs(20);
+/// Refusals in a row after which a link is full.
+const REFUSED: u32 = 6;
+
+/// Bursts that lose a tenth of all frames, one or two at once.
+fn lossy() -> Impairment {
+    let loss = Loss::GilbertElliott {
+        good_to_bad_ppm: 70_000,
+        bad_to_good_ppm: 600_000,
+        loss_good_ppm: 0,
+        loss_bad_ppm: 1_000_000,
+    };
+    Impairment { loss, delay: millis(1), ..radio() }
+}
+
+struct Asked {
+    name: String,
+    within: Duration,
+    publisher: Pub,
+    subscription: Sub,
+    /// Nothing of it is sent again, so what of it is not lost goes once.
+    once: bool,
+}
+
+/// Asks for streams until the way takes no more of them. All begin together, which is the worst.
+fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
+    let (mut asked, mut refused) = (Vec::new(), 0);
+    let mut begin = Vec::new();
+    while refused < REFUSED {
+        let once = asked.len() % 2 == 0;
+        let period = millis(10 + chance.below(90));
+        let within = millis(15 + chance.below(105));
+        let bytes = 60 + chance.place(1_400);
+        let name = format!("of-{}-{refused}", asked.len());
+        let spec = PublisherSpec {
+            period: Some(period),
+            bytes_max: Some(bytes as u64),
+            late: Late::Drop,
+            ..data(&name)
+        };
+        let publisher = way.publish(spec);
+        let choice = if once { Retransmit::None } else { Retransmit::Selective };
+        let spec = all(&name).within_ms(within.as_nanos() / 1_000_000).mended(choice);
+        let subscription = way.subscribe(spec);
+        if way.world.grants(subscription).is_empty() {
+            refused += 1;
+            way.world.unsubscribe(subscription);
+            way.world.unpublish(publisher);
+        } else {
+            refused = 0;
+            begin.push((publisher, period, bytes));
+            asked.push(Asked { name, within, publisher, subscription, once });
+        }
+    }
+    for (publisher, period, bytes) in begin {
+        let count = FOR.as_nanos() / period.as_nanos();
+        way.world.every(publisher, period, count, payloads(bytes));
+    }
+    asked
+}
+
+/// How many ways: as many as `PACELINE_SCENARIOS` says.
+#[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
+fn ways() -> u64 {
+    std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of ways"))
+}
+
+#[test]
+fn what_is_sent_again_makes_nothing_else_late() {
+    let (mut repeated, mut samples, mut late) = (0, 0, 0);
+    for seed in 0..ways() {
+        let mut chance = Random::new(seed);
+        let mut way = Way::new(seed, lossy());
+        let asked = fill(&mut way, &mut chance);
+        way.world.run_for(FOR.saturating_add(millis(1_000)));
+        repeated += way.mended().0.repeated;
+        for Asked { name, within, publisher, subscription, once } in &asked {
+            let sent = way.world.stream(way.here, way.there, *publisher);
+            let got = way.got(*subscription);
+            let lost = sent.drops.of(DropReason::LinkLoss);
+            let mut its = sent.late + sent.offered - sent.sent - lost;
+            samples += sent.offered;
+            if *once {
+                its += got.iter().filter(|it| it.age > *within).count() as u64;
+            }
+            if its > 0 {
+                println!("{seed} {name} within {within}: {its} late, {sent:?}");
+            }
+            late += its;
+        }
+    }
+    println!("{samples} samples, {repeated} pieces sent again, {late} late");
+    assert_eq!(late, 0);
+    assert!(samples > 5_000 && repeated > 1_000, "{samples} {repeated}");
+}
