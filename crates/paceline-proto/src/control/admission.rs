@@ -12,6 +12,7 @@
 //! has them.
 
 mod answers;
+mod turns;
 
 use super::booking::{Booking, request};
 use super::graph::Tree;
@@ -26,6 +27,7 @@ use paceline_admit::reserve::{Key, Node, Reason, Request, RequestError, Reservat
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use turns::{TURN, Turns};
 
 /// What time does to reservations is done together, in steps of this.
 const STEP_NANOS: u64 = 50_000_000;
@@ -119,6 +121,7 @@ pub(crate) struct Admission {
     silent: Vec<(PairKey, NodeId)>,
     wake: Instant,
     rounds: u64,
+    turns: Turns,
 }
 
 /// A refusal of which the nodes of the path are to say what they would promise.
@@ -159,6 +162,7 @@ impl Admission {
             silent: Vec::new(),
             wake: Instant::FAR,
             rounds: 0,
+            turns: Turns::new(),
         }
     }
 
@@ -207,6 +211,8 @@ impl Admission {
         let acts = |pair: &&Pair<'_>| too_large(pair).is_some() || pair.is_reserved();
         let acts: Vec<&Pair<'_>> = pairs.iter().filter(own).filter(acts).collect();
         self.give_back(now, &acts);
+        let pending = |asked: &&Asked| asked.standing == Standing::Pending;
+        self.turns.count(self.asks.values().filter(pending).count());
         for pair in acts {
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
             if let Some((asked, source)) = too_large(pair) {
@@ -277,6 +283,10 @@ impl Admission {
             return;
         }
         let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
+        if !self.turns.take(self.holds.contains_key(&key)) {
+            self.wake = self.wake.min(now + TURN);
+            return;
+        }
         let asked = self.reservations.request(now, &wanted);
         let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
         let entry = Asked { key: None, basis, request: wanted, standing, granted, retry_at };

@@ -20,6 +20,7 @@ const SILENCES: u32 = 4;
 impl Admission {
     /// A path holds it: what was refused before is not any more.
     pub(in crate::control) fn granted(&mut self, key: PairKey) {
+        self.turns.answered();
         if let Some(asked) = self.asks.get_mut(&key) {
             asked.standing = Standing::Granted;
             asked.granted = Some((asked.request.clone(), asked.basis.clone()));
@@ -64,6 +65,11 @@ impl Admission {
         node: NodeId,
         reason: Reason,
     ) -> Option<Survey> {
+        match reason {
+            Reason::Timeout => self.turns.unanswered(now),
+            Reason::Refused { .. } => self.turns.answered(),
+            _ => {}
+        }
         let asked = self.asks.get_mut(&key)?;
         if let Some(number) = asked.key.take() {
             self.keys.remove(&number);
