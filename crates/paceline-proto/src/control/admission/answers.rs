@@ -65,10 +65,10 @@ impl Admission {
         node: NodeId,
         reason: Reason,
     ) -> Option<Survey> {
-        match reason {
-            Reason::Timeout => self.turns.unanswered(now),
-            Reason::Refused { .. } => self.turns.answered(),
-            _ => {}
+        if reason == Reason::Timeout {
+            self.turns.unanswered(now);
+        } else if matches!(reason, Reason::Refused { .. }) {
+            self.turns.answered();
         }
         let asked = self.asks.get_mut(&key)?;
         if let Some(number) = asked.key.take() {
