@@ -85,7 +85,16 @@ impl<K: Key> Leaf<K> {
     const EMPTY: Self = Self { keys: [K::ABSENT; SLOTS], _align: [] };
 }
 
-/// Winners of earlier rounds that meet: their keys, and the slots that these belong to.
+/// Winners of leaves that meet: their keys alone, so that they fill whole cache lines.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Keys<K>([K; WAYS]);
+
+impl<K: Key> Keys<K> {
+    const EMPTY: Self = Self([K::ABSENT; WAYS]);
+}
+
+/// Winners of later rounds that meet: their keys, and the slots that these belong to.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Node<K> {
@@ -101,7 +110,11 @@ impl<K: Key> Node<K> {
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament<K: Key> {
     leaves: Vec<Leaf<K>>,
-    /// From the winners of the leaves to a single node.
+    /// The first round: the keys of the winners of leaves, eight to a node, …
+    first: Vec<Keys<K>>,
+    /// … and which slot of its leaf each of them is. They are so short that a cache holds them when it does not hold the keys.
+    places: Vec<[u8; WAYS]>,
+    /// The later rounds, up to a single node.
     rounds: Vec<Vec<Node<K>>>,
     best: (K, u32),
     /// The round before which the winners of the last branches are known; none if a cache holds all.
@@ -121,6 +134,8 @@ impl<K: Key> Tournament<K> {
     pub(crate) const fn new() -> Self {
         Self {
             leaves: Vec::new(),
+            first: Vec::new(),
+            places: Vec::new(),
             rounds: Vec::new(),
             best: (K::ABSENT, 0),
             watched: 0,
@@ -136,6 +151,11 @@ impl<K: Key> Tournament<K> {
             return;
         }
         extend(&mut self.leaves, nodes, Leaf::EMPTY);
+        if nodes > 1 {
+            nodes = nodes.div_ceil(WAYS);
+            extend(&mut self.first, nodes, Keys::EMPTY);
+            extend(&mut self.places, nodes, [0; WAYS]);
+        }
         let mut round = 0;
         while nodes > 1 {
             nodes = nodes.div_ceil(WAYS);
@@ -147,8 +167,9 @@ impl<K: Key> Tournament<K> {
             }
             round += 1;
         }
-        let few = |round: &Vec<Node<K>>| round.len() <= BRANCHES;
-        self.watched = self.rounds.iter().position(few).map_or(0, |last| last + 1);
+        let few = |len: usize| len <= BRANCHES;
+        let many = self.rounds.iter().take_while(|round| !few(round.len())).count();
+        self.watched = if few(self.first.len()) { 1 } else { many + 2 };
         // A round that is new on top knows nothing of the winner so far.
         let (key, slot) = self.best;
         if key < K::ABSENT {
@@ -184,12 +205,12 @@ impl<K: Key> Tournament<K> {
                 sum ^= first.is_absent();
             }
         }
-        let Some(round) = self.rounds.first() else { return sum };
         for &slot in slots {
-            if let Some(node) = round.get(slot as usize / SLOTS / WAYS) {
+            if let Some(Keys([first, _, _, _, fifth, ..])) =
+                self.first.get(slot as usize / SLOTS / WAYS)
+            {
                 // One of each line.
-                let ([first, _, _, _, fifth, ..], [slot, ..]) = (node.keys, node.slots);
-                sum ^= first.is_absent() ^ fifth.is_absent() ^ (slot == 0);
+                sum ^= first.is_absent() ^ fifth.is_absent();
             }
         }
         sum
@@ -203,7 +224,7 @@ impl<K: Key> Tournament<K> {
             return best;
         }
         let mut least = K::ABSENT;
-        self.look_for(self.rounds.len(), 0, &mut least, &key);
+        self.look_for(self.rounds(), 0, &mut least, &key);
         least
     }
 
@@ -220,14 +241,20 @@ impl<K: Key> Tournament<K> {
             }
             return;
         };
-        let Some(Node { keys, .. }) = self.rounds.get(below).and_then(|round| round.get(at)) else {
-            return;
-        };
+        let first = || self.first.get(at).map(|Keys(keys)| keys);
+        let later = |below: usize| Some(&self.rounds.get(below)?.get(at)?.keys);
+        let Some(keys) = below.checked_sub(1).map_or_else(first, later) else { return };
         for (child, own) in (at * WAYS..).zip(keys) {
-            if own < least {
+            if own < &*least {
                 self.look_for(below, child, least, key);
             }
         }
+    }
+
+    /// How many rounds there are.
+    #[inline]
+    const fn rounds(&self) -> usize {
+        if self.first.is_empty() { 0 } else { 1 + self.rounds.len() }
     }
 
     /// The key of a slot.
@@ -245,20 +272,36 @@ impl<K: Key> Tournament<K> {
         let Some(Leaf { keys, .. }) = self.leaves.get_mut(at / SLOTS) else { return };
         let Some(leaf) = keys.get_mut(at % SLOTS) else { return };
         *leaf = key;
-        let (best, way) = least_of_slots(keys);
-        let winner = slot / 4 * 4 + way;
-        match self.rounds.len() {
-            0 => self.best = (best, winner),
-            1..=CACHED => self.play::<false>(at / SLOTS, best, winner),
-            _ => self.play::<true>(at / SLOTS, best, winner),
+        let (best, place) = least_of_slots(keys);
+        match self.rounds() {
+            0 => self.best = (best, place),
+            1..=CACHED => self.play::<false>(at / SLOTS, best, place),
+            _ => self.play::<true>(at / SLOTS, best, place),
         }
     }
 
-    /// The winner of the leaf `at` meets others, up to the round where nothing changes. `MANY` are so
+    /// The winner of a leaf, the slot `place` of it, meets others, up to the round where nothing changes. `MANY` are so
     /// many that those who may win soon are noted.
     #[inline(never)]
-    fn play<const MANY: bool>(&mut self, mut at: usize, mut best: K, mut winner: u32) {
-        for (level, round) in self.rounds.iter_mut().enumerate() {
+    fn play<const MANY: bool>(&mut self, leaf: usize, best: K, place: u32) {
+        let mut at = leaf / WAYS;
+        let (Some(Keys(keys)), Some(places)) = (self.first.get_mut(at), self.places.get_mut(at))
+        else {
+            return;
+        };
+        let way = leaf % WAYS;
+        let (Some(key), Some(its)) = (keys.get_mut(way), places.get_mut(way)) else { return };
+        #[expect(clippy::cast_possible_truncation, reason = "below 4")]
+        let place = place as u8;
+        if *key == best && *its == place {
+            return;
+        }
+        (*key, *its) = (best, place);
+        let (mut best, way) = least(keys);
+        let place = places.get(way as usize).copied().unwrap_or_default();
+        #[expect(clippy::cast_possible_truncation, reason = "slots are u32")]
+        let mut winner = ((at * WAYS + way as usize) * SLOTS + place as usize) as u32;
+        for (level, round) in (1..).zip(self.rounds.iter_mut()) {
             let Some(Node { keys, slots }) = round.get_mut(at / WAYS) else { return };
             let way = at % WAYS;
             let (Some(key), Some(slot)) = (keys.get_mut(way), slots.get_mut(way)) else { return };
