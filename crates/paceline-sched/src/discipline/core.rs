@@ -16,7 +16,7 @@ use crate::tournament::{COMING, Key, Tournament};
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hint::black_box;
-use head::{begin, charge, end};
+use head::{begin, charge, end, meet};
 
 /// A link under the rules `R`.
 #[derive(Clone, Debug)]
@@ -152,6 +152,27 @@ impl<R: Rules> Core<R> {
         let violated = self.charge(index, periods);
         self.rank_anew(index);
         first.then_some(Miss { stream: index, dropped: false, violated })
+    }
+
+    /// The head of a stream is served, in time or not, and another follows or not.
+    #[inline(never)]
+    fn serve(
+        &mut self,
+        index: StreamIndex,
+        (bytes, finish): (u32, Instant),
+        next: Option<Head>,
+    ) -> Service {
+        let nothing = Service { on_time: true, violated: false };
+        let Some(stream) = find(&mut self.streams, index) else { return nothing };
+        let service = end(&mut self.rules, stream, bytes, finish);
+        let Some(head) = next else {
+            self.vacated = index;
+            return service;
+        };
+        let Self { rules, lists, announced, eligibility, .. } = self;
+        let how = (announced, *eligibility, true);
+        begin(rules, lists, stream, (index, head), how);
+        service
     }
 
     /// A stream is served that has nothing to be served.
@@ -367,15 +388,16 @@ impl<R: Rules> Scheduler for Core<R> {
         if self.vacated != NOBODY {
             return self.settle_and_serve(index, (bytes, finish), next);
         }
-        let service = end(&mut self.rules, stream, bytes, finish);
-        let Some(head) = next else {
-            self.vacated = index;
-            return service;
+        let Some(head) = next.filter(|_| stream.is_met(finish)) else {
+            return self.serve(index, (bytes, finish), next);
         };
+        // As [`Self::serve`], of nearly all heads: known to be promised, in time and followed by another, nothing of the
+        // stream is looked up that was written just now.
         let Self { rules, lists, announced, eligibility, .. } = self;
         let how = (announced, *eligibility, true);
+        meet(rules, stream, bytes);
         begin(rules, lists, stream, (index, head), how);
-        service
+        Service { on_time: true, violated: false }
     }
 
     fn handle_left(&mut self, index: StreamIndex, left: Left) {

@@ -144,6 +144,13 @@ impl<O> Stream<O> {
         self.charged = false;
     }
 
+    /// Its head is in the discipline's order by a contract, was not missed, and ends in time if it does at `finish`.
+    #[inline]
+    pub(super) fn is_met(&self, finish: Instant) -> bool {
+        let plain = self.place == Place::Ranked && self.contracted();
+        plain && finish <= self.deadline && !self.charged && !self.suspended
+    }
+
     /// It is in the background or suspended: its heads are not simply ranked.
     #[inline]
     pub(super) const fn is_apart(&self) -> bool {

@@ -33,8 +33,23 @@ pub(super) fn begin<R: Rules>(
     }
 }
 
-/// The last segment of a head leaves and ends at `finish`: the judgement.
+/// The last segment of a head leaves and [is met](Stream::is_met).
 #[inline(always)]
+pub(super) fn meet<R: Rules>(rules: &mut R, stream: &mut Stream<R::Own>, bytes: u32) {
+    stream.place = Place::Nowhere;
+    let _ = rules.sent(stream, bytes);
+    judge_met(rules, stream);
+}
+
+#[inline(always)]
+fn judge_met<R: Rules>(rules: &mut R, stream: &mut Stream<R::Own>) {
+    let loss = stream.loss();
+    rules.met(&mut stream.own, loss);
+    stream.account.record_met(loss);
+}
+
+/// The last segment of a head leaves and ends at `finish`: the judgement.
+#[inline]
 pub(super) fn end<R: Rules>(
     rules: &mut R,
     stream: &mut Stream<R::Own>,
@@ -55,9 +70,7 @@ pub(super) fn end<R: Rules>(
         // Judged at its first deadline and adjusted by (B) then: (A) is for service in time.
         return Service { on_time: false, violated: false };
     }
-    let loss = stream.loss();
-    rules.met(&mut stream.own, loss);
-    stream.account.record_met(loss);
+    judge_met(rules, stream);
     nothing_promised
 }
 
