@@ -184,6 +184,12 @@ impl<K: Key> Tournament<K> {
         self.best
     }
 
+    /// There are so many slots that [`Self::coming`] tells of any.
+    #[inline]
+    pub(crate) const fn tells(&self) -> bool {
+        self.rounds() > CACHED
+    }
+
     /// Slots that may win soon, now and then: [`Self::foresee`] them, and whatever else they need.
     #[inline]
     pub(crate) fn coming(&mut self) -> Option<[u32; COMING]> {

@@ -64,7 +64,7 @@ impl<R: Rules> Core<R> {
     }
 
     /// Looks at all that the decisions will need of streams that may be next, if some are known.
-    #[inline]
+    #[inline(never)]
     fn look_ahead(&mut self) {
         if let Some(coming) = self.lists.ranks.coming() {
             self.look_at(coming);
@@ -326,7 +326,9 @@ impl<R: Rules> Scheduler for Core<R> {
             self.release(now);
         }
         self.rules.prepare(now, &mut self.streams, &mut self.lists.ranks);
-        self.look_ahead();
+        if self.lists.ranks.tells() {
+            self.look_ahead();
+        }
         loop {
             let (rank, slot) = self.lists.ranks.best();
             if rank.is_absent() {
