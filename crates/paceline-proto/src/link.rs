@@ -243,7 +243,7 @@ impl Link {
     /// Closes a stream; what waits is dropped. Returns its final counters.
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
-        self.repairs.forget(|key| key.1 == index);
+        self.repairs.forget(|key| key.stream == index);
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.

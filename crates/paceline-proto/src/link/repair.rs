@@ -40,8 +40,24 @@ pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
 /// A sample that a newer one replaces is worth repairing for four round trips, and at least so long.
 const REPLACED_FOR: Duration = Duration::from_millis(200);
 
-/// Where a piece stands: by its sample's deadline, then its stream, its sample and its place in that.
-pub(super) type RepairKey = (Instant, StreamIndex, u64, usize);
+/// Which pieces go first, whatever their deadlines: none waits behind one that may not go yet.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Standing {
+    /// Of a stream with a contract.
+    Promised,
+    BestEffort,
+    Background,
+}
+
+/// Where a piece stands: by its stream's standing, its sample's deadline, its stream, its sample and its place in that.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct RepairKey {
+    pub(super) standing: Standing,
+    due: Instant,
+    pub(super) stream: StreamIndex,
+    number: u64,
+    offset: usize,
+}
 
 /// What became of pieces that were lost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -78,14 +94,14 @@ impl Repairs {
         self.waiting.remove(key)
     }
 
-    pub(super) fn put(&mut self, piece: Piece) {
-        let key = (piece.due, piece.stream, piece.number, piece.offset);
-        self.waiting.insert(key, piece);
+    pub(super) fn put(&mut self, standing: Standing, piece: Piece) {
+        let Piece { due, stream, number, offset, .. } = piece;
+        self.waiting.insert(RepairKey { standing, due, stream, number, offset }, piece);
     }
 
     /// True if anything of a stream waits.
     pub(super) fn has_any_of(&self, stream: StreamIndex) -> bool {
-        self.waiting.keys().any(|key| key.1 == stream)
+        self.waiting.keys().any(|key| key.stream == stream)
     }
 
     pub(super) fn forget(&mut self, gone: impl Fn(&RepairKey) -> bool) {
@@ -127,7 +143,7 @@ impl Next {
     pub(super) const fn stream(&self) -> StreamIndex {
         match self {
             Self::Head(index) => *index,
-            Self::Repair(key) | Self::Before(key) | Self::Turn(key) => key.1,
+            Self::Repair(key) | Self::Before(key) | Self::Turn(key) => key.stream,
         }
     }
 }
@@ -228,7 +244,16 @@ impl Link {
             self.give_up_sample(self.polled_at, piece.stream, piece.number);
             return;
         }
-        self.repairs.put(piece);
+        let standing = self.standing(piece.stream);
+        self.repairs.put(standing, piece);
+    }
+
+    fn standing(&self, index: StreamIndex) -> Standing {
+        match self.stream(index).map(|stream| &stream.spec) {
+            Some(spec) if spec.background => Standing::Background,
+            Some(spec) if spec.contract.is_some() => Standing::Promised,
+            Some(_) | None => Standing::BestEffort,
+        }
     }
 
     /// The piece that is to be sent again next, if its hop may be sent to. Samples that can no longer
@@ -239,13 +264,13 @@ impl Link {
             let mut left = self.repairs.waiting.iter();
             let (key, piece) = left.find(|(key, _)| from.is_none_or(|from| **key > from))?;
             let (key, bytes) = (*key, piece.payload.len());
-            let Some(hop) = self.stream(key.1).map(|stream| stream.spec.hop) else {
+            let Some(hop) = self.stream(key.stream).map(|stream| stream.spec.hop) else {
                 self.repairs.remove(&key);
                 continue;
             };
             let arrives = now + self.service(bytes).saturating_add(self.trip(hop).mul_div(1, 2));
-            if arrives > key.0 {
-                self.give_up_sample(now, key.1, key.2);
+            if arrives > key.due {
+                self.give_up_sample(now, key.stream, key.number);
             } else if self.has_credit(now, hop) {
                 return Some(key);
             } else {
@@ -266,7 +291,7 @@ impl Link {
             None => Some(Next::Repair(key)),
         };
         match (next, data) {
-            (Some(next), _) => Some((self.stream(key.1)?.spec.hop, next)),
+            (Some(next), _) => Some((self.stream(key.stream)?.spec.hop, next)),
             (None, Some((node, index))) => {
                 let its = self.first_of(index).filter(|_| !self.is_promised(index));
                 Some((node, its.map_or(Next::Head(index), Next::Turn)))
@@ -282,15 +307,15 @@ impl Link {
 
     /// A piece that was lost, if it goes before the head of `index`.
     fn preceding(&self, now: Instant, key: RepairKey, index: StreamIndex) -> Option<Next> {
-        if self.is_background(key.1) {
+        if key.standing == Standing::Background {
             return self.is_background(index).then_some(Next::Repair(key));
         }
-        let best_effort = !self.is_promised(key.1);
-        let may = self.repairs.may_precede(now, best_effort);
+        let promised = key.standing == Standing::Promised;
+        let may = self.repairs.may_precede(now, !promised);
         let goes = match self.discipline.deadline(index) {
-            Some(deadline) => !best_effort && key.0 <= deadline && may,
+            Some(deadline) => promised && key.due <= deadline && may,
             // Classes share the link whatever their streams lose.
-            None if !best_effort && self.seats.is_none() => return Some(Next::Repair(key)),
+            None if promised && self.seats.is_none() => return Some(Next::Repair(key)),
             None => may,
         };
         goes.then_some(Next::Before(key))
@@ -298,7 +323,7 @@ impl Link {
 
     /// What of a stream is to be sent again first.
     fn first_of(&self, index: StreamIndex) -> Option<RepairKey> {
-        self.repairs.waiting.keys().find(|key| key.1 == index).copied()
+        self.repairs.waiting.keys().find(|key| key.stream == index).copied()
     }
 
     /// A piece was sent in the turn of its stream's head.
@@ -312,7 +337,7 @@ impl Link {
     pub(super) fn abort(&mut self, index: StreamIndex, hop: NodeId, id: u32, begun: Option<u64>) {
         let Some(number) = begun else { return };
         if self.is_mended(hop) {
-            self.repairs.forget(|key| key.1 == index && key.2 == number);
+            self.repairs.forget(|key| key.stream == index && key.number == number);
             let Some(stream) = self.stream_mut(index) else { return };
             if stream.has_given_up(number) {
                 return;
@@ -326,7 +351,7 @@ impl Link {
 
     /// Nothing of a sample is sent again: it could not arrive in time.
     fn give_up_sample(&mut self, now: Instant, index: StreamIndex, number: u64) {
-        self.repairs.forget(|key| key.1 == index && key.2 == number);
+        self.repairs.forget(|key| key.stream == index && key.number == number);
         let Some(stream) = self.stream_mut(index) else { return };
         if stream.has_given_up(number) {
             return;
@@ -366,7 +391,7 @@ impl Link {
         }
         let streams = &self.streams;
         self.repairs.forget(|key| {
-            let stream = streams.get(key.1.0 as usize).and_then(Option::as_ref);
+            let stream = streams.get(key.stream.0 as usize).and_then(Option::as_ref);
             stream.is_none_or(|stream| stream.spec.hop == node)
         });
     }

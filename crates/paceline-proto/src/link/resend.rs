@@ -2,7 +2,7 @@
 //! known to have arrived, control that says where it belongs, and pieces that are sent again.
 
 use super::ledger::{Item, Part, Piece};
-use super::repair::RepairKey;
+use super::repair::{RepairKey, Standing};
 use super::{Link, Notice, StreamIndex, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
@@ -110,7 +110,7 @@ impl Link {
         let before = out.len();
         let put = self.put_repair(now, key, limit, out);
         if put {
-            self.take_turn(key.1, out.len() - before);
+            self.take_turn(key.stream, out.len() - before);
         }
         put
     }
@@ -128,7 +128,7 @@ impl Link {
         if put {
             let bytes = (out.len() - before) as u64;
             let time = self.pacer.wire_time(if shared { bytes } else { on_wire(bytes) });
-            self.repairs.pay(now, time, !self.is_promised(key.1));
+            self.repairs.pay(now, time, key.standing != Standing::Promised);
         }
         put
     }
@@ -149,33 +149,34 @@ impl Link {
             let (stream, number, last) = (piece.id, piece.number, false);
             DataHead { stream, number, first, offset, last, len: 0 }.bytes_max()
         };
-        let heads = head(piece) + self.open_bytes(key.1);
+        let heads = head(piece) + self.open_bytes(key.stream);
         let space = limit.saturating_sub(out.len() + heads);
         if space < left.min(PIECE_MIN) || space == 0 {
             return false;
         }
-        self.put_open(key.1, out);
+        self.put_open(key.stream, out);
         let Some(mut piece) = self.repairs.remove(&key) else { return false };
         let rest = piece.payload.split_off(left.min(space));
         if !rest.is_empty() {
             let (offset, head) = (offset + piece.payload.len(), None);
-            self.repairs.put(Piece { offset, head, payload: rest, ..piece.clone() });
+            let rest = Piece { offset, head, payload: rest, ..piece.clone() };
+            self.repairs.put(key.standing, rest);
             piece.last = false;
         }
         let len = piece.payload.len();
         self.repairs.count(len);
         if let Some(head) = &mut piece.head {
             // As of when the frame arrives, but for what all frames take on their way.
-            let arrives = now + self.transit_of(key.1, out.len() + heads + len);
+            let arrives = now + self.transit_of(key.stream, out.len() + heads + len);
             head.age = arrives.since(piece.born);
         }
         let (stream, number, first) = (piece.id, piece.number, piece.head.as_ref());
         DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);
         out.put_payload(piece.payload.clone());
         self.items.push(Item::Piece(piece));
-        let hop = self.stream(key.1).map(|stream| stream.spec.hop);
+        let hop = self.stream(key.stream).map(|stream| stream.spec.hop);
         let frame = hop.and_then(|hop| Some(self.neighbours.get(&hop)?.hop.next_seq()));
-        if let Some(stream) = self.stream_mut(key.1) {
+        if let Some(stream) = self.stream_mut(key.stream) {
             stream.last_frame = frame.max(stream.last_frame);
         }
         true

@@ -1,11 +1,11 @@
 //! What is promised beside what is sent again: whatever is lost of one stream, no other is late for it.
 
-use super::way::{Way, millis, radio};
+use super::way::{Way, millis, per_mille, radio};
 use paceline_proto::Retransmit;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::reason::DropReason;
 use paceline_sched::{Duration, Late};
-use paceline_sim::ask::{Ask as _, all, data, payloads};
+use paceline_sim::ask::{Ask as _, all, data, payloads, pictures};
 use paceline_sim::impair::{Impairment, Loss};
 use paceline_sim::{Pub, Random, Sub};
 
@@ -103,4 +103,26 @@ fn what_is_sent_again_makes_nothing_else_late() {
     println!("{samples} samples, {repeated} pieces sent again, {late} late");
     assert_eq!(late, 0);
     assert!(samples > 5_000 && repeated > 1_000, "{samples} {repeated}");
+}
+
+#[test]
+fn what_best_effort_lost_keeps_no_promised_repair_waiting() {
+    let mut way = Way::new(7, lossy());
+    let steady = PublisherSpec { bytes_max: Some(1_300), late: Late::Drop, ..data("steady") };
+    let steady = way.publish(PublisherSpec { period: Some(millis(8)), ..steady });
+    let slow = PublisherSpec { bytes_max: Some(300), late: Late::Drop, ..data("slow") };
+    let slow = way.publish(PublisherSpec { period: Some(millis(50)), ..slow });
+    let film = way.publish(pictures("film", 50, 4_000));
+    let kept = way.subscribe(all("steady").within_ms(50).mended(Retransmit::None));
+    let asked = way.subscribe(all("slow").within_ms(400));
+    way.subscribe(all("film"));
+    assert!(!way.world.grants(kept).is_empty() && !way.world.grants(asked).is_empty());
+    for (publisher, period, bytes) in [(steady, 8, 1_300), (slow, 50, 300), (film, 20, 4_000)] {
+        way.world.every(publisher, millis(period), 60_000 / period, payloads(bytes));
+    }
+    way.world.run_for(Duration::from_secs(62));
+    let got = way.got(asked);
+    let longest = per_mille(got, 1_000);
+    println!("{} of 1200, the last after {longest}; {:?}", got.len(), way.mended());
+    assert!(got.len() >= 1_199 && longest <= millis(80), "{} {longest}", got.len());
 }
