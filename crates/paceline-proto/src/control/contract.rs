@@ -57,12 +57,16 @@ impl Ask {
     }
 
     /// What of the loss tolerance its hop has. Each link counts windows by itself, so two that missed what is
-    /// tolerated would miss more together.
+    /// tolerated would miss more together. Where late samples are sent all the same none is put off: it would
+    /// keep those waiting that its window may not miss any more.
     fn loss_here(&self, spec: &PublisherSpec, form: Form, period: Duration) -> LossTolerance {
         if !keeps_windows(spec) || self.loss == LossTolerance::EDF {
             return self.loss;
         }
-        if self.bears_loss() { self.loss_if_borne(form, period) } else { LossTolerance::NONE }
+        match spec.late {
+            Late::Drop if self.bears_loss() => self.loss_if_borne(form, period),
+            Late::Drop | Late::Send => LossTolerance::NONE,
+        }
     }
 
     /// What a link may miss of each window of `form` if its hop is the one. Nothing where more than y/(y − x) periods
@@ -404,7 +408,7 @@ mod tests {
         assert_eq!(full(&[true], 1), none, "58.5 ms are more than 10/7 of 38");
         assert_eq!(full(&[false, true], 2), all, "53.5 ms are not");
         let sent_late = missed(&[false, true], 2, Form::FULL, Late::Send);
-        assert_eq!(sent_late, (loss(3, 10), LossTolerance::NONE), "what misses makes no room");
+        assert_eq!(sent_late, none, "what misses makes no room");
         let rate = Rate::Max(NonZeroU32::new(12_500).unwrap());
         let highest = missed(&[false, true], 2, Form { rate, ..Form::FULL }, Late::Drop);
         assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");
