@@ -61,7 +61,7 @@ pub struct Outcome {
     pub carried: u64,
     /// Windows that were judged, of one sample where no loss is tolerated.
     pub windows: u64,
-    /// Samples that came late within their windows.
+    /// Samples that came late, or did not come, within their windows.
     pub missed: u64,
     /// What was granted.
     pub granted: u64,
@@ -97,7 +97,7 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{runs} networks, {samples} samples (links carried {carried}), {windows} windows, \
-             {missed} late within them; "
+             {missed} missed within them; "
         )?;
         write!(
             f,

@@ -115,7 +115,6 @@ impl Asked {
             return Err(format!("{delay} of {within} promised (grant {grant}): {sample:?}"));
         }
         sums.samples += 1;
-        sums.missed += u64::from(!in_time);
         if in_time {
             let part = delay.as_nanos() * 1_000 / within.as_nanos().max(1);
             sums.worst = sums.worst.max(part);
@@ -149,6 +148,7 @@ impl Asked {
             if y - came > u64::from(x) {
                 return Err(format!("window {window} of {x}/{y}: {came} came in time"));
             }
+            sums.missed += y - came;
             (window, judged) = (window + 1, judged + 1);
         }
         sums.windows += judged;
