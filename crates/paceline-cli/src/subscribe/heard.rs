@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long a path may take to answer before it is asked why a publisher is heard without a promise.
 const UNPROMISED: Duration = Duration::from_secs(1);
 
+/// Why nothing is promised where nothing is in the way.
+const FREE: &str = "no link of its path has a capacity";
+
 /// A publisher that is heard.
 struct Publisher {
     since: Instant,
@@ -28,7 +31,7 @@ pub(super) struct Heard {
 /// Why nothing is promised of a publisher.
 pub(super) struct Unpromised {
     pub(super) publisher: PublisherId,
-    pub(super) why: String,
+    pub(super) why: &'static str,
     /// A link of its path may be too thin for it: whoever requires a promise was told no.
     pub(super) refused: bool,
 }
@@ -88,13 +91,15 @@ impl Heard {
             let Some(prospect) = prospect.filter(|it| it.complete && it.refusal.is_none()) else {
                 continue;
             };
-            let refused = prospect.grant.is_none();
-            if refused && !heard.came {
-                continue;
-            }
+            let why = match &prospect.grant {
+                None if heard.came => UNKNOWN,
+                Some(grant) if grant.hops.iter().all(|hop| hop.capacity.is_none()) => FREE,
+                // No sample has said yet how long it is, or its path is about to answer.
+                None | Some(_) => continue,
+            };
             heard.said = true;
-            let why = if refused { UNKNOWN } else { "no link of its path has a capacity" };
-            unpromised.push(Unpromised { publisher, why: why.to_owned(), refused });
+            let refused = prospect.grant.is_none();
+            unpromised.push(Unpromised { publisher, why, refused });
         }
         unpromised
     }
