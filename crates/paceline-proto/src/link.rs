@@ -11,6 +11,7 @@
 mod capacity;
 mod carrier;
 mod classes;
+mod control;
 mod demoted;
 mod excess;
 mod fill;
@@ -39,6 +40,7 @@ pub use classes::{
     CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
     StreamNames,
 };
+pub(crate) use control::in_the_way;
 pub use hop::{Hop, HopChange};
 pub use ledger::Fates;
 pub use missed::MISSES_PER_TURN;
@@ -54,6 +56,7 @@ use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
+use control::ControlTurn;
 use gate::Entry;
 use ledger::{Item, Part};
 use missed::Backlog;
@@ -156,8 +159,8 @@ pub struct Link {
     closed: StreamCounters,
     /// When a frame was last asked for.
     polled_at: Instant,
-    /// Control stayed out of the last frame that it could have gone in.
-    gave_way: bool,
+    /// Control among samples.
+    turn: ControlTurn,
     backlog: Backlog,
     /// What was lost and is to be sent again.
     repairs: Repairs,
@@ -187,7 +190,7 @@ impl Link {
             control_dropped: 0,
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
-            gave_way: false,
+            turn: ControlTurn::default(),
             backlog: Backlog::default(),
             repairs: Repairs::default(),
             items: Vec::new(),
@@ -432,11 +435,10 @@ impl Link {
         self.pacer.wire_time(on_wire(self.frame_bytes))
     }
 
-    /// How long what may go before a stream keeps it waiting: the frame on the wire, and what is sent again.
+    /// How long what may go before a stream, however soon it is due, keeps it waiting.
     fn blocked(&self) -> Duration {
-        let mends = self.spec.carrier == Carrier::Datagrams;
-        let repairs = self.spec.capacity.filter(|_| mends).map_or(0, |it| repairs_of(it).1);
-        self.pacer.wire_time(on_wire(self.frame_bytes) + repairs)
+        let bytes = |capacity| in_the_way(self.spec.policy, capacity, self.spec.carrier);
+        self.pacer.wire_time(self.spec.capacity.map_or(0, bytes))
     }
 
     fn stream(&self, index: StreamIndex) -> Option<&Stream> {
@@ -477,7 +479,7 @@ impl Link {
 }
 
 /// What our own headers take of a frame that holds one segment of a common sample.
-const FRAME_HEADERS: u64 = 60;
+const FRAME_HEADERS: u64 = 64;
 
 /// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
 pub(crate) fn frame_on_wire(capacity: Capacity, carrier: Carrier) -> u64 {

@@ -113,6 +113,15 @@ pub struct Receiver {
     mender: Option<Box<Mender>>,
 }
 
+/// The next segment of a frame that was on its way for `transit`: samples say how old they were before.
+fn read(reader: &mut Reader, transit: Duration) -> Result<Segment, WireError> {
+    let mut segment = Segment::read(reader)?;
+    if let Segment::Data { place: Place::First(head), .. } = &mut segment {
+        head.age = head.age.saturating_add(transit);
+    }
+    Ok(segment)
+}
+
 impl Receiver {
     /// A receiver that has heard nothing.
     #[must_use]
@@ -182,7 +191,8 @@ impl Receiver {
             && header.known == our_epoch
         {
             if header.datagrams {
-                let result = self.handle_datagram(now, seq, &mut reader, &mut found);
+                let transit = header.transit.unwrap_or_default();
+                let result = self.handle_datagram(now, (seq, transit), &mut reader, &mut found);
                 heard.owed = Some(self.ack);
                 return result.map(|()| heard).map_err(|error| (Some(heard), error));
             }
@@ -194,7 +204,7 @@ impl Receiver {
             self.ack.note(seq);
             heard.owed = Some(self.ack);
             while !reader.is_empty() && !seen {
-                match Segment::read(&mut reader) {
+                match read(&mut reader, header.transit.unwrap_or_default()) {
                     Ok(segment) => self.handle_segment(now, segment, &mut found),
                     Err(error) => return Err((Some(heard), error)),
                 }
@@ -207,7 +217,7 @@ impl Receiver {
     fn handle_datagram(
         &mut self,
         now: Instant,
-        seq: u64,
+        (seq, transit): (u64, Duration),
         reader: &mut Reader,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
@@ -219,7 +229,7 @@ impl Receiver {
         let mut in_turn = true;
         let mut result = Ok(());
         while !reader.is_empty() && result.is_ok() {
-            match Segment::read(reader) {
+            match read(reader, transit) {
                 Ok(segment) => in_turn &= mender.handle_segment(arrival, segment, found),
                 Err(error) => result = Err(error),
             }

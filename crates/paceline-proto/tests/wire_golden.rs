@@ -34,6 +34,7 @@ fn a_header_with_everything() {
         ack_now: true,
         datagrams: false,
         held: None,
+        transit: None,
     };
     let mut out = Vec::new();
     header.write(&mut out);
@@ -45,6 +46,13 @@ fn a_header_with_everything() {
     assert_eq!(hex(&out), "0117070000000403020102010000ac02050500000000000000");
     FrameHeader::set_held(&mut out, Duration::from_micros(3));
     header.held = Some(Duration::from_micros(3));
+    assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
+    header.transit = Some(Duration::ZERO);
+    let mut out = Vec::new();
+    header.write(&mut out);
+    FrameHeader::set_transit(&mut out, Duration::from_micros(0x0405));
+    assert_eq!(hex(&out), "013707000000040302010300000005040000ac02050500000000000000");
+    header.transit = Some(Duration::from_micros(0x0405));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
 }
 

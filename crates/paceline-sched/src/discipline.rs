@@ -186,6 +186,12 @@ pub trait Scheduler {
     /// By when the present head of `stream` must end; `None` without a head or a contract.
     #[must_use]
     fn deadline(&self, stream: StreamIndex) -> Option<Instant>;
+
+    /// By when the present head of `stream` is to be served before others: its virtual deadline under VDS, its
+    /// deadline under the other disciplines; [`Instant::FAR`] if it waits behind all that are due, since its window
+    /// owes nothing or it came before its period. `None` without a head or a contract.
+    #[must_use]
+    fn virtual_deadline(&self, stream: StreamIndex) -> Option<Instant>;
 }
 
 /// In order of arrival.
@@ -399,6 +405,10 @@ impl Scheduler for Discipline {
 
     fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
         each!(self, scheduler => scheduler.deadline(stream))
+    }
+
+    fn virtual_deadline(&self, stream: StreamIndex) -> Option<Instant> {
+        each!(self, scheduler => scheduler.virtual_deadline(stream))
     }
 }
 

@@ -13,8 +13,17 @@ use paceline_sched::Duration;
 
 fn header(seq: Option<u64>, ack: Option<Ack>) -> Vec<u8> {
     let mut out = Vec::new();
-    FrameHeader { epoch: 1, known: 7, seq, ack, ack_now: true, datagrams: false, held: None }
-        .write(&mut out);
+    FrameHeader {
+        epoch: 1,
+        known: 7,
+        seq,
+        ack,
+        ack_now: true,
+        datagrams: false,
+        held: ack.map(|_| Duration::from_micros(300)),
+        transit: seq.map(|_| Duration::from_micros(5_000)),
+    }
+    .write(&mut out);
     out
 }
 

@@ -52,11 +52,27 @@ impl Gate {
     }
 }
 
-/// Where in a frame a segment belongs: closes and aborts, then control, then samples.
-pub(super) const fn part(segment: &Segment) -> u8 {
-    match segment {
-        Segment::Close { .. } | Segment::Abort { .. } => 0,
-        Segment::Control { .. } | Segment::Part { .. } => 1,
-        Segment::Open { .. } | Segment::Data { .. } => 2,
+/// A piece of control.
+pub(super) const fn is_control(segment: &Segment) -> bool {
+    matches!(segment, Segment::Control { .. } | Segment::Part { .. })
+}
+
+/// Closes and aborts come first in a frame; all its control is together, behind samples with a contract alone.
+pub(super) fn is_in_order(segments: &[Segment], promised: impl Fn(u32) -> bool) -> bool {
+    let is_notice = |it: &Segment| matches!(it, Segment::Close { .. } | Segment::Abort { .. });
+    let notices = segments.iter().take_while(|it| is_notice(it)).count();
+    let rest = segments.get(notices..).unwrap_or_default();
+    if rest.iter().any(is_notice) {
+        return false;
     }
+    let first = rest.iter().position(is_control).unwrap_or_default();
+    let control = rest.iter().filter(|it| is_control(it)).count();
+    rest.iter().skip(first).take(control).all(is_control)
+        && rest.iter().take(first).all(|segment| match segment {
+            Segment::Open { stream, .. } | Segment::Data { stream, .. } => promised(*stream),
+            Segment::Close { .. }
+            | Segment::Abort { .. }
+            | Segment::Control { .. }
+            | Segment::Part { .. } => false,
+        })
 }

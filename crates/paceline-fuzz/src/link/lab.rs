@@ -6,7 +6,7 @@ mod check;
 
 use super::Setup;
 use super::far::Far;
-use super::frame::{Gate, part};
+use super::frame::{Gate, is_control, is_in_order};
 use super::hop::Hop;
 use super::model::{Model, Piece};
 use crate::input::Input;
@@ -338,10 +338,11 @@ impl Lab {
         while !reader.is_empty() {
             let before = reader.remaining();
             let segment = Segment::read(&mut reader).unwrap();
-            control += if part(&segment) == 1 { before - reader.remaining() } else { 0 };
+            control += if is_control(&segment) { before - reader.remaining() } else { 0 };
             segments.push(segment);
         }
-        assert!(segments.is_sorted_by_key(part), "{segments:?}");
+        let promised = |stream| self.model.is_promised(stream);
+        assert!(is_in_order(&segments, promised), "{segments:?}");
         assert!(header.seq.is_some() || segments.is_empty(), "segments without a number");
         self.gate.pass(self.now, frame.len(), control);
         segments.iter().for_each(|segment| self.segment(hop, segment));

@@ -314,10 +314,10 @@ fn contract(spec: &StreamSpec) -> Option<Contract> {
     spec.contract.map(|it| if is_patient(spec) { it.with_late(Late::Send) } else { it })
 }
 
-/// How long the link needs for so many bytes of payload, in frames with 60 bytes of our headers each and
+/// How long the link needs for so many bytes of payload, in frames with 64 bytes of our headers each and
 /// what each takes on the wire beyond that.
 fn service(setup: &Setup, bytes: u64) -> Duration {
-    let frames = bytes.div_ceil(setup.frame_bytes() - 60).max(1);
-    let frame = (bytes + 60).min(setup.frame_bytes());
-    setup.wire_time(bytes + frames * (60 + on_wire(frame) - frame))
+    let frames = bytes.div_ceil(setup.frame_bytes() - 64).max(1);
+    let frame = (bytes + 64).min(setup.frame_bytes());
+    setup.wire_time(bytes + frames * (64 + on_wire(frame) - frame))
 }

@@ -128,6 +128,11 @@ impl Model {
         }
     }
 
+    /// Something of the stream of this number on the wire was promised.
+    pub(super) fn is_promised(&self, id: u32) -> bool {
+        self.lines.get(&(id % 4_096)).is_some_and(|line| line.spec.contract.is_some())
+    }
+
     /// A frame that leaves for `hop` at `now` has this piece: is it the one whose turn it is?
     pub(super) fn serve(&mut self, now: Instant, hop: NodeId, piece: &Piece<'_>) {
         let index = piece.id % 4_096;

@@ -2,7 +2,7 @@
 
 use super::spec::HopInfo;
 use crate::ids::NodeId;
-use crate::link::{Carrier, frame_on_wire, repairs_of};
+use crate::link::{Carrier, in_the_way, repairs_of};
 use paceline_admit::cpu::CpuBudget;
 use paceline_admit::reserve::{LinkId, Node, Reservations};
 use paceline_admit::{Admission, LinkSpec, Rule};
@@ -41,13 +41,12 @@ fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> L
         return LinkSpec { timed: false, ..endless };
     };
     let rule = Rule::of(policy);
-    let (rate, burst) = match carrier {
-        Carrier::Ordered => (0, 0),
-        Carrier::Datagrams => repairs_of(capacity),
+    let repairs = match carrier {
+        Carrier::Ordered => 0,
+        Carrier::Datagrams => repairs_of(capacity).0,
     };
-    // What is sent again goes before others by its own deadline, which may be near when it is found lost.
-    let other = frame_on_wire(capacity, carrier) + burst;
-    let spec = LinkSpec::new(for_streams(capacity, rate), rule.unwrap_or(Rule::Edf), other);
+    let other = in_the_way(policy, capacity, carrier);
+    let spec = LinkSpec::new(for_streams(capacity, repairs), rule.unwrap_or(Rule::Edf), other);
     LinkSpec { timed: rule.is_some(), ..spec }
 }
 

@@ -4,25 +4,19 @@ use super::ledger::{Item, Piece};
 use super::limits::Limits;
 use super::repair::Next;
 use super::stream::Stream;
-use super::{
-    ASK_EVERY, Link, Notice, StreamIndex, WINDOW_FRAMES, WIRE_OVERHEAD, off_wire, on_wire,
-};
+use super::{ASK_EVERY, Link, Notice, StreamIndex, WIRE_OVERHEAD, off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::{FrameBuf, FrameHeader};
 use crate::wire::segment::{
-    ControlHead, DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX, SampleHead, write_abort,
-    write_close, write_open,
+    DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX, SampleHead, write_abort, write_close,
+    write_open,
 };
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant, Scheduler};
 
 /// A sample is not cut to put less than this into what is left of a frame.
 const PIECE_MIN: usize = 256;
-/// Frames of control that may be in flight beyond the window of data.
-const CONTROL_FRAMES: usize = 3;
-/// What the head of a common sample's segment takes.
-const HEAD_BYTES: usize = 30;
 /// A frame is filled up to one part in this many of the longest one's time before what it holds is due.
 const SLACK_PART: u64 = 16;
 /// What a close or an abort takes at most.
@@ -32,14 +26,6 @@ const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 struct Ends {
     end: usize,
     spent: u32,
-}
-
-impl super::Neighbour {
-    /// Control waits for the hop, and the hop has room for it.
-    pub(super) fn may_send_control(&self, now: Instant) -> bool {
-        let room = self.hop.overdue_frames(now) < WINDOW_FRAMES + CONTROL_FRAMES;
-        self.hop.is_up() && self.has_control() && room && self.hop.can_be_told()
-    }
 }
 
 impl Link {
@@ -56,7 +42,6 @@ impl Link {
             return None;
         }
         let control = self.next_control(now);
-        let control = control.filter(|node| !self.gives_way(now, *node));
         let next = control.or_else(|| self.next_work(now).map(|(node, _)| node));
         // A bare frame is short: it goes first unless the next frame says the same.
         if let Some(node) = self.wants_bare_frame(now, next) {
@@ -78,14 +63,6 @@ impl Link {
             .then_some(*node)
         };
         self.neighbours.iter().find_map(wants)
-    }
-
-    /// A hop that control waits for and may be sent to.
-    fn next_control(&self, now: Instant) -> Option<NodeId> {
-        if now < self.pacer.control_ready_at() {
-            return None;
-        }
-        self.neighbours.iter().find_map(|(node, n)| n.may_send_control(now).then_some(*node))
     }
 
     /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
@@ -125,7 +102,7 @@ impl Link {
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
-            self.fill(now, node, out, true);
+            self.fill(now, node, out, false);
             return;
         }
         let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
@@ -136,23 +113,20 @@ impl Link {
     fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf, with_control: bool) {
         let Some(neighbour) = self.neighbours.get(&node) else { return };
         self.items.clear();
-        FrameHeader { ack_now: false, ..neighbour.hop.header() }.write(&mut out.head);
+        let transit = self.spec.capacity.map(|_| Duration::ZERO);
+        FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
-        let before = out.len();
-        if with_control && now >= self.pacer.control_ready_at() {
-            self.put_control(node, out);
+        if with_control {
+            self.put_control_first(now, node, out);
         }
-        let control = (out.len() - before) as u64;
-        if control > 0 {
-            self.pacer.handle_control(now, on_wire(control));
-        }
-        let background = self.put_data(now, node, out);
+        let background = self.put_data(now, node, out, with_control);
         let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
         let wire_time = self.pacer.wire_time(wire);
         if let Some(neighbour) = self.neighbours.get_mut(&node) {
             FrameHeader::set_held(&mut out.head, neighbour.hop.held_until(now, wire_time));
+            FrameHeader::set_transit(&mut out.head, neighbour.hop.transit(wire_time));
             if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
                 FrameHeader::ask_now(&mut out.head);
             }
@@ -170,12 +144,26 @@ impl Link {
         }
     }
 
-    /// Fills up a frame with segments; true if it carries the background alone.
-    fn put_data(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) -> bool {
+    /// Fills up a frame with segments, and with control behind those with a contract if it has none yet
+    /// (`controlled`); true if it carries the background alone.
+    fn put_data(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        out: &mut FrameBuf,
+        mut controlled: bool,
+    ) -> bool {
         let mut limits = Limits::new(self.limit());
         let (mut live, mut behind) = (false, false);
         let mut alone = None;
-        while let Some((hop, next)) = self.next_work(now) {
+        loop {
+            let next = self.next_work(now);
+            let waits = next.is_some_and(|(_, next)| self.is_promised(next.stream()));
+            if !controlled && !waits {
+                self.put_control(now, node, limits.of(false), out);
+                controlled = true;
+            }
+            let Some((hop, next)) = next else { break };
             // A frame arrives when its end does: the background would make what is live wait.
             let background = self.is_background(next.stream());
             let promised = self.is_promised(next.stream());
@@ -221,7 +209,7 @@ impl Link {
         self.spec.capacity.map_or(bytes + WIRE_OVERHEAD, |_| on_wire(bytes))
     }
 
-    fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         usize::try_from(self.frame_bytes).unwrap_or(usize::MAX)
     }
 
@@ -243,31 +231,6 @@ impl Link {
         }
     }
 
-    fn put_control(&mut self, node: NodeId, out: &mut FrameBuf) {
-        if self.is_mended(node) {
-            return self.put_parts(node, out);
-        }
-        loop {
-            let room = self.room(out).saturating_sub(ControlHead::BYTES_MAX);
-            let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
-            let Some(message) = neighbour.control.front() else { return };
-            let left = message.len() - neighbour.control_sent;
-            if room == 0 || room < left && room < PIECE_MIN {
-                return;
-            }
-            let len = left.min(room);
-            let total = (neighbour.control_sent == 0).then_some(message.len());
-            let piece = message.slice(neighbour.control_sent..neighbour.control_sent + len);
-            ControlHead { total, last: len == left, len }.write(&mut out.head);
-            out.head.extend_from_slice(&piece);
-            neighbour.control_sent += len;
-            if len == left {
-                neighbour.control.pop_front();
-                neighbour.control_sent = 0;
-            }
-        }
-    }
-
     /// Puts the next segment of a stream's head into the frame; false if it has no room for it.
     ///
     /// `limits` are how long the frame may become. A sample that ends in it makes that less if whoever
@@ -284,7 +247,7 @@ impl Link {
         let mended = self.is_mended(stream.spec.hop);
         let kept = stream.spec.retransmit != Retransmit::None;
         let (born, due) = (sample.born, self.repair_due(now, index, sample));
-        let mut head = SampleHead {
+        let head = SampleHead {
             total: sample.payload.len(),
             seq: sample.seq,
             captured: sample.captured,
@@ -325,9 +288,6 @@ impl Link {
             let rest = self.left(left - len);
             self.discipline.handle_segment(index, spent, rest);
         }
-        // The age as of when the frame arrives, but for what all frames take on their way.
-        let frame = self.frame_end(now, index, end, *limits);
-        head.age = head.age.saturating_add(self.transit_of(index, frame));
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
         if mended {
@@ -380,28 +340,8 @@ impl Link {
         }
     }
 
-    /// How long a frame of `end` bytes up to now will probably be: the next stream fills it up.
-    fn frame_end(&mut self, now: Instant, index: StreamIndex, end: usize, limits: Limits) -> usize {
-        if self.spec.capacity.is_none() || limits.of(true) < end + PIECE_MIN {
-            return end;
-        }
-        let live = !self.is_background(index);
-        let next = self.discipline.pick(now).and_then(|index| self.stream(index));
-        let next = next.filter(|stream| !(live && stream.spec.background));
-        let Some(next) = next else { return end };
-        let limit = limits.of(next.spec.contract.is_some());
-        if limit < end + PIECE_MIN { end } else { limit.min(end + next.bytes_left() + HEAD_BYTES) }
-    }
-
     pub(super) fn is_background(&self, index: StreamIndex) -> bool {
         self.stream(index).is_some_and(|stream| stream.spec.background)
-    }
-
-    /// How long a frame is on its way to where a stream goes for its bytes alone.
-    pub(super) fn transit_of(&self, index: StreamIndex, frame: usize) -> Duration {
-        let hop = self.stream(index).and_then(|stream| self.neighbours.get(&stream.spec.hop));
-        let takes = self.wire_time_of(frame);
-        hop.map_or(takes, |neighbour| neighbour.hop.transit(takes))
     }
 
     fn wire_time_of(&self, frame: usize) -> Duration {

@@ -420,9 +420,8 @@ impl Hop {
         let ack = self.pay();
         let datagrams = self.ledger.is_some();
         let (epoch, known, ack_now) = (self.epoch, self.known, asks);
-        // Where frames may be lost an answer is timed by itself (`losses.rs`).
-        let held = ack.filter(|_| !datagrams).map(|_| self.held_until(now, wire_time));
-        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held }
+        let held = ack.map(|_| self.held_until(now, wire_time));
+        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit: None }
     }
 
     /// The header that the next frame with segments will have; it is longest in this form.
@@ -435,11 +434,8 @@ impl Hop {
             ack: if self.owes { self.owed } else { None },
             ack_now: true,
             datagrams: self.ledger.is_some(),
-            held: if self.owes && self.owed.is_some() && self.ledger.is_none() {
-                Some(Duration::ZERO)
-            } else {
-                None
-            },
+            held: if self.owes && self.owed.is_some() { Some(Duration::ZERO) } else { None },
+            transit: None,
         }
     }
 

@@ -5,7 +5,7 @@ use paceline_sched::{Capacity, Duration, Instant};
 /// How far the link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
 /// Control may use one part in this many of the capacity …
-const CONTROL_SHARE: u64 = 20;
+pub(super) const CONTROL_SHARE: u64 = 20;
 /// … and at least one frame in this time.
 const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 

@@ -12,7 +12,7 @@
 
 use super::ledger::{Item, Piece};
 use super::stream::Stream;
-use super::{Carrier, Link, Neighbour, Notice, StreamIndex, frame_on_wire};
+use super::{Carrier, Link, Notice, StreamIndex, frame_on_wire};
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
@@ -53,7 +53,7 @@ pub(super) enum Standing {
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct RepairKey {
     pub(super) standing: Standing,
-    due: Instant,
+    pub(super) due: Instant,
     pub(super) stream: StreamIndex,
     number: u64,
     offset: usize,
@@ -394,13 +394,6 @@ impl Link {
             let stream = streams.get(key.stream.0 as usize).and_then(Option::as_ref);
             stream.is_none_or(|stream| stream.spec.hop == node)
         });
-    }
-}
-
-impl Neighbour {
-    /// Control that waits, or that was lost.
-    pub(super) fn has_control(&self) -> bool {
-        !self.control.is_empty() || !self.parts.is_empty()
     }
 }
 

@@ -69,9 +69,9 @@ impl Link {
     }
 
     /// Puts control into a frame: first what was lost of it.
-    pub(super) fn put_parts(&mut self, node: NodeId, out: &mut FrameBuf) {
+    pub(super) fn put_parts(&mut self, node: NodeId, limit: usize, out: &mut FrameBuf) {
         loop {
-            let room = self.room(out).saturating_sub(PART_BYTES_MAX);
+            let room = limit.saturating_sub(out.len() + PART_BYTES_MAX);
             let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
             let left = match (neighbour.parts.front(), neighbour.control.front()) {
                 (Some(part), _) => part.payload.len(),
@@ -166,9 +166,7 @@ impl Link {
         let len = piece.payload.len();
         self.repairs.count(len);
         if let Some(head) = &mut piece.head {
-            // As of when the frame arrives, but for what all frames take on their way.
-            let arrives = now + self.transit_of(key.stream, out.len() + heads + len);
-            head.age = arrives.since(piece.born);
+            head.age = now.since(piece.born);
         }
         let (stream, number, first) = (piece.id, piece.number, piece.head.as_ref());
         DataHead { stream, number, first, offset, last: piece.last, len }.write(&mut out.head);

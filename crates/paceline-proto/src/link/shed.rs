@@ -12,13 +12,14 @@
 //! *Contracted.* A sample that can't arrive in time goes when its turn comes, and an I or P takes its
 //! tail with it. Before that, Bs go, oldest first, and then Ps that an I waits behind, the end of the
 //! group first, in two cases: an I or P behind them could not arrive in time even if the link carried
-//! nothing else (two frames to spare); and, for 64 samples after a miss, whenever others wait too,
+//! nothing else but control (and a frame to spare); and, for 64 samples after a miss, whenever others wait too,
 //! since the rest of the link takes its part. Neither ever breaks the promise: they stop where the
 //! window tolerates no miss more, unless its windows were violated since the last 64 good samples. So
 //! where the stream is alone what is too much is Bs first, as far as the promise allows; where others
 //! share the link, the first miss may be any sample's. Everything that such a stream drops while its
 //! hop is up is judged as missed.
 
+use super::pacer::CONTROL_SHARE;
 use super::stream::{Offer, Stream, WAITING_BYTES_MAX};
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
@@ -32,8 +33,6 @@ const WAITING_WITH_B: usize = 4;
 const VIDEO_MAX: usize = 32;
 /// So many samples after a miss a contracted stream is short of time.
 const SHORT_FOR: u64 = 64;
-/// What may come between: a frame that is on its way, and one of control.
-const SPARE_FRAMES: u64 = 2;
 
 impl Link {
     /// A sample for a stream of video; false if it was dropped.
@@ -101,11 +100,13 @@ impl Link {
     /// An I or P that waits behind `place` cannot arrive in time if everything before it is sent.
     fn delays_another(&self, now: Instant, stream: &Stream, place: usize) -> bool {
         let Some(contract) = stream.spec.contract else { return false };
-        let spare = self.frame_time().mul_div(SPARE_FRAMES, 1);
         let mut bytes = 0;
         stream.queue.iter().enumerate().any(|(at, sample)| {
             bytes += sample.payload.len();
-            let finish = now + self.service(bytes - stream.head_sent).saturating_add(spare);
+            let service = self.service(bytes - stream.head_sent);
+            // What may come between: a frame that is on its way, and control's share of the time.
+            let control = service.mul_div(1, CONTROL_SHARE - 1);
+            let finish = now + service.saturating_add(control).saturating_add(self.frame_time());
             let due = (sample.born + stream.spec.upstream).min(now) + contract.deadline;
             at > place && sample.kind != Kind::VideoB && finish > due
         })

@@ -358,11 +358,6 @@ impl Stream {
         self.head().map_or(0, |sample| sample.payload.len() - self.head_sent)
     }
 
-    /// Bytes that are still to be sent of all that waits.
-    pub(super) const fn bytes_left(&self) -> usize {
-        self.queue_bytes - self.head_sent
-    }
-
     /// When the head counts as arrived: no later than the part of its delay bound that belongs to what
     /// lies before this link, so that time lost there (scaling, an earlier hop) is not granted again.
     pub(super) fn head_arrived(&self, now: Instant) -> Option<Instant> {

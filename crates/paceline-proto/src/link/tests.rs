@@ -437,6 +437,8 @@ mod background;
 mod background_streams;
 #[path = "tests/classes.rs"]
 mod classes;
+#[path = "tests/control.rs"]
+mod control;
 #[path = "tests/credit.rs"]
 mod credit;
 #[path = "tests/excess.rs"]

@@ -1,7 +1,7 @@
 //! Frames: what goes over a link at once.
 
 use super::VERSION;
-use super::codec::{Reader, WireError, Writer, varint_len};
+use super::codec::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Duration;
 
@@ -10,9 +10,12 @@ const ACK_NOW: u8 = 0x02;
 const NUMBERED: u8 = 0x04;
 const DATAGRAMS: u8 = 0x08;
 const HELD: u8 = 0x10;
-const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS | HELD;
-/// Where [`FrameHeader::held`] is.
-const HELD_AT: usize = 10;
+const TRANSIT: u8 = 0x20;
+const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS | HELD | TRANSIT;
+/// Where [`FrameHeader::held`] is, and behind it [`FrameHeader::transit`].
+const TIMES_AT: usize = 10;
+/// What either takes.
+const TIME_BYTES: usize = 4;
 
 /// Which frames of an epoch have arrived: all before `next`, and those after it that have a bit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -92,18 +95,14 @@ pub struct FrameHeader {
     /// How long the acknowledgement waited for its turn, in whole microseconds: from the arrival of the
     /// newest frame that it tells of until this frame has left the wire. Only with one.
     pub held: Option<Duration>,
+    /// How long the frame is on its way for its own bytes, in whole microseconds: its samples are older by that than
+    /// they say. `None` where nobody says: no time at all.
+    pub transit: Option<Duration>,
 }
 
 impl FrameHeader {
     /// The most bytes that a header takes.
-    pub const BYTES_MAX: usize = 10 + 4 + 10 + 10 + 8;
-
-    /// How many bytes [`Self::write`] appends.
-    #[must_use]
-    pub fn wire_len(&self) -> usize {
-        let ack = self.ack.map_or(0, |ack| varint_len(ack.next) + 8);
-        10 + self.held.map_or(0, |_| 4) + self.seq.map_or(0, varint_len) + ack
-    }
+    pub const BYTES_MAX: usize = TIMES_AT + 2 * TIME_BYTES + 10 + 10 + 8;
 
     /// Appends the header to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -114,11 +113,12 @@ impl FrameHeader {
         flags |= if self.seq.is_some() { NUMBERED } else { 0 };
         flags |= if self.datagrams { DATAGRAMS } else { 0 };
         flags |= if self.held.is_some() { HELD } else { 0 };
+        flags |= if self.transit.is_some() { TRANSIT } else { 0 };
         out.put_u8(flags);
         out.put_u32(self.epoch);
         out.put_u32(self.known);
-        if let Some(held) = self.held {
-            out.put_u32(micros(held));
+        for time in [self.held, self.transit].into_iter().flatten() {
+            out.put_u32(micros(time));
         }
         if let Some(seq) = self.seq {
             out.put_varint(seq);
@@ -139,10 +139,15 @@ impl FrameHeader {
     /// Sets how long the acknowledgement waited in a header that was written to the front of `frame`, if it
     /// says that at all.
     pub fn set_held(frame: &mut [u8], held: Duration) {
-        let says = frame.get(1).is_some_and(|flags| flags & HELD != 0);
-        if let Some(place) = frame.get_mut(HELD_AT..HELD_AT + 4).filter(|_| says) {
-            place.copy_from_slice(&micros(held).to_le_bytes());
-        }
+        set_time(frame, HELD, TIMES_AT, held);
+    }
+
+    /// Sets how long the frame is on its way in a header that was written to the front of `frame`, if it says that at
+    /// all.
+    pub fn set_transit(frame: &mut [u8], transit: Duration) {
+        let held = frame.get(1).is_some_and(|flags| flags & HELD != 0);
+        let at = if held { TIMES_AT + TIME_BYTES } else { TIMES_AT };
+        set_time(frame, TRANSIT, at, transit);
     }
 
     /// Reads the header off the front of a frame; what is left in the reader are its segments.
@@ -163,8 +168,11 @@ impl FrameHeader {
             return Err(WireError::Invalid("epoch"));
         }
         let known = reader.u32("known epoch")?;
-        let held = if flags & HELD != 0 { Some(reader.u32("held")?) } else { None };
-        let held = held.map(|micros| Duration::from_micros(micros.into()));
+        let mut time = |flag, what| match flags & flag {
+            0 => Ok(None),
+            _ => Ok(Some(Duration::from_micros(reader.u32(what)?.into()))),
+        };
+        let (held, transit) = (time(HELD, "held")?, time(TRANSIT, "transit")?);
         if held.is_some() && flags & ACK == 0 {
             return Err(WireError::Invalid("held"));
         }
@@ -180,7 +188,14 @@ impl FrameHeader {
             None
         };
         let (ack_now, datagrams) = (flags & ACK_NOW != 0, flags & DATAGRAMS != 0);
-        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held })
+        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held, transit })
+    }
+}
+
+fn set_time(frame: &mut [u8], flag: u8, at: usize, time: Duration) {
+    let says = frame.get(1).is_some_and(|flags| flags & flag != 0);
+    if let Some(place) = frame.get_mut(at..at + TIME_BYTES).filter(|_| says) {
+        place.copy_from_slice(&micros(time).to_le_bytes());
     }
 }
 
@@ -297,13 +312,18 @@ mod tests {
         #[test]
         fn headers_come_back(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
                              next in 0..u64::MAX / 2, selective: u64, with_ack: bool, ack_now: bool, datagrams: bool,
-                             held in prop::option::of(any::<u32>())) {
+                             held in prop::option::of(any::<u32>()), transit in prop::option::of(any::<u32>())) {
             let ack = with_ack.then_some(Ack { next, selective });
             let held = held.filter(|_| with_ack).map(|held| Duration::from_micros(held.into()));
-            let header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held };
+            let transit = transit.map(|transit| Duration::from_micros(transit.into()));
+            let mut header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit };
             let mut out = Vec::new();
             header.write(&mut out);
-            prop_assert_eq!(out.len(), header.wire_len());
+            // What is set afterwards takes the place of what was written, and only where something was.
+            header.held = header.held.map(|_| Duration::from_micros(5));
+            header.transit = header.transit.map(|_| Duration::from_micros(7));
+            FrameHeader::set_held(&mut out, Duration::from_micros(5));
+            FrameHeader::set_transit(&mut out, Duration::from_micros(7));
             prop_assert!(out.len() <= FrameHeader::BYTES_MAX);
             let mut reader = Reader::new(out.into());
             prop_assert_eq!(FrameHeader::read(&mut reader), Ok(header));

@@ -294,7 +294,7 @@ fn the_test_is_that_of_the_discipline() {
     for (policy, fit) in [(Policy::Vds, 2), (Policy::Edf, 2), (Policy::Fifo, 1), (Policy::Drr, 3)] {
         let mut net = thin(400_000);
         net.nodes[1].set_link("radio", policy, Carrier::Ordered);
-        for (tag, within) in [("a", 45), ("b", 95), ("c", 95)] {
+        for (tag, within) in [("a", 50), ("b", 95), ("c", 95)] {
             let period = Some(Duration::from_millis(200));
             net.publish(0, PublisherSpec { period, ..camera(tag) });
             let within = Some(Duration::from_millis(within));

@@ -484,6 +484,12 @@ impl<R: Rules> Scheduler for Core<R> {
         let stream = self.find(index).filter(|stream| stream.contracted() && stream.has_head())?;
         Some(stream.deadline)
     }
+
+    fn virtual_deadline(&self, index: StreamIndex) -> Option<Instant> {
+        let stream = self.find(index).filter(|stream| stream.contracted() && stream.has_head())?;
+        let ranked = stream.place == Place::Ranked;
+        Some(if ranked { self.rules.virtual_deadline(stream) } else { Instant::FAR })
+    }
 }
 
 #[inline]

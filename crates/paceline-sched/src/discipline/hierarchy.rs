@@ -440,6 +440,11 @@ impl Scheduler for Hierarchy {
         let Seat { leaf, local, .. } = self.seat_of(stream)?;
         self.leaves.get(leaf.0 as usize)?.as_ref()?.discipline.deadline(local)
     }
+
+    fn virtual_deadline(&self, stream: StreamIndex) -> Option<Instant> {
+        let Seat { leaf, local, .. } = self.seat_of(stream)?;
+        self.leaves.get(leaf.0 as usize)?.as_ref()?.discipline.virtual_deadline(local)
+    }
 }
 
 #[cfg(test)]

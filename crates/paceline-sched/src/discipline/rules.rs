@@ -80,6 +80,10 @@ pub(super) trait Rules: Debug {
     fn next_change(&self, _now: Instant) -> Option<Instant> {
         None
     }
+    /// By when a head that competes is to be served before others.
+    fn virtual_deadline(&self, stream: &Stream<Self::Own>) -> Instant {
+        stream.deadline
+    }
     /// The window, for whoever asks.
     fn window(&self, stream: &Stream<Self::Own>) -> WindowState {
         stream.account.state()

@@ -13,6 +13,7 @@ use super::division::parts;
 use super::rules::{Rules as CoreRules, owed, spare};
 use super::stream::{Account, Stream};
 use crate::contract::LossTolerance;
+use crate::time::Instant;
 
 /// Bits of a virtual deadline behind the point, as [`parts`] has them: exact, since m' has less than half of them.
 const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
@@ -33,6 +34,18 @@ impl CoreRules for Rules {
     #[inline(always)]
     fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
         if stream.contracted() { Some(rank(stream)) } else { None }
+    }
+
+    fn virtual_deadline(&self, stream: &Stream<()>) -> Instant {
+        let Account { left, owes } = stream.account;
+        match (left, owes) {
+            (0, 0) => stream.deadline,
+            (_, 0) => Instant::FAR,
+            _ => {
+                stream.deadline - stream.period()
+                    + stream.period().mul_div(left.into(), owes.into())
+            }
+        }
     }
 }
 

@@ -69,34 +69,3 @@ fn a_stream_that_was_held_up_once_is_not_later_for_ever() {
         assert!(all.iter().all(|wait| *wait <= most), "{policy}: {all:?}");
     }
 }
-
-#[test]
-fn control_waits_for_one_frame_whose_sample_it_would_make_late_and_never_for_two() {
-    let capacity = Capacity::from_bits_per_s(100_000).ok();
-    let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
-    let mut now = at(1_000);
-    talk(&mut now, &mut a, &mut b, 40);
-    // 400 bytes take 45 ms with their headers, a full frame of control 104 ms.
-    let tight = Contract { deadline: Duration::from_millis(100), ..contract() };
-    for place in [0, 1] {
-        assert!(a.link.open_stream(StreamIndex(place), to(node(2), Kind::Data, Some(tight))));
-        a.link.handle_sample(now, StreamIndex(place), sample(now, place.into(), 400));
-    }
-    a.link.handle_control(node(2), Bytes::from(vec![7; 1_000]));
-    let mut came = Vec::new();
-    for _ in 0..400 {
-        now += Duration::from_millis(1);
-        a.poll(now);
-        for frame in a.sent.drain(..) {
-            b.hear(now, frame);
-            came.push((b.got.len(), b.control.len()));
-        }
-        b.poll(now);
-        b.sent.drain(..).for_each(|frame| a.hear(now, frame));
-    }
-    assert!(
-        came.first().is_some_and(|&(samples, control)| samples > 0 && control == 0),
-        "{came:?}"
-    );
-    assert!(came.iter().take(4).any(|&(_, control)| control > 0), "{came:?}");
-}
