@@ -32,6 +32,7 @@ from ._native import (
     SubscriptionStatus,
     SubscriptionView,
     Summary,
+    Unpromised,
 )
 from ._native import after_fork as _after_fork
 from .callback import Callback
@@ -87,6 +88,7 @@ __all__ = [
     "SubscriptionView",
     "Summary",
     "Timeout",
+    "Unpromised",
     "encoding_of",
     "open",
 ]

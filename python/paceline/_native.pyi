@@ -33,6 +33,7 @@ __all__ = [
     "SubscriptionStatus",
     "SubscriptionView",
     "Summary",
+    "Unpromised",
     "after_fork",
     "end",
 ]
@@ -184,6 +185,18 @@ class Over:
 
     @property
     def other(self) -> str: ...
+
+@final
+class Unpromised:
+    """A publisher is heard without the promise that was asked for, as best effort, and why: ``no_capacity`` (no link of
+    its path has one), ``rate_unknown`` or ``size_unknown`` (its first sample will tell)."""
+
+    @property
+    def publisher(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 @final
 class Changed:
@@ -351,7 +364,7 @@ class Subscriber:
     def try_recv(self) -> Sample | None: ...
     def take(self, max_samples: int = 1024, *, timeout_s: float | None = None) -> list[Sample]: ...
     def try_take(self, max_samples: int = 1024) -> list[Sample]: ...
-    def events(self) -> list[Heard | Grant | Refusal | Over | Excess | Changed]: ...
+    def events(self) -> list[Heard | Grant | Refusal | Over | Unpromised | Excess | Changed]: ...
     def change(
         self,
         *,

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._native import Refusal
+    from ._native import Refusal, Unpromised
 
 __all__ = [
     "ChangeError",
@@ -58,16 +58,19 @@ class Timeout(Error, TimeoutError):
 class Refused(Error):
     """The answer no, with the number that did not fit and what would be promised instead.
 
+    Nobody can promise anything of a publisher that does not say how often it publishes: then ``reason`` is
+    ``rate_unknown``, and there is no node, link or offer.
+
     ``offer`` are keyword arguments: ``node.subscriber(tag, **{**asked, **refused.offer})`` asks for what was offered.
     """
 
-    def __init__(self, refusal: "Refusal") -> None:
+    def __init__(self, refusal: "Refusal | Unpromised") -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
-        self.node: str = refusal.node
-        self.link: str = refusal.link
         self.reason: str = refusal.reason
-        self.needed_bytes_per_s: int = refusal.needed_bytes_per_s
-        self.available_bytes_per_s: int = refusal.available_bytes_per_s
-        self.offer: dict[str, Any] = refusal.offer
-        self.offers: list[dict[str, Any]] = refusal.offers
+        self.node: str = getattr(refusal, "node", "")
+        self.link: str = getattr(refusal, "link", "")
+        self.needed_bytes_per_s: int = getattr(refusal, "needed_bytes_per_s", 0)
+        self.available_bytes_per_s: int = getattr(refusal, "available_bytes_per_s", 0)
+        self.offer: dict[str, Any] = getattr(refusal, "offer", {})
+        self.offers: list[dict[str, Any]] = getattr(refusal, "offers", [])

@@ -42,6 +42,20 @@ def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin)
     assert bears.try_recv() is None
 
 
+def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) -> None:
+    robot, operator = thin
+    log = robot.publisher("log")
+    waits = operator.subscriber("log", within_ms=100, require=True)
+    bears = operator.subscriber("log", within_ms=100)
+    with pytest.raises(paceline.Refused, match="how often it publishes is not known") as caught:
+        waits.recv(SOON_S)
+    assert (caught.value.reason, caught.value.offers) == ("rate_unknown", [])
+    assert log.wait_matching(SOON_S)
+    log.put(b"line")
+    assert bytes(bears.recv(SOON_S)) == b"line"
+    assert any(isinstance(event, paceline.Unpromised) for event in bears.events())
+
+
 def test_a_publisher_hears_what_its_subscribers_get(thin: Thin) -> None:
     robot, operator = thin
     pose = robot.publisher("pose", hz=10, bytes_max=100, late=True)

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Why nothing can be promised of a publisher whose path would have to.
-pub(crate) const UNKNOWN: &str =
+const UNKNOWN: &str =
     "how much it sends is not known; pub --hz says how often, and it has to have published once";
 
 const STEP: Duration = Duration::from_millis(100);

@@ -182,7 +182,7 @@ impl Session<'_> {
                 look = now + LOOK;
             }
             self.hear();
-            if self.args.require && !self.news.refused.is_empty() {
+            if self.args.require && self.news.no().is_some() {
                 return Ok(End::Refused);
             }
             if now >= tick {
@@ -205,9 +205,21 @@ impl Session<'_> {
     }
 
     fn hear(&mut self) {
+        let told = self.subscriptions.iter().enumerate().map(|(place, subscription)| {
+            (place, std::iter::from_fn(|| subscription.try_event()).collect::<Vec<_>>())
+        });
+        let told: Vec<_> = told.filter(|(_, events)| !events.is_empty()).collect();
+        if told.is_empty() {
+            return;
+        }
+        // Who is told of is told of by tag.
+        self.look();
         let news = &mut self.news;
-        let told = self.subscriptions.iter().enumerate();
-        let jobs = told.flat_map(|one| news.hear(one, &self.shared)).collect::<Vec<_>>();
+        let jobs = told.into_iter().flat_map(|one| news.hear(one, &self.shared));
+        let jobs = jobs.collect::<Vec<_>>();
+        for note in core::mem::take(&mut self.news.notes) {
+            self.block.note(&note);
+        }
         for job in jobs {
             match &job {
                 Job::Event(Event::Refused { tag, reason, .. }) => {
@@ -307,11 +319,11 @@ impl Session<'_> {
     fn verdict(&mut self, why: End, done: &Progress) -> anyhow::Result<ExitCode> {
         let dropped = self.news.all_dropped();
         self.show(done, dropped)?;
-        let refusal = self.news.refused.values().next().cloned();
+        let refusal = self.news.no();
         if why == End::Refused || (why == End::Duration && done.samples == 0) {
             let wanted = self.args.patterns_in_words();
             let reason = match refusal {
-                Some(reason) => format!("refused: {reason}"),
+                Some(reason) => reason,
                 None if self.news.sources().is_empty() => {
                     format!("no publisher on {wanted}; {}; check the tag", self.there())
                 }

@@ -1,7 +1,6 @@
 //! `paceline sub`: one subscriber, shown, written to a file or passed on.
 
 mod args;
-mod heard;
 mod sample;
 mod sink;
 mod still;
@@ -19,14 +18,13 @@ use crate::exit::{self, INTERRUPTED};
 use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::stop::{STOP_SLICE, Stop};
-use heard::{Heard, Unpromised};
 use paceline::{
     Delivery, Drops, Excess, Node, PublisherId, RecvError, SubscribeError, Subscriber,
-    SubscriberEvent,
+    SubscriberEvent, Unpromised,
 };
 use sample::Told;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -95,7 +93,7 @@ struct Session<'a> {
     heard: bool,
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
-    publishers: Heard,
+    granted: BTreeSet<PublisherId>,
     began: Instant,
     tick: Instant,
 }
@@ -115,7 +113,7 @@ impl<'a> Session<'a> {
             heard: false,
             noted: false,
             refused: BTreeMap::new(),
-            publishers: Heard::default(),
+            granted: BTreeSet::new(),
             began,
             tick: began + TICK,
         }
@@ -154,7 +152,6 @@ impl<'a> Session<'a> {
     fn take(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
         let now = Instant::now();
         self.heard = true;
-        self.publishers.came(delivery.publisher);
         self.total.add(delivery, now);
         self.window.add(delivery, now);
         if self.args.json {
@@ -168,9 +165,6 @@ impl<'a> Session<'a> {
     /// What the subscriber is told beside samples.
     fn hear(&mut self) {
         while let Some(event) = self.subscriber.try_event() {
-            if let SubscriberEvent::Publishers(publishers) = &event {
-                self.publishers.hear(publishers);
-            }
             match event {
                 SubscriberEvent::Publishers(publishers) if publishers.is_empty() && self.heard => {
                     let pattern = &self.args.pattern;
@@ -181,16 +175,17 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
-                    self.publishers.grant(grant.publisher);
+                    self.granted.insert(grant.publisher);
                 }
                 SubscriberEvent::Over(publisher) => {
                     // Of what was refused it is told when it is granted, or heard.
-                    if self.publishers.end(publisher) {
+                    if self.granted.remove(&publisher) {
                         self.block.note(&format!(
                             "over: publisher {publisher}: what was granted is promised no longer"
                         ));
                     }
                 }
+                SubscriberEvent::Unpromised(publisher, why) => self.tell_unpromised(publisher, why),
                 SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
                     let Excess { early, long } = excess;
                     self.block.note(&format!(
@@ -228,7 +223,6 @@ impl<'a> Session<'a> {
                 self.args.pattern
             ));
         }
-        self.tell_unpromised(now);
         if !self.args.json && self.total.delivered > 0 {
             let text = self.second();
             self.block.update(&text)?;
@@ -237,18 +231,17 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says once of each publisher that what was asked for is not promised although it comes, which is no to whoever
-    /// requires a promise where a link of the path would have to make one.
-    fn tell_unpromised(&mut self, now: Instant) {
-        for Unpromised { publisher, why, refused } in
-            self.publishers.unpromised(now, self.node, self.args)
-        {
-            self.block.note(&format!(
-                "nothing is promised of publisher {publisher}: {why}; it is carried as best effort"
-            ));
-            if refused && self.args.require {
-                self.refused.insert(publisher, format!("nothing is promised: {why}"));
-            }
+    /// Says that what was asked for is not promised although it comes, which is no to whoever requires a promise where
+    /// a link of the path would have to make one. What the first sample will tell is no news.
+    fn tell_unpromised(&mut self, publisher: PublisherId, why: Unpromised) {
+        if why == Unpromised::SizeUnknown {
+            return;
+        }
+        self.block.note(&format!(
+            "nothing is promised of publisher {publisher}: {why}; it is carried as best effort"
+        ));
+        if why.is_no() && self.args.require {
+            self.refused.insert(publisher, format!("nothing is promised: {why}"));
         }
     }
 

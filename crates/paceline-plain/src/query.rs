@@ -135,6 +135,7 @@ impl Common {
                 }
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
+                | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. } => {}
             }

@@ -33,6 +33,7 @@ mod routes;
 mod spec;
 mod split;
 mod survey;
+mod unpromised;
 mod untold;
 mod ways;
 
@@ -50,6 +51,7 @@ pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
 pub use spec::{Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+pub use unpromised::Unpromised;
 pub use ways::{WayChange, Ways};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -127,6 +129,16 @@ pub enum Output {
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
+    },
+    /// A local subscription hears a publisher without the promise that it asked for, or for another reason than before.
+    /// Until it is granted, refused, or not heard any more.
+    Unpromised {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The publisher.
+        publisher: PublisherId,
+        /// Why.
+        why: Unpromised,
     },
     /// A node of the path from a publisher to a local subscription counted more of its samples as more than was granted
     /// ([`Control::tell_excess`] there).
@@ -227,6 +239,8 @@ pub struct Control {
     refused: BTreeMap<PairKey, Refusal>,
     /// The grants of local subscriptions and publishers that were told.
     granted: BTreeMap<PairKey, Grant>,
+    /// What local subscriptions were told that they hear without a promise.
+    unpromised: BTreeMap<PairKey, Unpromised>,
     outputs: VecDeque<Output>,
     /// Messages wait apart, so that what a change installs here comes first.
     sends: VecDeque<(NodeId, Bytes)>,
@@ -266,6 +280,7 @@ impl Control {
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
+            unpromised: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),
         }

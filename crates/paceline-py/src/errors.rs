@@ -1,5 +1,6 @@
 //! Our errors as exceptions. Their classes are Python's (`python/paceline/errors.py`), so that people can read them.
 
+use crate::event::Unpromised;
 use crate::refusal::Refusal;
 use paceline::{CapacityError, ChangeError, OpenError, PublishError, PullError, SubscribeError};
 use pyo3::prelude::*;
@@ -45,6 +46,10 @@ pub(crate) fn timeout() -> PyErr {
 
 pub(crate) fn refused(refusal: Refusal) -> PyErr {
     raised!("Refused", refusal)
+}
+
+pub(crate) fn unpromised(unpromised: Unpromised) -> PyErr {
+    raised!("Refused", unpromised)
 }
 
 pub(crate) fn value(text: String) -> PyErr {

@@ -3,7 +3,7 @@
 use crate::convert::to_ms;
 use crate::grant::Grant;
 use crate::refusal::Refusal;
-use paceline::{PublisherEvent, SubscriberEvent};
+use paceline::{PublisherEvent, PublisherId, SubscriberEvent, Unpromised as Why};
 use pyo3::prelude::*;
 
 /// The publishers that a subscriber hears now.
@@ -75,6 +75,39 @@ impl Over {
     }
 }
 
+/// A publisher is heard without the promise that was asked for, as best effort.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Unpromised {
+    publisher: String,
+    /// Why, in a word.
+    reason: &'static str,
+    /// And in a sentence.
+    text: String,
+}
+
+#[pymethods]
+impl Unpromised {
+    fn __repr__(&self) -> String {
+        format!("Unpromised('{}', '{}')", self.publisher, self.reason)
+    }
+
+    fn __str__(&self) -> String {
+        format!("nothing is promised of {}: {}", self.publisher, self.text)
+    }
+}
+
+impl Unpromised {
+    pub(crate) fn new(publisher: PublisherId, why: Why) -> Self {
+        let reason = match why {
+            Why::NoCapacity => "no_capacity",
+            Why::RateUnknown => "rate_unknown",
+            Why::SizeUnknown => "size_unknown",
+            _ => "unknown",
+        };
+        Self { publisher: publisher.to_string(), reason, text: why.to_string() }
+    }
+}
+
 fn over<'py>(py: Python<'py>, other: &impl ToString) -> PyResult<Bound<'py, PyAny>> {
     Ok(Bound::new(py, Over { other: other.to_string() })?.into_any())
 }
@@ -102,6 +135,9 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         SubscriberEvent::Over(publisher) => over(py, &publisher)?,
+        SubscriberEvent::Unpromised(publisher, why) => {
+            Bound::new(py, Unpromised::new(publisher, why))?.into_any()
+        }
         SubscriberEvent::Excess { publisher, node_name, excess, .. } => {
             let paceline::Excess { early, long } = excess;
             let (publisher, node) = (Some(publisher.to_string()), Some(node_name));

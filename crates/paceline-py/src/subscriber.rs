@@ -1,6 +1,6 @@
 //! A subscriber.
 
-use crate::event;
+use crate::event::{self, Unpromised};
 use crate::life::Held;
 use crate::refusal::Refusal;
 use crate::sample::Sample;
@@ -55,17 +55,38 @@ struct Open {
 enum Seen<T> {
     Found(Option<T>),
     Closed,
-    Refused(Box<paceline::Refusal>),
+    Told(Box<No>),
+}
+
+/// The answer no to whoever requires a promise.
+enum No {
+    Refused(paceline::Refusal),
+    Unpromised(paceline::PublisherId, paceline::Unpromised),
+}
+
+impl No {
+    fn of(event: &SubscriberEvent) -> Option<Self> {
+        match event {
+            SubscriberEvent::Refused(_, refusal) => Some(Self::Refused(refusal.clone())),
+            SubscriberEvent::Unpromised(publisher, why) if why.is_no() => {
+                Some(Self::Unpromised(*publisher, *why))
+            }
+            SubscriberEvent::Publishers(_)
+            | SubscriberEvent::Granted(_)
+            | SubscriberEvent::Over(_)
+            | SubscriberEvent::Unpromised(..)
+            | SubscriberEvent::Excess { .. }
+            | SubscriberEvent::Changed { .. } => None,
+        }
+    }
 }
 
 impl Open {
-    /// Takes over what was told; gives the first refusal of it.
-    fn hear(&mut self) -> Option<paceline::Refusal> {
+    /// Takes over what was told; gives the first no of it.
+    fn hear(&mut self) -> Option<No> {
         let mut first = None;
         while let Some(event) = self.inner.try_event() {
-            if let (None, SubscriberEvent::Refused(_, refusal)) = (&first, &event) {
-                first = Some(refusal.clone());
-            }
+            first = first.or_else(|| No::of(&event));
             if self.events.len() >= EVENTS_MAX {
                 self.events.pop_front();
             }
@@ -96,9 +117,9 @@ impl Subscriber {
     fn look<T>(&self, take: impl FnOnce(&mut Inner) -> Option<T>) -> PyResult<Option<T>> {
         let seen = self.with(|open| {
             if self.require
-                && let Some(refusal) = open.hear()
+                && let Some(no) = open.hear()
             {
-                return Seen::Refused(Box::new(refusal));
+                return Seen::Told(Box::new(no));
             }
             // Before taking: what came before the end can still be read.
             let closed = open.inner.is_closed();
@@ -110,7 +131,12 @@ impl Subscriber {
         match seen {
             Seen::Found(found) => Ok(found),
             Seen::Closed => Err(errors::closed()),
-            Seen::Refused(refusal) => Err(errors::refused(Refusal(*refusal))),
+            Seen::Told(no) => Err(match *no {
+                No::Refused(refusal) => errors::refused(Refusal(refusal)),
+                No::Unpromised(publisher, why) => {
+                    errors::unpromised(Unpromised::new(publisher, why))
+                }
+            }),
         }
     }
 

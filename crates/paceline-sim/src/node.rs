@@ -477,6 +477,7 @@ impl Node {
                     }
                 }
                 Output::Over { .. }
+                | Output::Unpromised { .. }
                 | Output::Excess { .. }
                 | Output::Surveyed { .. }
                 | Output::Changed { .. } => {}

@@ -35,6 +35,7 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 SubscriberEvent::Refused(..) => Some(false),
                 SubscriberEvent::Over(_) => None,
                 SubscriberEvent::Publishers(_)
+                | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. } => *told,
             };

@@ -11,7 +11,7 @@ use crate::shell::sink::Sink;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX, RATE_MIN};
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+use paceline_proto::control::{Grant, Refusal, SubscriptionSpec, Unpromised};
 use paceline_proto::form::Audio;
 use paceline_proto::{
     Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Retransmit,
@@ -269,6 +269,9 @@ pub enum SubscriberEvent {
     /// What was granted or refused of a publisher's stream is so no longer, and nothing is promised of it now: the
     /// path is gone, or it is not asked for any more.
     Over(PublisherId),
+    /// A publisher is heard without the promise that was asked for, as best effort, and why: until it is granted,
+    /// refused, or not heard any more.
+    Unpromised(PublisherId, Unpromised),
     /// More samples of a publisher were more than was granted since this was last told, once a second at most for each
     /// node of the path: they came sooner, or were longer, and waited behind all that was promised.
     Excess {

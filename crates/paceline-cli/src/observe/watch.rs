@@ -191,6 +191,7 @@ impl Watch {
                 // What is held is seen by what comes.
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
+                | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {

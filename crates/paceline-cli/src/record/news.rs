@@ -4,7 +4,7 @@ use super::args::Wish;
 use super::writer::{Job, Shared};
 use crate::show::micros;
 use paceline::{
-    Drops, Grant, Node, Pattern, PublisherId, Refusal, SourceView, SubscriberEvent, Subscription,
+    Drops, Grant, Node, Pattern, PublisherId, Refusal, SourceView, SubscriberEvent, Unpromised,
 };
 use paceline_record::{Event, Hop, Offer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,11 @@ pub(super) struct News {
     sources: BTreeMap<PublisherId, SourceView>,
     /// Who left: an answer may come after.
     tags: BTreeMap<PublisherId, String>,
-    pub(super) refused: BTreeMap<PublisherId, String>,
+    refused: BTreeMap<PublisherId, String>,
+    /// What is carried although nobody can promise what was asked for, and why.
+    unpromised: BTreeMap<PublisherId, String>,
+    /// What people are to be told.
+    pub(super) notes: Vec<String>,
     dropped: Drops,
 }
 
@@ -60,22 +64,24 @@ impl News {
         &self.sources
     }
 
-    /// What the subscription to the pattern in this place was told.
+    /// What the subscription to the pattern in this place was told, of publishers that were looked for since.
     pub(super) fn hear(
         &mut self,
-        (place, subscription): (usize, &Subscription),
+        (place, events): (usize, Vec<SubscriberEvent>),
         shared: &Shared,
     ) -> Vec<Job> {
         let mut jobs = Vec::new();
-        while let Some(event) = subscription.try_event() {
+        for event in events {
             match event {
                 SubscriberEvent::Publishers(heard) => {
                     self.refused.retain(|publisher, _| !heard.contains(publisher));
+                    self.unpromised.retain(|publisher, _| heard.contains(publisher));
                 }
                 SubscriberEvent::Granted(grant) => {
                     let mut granted = shared.granted.lock().unwrap_or_else(PoisonError::into_inner);
                     granted.insert(grant.publisher, grant.to_string());
                     self.refused.remove(&grant.publisher);
+                    self.unpromised.remove(&grant.publisher);
                     jobs.push(Job::Event(self.granted(&grant)));
                 }
                 SubscriberEvent::Over(publisher) => {
@@ -83,6 +89,9 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
+                // The first sample will tell.
+                SubscriberEvent::Unpromised(_, Unpromised::SizeUnknown) => {}
+                SubscriberEvent::Unpromised(publisher, why) => self.bear(publisher, why),
                 // What it leads to is recorded: what came late, or not at all.
                 SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss } => {
@@ -99,6 +108,22 @@ impl News {
             }
         }
         jobs
+    }
+
+    /// A publisher is heard without the promise that was asked for.
+    fn bear(&mut self, publisher: PublisherId, why: Unpromised) {
+        let tag = self.tag(publisher);
+        let note = format!("nothing is promised of {tag}: {why}; it is carried as best effort");
+        self.notes.push(note);
+        if why.is_no() {
+            self.unpromised.insert(publisher, format!("nothing is promised of {tag}: {why}"));
+        }
+    }
+
+    /// Why somebody who requires a promise has been told no.
+    pub(super) fn no(&self) -> Option<String> {
+        let refused = self.refused.values().next().map(|reason| format!("refused: {reason}"));
+        refused.or_else(|| self.unpromised.values().next().cloned())
     }
 
     fn tag(&self, publisher: PublisherId) -> String {

@@ -86,6 +86,11 @@ impl Ask {
         LossTolerance::new(x, y).unwrap_or(self.loss)
     }
 
+    /// Its loss tolerance leaves nothing that is owed; 0/0 asks for deadlines alone.
+    pub(crate) const fn owes_nothing(&self) -> bool {
+        self.loss.y() > 0 && self.loss.x() >= self.loss.y()
+    }
+
     /// The loss tolerance asked for.
     pub(crate) const fn loss(&self) -> LossTolerance {
         self.loss
@@ -243,8 +248,7 @@ pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossT
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
-    // 0/0 asks for deadlines alone: nothing of it may be left out.
-    if ask.loss.y() > 0 && ask.loss.x() >= ask.loss.y() {
+    if ask.owes_nothing() {
         return Some(None);
     }
     let contract = promise(spec, form, slice::from_ref(ask))?.contract;

@@ -52,6 +52,8 @@ impl Control {
         let only = self.lingering.carry_on(self.now, &carried, booked, before, &mut installed);
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
+        let mine = pairs.iter().filter(|pair| pair.subscription.node == me);
+        let unpromised = mine.filter_map(|pair| Some((pair.key(), pair.unpromised()?))).collect();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // What is announced here is part of these streams already.
@@ -65,6 +67,7 @@ impl Control {
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);
         self.tell_promises(&tree);
+        self.tell_unpromised(unpromised);
         self.follow_reservations();
     }
 

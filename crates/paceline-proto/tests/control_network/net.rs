@@ -4,7 +4,7 @@ use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
     Control, Grant, HopInfo, Output, OutputPlan, PublisherSpec, Refusal, SourceKey,
-    SubscriptionSpec,
+    SubscriptionSpec, Unpromised,
 };
 use paceline_proto::{
     Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
@@ -30,6 +30,7 @@ pub(crate) struct Seen {
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
+    pub(crate) unpromised: Vec<(SubscriptionId, PublisherId, Unpromised)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
@@ -167,6 +168,10 @@ impl Net {
                     let before = seen.granted.insert(key, grant.clone());
                     assert_ne!(before, Some(grant), "told twice");
                 }
+                Output::Unpromised { subscription, publisher, why } => {
+                    assert!(!seen.granted.contains_key(&(subscription, publisher)));
+                    seen.unpromised.push((subscription, publisher, why));
+                }
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));
@@ -240,6 +245,12 @@ impl Net {
         let id = self.nodes[node].subscribe(self.now, spec);
         self.drain(node);
         id
+    }
+
+    pub(crate) fn update(&mut self, id: PublisherId, spec: PublisherSpec) {
+        let node = index(id.node);
+        self.nodes[node].update_publisher(self.now, id, spec);
+        self.drain(node);
     }
 
     pub(crate) fn unsubscribe(&mut self, id: SubscriptionId) {

@@ -1,7 +1,7 @@
 //! Links that are too thin: who is refused, and when the refusal ends.
 
 use super::net::{Net, all, camera, link, one_in, promised};
-use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target};
+use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target, Unpromised};
 use paceline_proto::link::Carrier;
 use paceline_proto::{Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::{Duration, LossTolerance, Policy};
@@ -287,6 +287,34 @@ fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
     assert_eq!(still[..2], [1, 1], "and takes nothing from the others");
     // In order of arrival any of them may wait for all the others.
     net.assert_converged();
+}
+
+#[test]
+fn who_is_heard_without_a_promise_is_told_why_once() {
+    let mut net = thin(400_000);
+    let unknown = PublisherSpec { bytes_max: None, ..camera("camera") };
+    let cam = net.publish(0, unknown.clone());
+    let log = net.publish(0, PublisherSpec { period: None, bytes_max: None, ..camera("log") });
+    let all = net.subscribe(2, promised("**"));
+    let near = net.subscribe(1, promised("camera"));
+    let best_effort = net.subscribe(2, super::net::all("**"));
+    net.settle();
+    let told = |net: &Net, node: usize| net.seen[node].unpromised.clone();
+    let (size, rate) = (Unpromised::SizeUnknown, Unpromised::RateUnknown);
+    assert_eq!(told(&net, 2), [(all, cam, size), (all, log, rate)]);
+    assert_eq!(told(&net, 1), [(near, cam, Unpromised::NoCapacity)]);
+    assert!(rate.is_no() && !size.is_no() && !Unpromised::NoCapacity.is_no());
+    assert_eq!(net.heard(best_effort).len(), 2, "which asked for nothing, and is told nothing");
+    // Its first sample has come; a sample of the log says nothing of how often one comes.
+    net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });
+    net.update(log, PublisherSpec { period: None, bytes_max: Some(90), ..camera("log") });
+    net.settle();
+    assert_eq!((net.seen[2].granted.len(), told(&net, 2).len()), (1, 2), "{:?}", told(&net, 2));
+    net.unsubscribe(all);
+    net.settle();
+    let again = net.subscribe(2, promised("log"));
+    net.settle();
+    assert_eq!(told(&net, 2).last(), Some(&(again, log, rate)));
 }
 
 #[test]

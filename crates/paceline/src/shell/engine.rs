@@ -393,6 +393,11 @@ impl Engine {
                     let key = (subscription, publisher);
                     self.tell_ends(key, told, PublisherEvent::Over(subscription));
                 }
+                Output::Unpromised { subscription, publisher, why } => {
+                    if let Some(sink) = self.sinks.get(&subscription) {
+                        sink.tell(SubscriberEvent::Unpromised(publisher, why));
+                    }
+                }
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
                     if let Some(sink) = self.sinks.get(&subscription) {
                         let told = SubscriberEvent::Excess { publisher, node, node_name, excess };

@@ -152,6 +152,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
             | SubscriberEvent::Refused(..)
             | SubscriberEvent::Granted(_)
             | SubscriberEvent::Over(_)
+            | SubscriberEvent::Unpromised(..)
             | SubscriberEvent::Changed { .. } => None,
         };
         told = events.filter_map(excess).last().or(told.take());

@@ -130,6 +130,7 @@ impl Live {
                 SubscriberEvent::Publishers(publishers) => end.heard = publishers,
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
+                | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {

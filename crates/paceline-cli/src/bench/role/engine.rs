@@ -139,6 +139,7 @@ impl Subscription {
             paceline::SubscriberEvent::Publishers(_)
             | paceline::SubscriberEvent::Granted(_)
             | paceline::SubscriberEvent::Over(_)
+            | paceline::SubscriberEvent::Unpromised(..)
             | paceline::SubscriberEvent::Excess { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,
         });
