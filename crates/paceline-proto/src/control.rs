@@ -24,6 +24,7 @@ mod linger;
 mod links;
 mod message;
 mod offer;
+mod output;
 mod path;
 mod recompute;
 mod refusal;
@@ -33,6 +34,7 @@ mod routes;
 mod spec;
 mod split;
 mod survey;
+mod tolerance;
 mod unpromised;
 mod untold;
 mod ways;
@@ -46,6 +48,7 @@ pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
+pub use output::Output;
 pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
@@ -56,7 +59,6 @@ pub use ways::{WayChange, Ways};
 
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::link::{Carrier, StreamNames};
-use crate::reason::Excess;
 use crate::tag::Tag;
 use crate::wire::WireError;
 use admission::Admission;
@@ -72,126 +74,6 @@ use std::sync::Arc;
 
 /// How many rounds of decisions one change may take at once; what is left is for the next input.
 const ROUNDS_MAX: u32 = 8;
-
-/// What the owner of a [`Control`] is to do or to know.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Output {
-    /// Send a message to a neighbour: reliably and in order, as long as the hop is up.
-    Send {
-        /// The neighbour.
-        hop: NodeId,
-        /// The message, for [`Control::handle_message`] there.
-        message: Bytes,
-    },
-    /// Replace the streams that leave a source. Comes before the [`Output::Send`]s of the same
-    /// change: a node on the way is ready before the publisher's node hears of it.
-    Install {
-        /// The source.
-        source: SourceKey,
-        /// What its publisher declares.
-        publisher: Arc<PublisherSpec>,
-        /// The complete new set; empty to remove it.
-        outputs: Vec<OutputPlan>,
-    },
-    /// Whether anyone wants what a local publisher publishes has changed; at first nobody does.
-    Matching {
-        /// The publisher.
-        publisher: PublisherId,
-        /// True if at least one subscription gets it.
-        matching: bool,
-    },
-    /// The publishers that a local subscription hears have changed; at first there are none.
-    Subscribed {
-        /// The subscription.
-        subscription: SubscriptionId,
-        /// Those that match, can be reached and are not refused, in order.
-        publishers: Vec<PublisherId>,
-    },
-    /// A node on the path refused a subscription for a publisher; one of both at least is local.
-    Refused {
-        /// The subscription.
-        subscription: SubscriptionId,
-        /// The publisher that it will not hear until [`Output::Subscribed`] says so.
-        publisher: PublisherId,
-        /// Why, and what would be possible.
-        refusal: Refusal,
-    },
-    /// The path from a publisher to a subscription, one of which at least is local, holds what was asked for,
-    /// or holds it otherwise than before: over another path, for example.
-    Granted {
-        /// What is promised, to whom, and by whom.
-        grant: Grant,
-    },
-    /// What [`Output::Granted`] or [`Output::Refused`] told is so no longer, and neither is told instead: the path
-    /// is gone, or nobody asks for it any more.
-    Over {
-        /// The subscription.
-        subscription: SubscriptionId,
-        /// The publisher.
-        publisher: PublisherId,
-    },
-    /// A local subscription hears a publisher without the promise that it asked for, or for another reason than before.
-    /// Until it is granted, refused, or not heard any more.
-    Unpromised {
-        /// The subscription.
-        subscription: SubscriptionId,
-        /// The publisher.
-        publisher: PublisherId,
-        /// Why.
-        why: Unpromised,
-    },
-    /// A node of the path from a publisher to a local subscription counted more of its samples as more than was granted
-    /// ([`Control::tell_excess`] there).
-    Excess {
-        /// The subscription.
-        subscription: SubscriptionId,
-        /// The publisher.
-        publisher: PublisherId,
-        /// Who counted.
-        node: NodeId,
-        /// What people call it, a label only.
-        node_name: String,
-        /// All that its link counted since it opened the stream.
-        excess: Excess,
-    },
-    /// The answer to [`Control::survey`].
-    Surveyed {
-        /// The number that it returned.
-        survey: u64,
-        /// All nodes of the path have answered.
-        complete: bool,
-        /// What would be promised if nothing stands in the way; nothing if the publisher's samples would be
-        /// carried as best effort.
-        grant: Option<Grant>,
-        /// What stands in the way; nothing if all that have answered would promise it.
-        refusal: Option<Refusal>,
-    },
-    /// A subscription of this node asks for something else now, because somebody wanted that.
-    Changed {
-        /// Which one.
-        subscription: SubscriptionId,
-        /// What it asks for.
-        spec: SubscriptionSpec,
-    },
-    /// Someone asks this node: answer by [`Control::answer`], or not at all.
-    Asked {
-        /// The question's number at `from`.
-        request: u64,
-        /// Who asks.
-        from: NodeId,
-        /// What was given to [`Control::ask`] there; its first byte is a [`Topic`]'s.
-        body: Bytes,
-    },
-    /// The answer to a question of [`Control::ask`].
-    Answered {
-        /// The number that it returned.
-        request: u64,
-        /// Who answers.
-        node: NodeId,
-        /// What that node gave to [`Control::answer`].
-        body: Bytes,
-    },
-}
 
 /// What the registry knows of a node.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,12 @@
 //! What a pair asks a path for, and what of it is installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{Ask, asked, counted_loss, shares, whole_micros};
+use super::contract::{Ask, asked, shares, whole_micros};
 use super::registry::PairKey;
 use super::routes::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
+use super::tolerance::counted_loss;
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};

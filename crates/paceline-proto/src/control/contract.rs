@@ -2,12 +2,12 @@
 
 use super::spec::{self, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
+use super::tolerance::{counted_loss, keeps_windows, of_both, tolerance};
 use crate::form::{Form, Rate};
 use core::slice;
-use paceline_admit::reserve::bears_loss;
 use paceline_admit::{Demand, Traffic};
 use paceline_sched::curve::RATE_MAX;
-use paceline_sched::{Contract, Duration, Late, LossTolerance};
+use paceline_sched::{Contract, Duration, LossTolerance};
 
 /// The shortest period and deadline of a contract: below it arithmetic on a link means nothing.
 const SHORTEST: Duration = Duration::from_micros(1);
@@ -25,12 +25,12 @@ const SEGMENT_OVERHEAD: u64 = 110;
 /// What one subscription with a contract asks for, seen from the link of one hop of its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
-    within: Option<Duration>,
-    loss: LossTolerance,
+    pub(super) within: Option<Duration>,
+    pub(super) loss: LossTolerance,
     /// Which hop of the path, from 0 on.
-    hop: usize,
+    pub(super) hop: usize,
     /// How the path shares a delay bound.
-    split: Split,
+    pub(super) split: Split,
 }
 
 impl Ask {
@@ -48,47 +48,6 @@ impl Ask {
     /// The delay bound whose part for a hop with a capacity is at least `deadline`, in whole milliseconds.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
         self.split.bound(deadline.saturating_add(MARGIN_MAX))
-    }
-
-    /// Whether the samples of this hop may miss what is tolerated.
-    fn bears_loss(&self) -> bool {
-        let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);
-        bears_loss((0..self.split.hops()).map(part), self.hop)
-    }
-
-    /// What of the loss tolerance its hop has. Each link counts windows by itself, so two that missed what is
-    /// tolerated would miss more together. Where late samples are sent all the same none is put off: it would
-    /// keep those waiting that its window may not miss any more.
-    fn loss_here(&self, spec: &PublisherSpec, form: Form, period: Duration) -> LossTolerance {
-        if !keeps_windows(spec) || self.loss == LossTolerance::EDF {
-            return self.loss;
-        }
-        match spec.late {
-            Late::Drop if self.bears_loss() => self.loss_if_borne(form, period),
-            Late::Drop | Late::Send => LossTolerance::NONE,
-        }
-    }
-
-    /// What a link may miss of each window of `form` if its hop is the one. Nothing where more than y/(y − x) periods
-    /// fit into its part of the delay: then what is owed would wait behind what is not, and come late with it.
-    fn loss_if_borne(&self, form: Form, period: Duration) -> LossTolerance {
-        let (x, y) = (self.loss.x(), self.loss.y());
-        let x = match form.rate {
-            Rate::All | Rate::Every(_) => x,
-            // Which samples it takes depends on when they come, so a window here may lie across two of the
-            // subscriber's.
-            Rate::Max(_) => x / 2,
-        };
-        let (part, owed) = (share(self, period).1, y.saturating_sub(x));
-        if y > 0 && period.mul_div(y.into(), owed.max(1).into()) < part {
-            return LossTolerance::NONE;
-        }
-        LossTolerance::new(x, y).unwrap_or(self.loss)
-    }
-
-    /// Its loss tolerance leaves nothing that is owed; 0/0 asks for deadlines alone.
-    pub(crate) const fn owes_nothing(&self) -> bool {
-        self.loss.y() > 0 && self.loss.x() >= self.loss.y()
     }
 
     /// The loss tolerance asked for.
@@ -110,17 +69,6 @@ impl Ask {
     pub(crate) const fn with_loss(self, loss: LossTolerance) -> Self {
         Self { loss, ..self }
     }
-}
-
-/// The loss tolerance of a subscription with a contract; `None` for best effort. A delay bound alone
-/// allows the loss that the publisher declared, else none, and the tolerance of another subscription
-/// must not weaken that.
-pub(crate) fn tolerance(
-    spec: &SubscriptionSpec,
-    publisher: &PublisherSpec,
-) -> Option<LossTolerance> {
-    let declared = publisher.loss.unwrap_or(LossTolerance::NONE);
-    spec.loss.or_else(|| spec.within.map(|_| declared))
 }
 
 /// A contract, and the part of the delay bound that earlier hops may use.
@@ -150,23 +98,6 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
     };
     let gone = upstream.saturating_add(deadline);
     Some(Promise { contract, upstream, slack: slack(asks, gone) })
-}
-
-/// Whether windows of a stream are promised: nothing is where nobody knows how much it is, and what is too much of a video
-/// goes in its own order.
-fn keeps_windows(spec: &PublisherSpec) -> bool {
-    spec.bytes_max.is_some() && spec.period.is_some() && !spec.kind.is_video()
-}
-
-/// What two subscriptions of one stream may both miss: windows of different lengths lie across each other, so of two
-/// tolerances that differ neither holds, and so admission charges them ([`Demand::join`]). Without windows, 0/0, the
-/// deadlines alone count.
-fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance {
-    if one == other || one == LossTolerance::EDF || other == LossTolerance::EDF {
-        one.strictest(other)
-    } else {
-        LossTolerance::NONE
-    }
 }
 
 /// By how much a sample may be late here, where the shortest bound leaves `gone` up to the end of this hop, and
@@ -204,7 +135,7 @@ fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration))
 }
 
 /// What of a delay bound is gone before this hop, and what this hop may use.
-fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
+pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
     let Some(within) = ask.within else {
         // Only a loss tolerance: each hop may take a period.
         return (period.mul_div(ask.hop as u64, 1), period);
@@ -228,19 +159,8 @@ pub(super) fn whole_micros(part: Duration) -> Duration {
 
 /// The period of the contracts of a stream, if its source states one: 1/20 shorter than the source's, so that one that
 /// had a hiccup can catch up.
-fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
+pub(super) fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
     form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
-}
-
-/// What of the samples of each window admission may leave out on the one hop of the path that may miss any: of a
-/// publisher whose late samples are sent all the same those that miss make no room.
-pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
-    let borne = (0..ask.split.hops()).map(|hop| Ask { hop, ..*ask }).find(Ask::bears_loss);
-    match (spec.late, period_of(spec, form)) {
-        (Late::Drop, Some(_)) if spec.kind.is_video() => ask.loss,
-        (Late::Drop, Some(period)) => borne.unwrap_or(*ask).loss_if_borne(form, period),
-        (Late::Drop, None) | (Late::Send, _) => LossTolerance::NONE,
-    }
 }
 
 /// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
@@ -305,6 +225,8 @@ mod tests {
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
     use core::num::NonZeroU32;
+    use paceline_admit::reserve::bears_loss;
+    use paceline_sched::Late;
     use proptest::prelude::*;
 
     fn camera() -> PublisherSpec {

@@ -158,15 +158,14 @@ impl Link {
         let mut alone = None;
         loop {
             let next = self.next_work(now);
-            let waits = next.is_some_and(|(_, next)| self.is_promised(next.stream()));
-            if !controlled && !waits {
+            let promised = next.is_some_and(|(_, next)| self.is_promised(next.stream()));
+            if !controlled && !promised {
                 self.put_control(now, node, limits.of(false), out);
                 controlled = true;
             }
             let Some((hop, next)) = next else { break };
             // A frame arrives when its end does: the background would make what is live wait.
             let background = self.is_background(next.stream());
-            let promised = self.is_promised(next.stream());
             if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
                 break;
             }
@@ -176,12 +175,17 @@ impl Link {
             {
                 limits.cut(usize::try_from(off_wire(room)).unwrap_or(usize::MAX));
             }
+            let before = out.len();
+            let shared = self.items.iter().any(Item::is_piece);
             let put = match next {
                 Next::Head(index) => self.put_segment(now, index, &mut limits, out),
-                Next::Repair(key) => self.put_repair(now, key, limits.of(promised), out),
-                Next::Before(key) => self.put_before(now, key, limits.of(promised), out),
-                Next::Turn(key) => self.put_in_turn(now, key, limits.of(promised), out),
+                Next::Repair(key) | Next::Before(key) | Next::Turn(key) => {
+                    self.put_repair(now, key, limits.of(promised), out)
+                }
             };
+            if put {
+                self.count_repair(now, next, (out.len() - before, shared));
+            }
             if promised && !matches!(next, Next::Head(_)) {
                 limits.cut_best_effort(0);
             }

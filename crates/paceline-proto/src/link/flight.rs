@@ -90,10 +90,7 @@ impl Link {
             flight.overdue += neighbour.hop.overdue_bytes(now, trip);
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             flight.holds = flight.holds.max(holds);
-            let held = match neighbour.hop.carrier() {
-                Carrier::Ordered => neighbour.hop.longest_held(time),
-                Carrier::Datagrams => Duration::ZERO,
-            };
+            let held = neighbour.hop.longest_held(time);
             let answers = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(held));
             flight.answers = flight.answers.max(answers);
             queued = queued.max(neighbour.hop.queued_below());

@@ -2,7 +2,7 @@
 //! known to have arrived, control that says where it belongs, and pieces that are sent again.
 
 use super::ledger::{Item, Part, Piece};
-use super::repair::{RepairKey, Standing};
+use super::repair::{Next, RepairKey, Standing};
 use super::{Link, Notice, StreamIndex, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
@@ -99,38 +99,22 @@ impl Link {
         }
     }
 
-    /// Puts a piece that was lost into the frame in the turn of its stream's head.
-    pub(super) fn put_in_turn(
+    /// Counts what a piece that was lost took of a frame: `bytes`, beside other pieces (`shared`) or alone.
+    pub(super) fn count_repair(
         &mut self,
         now: Instant,
-        key: RepairKey,
-        limit: usize,
-        out: &mut FrameBuf,
-    ) -> bool {
-        let before = out.len();
-        let put = self.put_repair(now, key, limit, out);
-        if put {
-            self.take_turn(key.stream, out.len() - before);
+        next: Next,
+        (bytes, shared): (usize, bool),
+    ) {
+        match next {
+            Next::Before(key) => {
+                let bytes = bytes as u64;
+                let time = self.pacer.wire_time(if shared { bytes } else { on_wire(bytes) });
+                self.repairs.pay(now, time, key.standing != Standing::Promised);
+            }
+            Next::Turn(key) => self.take_turn(key.stream, bytes),
+            Next::Head(_) | Next::Repair(_) => {}
         }
-        put
-    }
-
-    /// Puts a piece that was lost into the frame before somebody else, which counts.
-    pub(super) fn put_before(
-        &mut self,
-        now: Instant,
-        key: RepairKey,
-        limit: usize,
-        out: &mut FrameBuf,
-    ) -> bool {
-        let (before, shared) = (out.len(), self.items.iter().any(Item::is_piece));
-        let put = self.put_repair(now, key, limit, out);
-        if put {
-            let bytes = (out.len() - before) as u64;
-            let time = self.pacer.wire_time(if shared { bytes } else { on_wire(bytes) });
-            self.repairs.pay(now, time, key.standing != Standing::Promised);
-        }
-        put
     }
 
     /// Puts a piece that was lost into the frame once more, or a part of it; false if there is no room.

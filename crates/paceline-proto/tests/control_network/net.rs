@@ -66,6 +66,43 @@ pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
     HopInfo { link_name: name.into(), capacity }
 }
 
+impl Seen {
+    /// What `node` is told of promises.
+    fn note_promise(&mut self, node: usize, output: Output) {
+        match output {
+            Output::Refused { subscription, publisher, refusal } => {
+                let key = (subscription, publisher);
+                assert_eq!((refusal.subscription, refusal.publisher), key);
+                self.told.push(Told::Refused(refusal.node));
+                self.standing.insert(key);
+                // What was granted before is not any more: the same may be granted again.
+                self.granted.remove(&key);
+                if index(subscription.node) == node {
+                    self.refused.push(refusal);
+                }
+            }
+            Output::Over { subscription, publisher } => {
+                self.told.push(Told::Over);
+                let key = (subscription, publisher);
+                self.granted.remove(&key);
+                assert!(self.standing.remove(&key), "there was nothing");
+            }
+            Output::Granted { grant } => {
+                let key = (grant.subscription, grant.publisher);
+                self.told.push(Told::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
+                self.standing.insert(key);
+                let before = self.granted.insert(key, grant.clone());
+                assert_ne!(before, Some(grant), "told twice");
+            }
+            Output::Unpromised { subscription, publisher, why } => {
+                assert!(!self.granted.contains_key(&(subscription, publisher)));
+                self.unpromised.push((subscription, publisher, why));
+            }
+            other => panic!("no word of promises: {other:?}"),
+        }
+    }
+}
+
 impl Net {
     pub(crate) fn new(nodes: usize) -> Self {
         Self {
@@ -144,34 +181,10 @@ impl Net {
                     let before = seen.heard.insert(subscription, publishers.clone());
                     assert_ne!(before.unwrap_or_default(), publishers);
                 }
-                Output::Refused { subscription, publisher, refusal } => {
-                    let key = (subscription, publisher);
-                    assert_eq!((refusal.subscription, refusal.publisher), key);
-                    seen.told.push(Told::Refused(refusal.node));
-                    seen.standing.insert(key);
-                    // What was granted before is not any more: the same may be granted again.
-                    seen.granted.remove(&key);
-                    if index(subscription.node) == node {
-                        seen.refused.push(refusal);
-                    }
-                }
-                Output::Over { subscription, publisher } => {
-                    seen.told.push(Told::Over);
-                    let key = (subscription, publisher);
-                    seen.granted.remove(&key);
-                    assert!(seen.standing.remove(&key), "there was nothing");
-                }
-                Output::Granted { grant } => {
-                    let key = (grant.subscription, grant.publisher);
-                    seen.told.push(Told::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
-                    seen.standing.insert(key);
-                    let before = seen.granted.insert(key, grant.clone());
-                    assert_ne!(before, Some(grant), "told twice");
-                }
-                Output::Unpromised { subscription, publisher, why } => {
-                    assert!(!seen.granted.contains_key(&(subscription, publisher)));
-                    seen.unpromised.push((subscription, publisher, why));
-                }
+                output @ (Output::Refused { .. }
+                | Output::Over { .. }
+                | Output::Granted { .. }
+                | Output::Unpromised { .. }) => seen.note_promise(node, output),
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));

@@ -143,6 +143,30 @@ fn a_work_conserving_link_does_not_wait_for_periods() {
 }
 
 #[test]
+fn a_virtual_deadline_says_who_goes_before_others() {
+    // Of four samples one may miss: three services in four periods, the first 40/3 ms after the window began.
+    let asked = [Some(every(10).with_loss(loss(1, 4))), Some(every(30)), None];
+    let spread = Instant::from_nanos(40_000_000 / 3);
+    for (policy, expected) in [(Policy::Vds, spread), (Policy::Edf, at(10)), (Policy::DWCS, at(10))]
+    {
+        let mut link = link(policy, &asked);
+        assert_eq!(link.virtual_deadline(A), None, "{policy}: no head");
+        [A, B, C].into_iter().for_each(|stream| link.handle_head(stream, head(0, 1)));
+        let due = [A, B, C].map(|stream| link.virtual_deadline(stream));
+        assert_eq!(due, [Some(expected), Some(at(30)), None], "{policy}");
+        // The next one comes a period too soon, and waits for it.
+        link.handle_served(A, 1, at(1));
+        link.handle_head(A, head(1, 1));
+        assert_eq!(link.virtual_deadline(A), Some(Instant::FAR), "{policy}");
+    }
+    let mut spent = link(Policy::Vds, &[Some(every(10).with_loss(loss(1, 2)))]);
+    spent.handle_head(A, head(0, 1));
+    spent.handle_served(A, 1, at(1));
+    spent.handle_head(A, head(10, 1));
+    assert_eq!(spent.virtual_deadline(A), Some(Instant::FAR), "its window owes nothing more");
+}
+
+#[test]
 fn vds_serves_who_is_owed_nothing_after_all_others_but_before_best_effort() {
     let contract = every(10).with_loss(loss(1, 2));
     let mut link = link(Policy::Vds, &[Some(contract), Some(every(30)), None]);
