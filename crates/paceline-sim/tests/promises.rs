@@ -53,3 +53,13 @@ fn a_network_is_the_same_each_time() {
     assert_eq!(run(3), run(3));
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
 }
+
+/// What broke them is told in docs/admission.md.
+#[test]
+fn networks_that_broke_a_promise_once_keep_it() {
+    let mix = Mix { lossy: 300, ..Mix::default() };
+    for seed in [2_694, 3_102, 3_344, 3_889, 4_533, 5_597, 6_258, 6_419, 20_817] {
+        let outcome = run_under(seed, Policy::Vds, mix).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.samples > 0, "{seed}: {outcome}");
+    }
+}

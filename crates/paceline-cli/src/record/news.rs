@@ -96,6 +96,7 @@ impl News {
                 SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss } => {
                     self.refused.clear();
+                    self.unpromised.clear();
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {

@@ -98,7 +98,15 @@ impl Seen {
                 assert!(!self.granted.contains_key(&(subscription, publisher)));
                 self.unpromised.push((subscription, publisher, why));
             }
-            other => panic!("no word of promises: {other:?}"),
+            Output::Send { .. }
+            | Output::Install { .. }
+            | Output::Matching { .. }
+            | Output::Subscribed { .. }
+            | Output::Excess { .. }
+            | Output::Changed { .. }
+            | Output::Surveyed { .. }
+            | Output::Asked { .. }
+            | Output::Answered { .. } => panic!("no word of promises: {output:?}"),
         }
     }
 }
