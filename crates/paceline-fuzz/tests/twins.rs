@@ -5,6 +5,7 @@
 
 use paceline_fuzz::sched::{Coverage, DRIVERS, Driver, Situation, scenario_seen};
 use paceline_sched::discipline::Policy;
+use paceline_sim::promises::Outcome;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Instant;
@@ -104,6 +105,11 @@ drivers! {
     hfsc: "hfsc",
 }
 
+fn kept_its_promises(outcome: Result<Outcome, String>) {
+    let outcome = outcome.unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.samples > 0, "{outcome}");
+}
+
 #[test]
 fn seeds_that_failed_once_do_not_fail_again() {
     let mut kept = 0;
@@ -113,7 +119,8 @@ fn seeds_that_failed_once_do_not_fail_again() {
         let seed = seed.trim().parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         match name {
             "storm" => drop(paceline_sim::storm::run(seed)),
-            "promises" => drop(paceline_sim::promises::run(seed).unwrap_or_else(|e| panic!("{e}"))),
+            "promises" => kept_its_promises(paceline_sim::promises::run(seed)),
+            "tolerances" => kept_its_promises(paceline_sim::promises::run_tolerant(seed)),
             name => (driver(name).run)(seed).unwrap_or_else(|error| panic!("{error}")),
         }
         kept += 1;

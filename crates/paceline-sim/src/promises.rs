@@ -134,8 +134,19 @@ struct Run {
 /// # Errors
 /// The first promise that is not kept.
 pub fn run(seed: u64) -> Result<Outcome, String> {
-    let policy = Random::new(seed).one_of(POLICIES).unwrap_or_default();
-    run_under(seed, policy, Mix::default())
+    run_under(seed, policy(seed), Mix::default())
+}
+
+/// [`run`], with a loss tolerance in three of ten subscriptions.
+///
+/// # Errors
+/// The first promise that is not kept.
+pub fn run_tolerant(seed: u64) -> Result<Outcome, String> {
+    run_under(seed, policy(seed), Mix { lossy: 300, ..Mix::default() })
+}
+
+fn policy(seed: u64) -> Policy {
+    Random::new(seed).one_of(POLICIES).unwrap_or_default()
 }
 
 /// [`run`], all links under one discipline.

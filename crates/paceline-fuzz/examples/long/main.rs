@@ -19,15 +19,17 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use paceline_fuzz::sched::{DRIVERS, Driver};
+use paceline_sim::promises::Outcome;
 
 /// Scenarios that a thread runs before it looks at the clock and writes down how far it got.
 const BLOCK: u64 = 2_000;
 /// The same of the simulator's drivers, each of whose scenarios is a network over a minute and more.
 const NETWORKS_BLOCK: u64 = 50;
 /// The simulator's storms, and networks that keep what they promise, in turn with the disciplines' drivers.
-const NETWORKS: [Driver; 2] = [
+const NETWORKS: [Driver; 3] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
+    Driver { name: "tolerances", run: tolerances, watched: None },
 ];
 /// Samples that links carried in this run, and those that came under a promise.
 static CARRIED: AtomicU64 = AtomicU64::new(0);
@@ -63,10 +65,18 @@ fn storm(seed: u64) -> Result<(), String> {
 }
 
 fn promises(seed: u64) -> Result<(), String> {
-    let outcome = paceline_sim::promises::run(seed)?;
+    count(&paceline_sim::promises::run(seed)?);
+    Ok(())
+}
+
+fn tolerances(seed: u64) -> Result<(), String> {
+    count(&paceline_sim::promises::run_tolerant(seed)?);
+    Ok(())
+}
+
+fn count(outcome: &Outcome) {
     CARRIED.fetch_add(outcome.carried, Ordering::Relaxed);
     PROMISED.fetch_add(outcome.samples, Ordering::Relaxed);
-    Ok(())
 }
 
 /// What the threads share.
