@@ -424,7 +424,8 @@ impl Hop {
         FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit: None }
     }
 
-    /// The header that the next frame with segments will have; it is longest in this form.
+    /// The header that the next frame with segments will have; it is longest in this form, but for
+    /// its transit, which the link adds.
     #[must_use]
     pub const fn header(&self) -> FrameHeader {
         FrameHeader {

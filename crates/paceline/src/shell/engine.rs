@@ -373,9 +373,7 @@ impl Engine {
                     }
                 }
                 Output::Subscribed { subscription, publishers } => {
-                    if let Some(sink) = self.sinks.get(&subscription) {
-                        sink.tell(SubscriberEvent::Publishers(publishers.clone()));
-                    }
+                    self.tell(subscription, SubscriberEvent::Publishers(publishers.clone()));
                     self.heard.insert(subscription, publishers);
                 }
                 Output::Refused { subscription, publisher, refusal } => {
@@ -394,15 +392,11 @@ impl Engine {
                     self.tell_ends(key, told, PublisherEvent::Over(subscription));
                 }
                 Output::Unpromised { subscription, publisher, why } => {
-                    if let Some(sink) = self.sinks.get(&subscription) {
-                        sink.tell(SubscriberEvent::Unpromised(publisher, why));
-                    }
+                    self.tell(subscription, SubscriberEvent::Unpromised(publisher, why));
                 }
                 Output::Excess { subscription, publisher, node, node_name, excess } => {
-                    if let Some(sink) = self.sinks.get(&subscription) {
-                        let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
-                        sink.tell(told);
-                    }
+                    let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
+                    self.tell(subscription, told);
                 }
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     self.tell_prospect(survey, complete, grant, refusal);

@@ -39,6 +39,13 @@ impl Engine {
         }
     }
 
+    /// Tells a subscription of this node, if it is one.
+    pub(super) fn tell(&self, subscription: SubscriptionId, event: SubscriberEvent) {
+        if let Some(sink) = self.sinks.get(&subscription) {
+            sink.tell(event);
+        }
+    }
+
     /// Tells both ends of a promise, as far as they are here, what became of it.
     pub(super) fn tell_ends(
         &self,
@@ -46,9 +53,7 @@ impl Engine {
         to_subscriber: SubscriberEvent,
         to_publisher: PublisherEvent,
     ) {
-        if let Some(sink) = self.sinks.get(&subscription) {
-            sink.tell(to_subscriber);
-        }
+        self.tell(subscription, to_subscriber);
         if let Some(shared) = self.publishers.get(&publisher) {
             shared.tell(to_publisher);
         }
