@@ -24,6 +24,7 @@ pub mod capacity;
 pub mod contract;
 pub mod curve;
 pub mod discipline;
+mod fetch;
 pub mod hfsc;
 pub mod load;
 pub mod police;

@@ -8,13 +8,13 @@
 //! Four slots meet first, so that few need no second round and the keys of many a discipline fit one
 //! cache line; eight winners meet in each round after it, so that there are few rounds.
 //!
-//! Among a great many slots the time is not in the work but in the waiting for memory, and whoever
-//! fetches what it needs when it needs it waits every time. So a tournament tells in advance who may
-//! win soon ([`Tournament::coming`]): whoever wins one of the last some hundred branches. What many
-//! need is then fetched at once, in the time that one would have waited.
+//! Among a great many slots the time is not in the work but in the waiting for memory. So a tournament
+//! tells who may win soon ([`Tournament::coming`]): whoever became the winner of one of the last some
+//! dozen branches. What it needs is then fetched while others are served.
 //!
 //! Nothing is allocated but when slots are added.
 
+use crate::fetch::fetch;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hint::select_unpredictable;
@@ -26,11 +26,9 @@ const WAYS: usize = 8;
 
 /// So many rounds are so small that a cache holds them.
 const CACHED: usize = 3;
-/// At most so many branches have winners that may win soon: most of them win later than the next
-/// [`COMING`], but so soon that neither what they need nor where it is (a page each) is forgotten until then.
+/// At most so many branches have winners that may win soon: so few that neither what they need nor where it is (a
+/// page each) is forgotten until then, so many that most of them win when it has come.
 const BRANCHES: usize = 256;
-/// How many that may win soon are told at once: enough that their waits become one.
-pub(crate) const COMING: usize = 12;
 
 /// A key that can be absent: the greatest value says that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {
@@ -119,9 +117,8 @@ pub(crate) struct Tournament<K: Key> {
     best: (K, u32),
     /// The round before which the winners of the last branches are known; none if a cache holds all.
     watched: usize,
-    /// Those who became winners of branches, `known` of them.
-    coming: [u32; COMING],
-    known: usize,
+    /// Who became the winner of a branch last.
+    coming: Option<u32>,
 }
 
 impl<K: Key> Default for Tournament<K> {
@@ -139,8 +136,7 @@ impl<K: Key> Tournament<K> {
             rounds: Vec::new(),
             best: (K::ABSENT, 0),
             watched: 0,
-            coming: [0; COMING],
-            known: 0,
+            coming: None,
         }
     }
 
@@ -190,36 +186,23 @@ impl<K: Key> Tournament<K> {
         self.rounds() > CACHED
     }
 
-    /// Slots that may win soon, now and then: [`Self::foresee`] them, and whatever else they need.
+    /// A slot that may win soon, now and then, if there are very many: [`Self::fetch`] it, and whatever else it needs.
     #[inline]
-    pub(crate) fn coming(&mut self) -> Option<[u32; COMING]> {
-        if self.known < COMING {
-            return None;
-        }
-        self.known = 0;
-        Some(self.coming)
+    pub(crate) const fn coming(&mut self) -> Option<u32> {
+        self.coming.take()
     }
 
-    /// Looks at what [`Self::set`] will read of slots, so that a cache that has none of it fetches all of
-    /// it at once. The answer means nothing, but it cannot be had without looking.
-    pub(crate) fn foresee(&self, slots: &[u32]) -> bool {
-        // Few steps for each, and none that depends on what is read: the sooner the next one begins.
-        let mut sum = false;
-        for &slot in slots {
-            if let Some(leaf) = self.leaves.get(slot as usize / SLOTS) {
-                let [first, ..] = leaf.keys;
-                sum ^= first.is_absent();
-            }
+    /// Has a cache fetch what [`Self::set`] will need of a slot.
+    #[inline]
+    pub(crate) fn fetch(&self, slot: u32) {
+        let leaf = slot as usize / SLOTS;
+        fetch(&self.leaves, leaf);
+        fetch(&self.first, leaf / WAYS);
+        if size_of::<Keys<K>>() > size_of::<Line>()
+            && let Some(Keys(keys)) = self.first.get(leaf / WAYS)
+        {
+            fetch(keys, WAYS / 2);
         }
-        for &slot in slots {
-            if let Some(Keys([first, _, _, _, fifth, ..])) =
-                self.first.get(slot as usize / SLOTS / WAYS)
-            {
-                // One of each line.
-                sum ^= first.is_absent() ^ fifth.is_absent();
-            }
-        }
-        sum
     }
 
     /// The least of what `key` makes of the keys of slots; it makes none of them less. Asks about those only
@@ -314,13 +297,8 @@ impl<K: Key> Tournament<K> {
             if *key == best && *slot == winner {
                 return;
             }
-            if MANY
-                && level == self.watched
-                && *slot != winner
-                && let Some(next) = self.coming.get_mut(self.known)
-            {
-                *next = winner;
-                self.known += 1;
+            if MANY && level == self.watched && *slot != winner {
+                self.coming = Some(winner);
             }
             (*key, *slot) = (best, winner);
             let way;
@@ -406,9 +384,11 @@ mod tests {
                     }
                 };
                 tournament.set(slot, key);
-                let coming = tournament.coming();
-                coming.into_iter().flatten().for_each(|slot| known[slot as usize] = true);
-                tournament.foresee(&[slot, u32::MAX]);
+                if let Some(slot) = tournament.coming() {
+                    known[slot as usize] = true;
+                    tournament.fetch(slot);
+                }
+                tournament.fetch(u32::MAX);
             }
             match many {
                 true => assert!(foreseen > 1_800, "{foreseen} of 2,000 among {slots}"),

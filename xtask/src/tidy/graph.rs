@@ -11,7 +11,7 @@ struct Layer {
 }
 
 const LAYERS: &[Layer] = &[
-    Layer { folder: "crates/paceline-sched", uses: &[] },
+    Layer { folder: "crates/paceline-sched", uses: &["prefetch-index"] },
     Layer { folder: "crates/paceline-admit", uses: &["paceline-sched"] },
     Layer {
         folder: "crates/paceline-proto",

@@ -6,24 +6,24 @@
 //! or its head can no longer end in time.
 
 mod head;
+mod streams;
 
 use super::lists::{Lists, turn};
 use super::rules::{Arrival, Rules};
 use super::stream::{Place, Stream};
 use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
 use crate::time::{Duration, Instant};
-use crate::tournament::{COMING, Key, Tournament};
-use alloc::vec::Vec;
+use crate::tournament::{Key, Tournament};
 use core::fmt::Debug;
-use core::hint::black_box;
 use head::{begin, charge, end, meet};
+use streams::Streams;
 
 /// A link under the rules `R`.
 #[derive(Clone, Debug)]
 pub(super) struct Core<R: Rules> {
     rules: R,
     eligibility: Eligibility,
-    streams: Vec<Option<Stream<R::Own>>>,
+    streams: Streams<R::Own>,
     lists: Lists,
     announced: u64,
     /// A stream whose head left last and that is still listed: if its next head follows at once, as it
@@ -39,7 +39,7 @@ impl<R: Rules> Core<R> {
         Self {
             rules,
             eligibility,
-            streams: Vec::new(),
+            streams: Streams::new(),
             lists: Lists { ranks: Tournament::new(), events: Tournament::new(), turns: 0 },
             announced: 0,
             vacated: NOBODY,
@@ -63,22 +63,14 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Looks at all that the decisions will need of streams that may be next, if some are known.
+    /// Has fetched what decisions will need of streams that may be next, if some are known.
     #[inline(never)]
     fn look_ahead(&mut self) {
-        if let Some(coming) = self.lists.ranks.coming() {
-            self.look_at(coming);
+        for slot in [self.lists.ranks.coming(), self.lists.events.coming()].into_iter().flatten() {
+            self.streams.fetch(StreamIndex(slot));
+            self.lists.ranks.fetch(slot);
+            self.lists.events.fetch(slot);
         }
-        if let Some(coming) = self.lists.events.coming() {
-            self.look_at(coming);
-        }
-    }
-
-    #[inline(never)]
-    fn look_at(&self, coming: [u32; COMING]) {
-        let streams = coming.iter().filter_map(|&slot| self.streams.get(slot as usize)?.as_ref());
-        let sum = streams.fold(false, |sum, stream| sum ^ stream.foresee());
-        black_box(sum ^ self.lists.ranks.foresee(&coming) ^ self.lists.events.foresee(&coming));
     }
 
     /// The head of whoever vacated its place left, and none followed at once.
@@ -87,14 +79,14 @@ impl<R: Rules> Core<R> {
         let index = core::mem::replace(&mut self.vacated, NOBODY);
         self.lists.ranks.set(index.0, Key::ABSENT);
         self.lists.events.set(index.0, Key::ABSENT);
-        if let Some(stream) = find(&mut self.streams, index) {
+        if let Some((stream, _)) = self.streams.get_mut(index) {
             self.rules.emptied(stream);
         }
     }
 
     /// The head of `index`, which is ranked, ranks otherwise.
     fn rank_anew(&mut self, index: StreamIndex) {
-        let Some(stream) = find(&mut self.streams, index) else { return };
+        let Some((stream, _)) = self.streams.get_mut(index) else { return };
         if stream.suspended || stream.place != Place::Ranked {
             return;
         }
@@ -113,12 +105,12 @@ impl<R: Rules> Core<R> {
                 return None;
             }
             let index = StreamIndex(slot);
-            let stream = find(&mut self.streams, index)?;
-            if !stream.waits() || stream.moves_at() > now {
+            let (stream, clauses) = self.streams.get_mut(index)?;
+            if !stream.waits() || stream.moves_at(clauses) > now {
                 return Some(index);
             }
-            stream.place = stream.place_at(now);
-            self.lists.list(&mut self.rules, stream, index);
+            stream.place = stream.place_at(now, clauses);
+            self.lists.list(&mut self.rules, (stream, clauses), index);
         }
     }
 
@@ -127,7 +119,7 @@ impl<R: Rules> Core<R> {
     fn find_missed(&mut self, now: Instant) -> Option<Miss> {
         // Each head is reported or moved past `now`, so the loop ends after one visit to each.
         while let Some(index) = self.release(now) {
-            let stream = find(&mut self.streams, index)?;
+            let (stream, _) = self.streams.get_mut(index)?;
             if stream.drops() {
                 // It cannot end in time and is worth nothing late.
                 let violated = charge(&mut self.rules, stream, 1);
@@ -145,10 +137,10 @@ impl<R: Rules> Core<R> {
 
     /// A head that cannot end in time and is sent late: a miss if this is its first deadline.
     fn postpone_missed(&mut self, index: StreamIndex, now: Instant) -> Option<Miss> {
-        let stream = find(&mut self.streams, index)?;
+        let (stream, clauses) = self.streams.get_mut(index)?;
         let first = !stream.charged;
         let periods = stream.postpone(now);
-        self.lists.events.set(index.0, stream.changes_at().as_nanos());
+        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
         let violated = self.charge(index, periods);
         self.rank_anew(index);
         first.then_some(Miss { stream: index, dropped: false, violated })
@@ -163,7 +155,7 @@ impl<R: Rules> Core<R> {
         next: Option<Head>,
     ) -> Service {
         let nothing = Service { on_time: true, violated: false };
-        let Some(stream) = find(&mut self.streams, index) else { return nothing };
+        let Some((stream, clauses)) = self.streams.get_mut(index) else { return nothing };
         let service = end(&mut self.rules, stream, bytes, finish);
         let Some(head) = next else {
             self.vacated = index;
@@ -171,7 +163,7 @@ impl<R: Rules> Core<R> {
         };
         let Self { rules, lists, announced, eligibility, .. } = self;
         let how = (announced, *eligibility, true);
-        begin(rules, lists, stream, (index, head), how);
+        begin(rules, lists, (stream, clauses), (index, head), how);
         service
     }
 
@@ -205,8 +197,15 @@ impl<R: Rules> Core<R> {
     /// violated the window.
     #[inline]
     fn charge(&mut self, index: StreamIndex, deadlines: u64) -> bool {
-        let Some(stream) = find(&mut self.streams, index) else { return false };
-        charge(&mut self.rules, stream, deadlines)
+        self.streams
+            .get_mut(index)
+            .is_some_and(|(stream, _)| charge(&mut self.rules, stream, deadlines))
+    }
+
+    /// The stream `index`, if it has a contract and a head.
+    fn promised_head(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
+        let (stream, _) = self.streams.get(index)?;
+        (stream.contracted() && stream.has_head()).then_some(stream)
     }
 
     /// The first change after `now`: at `at`, if that is an instant, or what the rules know of.
@@ -215,17 +214,11 @@ impl<R: Rules> Core<R> {
         let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));
         at.into_iter().chain(self.rules.next_change(now)).min()
     }
-
-    fn find(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
-        self.streams.get(index.0 as usize)?.as_ref()
-    }
 }
 
 impl<R: Rules> Scheduler for Core<R> {
     fn reserve(&mut self, streams: usize) {
-        let more = streams.saturating_sub(self.streams.len());
-        self.streams.reserve_exact(more);
-        self.streams.resize_with(self.streams.len() + more, || None);
+        self.streams.reserve(streams);
         self.lists.ranks.grow(streams);
         self.lists.events.grow(streams);
         self.rules.reserve(streams);
@@ -240,15 +233,12 @@ impl<R: Rules> Scheduler for Core<R> {
             self.reserve(slots + slots / 24);
         }
         let own = self.rules.open(&terms);
-        if let Some(slot) = self.streams.get_mut(index.0 as usize) {
-            *slot = Some(Stream::new(&terms, own));
-        }
+        self.streams.put(index, &terms, own);
     }
 
     fn leave(&mut self, index: StreamIndex) {
         self.settle();
-        let Some(slot) = self.streams.get_mut(index.0 as usize) else { return };
-        let Some(mut stream) = slot.take() else { return };
+        let Some(mut stream) = self.streams.take(index) else { return };
         self.lists.ranks.set(index.0, Key::ABSENT);
         self.lists.events.set(index.0, Key::ABSENT);
         self.rules.closed(&mut stream);
@@ -256,7 +246,7 @@ impl<R: Rules> Scheduler for Core<R> {
 
     #[inline]
     fn handle_head(&mut self, index: StreamIndex, head: Head) {
-        let Some(stream) = find(&mut self.streams, index) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index) else { return };
         if stream.has_head() {
             return;
         }
@@ -266,20 +256,24 @@ impl<R: Rules> Scheduler for Core<R> {
         }
         let Self { rules, lists, announced, eligibility, .. } = self;
         let how = (announced, *eligibility, follows);
-        begin(rules, lists, stream, (index, head), how);
+        begin(rules, lists, (stream, clauses), (index, head), how);
     }
 
     fn handle_demoted(&mut self, index: StreamIndex, head: Head) {
         // To the rules the stream has stopped for the while: what was sent before is paid for.
         self.settle();
-        let Some(stream) = find(&mut self.streams, index).filter(|s| !s.has_head()) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| !s.has_head())
+        else {
+            return;
+        };
         stream.set_left(head.left);
-        stream.begin_demoted(head.arrived);
+        stream.begin_demoted(head.arrived, clauses);
         let (arrived, serial) = (head.arrived, self.announced);
         self.announced += 1;
-        self.rules.announced(stream, Arrival { index, follows: false, arrived, serial });
+        let due = stream.due(clauses);
+        self.rules.announced(stream, Arrival { index, follows: false, arrived, due, serial });
         stream.place = Place::Demoted;
-        self.lists.list(&mut self.rules, stream, index);
+        self.lists.list(&mut self.rules, (stream, clauses), index);
     }
 
     fn handle_long(&mut self, index: StreamIndex, over: Duration) {
@@ -287,17 +281,18 @@ impl<R: Rules> Scheduler for Core<R> {
             return;
         }
         self.settle();
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_period()) else {
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_period())
+        else {
             return;
         };
         stream.put_off(over);
         stream.place = Place::Early;
-        self.lists.list(&mut self.rules, stream, index);
+        self.lists.list(&mut self.rules, (stream, clauses), index);
     }
 
     fn suspend(&mut self, index: StreamIndex) {
         self.settle();
-        let Some(stream) = find(&mut self.streams, index) else { return };
+        let Some((stream, _)) = self.streams.get_mut(index) else { return };
         if !core::mem::replace(&mut stream.suspended, true) {
             self.rules.suspended(stream);
         }
@@ -309,11 +304,11 @@ impl<R: Rules> Scheduler for Core<R> {
 
     fn resume(&mut self, index: StreamIndex) {
         self.settle();
-        let Some(stream) = find(&mut self.streams, index) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index) else { return };
         if core::mem::take(&mut stream.suspended) {
             self.rules.resumed(stream);
             if stream.has_head() {
-                self.lists.list(&mut self.rules, stream, index);
+                self.lists.list(&mut self.rules, (stream, clauses), index);
             }
         }
     }
@@ -325,7 +320,7 @@ impl<R: Rules> Scheduler for Core<R> {
             // A head that is missed and was not polled stays where it is.
             self.release(now);
         }
-        self.rules.prepare(now, &mut self.streams, &mut self.lists.ranks);
+        self.rules.prepare(now, self.streams.slots(), &mut self.lists.ranks);
         if self.lists.ranks.tells() {
             self.look_ahead();
         }
@@ -338,7 +333,7 @@ impl<R: Rules> Scheduler for Core<R> {
             if !R::RECONSIDERS {
                 return Some(index);
             }
-            let stream = find(&mut self.streams, index)?;
+            let (stream, _) = self.streams.get_mut(index)?;
             let again = match stream.place {
                 Place::Ranked => self.rules.reconsider(stream),
                 Place::Nowhere
@@ -356,7 +351,10 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn handle_segment(&mut self, index: StreamIndex, bytes: u32, left: Left) {
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
+        else {
+            return;
+        };
         stream.set_left(left);
         let rank = match stream.place {
             Place::Ranked => self.rules.sent(stream, bytes),
@@ -366,7 +364,7 @@ impl<R: Rules> Scheduler for Core<R> {
             }
             Place::Nowhere | Place::Ahead => None,
         };
-        self.lists.events.set(index.0, stream.changes_at().as_nanos());
+        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
         if let Some(rank) = rank.filter(|_| !stream.suspended) {
             self.lists.ranks.set(index.0, rank);
         }
@@ -384,7 +382,8 @@ impl<R: Rules> Scheduler for Core<R> {
         (bytes, finish): (u32, Instant),
         next: Option<Head>,
     ) -> Service {
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
+        else {
             return self.start(index, next);
         };
         if self.vacated != NOBODY {
@@ -398,14 +397,17 @@ impl<R: Rules> Scheduler for Core<R> {
         let Self { rules, lists, announced, eligibility, .. } = self;
         let how = (announced, *eligibility, true);
         meet(rules, stream, bytes);
-        begin(rules, lists, stream, (index, head), how);
+        begin(rules, lists, (stream, clauses), (index, head), how);
         Service { on_time: true, violated: false }
     }
 
     fn handle_left(&mut self, index: StreamIndex, left: Left) {
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
+        else {
+            return;
+        };
         stream.set_left(left);
-        self.lists.events.set(index.0, stream.changes_at().as_nanos());
+        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
         self.rank_anew(index);
     }
 
@@ -416,7 +418,7 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn remove_head(&mut self, index: StreamIndex) -> bool {
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.has_head()) else {
+        let Some((stream, _)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head()) else {
             return false;
         };
         stream.place = Place::Nowhere;
@@ -428,10 +430,8 @@ impl<R: Rules> Scheduler for Core<R> {
 
     fn handle_skipped(&mut self, index: StreamIndex) -> bool {
         self.settle();
-        let Some(stream) = find(&mut self.streams, index) else { return false };
-        if !stream.contracted() {
-            return false;
-        }
+        let contracted = self.streams.get_mut(index).filter(|(stream, _)| stream.contracted());
+        let Some((stream, _)) = contracted else { return false };
         let loss = stream.loss();
         self.rules.missed(&mut stream.own, loss, 1);
         let violated = stream.account.record_missed(loss);
@@ -441,9 +441,8 @@ impl<R: Rules> Scheduler for Core<R> {
 
     fn handle_earlier(&mut self, index: StreamIndex, samples: u64) {
         self.settle();
-        let Some(stream) = find(&mut self.streams, index).filter(|s| s.contracted()) else {
-            return;
-        };
+        let contracted = self.streams.get_mut(index).filter(|(stream, _)| stream.contracted());
+        let Some((stream, _)) = contracted else { return };
         let loss = stream.loss();
         for _ in 0..samples.checked_rem(u64::from(loss.y())).unwrap_or_default() {
             self.rules.met(&mut stream.own, loss);
@@ -465,34 +464,30 @@ impl<R: Rules> Scheduler for Core<R> {
         if self.vacated != NOBODY {
             return self.next_change(now);
         }
-        let at = self.lists.events.least_where(|slot, at| match self.find(StreamIndex(slot)) {
-            Some(stream) if stream.charged && stream.waits() => {
-                stream.moves_at().as_nanos().max(at)
-            }
-            Some(stream) if stream.charged => Key::ABSENT,
-            Some(_) | None => at,
-        });
+        let at =
+            self.lists.events.least_where(|slot, at| match self.streams.get(StreamIndex(slot)) {
+                Some((stream, clauses)) if stream.charged && stream.waits() => {
+                    stream.moves_at(clauses).as_nanos().max(at)
+                }
+                Some((stream, _)) if stream.charged => Key::ABSENT,
+                Some(_) | None => at,
+            });
         self.first_change(now, at)
     }
 
     fn window(&self, index: StreamIndex) -> Option<WindowState> {
-        let stream = self.find(index).filter(|stream| stream.contracted())?;
+        let (stream, _) = self.streams.get(index).filter(|(stream, _)| stream.contracted())?;
         Some(self.rules.window(stream))
     }
 
     fn deadline(&self, index: StreamIndex) -> Option<Instant> {
-        let stream = self.find(index).filter(|stream| stream.contracted() && stream.has_head())?;
+        let stream = self.promised_head(index)?;
         Some(stream.deadline)
     }
 
     fn virtual_deadline(&self, index: StreamIndex) -> Option<Instant> {
-        let stream = self.find(index).filter(|stream| stream.contracted() && stream.has_head())?;
+        let stream = self.promised_head(index)?;
         let ranked = stream.place == Place::Ranked;
         Some(if ranked { self.rules.virtual_deadline(stream) } else { Instant::FAR })
     }
-}
-
-#[inline]
-fn find<O>(streams: &mut [Option<Stream<O>>], index: StreamIndex) -> Option<&mut Stream<O>> {
-    streams.get_mut(index.0 as usize)?.as_mut()
 }

@@ -19,7 +19,7 @@ impl CoreRules for ByArrival {
 
     #[inline]
     fn announced(&mut self, stream: &mut Stream<Instant>, arrival: Arrival) {
-        stream.own = arrival.arrived + stream.due();
+        stream.own = arrival.arrived + arrival.due;
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use super::StreamIndex;
 use super::rules::{CLASS, Rules};
-use super::stream::{Place, Stream};
+use super::stream::{Clauses, Place, Stream};
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
@@ -28,12 +28,12 @@ impl Lists {
     pub(super) fn list<R: Rules>(
         &mut self,
         rules: &mut R,
-        stream: &mut Stream<R::Own>,
+        (stream, clauses): (&mut Stream<R::Own>, &Clauses),
         index: StreamIndex,
     ) {
         let rank = match stream.place {
             Place::Early => None,
-            Place::Ahead => Some(AHEAD | u128::from(stream.release().as_nanos())),
+            Place::Ahead => Some(AHEAD | u128::from(stream.release(clauses).as_nanos())),
             _ if stream.background() => {
                 stream.place = Place::Background;
                 None
@@ -49,7 +49,7 @@ impl Lists {
             self.turns += 1;
             turn(stream.place, self.turns)
         });
-        let event = stream.changes_at().as_nanos();
+        let event = stream.changes_at(clauses).as_nanos();
         if stream.suspended {
             self.ranks.set(index.0, Key::ABSENT);
             self.events.set(index.0, event);

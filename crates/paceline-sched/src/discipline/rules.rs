@@ -3,7 +3,7 @@
 use super::stream::Stream;
 use super::{StreamIndex, Terms, WindowState};
 use crate::contract::LossTolerance;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::tournament::Tournament;
 use core::fmt::Debug;
 
@@ -27,6 +27,8 @@ pub(super) struct Arrival {
     /// The head before it left just now: the stream has been backlogged without a break.
     pub(super) follows: bool,
     pub(super) arrived: Instant,
+    /// Time from its release to its deadline, if it has a contract.
+    pub(super) due: Duration,
     /// How many heads were announced on this link before it.
     pub(super) serial: u64,
 }

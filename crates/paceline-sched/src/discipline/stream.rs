@@ -23,11 +23,35 @@ pub(super) enum Place {
     Background,
 }
 
+/// What a contract says of a stream's heads, in one byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Promise {
+    /// They are sent late.
+    Send,
+    /// They are given up when they are missed.
+    Drop,
+    /// As [`Self::Send`], and there are [`Clauses`].
+    SendBy,
+    /// As [`Self::Drop`], and there are.
+    DropBy,
+}
+
+impl Promise {
+    const fn new(contract: &Contract) -> Self {
+        match (contract.late, Clauses::of(contract).is_some()) {
+            (Late::Send, false) => Self::Send,
+            (Late::Drop, false) => Self::Drop,
+            (Late::Send, true) => Self::SendBy,
+            (Late::Drop, true) => Self::DropBy,
+        }
+    }
+}
+
 /// What a stream may ask for, in one byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     /// It has a contract.
-    Contracted(Late),
+    Contracted(Promise),
     /// It has none, but asked for a priority or a share.
     Ranked,
     /// It has none of them.
@@ -38,7 +62,7 @@ enum Kind {
 impl Kind {
     const fn new(terms: &Terms) -> Self {
         match terms.class {
-            Class::Contracted(contract) => Self::Contracted(contract.late),
+            Class::Contracted(contract) => Self::Contracted(Promise::new(&contract)),
             Class::Background => Self::Background,
             Class::BestEffort if terms.ranks() => Self::Ranked,
             Class::BestEffort => Self::BestEffort,
@@ -46,16 +70,38 @@ impl Kind {
     }
 }
 
-/// A stream that joined. `O` is what the discipline keeps beside it.
-///
-/// There may be a million of them, so a field that can be told from others is not kept: up to 80 bytes lie
-/// on two cache lines wherever they begin, and [`Self::foresee`] looks at both.
-#[derive(Clone, Debug)]
-pub(super) struct Stream<O> {
-    /// Of the contract: T, the time from release to deadline, the jitter, the loss tolerance.
-    period: Duration,
+/// What a contract says that most do not: jitter, or another time from release to deadline than T. They lie
+/// beside the streams, which so fit one cache line each, and are read only if there are any.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clauses {
     due: Duration,
     jitter: Duration,
+}
+
+impl Clauses {
+    /// Of a stream that has none. They are not read.
+    pub(super) const NONE: Self = Self { due: Duration::ZERO, jitter: Duration::ZERO };
+
+    const fn of(&Contract { period, deadline, jitter, .. }: &Contract) -> Option<Self> {
+        let none = jitter.is_zero() && deadline.as_nanos() == period.as_nanos();
+        if none { None } else { Some(Self { due: deadline, jitter }) }
+    }
+
+    /// Those of a stream of such terms.
+    pub(super) fn new(terms: &Terms) -> Option<Self> {
+        terms.contract().as_ref().and_then(Self::of)
+    }
+}
+
+/// A stream that joined. `O` is what the discipline keeps beside it.
+///
+/// There may be a million of them, and a decision waits for what no cache holds of one: so what most decisions
+/// need is together, in 64 bytes if `O` has at most 8, on one cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Stream<O> {
+    /// Of the contract: T, the loss tolerance.
+    period: Duration,
     loss: LossTolerance,
     /// By when the present head must end; [`Instant::FAR`] for ever without a contract.
     pub(super) deadline: Instant,
@@ -74,40 +120,26 @@ pub(super) struct Stream<O> {
     pub(super) charged: bool,
 }
 
-/// Stands where a stream has no contract.
-const NO_CONTRACT: Contract = Contract {
-    period: Duration::ZERO,
-    deadline: Duration::ZERO,
-    loss: LossTolerance::EDF,
-    late: Late::Send,
-    jitter: Duration::ZERO,
-};
+const _: () = assert!(size_of::<Option<Stream<u64>>>() == 64, "a stream lies on one cache line");
 
 impl<O> Stream<O> {
     pub(super) fn new(terms: &Terms, own: O) -> Self {
-        let promised = terms.contract().unwrap_or(NO_CONTRACT);
+        let promised = terms.contract();
+        let loss = promised.map_or(LossTolerance::EDF, |contract| contract.loss);
         Self {
-            period: promised.period,
-            due: promised.deadline,
-            jitter: promised.jitter,
-            loss: promised.loss,
+            period: promised.map_or(Duration::ZERO, |contract| contract.period),
+            loss,
             deadline: Instant::FAR,
             next_release: Instant::ZERO,
             service: Duration::ZERO,
             segment: 0,
             own,
-            account: Account::open(promised.loss),
+            account: Account::open(loss),
             place: Place::Nowhere,
             kind: Kind::new(terms),
             suspended: false,
             charged: false,
         }
-    }
-
-    /// Looks at both ends of it, for [`crate::tournament::Tournament::foresee`].
-    #[inline]
-    pub(super) fn foresee(&self) -> bool {
-        self.period.is_zero() ^ self.charged
     }
 
     /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
@@ -128,7 +160,7 @@ impl<O> Stream<O> {
 
     /// Its heads are given up when they are missed.
     pub(super) const fn drops(&self) -> bool {
-        matches!(self.kind, Kind::Contracted(Late::Drop))
+        matches!(self.kind, Kind::Contracted(Promise::Drop | Promise::DropBy))
     }
 
     #[inline]
@@ -137,9 +169,9 @@ impl<O> Stream<O> {
     }
 
     /// Gives a sample that `arrived` a deadline, and no period.
-    pub(super) fn begin_demoted(&mut self, arrived: Instant) {
+    pub(super) fn begin_demoted(&mut self, arrived: Instant, clauses: &Clauses) {
         if self.contracted() {
-            self.deadline = arrived + self.due;
+            self.deadline = arrived + self.due(clauses);
         }
         self.charged = false;
     }
@@ -162,14 +194,26 @@ impl<O> Stream<O> {
         self.loss
     }
 
-    /// T of the contract.
-    pub(super) const fn period(&self) -> Duration {
-        self.period
+    /// Its contract has [`Clauses`].
+    pub(super) const fn has_clauses(&self) -> bool {
+        matches!(self.kind, Kind::Contracted(Promise::SendBy | Promise::DropBy))
+    }
+
+    /// The jitter of the contract.
+    #[inline]
+    const fn jitter(&self, clauses: &Clauses) -> Duration {
+        if self.has_clauses() { clauses.jitter } else { Duration::ZERO }
     }
 
     /// Time from release to deadline.
-    pub(super) const fn due(&self) -> Duration {
-        self.due
+    #[inline]
+    pub(super) const fn due(&self, clauses: &Clauses) -> Duration {
+        if self.has_clauses() { clauses.due } else { self.period }
+    }
+
+    /// T of the contract.
+    pub(super) const fn period(&self) -> Duration {
+        self.period
     }
 
     /// What is to be sent of the head from now on.
@@ -184,10 +228,10 @@ impl<O> Stream<O> {
     /// its turn: an idle stream saves up no priority. A sample within the jitter before its turn is
     /// released at once but does not bring the next turn forward.
     #[inline]
-    pub(super) fn begin(&mut self, arrived: Instant) -> bool {
-        let turn = self.next_release - self.jitter;
+    pub(super) fn begin(&mut self, arrived: Instant, clauses: &Clauses) -> bool {
+        let turn = self.next_release - self.jitter(clauses);
         self.next_release = self.next_release.max(arrived) + self.period;
-        self.deadline = turn.max(arrived) + self.due;
+        self.deadline = turn.max(arrived) + self.due(clauses);
         self.charged = false;
         arrived < turn
     }
@@ -206,27 +250,27 @@ impl<O> Stream<O> {
     /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
     /// ends before that.
     #[inline]
-    pub(super) fn release(&self) -> Instant {
+    pub(super) fn release(&self, clauses: &Clauses) -> Instant {
         if self.next_release == Instant::FAR {
             return Instant::FAR;
         }
-        self.next_release - self.period - self.jitter
+        self.next_release - self.period - self.jitter(clauses)
     }
 
     /// When the present head, which is early, goes before best effort. What lay before this link may have
     /// taken longer for the samples before it, or their publisher may have been held up; a stream that sends
     /// more than its contract is soon ahead of it by more, and then takes turns.
     #[inline]
-    fn goes_ahead(&self) -> Instant {
-        let release = self.release();
-        if release == Instant::FAR { release } else { release - self.due }
+    fn goes_ahead(&self, clauses: &Clauses) -> Instant {
+        let release = self.release(clauses);
+        if release == Instant::FAR { release } else { release - self.due(clauses) }
     }
 
     /// Where an early head belongs at `now`.
-    pub(super) fn place_at(&self, now: Instant) -> Place {
+    pub(super) fn place_at(&self, now: Instant, clauses: &Clauses) -> Place {
         match now {
-            now if now >= self.release() => Place::Ranked,
-            now if now >= self.goes_ahead() => Place::Ahead,
+            now if now >= self.release(clauses) => Place::Ranked,
+            now if now >= self.goes_ahead(clauses) => Place::Ahead,
             _ => Place::Early,
         }
     }
@@ -239,15 +283,15 @@ impl<O> Stream<O> {
 
     /// When time alone moves the head on, which waits for that.
     #[inline]
-    pub(super) fn moves_at(&self) -> Instant {
-        if self.place == Place::Early { self.goes_ahead() } else { self.release() }
+    pub(super) fn moves_at(&self, clauses: &Clauses) -> Instant {
+        if self.place == Place::Early { self.goes_ahead(clauses) } else { self.release(clauses) }
     }
 
     /// When time alone next changes something of the present head: its period comes, or it is missed.
     #[inline]
-    pub(super) fn changes_at(&self) -> Instant {
+    pub(super) fn changes_at(&self, clauses: &Clauses) -> Instant {
         let missed = self.missed_at();
-        if self.waits() { missed.min(self.moves_at()) } else { missed }
+        if self.waits() { missed.min(self.moves_at(clauses)) } else { missed }
     }
 
     /// The instant from which on the present head can no longer end in time; [`Instant::FAR`] for

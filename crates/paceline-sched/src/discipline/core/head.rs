@@ -2,7 +2,7 @@
 
 use super::super::lists::Lists;
 use super::super::rules::{Arrival, Rules};
-use super::super::stream::{Place, Stream};
+use super::super::stream::{Clauses, Place, Stream};
 use super::super::{Eligibility, Head, Service, StreamIndex};
 use crate::time::Instant;
 
@@ -12,24 +12,25 @@ use crate::time::Instant;
 pub(super) fn begin<R: Rules>(
     rules: &mut R,
     lists: &mut Lists,
-    stream: &mut Stream<R::Own>,
+    (stream, clauses): (&mut Stream<R::Own>, &Clauses),
     (index, head): (StreamIndex, Head),
     (announced, eligibility, follows): (&mut u64, Eligibility, bool),
 ) {
     stream.set_left(head.left);
-    let early = stream.contracted() && stream.begin(head.arrived);
+    let early = stream.contracted() && stream.begin(head.arrived, clauses);
     let waits = early && eligibility == Eligibility::OncePerPeriod;
     let (arrived, serial) = (head.arrived, *announced);
     *announced += 1;
-    rules.announced(stream, Arrival { index, follows, arrived, serial });
+    let due = stream.due(clauses);
+    rules.announced(stream, Arrival { index, follows, arrived, due, serial });
     if waits || stream.is_apart() {
         stream.place = if waits { Place::Early } else { Place::Ranked };
-        return lists.list(rules, stream, index);
+        return lists.list(rules, (stream, clauses), index);
     }
     stream.place = Place::Ranked;
     match rules.rank(stream) {
         Some(rank) => lists.put(index, rank, stream.missed_at()),
-        None => lists.list(rules, stream, index),
+        None => lists.list(rules, (stream, clauses), index),
     }
 }
 

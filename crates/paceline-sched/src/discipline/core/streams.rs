@@ -1,0 +1,80 @@
+//! The streams of a link, by their indexes.
+
+use super::super::stream::{Clauses, Stream};
+use super::super::{StreamIndex, Terms};
+use crate::fetch::fetch;
+use alloc::vec::Vec;
+
+/// Streams, and beside them what few contracts say.
+#[derive(Clone, Debug)]
+pub(super) struct Streams<O> {
+    slots: Vec<Option<Stream<O>>>,
+    clauses: Vec<Clauses>,
+    /// So many streams have clauses.
+    with_clauses: usize,
+}
+
+impl<O> Streams<O> {
+    pub(super) const fn new() -> Self {
+        Self { slots: Vec::new(), clauses: Vec::new(), with_clauses: 0 }
+    }
+
+    /// How many there is room for.
+    pub(super) const fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Makes room for the streams 0 to `streams` − 1.
+    pub(super) fn reserve(&mut self, streams: usize) {
+        let more = streams.saturating_sub(self.len());
+        self.slots.reserve_exact(more);
+        self.slots.resize_with(self.len() + more, || None);
+        self.clauses.reserve_exact(more);
+        self.clauses.resize(self.slots.len(), Clauses::NONE);
+    }
+
+    /// The stream `index`, for which there is room and no stream, is one of `terms`.
+    pub(super) fn put(&mut self, index: StreamIndex, terms: &Terms, own: O) {
+        let at = index.0 as usize;
+        let (Some(slot), Some(its)) = (self.slots.get_mut(at), self.clauses.get_mut(at)) else {
+            return;
+        };
+        *slot = Some(Stream::new(terms, own));
+        if let Some(clauses) = Clauses::new(terms) {
+            *its = clauses;
+            self.with_clauses += 1;
+        }
+    }
+
+    /// There is no stream `index` any more.
+    pub(super) fn take(&mut self, index: StreamIndex) -> Option<Stream<O>> {
+        let stream = self.slots.get_mut(index.0 as usize)?.take()?;
+        self.with_clauses -= usize::from(stream.has_clauses());
+        Some(stream)
+    }
+
+    pub(super) fn get(&self, index: StreamIndex) -> Option<(&Stream<O>, &Clauses)> {
+        let at = index.0 as usize;
+        Some((self.slots.get(at)?.as_ref()?, self.clauses.get(at)?))
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: StreamIndex) -> Option<(&mut Stream<O>, &Clauses)> {
+        let at = index.0 as usize;
+        Some((self.slots.get_mut(at)?.as_mut()?, self.clauses.get(at)?))
+    }
+
+    /// All of them, without clauses.
+    pub(super) fn slots(&mut self) -> &mut [Option<Stream<O>>] {
+        &mut self.slots
+    }
+
+    /// As [`crate::tournament::Tournament::fetch`].
+    #[inline]
+    pub(super) fn fetch(&self, index: StreamIndex) {
+        fetch(&self.slots, index.0 as usize);
+        if self.with_clauses > 0 {
+            fetch(&self.clauses, index.0 as usize);
+        }
+    }
+}
