@@ -286,6 +286,29 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
 }
 
 #[test]
+fn a_flood_costs_no_window_where_windows_are_counted() {
+    let small = example("flood");
+    let mut large = small.clone();
+    large["streams"][3]["size"] = json!(64_000);
+    large["streams"][3]["arrivals"]["every_ns"] = json!(170_666_667);
+    for description in [small, large] {
+        for (discipline, violated) in [
+            ("vds", 0),
+            ("dwcs-original-order", 0),
+            ("dwcs", 132),
+            ("edf", 132),
+            ("static-priority", 132),
+            ("fifo", 431),
+        ] {
+            let mut description = description.clone();
+            description["discipline"] = json!(discipline);
+            let (_, summary) = decided(&description, &["--summary"]);
+            assert_eq!(summary["violations"], violated, "{discipline}");
+        }
+    }
+}
+
+#[test]
 fn people_get_columns() {
     let host = Host::new();
     let path = examples().join("e3-overload.json");

@@ -57,8 +57,15 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
 pub(super) struct ControlTurn {
     waits_since: Option<Instant>,
     paid_at: Instant,
-    /// A sample with a deadline waits for the control that goes now.
-    precedes: bool,
+}
+
+/// How much of control goes into a frame before samples.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ControlRoom {
+    /// A piece: samples with a deadline wait for it.
+    Piece,
+    /// As much as the frame holds: none waits.
+    Frame,
 }
 
 impl ControlTurn {
@@ -84,23 +91,22 @@ impl super::Neighbour {
 }
 
 impl Link {
-    /// A hop that control goes to next, before samples.
-    pub(super) fn next_control(&mut self, now: Instant) -> Option<NodeId> {
+    /// A hop that control goes to next, before samples, and how much of it.
+    pub(super) fn next_control(&mut self, now: Instant) -> Option<(NodeId, ControlRoom)> {
         if now < self.pacer.control_ready_at() {
             return None;
         }
         let mut nodes = self.neighbours.iter();
         let node = nodes.find_map(|(node, n)| n.may_send_control(now).then_some(*node))?;
-        self.control_is_due(now).then_some(node)
+        Some((node, self.control_room(now)?))
     }
 
-    /// Control goes next: no sample waits that is due sooner, or its own time has come.
-    fn control_is_due(&mut self, now: Instant) -> bool {
+    /// How much of control goes next; `None` while a sample waits that is due sooner.
+    fn control_room(&mut self, now: Instant) -> Option<ControlRoom> {
         let due = if self.spec.capacity.is_some() { self.promised_due(now) } else { None };
-        self.turn.precedes = due.is_some();
-        let Some(due) = due else { return true };
+        let Some(due) = due else { return Some(ControlRoom::Frame) };
         let period = self.pacer.wire_time(self.control_piece()).mul_div(CONTROL_SHARE, 1);
-        self.turn.released(now) + period <= due.max(now)
+        (self.turn.released(now) + period <= due.max(now)).then_some(ControlRoom::Piece)
     }
 
     fn control_piece(&self) -> u64 {
@@ -119,11 +125,21 @@ impl Link {
         (due < Instant::FAR).then_some(due)
     }
 
-    /// Puts control into a frame whose turn it is.
-    pub(super) fn put_control_first(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
-        if !self.turn.precedes {
-            return self.put_control(now, node, self.limit(), out);
+    /// Puts so much of control into a frame whose turn it is.
+    pub(super) fn put_control_first(
+        &mut self,
+        now: Instant,
+        (node, room): (NodeId, ControlRoom),
+        out: &mut FrameBuf,
+    ) {
+        match room {
+            ControlRoom::Piece => self.put_control_piece(now, node, out),
+            ControlRoom::Frame => self.put_control(now, node, self.limit(), out),
         }
+    }
+
+    /// Puts a piece of control into a frame. The next one waits until twenty times its time is over.
+    fn put_control_piece(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let before = out.len();
         let released = self.turn.released(now);
         let piece = usize::try_from(off_wire(self.control_piece())).unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
 //! Filling frames: whose segment goes next, and how much of it.
 
+use super::control::ControlRoom;
 use super::ledger::{Item, Piece};
 use super::limits::Limits;
 use super::repair::Next;
@@ -42,14 +43,17 @@ impl Link {
             return None;
         }
         let control = self.next_control(now);
-        let next = control.or_else(|| self.next_work(now).map(|(node, _)| node));
+        let next = match control {
+            Some((node, _)) => Some(node),
+            None => self.next_work(now).map(|(node, _)| node),
+        };
         // A bare frame is short: it goes first unless the next frame says the same.
         if let Some(node) = self.wants_bare_frame(now, next) {
             self.fill_bare(now, node, out);
             return Some(node);
         }
         match next {
-            Some(node) => self.fill(now, node, out, control.is_some()),
+            Some(node) => self.fill(now, node, out, control.map(|(_, room)| room)),
             None if self.is_behind() => {}
             None => self.pacer.handle_idle(now),
         }
@@ -102,7 +106,7 @@ impl Link {
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
-            self.fill(now, node, out, false);
+            self.fill(now, node, out, None);
             return;
         }
         let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
@@ -110,16 +114,22 @@ impl Link {
         self.count_sent(now, out.len() as u64);
     }
 
-    fn fill(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf, with_control: bool) {
+    fn fill(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        out: &mut FrameBuf,
+        control: Option<ControlRoom>,
+    ) {
         let Some(neighbour) = self.neighbours.get(&node) else { return };
         self.items.clear();
         let transit = self.spec.capacity.map(|_| Duration::ZERO);
         FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
-        if with_control {
-            self.put_control_first(now, node, out);
+        if let Some(room) = control {
+            self.put_control_first(now, (node, room), out);
         }
-        let background = self.put_data(now, node, out, with_control);
+        let background = self.put_data(now, node, out, control.is_some());
         let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };

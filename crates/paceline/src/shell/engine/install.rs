@@ -35,6 +35,11 @@ impl Slots {
     fn give_back(&mut self, index: StreamIndex) {
         self.free.push(index);
     }
+
+    /// So many more can be taken.
+    const fn room(&self) -> usize {
+        self.free.len() + STREAMS_MAX.saturating_sub(self.next) as usize
+    }
 }
 
 struct OpenStream {
@@ -78,10 +83,40 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Form, FormTask>,
 }
 
+/// Leaves in a map what is wanted, and takes out the others.
+fn split_off<T>(map: &mut BTreeMap<Key, T>, wanted: impl Fn(&Key) -> bool) -> Vec<T> {
+    let all = std::mem::take(map).into_iter();
+    let (stay, gone): (BTreeMap<_, _>, BTreeMap<_, _>) = all.partition(|(key, _)| wanted(key));
+    *map = stay;
+    gone.into_values().collect()
+}
+
+/// What was an output of a source and is none any more.
+struct Gone {
+    streams: Vec<OpenStream>,
+    locals: Vec<Local>,
+}
+
+impl Gone {
+    const fn is_empty(&self) -> bool {
+        self.streams.is_empty() && self.locals.is_empty()
+    }
+}
+
 impl Outgoing {
     /// The streams that carry this source, by link.
     pub(super) fn open_streams(&self) -> impl Iterator<Item = (usize, StreamIndex)> + '_ {
         self.streams.values().map(|stream| (stream.link, stream.index))
+    }
+
+    /// Takes out what no plan names any more.
+    fn take_unwanted(&mut self, plans: &[OutputPlan]) -> Gone {
+        let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
+        self.scalers.retain(|form, _| plans.iter().any(|plan| plan.at_port() == *form));
+        Gone {
+            streams: split_off(&mut self.streams, wanted),
+            locals: split_off(&mut self.local, wanted),
+        }
     }
 
     /// The scalers of this source.
@@ -99,7 +134,9 @@ impl Engine {
         plans: Vec<OutputPlan>,
     ) {
         let mut outgoing = self.outgoing.remove(&source).unwrap_or_default();
-        let mut changed = self.close_unwanted(&mut outgoing, &plans);
+        let mut gone = outgoing.take_unwanted(&plans);
+        let mut changed = !gone.is_empty();
+        self.close_for_room(&mut gone, plans.len());
         let wanted = !plans.is_empty();
         let mut outputs = Vec::with_capacity(plans.len());
         for plan in plans {
@@ -122,30 +159,32 @@ impl Engine {
             self.sources.changes.post(RxChange { source, installation });
             self.unsettled = !self.sources.try_settle(clock::now());
         }
+        // Only now: what is published until the change is known goes where it went before.
+        for local in gone.locals {
+            local.subscriptions.iter().for_each(|&id| local.leave(id));
+        }
+        gone.streams.into_iter().for_each(|stream| self.close_stream(stream));
         if wanted {
             self.outgoing.insert(source, outgoing);
         }
     }
 
-    /// Closes what no plan names any more; true if there was such an output.
-    fn close_unwanted(&mut self, outgoing: &mut Outgoing, plans: &[OutputPlan]) -> bool {
-        let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
-        let before = outgoing.local.len() + outgoing.streams.len();
-        for gone in outgoing.local.iter().filter(|(key, _)| !wanted(key)).map(|(_, gone)| gone) {
-            gone.subscriptions.iter().for_each(|&id| gone.leave(id));
+    /// Closes streams at once that go on a link which has no room for so many `new` ones beside them.
+    fn close_for_room(&mut self, gone: &mut Gone, new: usize) {
+        let full = |stream: &OpenStream| {
+            self.links.get(stream.link).is_some_and(|link| link.slots.room() < new)
+        };
+        let (close, later) = std::mem::take(&mut gone.streams).into_iter().partition(full);
+        gone.streams = later;
+        let close: Vec<OpenStream> = close;
+        close.into_iter().for_each(|stream| self.close_stream(stream));
+    }
+
+    fn close_stream(&mut self, stream: OpenStream) {
+        if let Some(link) = self.links.get_mut(stream.link) {
+            link.handle.send(LinkCommand::Close(stream.index));
+            link.slots.give_back(stream.index);
         }
-        outgoing.local.retain(|key, _| wanted(key));
-        outgoing.scalers.retain(|form, _| plans.iter().any(|plan| plan.at_port() == *form));
-        let (stay, gone): (BTreeMap<_, _>, _) =
-            std::mem::take(&mut outgoing.streams).into_iter().partition(|(key, _)| wanted(key));
-        outgoing.streams = stay;
-        for stream in gone.into_values() {
-            if let Some(link) = self.links.get_mut(stream.link) {
-                link.handle.send(LinkCommand::Close(stream.index));
-                link.slots.give_back(stream.index);
-            }
-        }
-        outgoing.local.len() + outgoing.streams.len() < before
     }
 
     /// The port of an output that is new; `None` if it stays.
