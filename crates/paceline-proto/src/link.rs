@@ -28,6 +28,7 @@ mod pacer;
 mod passages;
 mod repair;
 mod resend;
+mod retire;
 mod seats;
 mod shed;
 mod stream;
@@ -148,6 +149,8 @@ pub struct Link {
     streams: Vec<Option<Stream>>,
     /// Streams that were set aside for want of credit, and maybe some that no longer are.
     suspended: Vec<StreamIndex>,
+    /// Streams whose place others take.
+    retiring: Vec<StreamIndex>,
     /// How many streams each index has had.
     generations: Vec<u32>,
     neighbours: BTreeMap<NodeId, Neighbour>,
@@ -182,6 +185,7 @@ impl Link {
             seats,
             streams: Vec::new(),
             suspended: Vec::new(),
+            retiring: Vec::new(),
             generations: Vec::new(),
             neighbours: BTreeMap::new(),
             events: VecDeque::new(),
@@ -247,6 +251,7 @@ impl Link {
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
         self.repairs.forget(|key| key.stream == index);
+        self.retiring.retain(|retiring| *retiring != index);
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.

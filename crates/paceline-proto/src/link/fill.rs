@@ -332,6 +332,7 @@ impl Link {
         }
         let node = self.stream(index).map(|stream| stream.spec.hop);
         let frame = node.and_then(|node| Some(self.neighbours.get(&node)?.hop.next_seq()));
+        let newer = self.overtaking(index);
         if let Some(stream) = self.stream_mut(index) {
             stream.finish_head(ends);
             stream.last_frame = frame;
@@ -351,6 +352,9 @@ impl Link {
                 stream.note_miss();
             }
             stream.count_violation(service.violated);
+        }
+        if let Some(seq) = newer {
+            self.overtake(index, seq);
         }
     }
 

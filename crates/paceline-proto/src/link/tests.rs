@@ -451,5 +451,7 @@ mod other_capacity;
 mod passages;
 #[path = "tests/replaced.rs"]
 mod replaced;
+#[path = "tests/retire.rs"]
+mod retire;
 #[path = "tests/windows.rs"]
 mod windows;

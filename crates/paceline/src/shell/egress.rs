@@ -39,6 +39,8 @@ const BEACON_FOUND: Duration = Duration::from_secs(1);
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 /// How often what is listened to is declared again while a neighbour is missing.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
+/// How long a stream whose place another takes may go on sending what waits.
+const RETIRE_MAX: Duration = Duration::from_millis(500);
 /// Below this an exact wake-up costs more than it gains.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this many bits per second send each frame at once instead of batching it.
@@ -53,6 +55,8 @@ struct Egress {
     hops: BTreeMap<NodeId, Arc<HopShared>>,
     intake: Intake,
     watched: Vec<StreamIndex>,
+    /// Streams whose place others take, and when they are closed at the latest.
+    retiring: Vec<(StreamIndex, Instant)>,
     announcements: Arc<Announcements>,
     inbox: Receiver<LinkCommand>,
     has_commands: Arc<AtomicBool>,
@@ -96,6 +100,7 @@ pub(crate) fn start(
         hops: BTreeMap::new(),
         intake: Intake::new(handle.announcements.clone()),
         watched: Vec::new(),
+        retiring: Vec::new(),
         announcements: handle.announcements.clone(),
         inbox,
         has_commands: handle.has_commands.clone(),
@@ -158,6 +163,7 @@ impl Egress {
         self.take_events();
         let more = self.send_frames(now);
         self.report_settled();
+        self.close_retired(now);
         self.keep_house(now);
         if !more && !self.link.is_behind() && !self.intake.has_more() {
             self.sleep();
@@ -177,12 +183,11 @@ impl Egress {
                 }
                 Ok(LinkCommand::Update(index, spec)) => self.link.update_stream(now, index, spec),
                 Ok(LinkCommand::Watch(index)) => self.watched.push(index),
-                Ok(LinkCommand::Close(index)) => {
-                    self.intake.close(now, index, &mut self.link);
-                    self.link.close_stream(index);
-                    // Whoever waited for room in it waits no more.
-                    self.announcements.room.notify(usize::MAX);
+                Ok(LinkCommand::Retire(index)) => {
+                    self.link.retire_stream(now, index);
+                    self.retiring.push((index, now + RETIRE_MAX));
                 }
+                Ok(LinkCommand::Close(index)) => self.close_stream(now, index),
                 Ok(LinkCommand::Capacity(capacity)) => {
                     self.link.set_capacity(now, capacity);
                     // Hops that are there keep their way: to make it anew would lose frames.
@@ -204,6 +209,13 @@ impl Egress {
                 Err(TryRecvError::Empty) => return true,
             }
         }
+    }
+
+    fn close_stream(&mut self, now: Instant, index: StreamIndex) {
+        self.intake.close(now, index, &mut self.link);
+        self.link.close_stream(index);
+        // Whoever waited for room in it waits no more.
+        self.announcements.room.notify(usize::MAX);
     }
 
     fn is_lost(&self) -> bool {
@@ -320,6 +332,22 @@ impl Egress {
             }
             !settled
         });
+    }
+
+    /// Closes streams of which nothing comes and nothing is under way any more, or that took too long.
+    fn close_retired(&mut self, now: Instant) {
+        for (index, until) in std::mem::take(&mut self.retiring) {
+            let over = self.intake.is_spent(index) && self.link.is_settled(index) || now >= until;
+            if over {
+                self.close_stream(now, index);
+            }
+            // Told again if it has no ear: the index stays taken until it knows.
+            let told =
+                over && self.engine.offer(Command::Retired { link: self.index, stream: index });
+            if !told {
+                self.retiring.push((index, until));
+            }
+        }
     }
 
     fn keep_house(&mut self, now: Instant) {

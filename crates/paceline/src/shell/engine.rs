@@ -94,6 +94,11 @@ pub(crate) enum Command {
         link: usize,
         stream: StreamIndex,
     },
+    /// A link has closed a stream whose place another took: its index is free.
+    Retired {
+        link: usize,
+        stream: StreamIndex,
+    },
     /// Asks all nodes, or only these.
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
@@ -143,11 +148,13 @@ impl Commands {
         self.0.send(command).is_ok()
     }
 
-    /// From data-path threads: never waits. The engine hears of it again if this is lost.
-    pub(crate) fn offer(&self, command: Command) {
-        if let Err(TrySendError::Full(_)) = self.0.try_send(command) {
+    /// From data-path threads: never waits. False if it was lost; the engine hears of it again.
+    pub(crate) fn offer(&self, command: Command) -> bool {
+        let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
+        if lost {
             tracing::warn!("the engine is behind by {COMMANDS_MAX} commands; one was dropped");
         }
+        !lost
     }
 }
 
@@ -267,6 +274,7 @@ impl Engine {
             }
             Command::Scaled(id) => self.handle_scaled(now, id),
             Command::Settled { link, stream } => self.handle_settled(now, link, stream),
+            Command::Retired { link, stream } => self.handle_retired(link, stream),
             Command::Subscribe(spec, sink, reply) => {
                 let _ = reply.send(self.subscribe(now, spec, sink));
             }

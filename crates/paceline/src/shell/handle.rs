@@ -23,6 +23,8 @@ pub(crate) enum LinkCommand {
     Update(StreamIndex, StreamSpec),
     /// Tell the engine once nothing of a stream waits or is on its way any more.
     Watch(StreamIndex),
+    /// Another stream takes this one's place: it is closed once it has sent what waits, and the engine is told.
+    Retire(StreamIndex),
     /// A stream carries nothing any more.
     Close(StreamIndex),
     /// The link has another capacity; only for one that has a capacity.

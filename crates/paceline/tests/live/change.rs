@@ -52,6 +52,35 @@ fn what_comes_goes_on_coming_while_it_changes() {
     assert!(steps(500, 1_000, 2) > 100 && steps(1_000, 1_500, 4) > 50, "{came:?}");
 }
 
+/// Beside messages without end each sample waits for its turn, and so do those of before a change.
+#[test]
+fn what_waits_while_it_changes_comes_all_the_same() {
+    let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let mut logs = ["log/a", "log/b"].map(|log| robot.publisher(log).unwrap().declare().unwrap());
+    let heard = operator.subscriber("log/*").unwrap().declare().unwrap();
+    let pose = robot.publisher("pose").unwrap().hz(20.0).unwrap().bytes_max(1_000);
+    let mut pose = pose.declare().unwrap();
+    let poses = operator.subscriber("pose").unwrap().queue(256).unwrap();
+    let mut poses = poses.declare().unwrap();
+    assert!(pose.wait_matching(SOON) && logs.iter().all(|log| log.wait_matching(SOON)));
+    // All come in either form, by another stream each time.
+    at_rate(20, 120, |n| {
+        logs.iter_mut().for_each(|log| drop(log.put(vec![0; 32_000])));
+        pose.put([&n.to_le_bytes()[..], &[0; 900]].concat()).unwrap();
+        if n % 6 == 5 {
+            // Sooner or later after it was published, for it to be known while that waits.
+            std::thread::sleep(Duration::from_millis(u64::from(n) * 5 % 48));
+            poses.change(|wish| wish.max_hz(100.0 + f64::from(n))).unwrap();
+        }
+    });
+    let number = |payload: &[u8]| u32::from_le_bytes(payload[..4].try_into().unwrap());
+    for n in 0..120 {
+        assert_eq!(number(&poses.recv_timeout(SOON).unwrap().payload), n);
+    }
+    drop(heard);
+}
+
 #[test]
 fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
     let (robot, operator) = pair(|link| link);

@@ -94,6 +94,13 @@ impl Intake {
         end.is_none_or(|end| end.ring.consumer.is_empty())
     }
 
+    /// True if nothing waits in the ring of a stream and nothing comes any more; also for an unknown one.
+    pub(super) fn is_spent(&self, index: StreamIndex) -> bool {
+        let end = self.streams.get(index.0 as usize).and_then(Option::as_ref);
+        // In this order: what came before its source let go of it is there.
+        end.is_none_or(|end| end.ring.consumer.is_abandoned() && end.ring.consumer.is_empty())
+    }
+
     /// Counts what never got into a ring.
     pub(super) fn count_drops(&self, link: &mut Link) {
         for (place, end) in self.streams.iter().enumerate() {

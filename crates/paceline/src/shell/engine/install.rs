@@ -16,6 +16,9 @@ use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// With fewer indexes left on a link, streams whose place others take are closed at once.
+const ROOM_MIN: usize = STREAMS_MAX as usize / 4;
+
 /// The stream indexes of a link.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
@@ -138,6 +141,7 @@ impl Engine {
         let mut changed = !gone.is_empty();
         self.close_for_room(&mut gone, plans.len());
         let wanted = !plans.is_empty();
+        let targets: BTreeSet<Target> = plans.iter().map(|plan| plan.target).collect();
         let mut outputs = Vec::with_capacity(plans.len());
         for plan in plans {
             let port = self.port(&mut outgoing, source, publisher, &plan);
@@ -160,30 +164,57 @@ impl Engine {
             self.unsettled = !self.sources.try_settle(clock::now());
         }
         // Only now: what is published until the change is known goes where it went before.
-        for local in gone.locals {
-            local.subscriptions.iter().for_each(|&id| local.leave(id));
-        }
-        gone.streams.into_iter().for_each(|stream| self.close_stream(stream));
+        self.let_go(gone, &targets);
         if wanted {
             self.outgoing.insert(source, outgoing);
         }
     }
 
-    /// Closes streams at once that go on a link which has no room for so many `new` ones beside them.
-    fn close_for_room(&mut self, gone: &mut Gone, new: usize) {
-        let full = |stream: &OpenStream| {
-            self.links.get(stream.link).is_some_and(|link| link.slots.room() < new)
-        };
-        let (close, later) = std::mem::take(&mut gone.streams).into_iter().partition(full);
-        gone.streams = later;
-        let close: Vec<OpenStream> = close;
-        close.into_iter().for_each(|stream| self.close_stream(stream));
+    /// Ends what goes; `targets` are those of what is installed now.
+    fn let_go(&mut self, gone: Gone, targets: &BTreeSet<Target>) {
+        for local in gone.locals {
+            local.subscriptions.iter().for_each(|&id| local.leave(id));
+        }
+        for stream in gone.streams {
+            if targets.contains(&Target::Hop(stream.spec.hop)) && self.room(&stream) >= ROOM_MIN {
+                self.retire_stream(&stream);
+            } else {
+                self.close_stream(&stream);
+            }
+        }
     }
 
-    fn close_stream(&mut self, stream: OpenStream) {
+    /// How many more streams the link of this one has room for.
+    fn room(&self, stream: &OpenStream) -> usize {
+        self.links.get(stream.link).map_or(0, |link| link.slots.room())
+    }
+
+    /// Closes streams at once that go on a link which has no room for so many `new` ones beside them.
+    fn close_for_room(&mut self, gone: &mut Gone, new: usize) {
+        let streams = std::mem::take(&mut gone.streams).into_iter();
+        let (close, later): (Vec<_>, _) = streams.partition(|stream| self.room(stream) < new);
+        gone.streams = later;
+        close.iter().for_each(|stream| self.close_stream(stream));
+    }
+
+    fn close_stream(&mut self, stream: &OpenStream) {
         if let Some(link) = self.links.get_mut(stream.link) {
             link.handle.send(LinkCommand::Close(stream.index));
             link.slots.give_back(stream.index);
+        }
+    }
+
+    /// Another stream takes its place from what is published next; the link tells when it is closed.
+    fn retire_stream(&self, stream: &OpenStream) {
+        if let Some(link) = self.links.get(stream.link) {
+            link.handle.send(LinkCommand::Retire(stream.index));
+        }
+    }
+
+    /// A link has closed a stream that it was told to retire.
+    pub(super) fn handle_retired(&mut self, link: usize, stream: StreamIndex) {
+        if let Some(link) = self.links.get_mut(link) {
+            link.slots.give_back(stream);
         }
     }
 

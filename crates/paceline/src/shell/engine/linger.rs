@@ -49,7 +49,9 @@ impl Engine {
         let mut scalers = 0;
         for scaler in outgoing.into_iter().flat_map(|outgoing| outgoing.scalers()) {
             let commands = self.commands.clone();
-            scaler.finish(move || commands.offer(Command::Scaled(id)));
+            scaler.finish(move || {
+                commands.offer(Command::Scaled(id));
+            });
             scalers += 1;
         }
         let streams = outgoing.into_iter().flat_map(|o| o.open_streams()).collect();
