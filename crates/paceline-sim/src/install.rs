@@ -1,14 +1,13 @@
 //! Making the streams of a node what its control says.
 
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, LocalPort, Port, Way};
+use crate::outlet::{LinkEnd, LocalPort, Port, RETIRE_MAX, Retired, Way};
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::StreamSpec;
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
-use paceline_sched::discipline::StreamIndex;
 use std::sync::Arc;
 
 impl Node {
@@ -33,7 +32,8 @@ impl Node {
             |output, port| gone.push((output, port)),
         );
         for (output, port) in gone {
-            self.close(now, key, output, port);
+            let followed = plans.iter().any(|plan| plan.target == output.target);
+            self.close(now, key, (output, followed), port);
         }
         let mine = key.publisher.node == self.id && key.form == Form::FULL;
         let publishes = mine && self.publishers.contains_key(&key.publisher.index);
@@ -119,7 +119,14 @@ impl Node {
         }))
     }
 
-    fn close(&mut self, now: Instant, source: SourceKey, key: OutputKey, port: Port) {
+    /// Closes an output; if it is `followed` by another to the same target, once it has sent what waits.
+    fn close(
+        &mut self,
+        now: Instant,
+        source: SourceKey,
+        (key, followed): (OutputKey, bool),
+        port: Port,
+    ) {
         let way = match port {
             Port::Way(way) => Some(way),
             Port::Video(scaler) => Some(scaler.into_way()),
@@ -132,24 +139,37 @@ impl Node {
                 way
             }
         };
-        if let Some(Way::Stream(link, index)) = way {
-            self.close_stream(now, source, key, link, index);
-        }
-    }
-
-    fn close_stream(
-        &mut self,
-        now: Instant,
-        source: SourceKey,
-        key: OutputKey,
-        link: usize,
-        index: StreamIndex,
-    ) {
-        let Target::Hop(hop) = key.target else { return };
+        let (Some(Way::Stream(link, index)), Target::Hop(hop)) = (way, key.target) else { return };
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;
-        let LinkEnd { link, rings, .. } = end;
+        let retired =
+            Retired { key: (hop, source.publisher, key.form), index, until: now + RETIRE_MAX };
+        if followed {
+            end.link.retire_stream(now, index);
+            end.retired.push(retired);
+        } else {
+            self.close_stream(link, &retired);
+        }
+    }
+
+    /// Closes the streams of a link that have sent what waited when another took their place.
+    pub(super) fn close_retired(&mut self, now: Instant, link: usize) {
+        let over = |end: &mut LinkEnd| -> Vec<Retired> {
+            let LinkEnd { link, rings, retired, .. } = end;
+            let is_over = |it: &mut Retired| {
+                let spent = rings.get(it.index).is_none_or(|ring| ring.waiting.is_empty());
+                now >= it.until || spent && link.is_settled(it.index)
+            };
+            retired.extract_if(.., is_over).collect()
+        };
+        let over = self.links.get_mut(link).map(over).unwrap_or_default();
+        over.iter().for_each(|retired| self.close_stream(link, retired));
+    }
+
+    fn close_stream(&mut self, link: usize, stream: &Retired) {
+        let index = stream.index;
+        let Some(LinkEnd { link, rings, .. }) = self.links.get_mut(link) else { return };
         let Some(ring) = rings.close(index) else { return };
         link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);
         let Some(counters) = link.close_stream(index) else {
@@ -157,7 +177,6 @@ impl Node {
         };
         assert_eq!(counters.offered, ring.pushed + ring.lost, "{}: {index:?}", self.name);
         assert_eq!(counters.offered, counters.sent + counters.drops.total(), "{}", self.name);
-        let sum = self.closed.entry((hop, source.publisher, key.form)).or_default();
-        sum.merge(&counters);
+        self.closed.entry(stream.key).or_default().merge(&counters);
     }
 }

@@ -405,6 +405,7 @@ impl Node {
                 }
             }
         }
+        self.close_retired(now, link);
         let Some(end) = self.links.get_mut(link) else { return moved };
         end.hops.retain(|node, _| end.link.epoch(*node) > 0);
         while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
@@ -422,6 +423,7 @@ impl Node {
         }
         end.touched = moved;
         let held = end.hops.values().map(|hop| hop.receiver.poll_timeout());
+        let held = held.chain(end.retired.iter().map(|retired| retired.until));
         end.wake = held.fold(end.link.poll_timeout(), Instant::min);
         moved
     }

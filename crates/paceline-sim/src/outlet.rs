@@ -1,5 +1,6 @@
 //! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
 
+use crate::node::StreamKey;
 use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
@@ -25,10 +26,23 @@ pub(super) struct LinkEnd {
     pub(super) link: Link,
     pub(super) hops: BTreeMap<NodeId, HopEnd>,
     pub(super) rings: Rings,
+    /// Streams that still send what waited when others took their place.
+    pub(super) retired: Vec<Retired>,
     /// Something came in since it was last served.
     pub(super) touched: bool,
     /// When it has to be served if nothing comes in, by the node's clock.
     pub(super) wake: Instant,
+}
+
+/// How long a stream whose place another takes may go on sending what waits, as in the shell.
+pub(super) const RETIRE_MAX: Duration = Duration::from_millis(500);
+
+/// Such a stream, and when it is closed at the latest.
+#[derive(Debug)]
+pub(super) struct Retired {
+    pub(super) key: StreamKey,
+    pub(super) index: StreamIndex,
+    pub(super) until: Instant,
 }
 
 /// The receiving end of a hop, and the wire that leads to it.
@@ -40,9 +54,9 @@ pub(super) struct HopEnd {
 
 impl LinkEnd {
     pub(super) fn new(name: String, spec: LinkSpec) -> Self {
-        let (hops, rings) = (BTreeMap::new(), Rings::default());
+        let (hops, rings, retired) = (BTreeMap::new(), Rings::default(), Vec::new());
         let link = Link::new(spec.clone());
-        Self { name, spec, link, hops, rings, touched: true, wake: Instant::FAR }
+        Self { name, spec, link, hops, rings, retired, touched: true, wake: Instant::FAR }
     }
 
     /// A sample for a stream; false if there is no room for it.
