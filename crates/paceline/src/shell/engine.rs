@@ -2,6 +2,7 @@
 
 mod capacity;
 mod change;
+mod command;
 mod feedback;
 mod install;
 mod linger;
@@ -15,32 +16,26 @@ mod status;
 use super::clock;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
-use super::pull::{Holder, PullCommand};
+use super::pull::Holder;
 use super::rx::{LinkRx, RxSources};
 use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
-use crate::change::SubscriptionView;
 use crate::config::LinkConfig;
-use crate::error::{CapacityError, ClassesError};
-use crate::feedback::{Feedback, PublisherEvent};
+use crate::feedback::PublisherEvent;
 use crate::passages::NodePassages;
-use crate::prospect::Prospect;
-use crate::source::SourceView;
-use crate::status::NodeStatus;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
+pub(crate) use command::{COMMANDS_MAX, Command, Commands};
 pub(crate) use feedback::Awaited;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
-    Control, HopInfo, Output, PublisherSpec, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
+    Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
-use paceline_proto::link::LinkClass;
-use paceline_proto::{Excess, Form, NodeId, Pattern, PublisherId, SubscriptionId};
-use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
+use paceline_sched::{Duration, Instant};
 use prospect::Asking;
 pub(crate) use pull::Pulls;
 pub(crate) use silence::Silence;
@@ -48,11 +43,8 @@ use status::{PendingStatus, Rates};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
-/// Commands that wait for the engine; what a link brings beyond that is dropped and mended by the
-/// next digest.
-pub(crate) const COMMANDS_MAX: usize = 8_192;
 /// How often rates are computed and the host's place is tried.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -60,103 +52,6 @@ const TICK: Duration = Duration::from_millis(250);
 const GATHER_MAX: Duration = Duration::from_millis(100);
 /// How soon arriving streams are looked at again that were busy.
 const SETTLE_AGAIN: Duration = Duration::from_millis(2);
-
-/// What the engine is asked to do.
-pub(crate) enum Command {
-    Publish(PublisherSpec, Arc<PublisherShared>, Sender<PublisherId>),
-    UpdatePublisher(PublisherId, PublisherSpec),
-    /// It has gone; what it published may take so long to be sent, and whom to tell whether it was.
-    Unpublish(PublisherId, Option<(Duration, Sender<bool>)>),
-    /// A scaler has handed on all that it had of a publisher that has gone.
-    Scaled(PublisherId),
-    Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
-    Unsubscribe(SubscriptionId),
-    /// All subscriptions that are known, by their nodes.
-    Subscriptions(Sender<Vec<SubscriptionView>>),
-    /// What a subscription of any node asks for, if it is known.
-    Wish(SubscriptionId, Sender<Option<SubscriptionSpec>>),
-    /// It is to ask for this; whether its node does so.
-    Change(SubscriptionId, SubscriptionSpec, Sender<bool>),
-    Found {
-        link: usize,
-        node: NodeId,
-    },
-    Hop {
-        link: usize,
-        node: NodeId,
-        up: bool,
-    },
-    Message {
-        from: NodeId,
-        message: Bytes,
-    },
-    Settled {
-        link: usize,
-        stream: StreamIndex,
-    },
-    /// A link has closed a stream whose place another took: its index is free.
-    Retired {
-        link: usize,
-        stream: StreamIndex,
-    },
-    /// Asks all nodes, or only these.
-    Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
-    View(SubscriptionId, Sender<Option<Arc<Sink>>>),
-    Nodes(Sender<Vec<(NodeId, String)>>),
-    Near(Sender<Vec<NodeId>>),
-    Sources(Pattern, Sender<Vec<SourceView>>),
-    /// What the subscriptions of a publisher get: all at once, then node by node if those are asked.
-    Feedback {
-        publisher: PublisherId,
-        measured: bool,
-        reply: Sender<Vec<Feedback>>,
-    },
-    /// When samples of a publisher passed these nodes, from this number on; the answers come one by one.
-    Passages {
-        publisher: PublisherId,
-        nodes: Vec<NodeId>,
-        from: u64,
-        reply: Sender<NodePassages>,
-    },
-    /// Whether a subscription would be granted now; the answers come one by one.
-    Ask(SubscriptionSpec, Sender<Prospect>),
-    SetCapacity {
-        link: String,
-        capacity: Capacity,
-        reply: Sender<Result<(), CapacityError>>,
-    },
-    SetClasses {
-        link: String,
-        classes: Vec<LinkClass>,
-        reply: Sender<Result<(), ClassesError>>,
-    },
-    Pull(PullCommand),
-    Close,
-}
-
-/// The way to the engine.
-#[derive(Clone)]
-pub(crate) struct Commands(SyncSender<Command>);
-
-impl Commands {
-    pub(crate) const fn new(sender: SyncSender<Command>) -> Self {
-        Self(sender)
-    }
-
-    /// From application threads: waits for room; false if the node is closed.
-    pub(crate) fn send(&self, command: Command) -> bool {
-        self.0.send(command).is_ok()
-    }
-
-    /// From data-path threads: never waits. False if it was lost; the engine hears of it again.
-    pub(crate) fn offer(&self, command: Command) -> bool {
-        let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
-        if lost {
-            tracing::warn!("the engine is behind by {COMMANDS_MAX} commands; one was dropped");
-        }
-        !lost
-    }
-}
 
 /// A link as the engine knows it.
 pub(crate) struct EngineLink {
@@ -318,12 +213,7 @@ impl Engine {
             Command::Pull(command) => self.handle_pull(now, command),
             Command::Close => {
                 self.closing = true;
-                for lingering in self.lingering.values_mut() {
-                    lingering.until = lingering.until.min(now + LINGER_MAX);
-                }
-                for id in self.publishers.keys().copied().collect::<Vec<_>>() {
-                    self.linger(now, id, now + LINGER_MAX, None);
-                }
+                self.linger_all(now);
             }
         }
     }

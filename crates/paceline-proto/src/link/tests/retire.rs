@@ -95,8 +95,9 @@ fn a_promise_does_not_wait_for_what_was_promised_before() {
     push(&mut a, now, STREAM, 0..10);
     a.link.retire_stream(now, STREAM);
     let its = PublisherId { node: node(1), index: 7 };
-    let soon = contract(100, 40);
-    let spec = StreamSpec { publisher: its, ..to(node(2), Kind::Data, Some(soon)) };
+    // By their deadlines those of before would go first.
+    let later = contract(500, 400);
+    let spec = StreamSpec { publisher: its, ..to(node(2), Kind::Data, Some(later)) };
     assert!(a.link.open_stream(OTHER, spec));
     push(&mut a, now, OTHER, 100..101);
     now += Duration::from_millis(1);

@@ -62,6 +62,16 @@ impl Engine {
         self.stop_lingering(now);
     }
 
+    /// The node closes: no publisher lingers for long any more, and all that are there go.
+    pub(super) fn linger_all(&mut self, now: Instant) {
+        for lingering in self.lingering.values_mut() {
+            lingering.until = lingering.until.min(now + LINGER_MAX);
+        }
+        for id in self.publishers.keys().copied().collect::<Vec<_>>() {
+            self.linger(now, id, now + LINGER_MAX, None);
+        }
+    }
+
     /// A scaler has handed on all that it had of a publisher.
     pub(super) fn handle_scaled(&mut self, now: Instant, id: PublisherId) {
         let Some(lingering) = self.lingering.get_mut(&id) else { return };
