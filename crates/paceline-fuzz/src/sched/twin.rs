@@ -137,6 +137,9 @@ impl Twin {
             turn,
             ahead: false,
         });
+        // Where it waits is first told as of its arrival, whatever the time is by then.
+        let soon = line.soon().filter(|soon| early && waits && *soon <= arrived);
+        line.head.as_mut().into_iter().for_each(|head| head.ahead = soon.is_some());
         self.serial += 1;
     }
 
@@ -158,7 +161,7 @@ impl Twin {
                 own.saturating_sub(contract.jitter.as_nanos())
             }
         };
-        head.turn = Some(turn);
+        (head.turn, head.ahead) = (Some(turn), false);
         true
     }
 

@@ -110,7 +110,16 @@ impl<R: Rules> Core<R> {
                 return Some(index);
             }
             stream.place = stream.place_at(now, clauses);
-            self.lists.list(&mut self.rules, (stream, clauses), index);
+            let ranked = stream.place == Place::Ranked;
+            let rank = if ranked { self.rules.rank(stream) } else { None };
+            match rank {
+                Some(rank) => self.lists.put(index, rank, stream.missed_at()),
+                None => self.lists.list(&mut self.rules, (stream, clauses), index),
+            }
+            // Each step tells of another that comes.
+            if self.lists.ranks.tells() {
+                self.look_ahead();
+            }
         }
     }
 

@@ -33,7 +33,7 @@ impl Lists {
     ) {
         let rank = match stream.place {
             Place::Early => None,
-            Place::Ahead => Some(AHEAD | u128::from(stream.release(clauses).as_nanos())),
+            Place::Ahead => Some(ahead(stream, clauses)),
             _ if stream.background() => {
                 stream.place = Place::Background;
                 None
@@ -65,6 +65,12 @@ impl Lists {
         self.ranks.set(index.0, rank);
         self.events.set(index.0, event.as_nanos());
     }
+}
+
+/// The rank of a head whose period comes soon: the sooner first.
+#[inline]
+pub(super) fn ahead<O>(stream: &Stream<O>, clauses: &Clauses) -> u128 {
+    AHEAD | u128::from(stream.release(clauses).as_nanos())
 }
 
 /// The rank of a head that waits in round robin: the turns count up, so a new one is the last.

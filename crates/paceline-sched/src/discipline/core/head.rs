@@ -1,6 +1,6 @@
 //! How a head begins, ends and is missed.
 
-use super::super::lists::Lists;
+use super::super::lists::{Lists, ahead};
 use super::super::rules::{Arrival, Rules};
 use super::super::stream::{Clauses, Place, Stream};
 use super::super::{Eligibility, Head, Service, StreamIndex};
@@ -24,7 +24,11 @@ pub(super) fn begin<R: Rules>(
     let due = stream.due(clauses);
     rules.announced(stream, Arrival { index, follows, arrived, due, serial });
     if waits || stream.is_apart() {
-        stream.place = if waits { Place::Early } else { Place::Ranked };
+        // As of its arrival, which is not after now: what has come since, its events tell.
+        stream.place = if waits { stream.place_at(head.arrived, clauses) } else { Place::Ranked };
+        if stream.place == Place::Ahead && !stream.is_apart() {
+            return lists.put(index, ahead(stream, clauses), stream.changes_at(clauses));
+        }
         return lists.list(rules, (stream, clauses), index);
     }
     stream.place = Place::Ranked;
