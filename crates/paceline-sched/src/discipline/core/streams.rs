@@ -54,14 +54,16 @@ impl<O> Streams<O> {
     }
 
     pub(super) fn get(&self, index: StreamIndex) -> Option<(&Stream<O>, &Clauses)> {
-        let at = index.0 as usize;
-        Some((self.slots.get(at)?.as_ref()?, self.clauses.get(at)?))
+        let stream = self.slots.get(index.0 as usize)?.as_ref()?;
+        let clauses = clauses_of(stream, &self.clauses, index)?;
+        Some((stream, clauses))
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, index: StreamIndex) -> Option<(&mut Stream<O>, &Clauses)> {
-        let at = index.0 as usize;
-        Some((self.slots.get_mut(at)?.as_mut()?, self.clauses.get(at)?))
+        let stream = self.slots.get_mut(index.0 as usize)?.as_mut()?;
+        let clauses = clauses_of(stream, &self.clauses, index)?;
+        Some((stream, clauses))
     }
 
     /// All of them, without clauses.
@@ -77,4 +79,15 @@ impl<O> Streams<O> {
             fetch(&self.clauses, index.0 as usize);
         }
     }
+}
+
+/// The clauses of a stream. Where it has none they are not those beside it, which would be read, and waited for, before it is
+/// known that they say nothing.
+#[inline(always)]
+fn clauses_of<'a, O>(
+    stream: &Stream<O>,
+    all: &'a [Clauses],
+    index: StreamIndex,
+) -> Option<&'a Clauses> {
+    if stream.has_clauses() { all.get(index.0 as usize) } else { Some(&Clauses::NONE) }
 }
