@@ -267,6 +267,7 @@ impl<O> Stream<O> {
     }
 
     /// Where an early head belongs at `now`.
+    #[inline]
     pub(super) fn place_at(&self, now: Instant, clauses: &Clauses) -> Place {
         match now {
             now if now >= self.release(clauses) => Place::Ranked,
