@@ -31,6 +31,7 @@ mod resend;
 mod retire;
 mod seats;
 mod shed;
+mod sizes;
 mod stream;
 mod transit;
 mod trips;
@@ -51,7 +52,6 @@ pub(crate) use repair::repairs_of;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 
-use crate::control::counted;
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
@@ -61,11 +61,12 @@ use control::ControlTurn;
 use gate::Entry;
 use ledger::{Item, Part};
 use missed::Backlog;
-use paceline_sched::discipline::{Discipline, Left, StreamIndex};
+use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacer::Pacer;
 use repair::Repairs;
 use seats::Seats;
+use sizes::{WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use stream::{Offer, Stream};
@@ -80,12 +81,6 @@ const FRAME_BYTES_MIN: u64 = 1_200;
 const DATAGRAM_BYTES_MAX: u64 = 1_350;
 /// How long a frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-/// What the layers below add to a frame: 80 bytes of Zenoh, TCP, IP and Ethernet, and the share of
-/// TCP's own acknowledgements that go our way. Too little here is a queue below us that never empties.
-const WIRE_OVERHEAD: u64 = 100;
-/// What of a frame fits into one packet of Ethernet, and what each further packet costs.
-const PACKET_BYTES: u64 = 1_400;
-const PACKET_OVERHEAD: u64 = 80;
 /// In flight to a hop over a link without a capacity.
 const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
 /// The transport below has room for this many frames, so it never has to drop one.
@@ -453,54 +448,6 @@ impl Link {
     fn stream_mut(&mut self, index: StreamIndex) -> Option<&mut Stream> {
         self.streams.get_mut(index.0 as usize)?.as_mut()
     }
-
-    /// Time that the link needs for `bytes` of payload, cut into frames.
-    fn service(&self, bytes: usize) -> Duration {
-        let (frames, headers) = self.frames_of(bytes as u64);
-        self.pacer.wire_time(bytes as u64 + frames * headers)
-    }
-
-    /// Into how many frames `bytes` of payload are cut, and what the headers of each take.
-    fn frames_of(&self, bytes: u64) -> (u64, u64) {
-        let frames = bytes.div_ceil(self.frame_bytes - FRAME_HEADERS).max(1);
-        let frame = (bytes + FRAME_HEADERS).min(self.frame_bytes);
-        (frames, FRAME_HEADERS + on_wire(frame) - frame)
-    }
-
-    /// What `bytes` of payload are to the discipline.
-    fn left(&self, bytes: usize) -> Left {
-        let frame = usize::try_from(self.frame_bytes - FRAME_HEADERS).unwrap_or(usize::MAX);
-        Left { service: self.service(bytes), segment: Self::spent(bytes, bytes.min(frame)) }
-    }
-
-    /// What a segment of `len` of the `left` bytes of a sample counts. However a sample is cut, its segments
-    /// count together what it was admitted with: whoever is served by bytes would else be short of what
-    /// was promised.
-    fn spent(left: usize, len: usize) -> u32 {
-        let rest = left.saturating_sub(len) as u128;
-        let after = if rest == 0 { 0 } else { counted(rest) };
-        u32::try_from(counted(left as u128).saturating_sub(after)).unwrap_or(u32::MAX)
-    }
-}
-
-/// What our own headers take of a frame that holds one segment of a common sample.
-const FRAME_HEADERS: u64 = 64;
-
-/// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
-pub(crate) fn frame_on_wire(capacity: Capacity, carrier: Carrier) -> u64 {
-    on_wire(capacity::frame_bytes(Some(capacity), carrier))
-}
-
-/// The bytes that a frame of `bytes` takes on the wire.
-const fn on_wire(bytes: u64) -> u64 {
-    bytes + WIRE_OVERHEAD + bytes / PACKET_BYTES * PACKET_OVERHEAD
-}
-
-/// The longest frame that takes at most `wire` bytes on the wire; 0 if none does.
-const fn off_wire(wire: u64) -> u64 {
-    let bytes = wire.saturating_sub(WIRE_OVERHEAD);
-    // The packets are counted as if the headers were part of the frame: rather one too many.
-    bytes.saturating_sub(bytes / PACKET_BYTES * PACKET_OVERHEAD)
 }
 
 fn index_of(place: usize) -> StreamIndex {

@@ -5,6 +5,7 @@
 //! whom to serve. The other knows when time alone next changes something of a stream: its period comes,
 //! or its head can no longer end in time.
 
+mod events;
 mod head;
 mod streams;
 
@@ -95,66 +96,6 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Moves the heads on whose period has come, or will soon, up to the first head that is missed at `now`:
-    /// that one.
-    #[inline]
-    fn release(&mut self, now: Instant) -> Option<StreamIndex> {
-        loop {
-            let (at, slot) = self.lists.events.best();
-            if at > now.as_nanos() || at == Key::ABSENT {
-                return None;
-            }
-            let index = StreamIndex(slot);
-            let (stream, clauses) = self.streams.get_mut(index)?;
-            if !stream.waits() || stream.moves_at(clauses) > now {
-                return Some(index);
-            }
-            stream.place = stream.place_at(now, clauses);
-            let ranked = stream.place == Place::Ranked;
-            let rank = if ranked { self.rules.rank(stream) } else { None };
-            match rank {
-                Some(rank) => self.lists.put(index, rank, stream.missed_at()),
-                None => self.lists.list(&mut self.rules, (stream, clauses), index),
-            }
-            // Each step tells of another that comes.
-            if self.lists.ranks.tells() {
-                self.look_ahead();
-            }
-        }
-    }
-
-    /// The first miss known at `now`; nobody is listed without a head.
-    #[inline(never)]
-    fn find_missed(&mut self, now: Instant) -> Option<Miss> {
-        // Each head is reported or moved past `now`, so the loop ends after one visit to each.
-        while let Some(index) = self.release(now) {
-            let (stream, _) = self.streams.get_mut(index)?;
-            if stream.drops() {
-                // It cannot end in time and is worth nothing late.
-                let violated = charge(&mut self.rules, stream, 1);
-                stream.place = Place::Nowhere;
-                self.vacate(index);
-                return Some(Miss { stream: index, dropped: true, violated });
-            }
-            let miss = self.postpone_missed(index, now);
-            if miss.is_some() {
-                return miss;
-            }
-        }
-        None
-    }
-
-    /// A head that cannot end in time and is sent late: a miss if this is its first deadline.
-    fn postpone_missed(&mut self, index: StreamIndex, now: Instant) -> Option<Miss> {
-        let (stream, clauses) = self.streams.get_mut(index)?;
-        let first = !stream.charged;
-        let periods = stream.postpone(now);
-        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
-        let violated = self.charge(index, periods);
-        self.rank_anew(index);
-        first.then_some(Miss { stream: index, dropped: false, violated })
-    }
-
     /// The head of a stream is served, in time or not, and another follows or not.
     #[inline(never)]
     fn serve(
@@ -215,13 +156,6 @@ impl<R: Rules> Core<R> {
     fn promised_head(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
         let (stream, _) = self.streams.get(index)?;
         (stream.contracted() && stream.has_head()).then_some(stream)
-    }
-
-    /// The first change after `now`: at `at`, if that is an instant, or what the rules know of.
-    fn first_change(&self, now: Instant, at: u64) -> Option<Instant> {
-        let soonest = now.as_nanos().saturating_add(1);
-        let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));
-        at.into_iter().chain(self.rules.next_change(now)).min()
     }
 }
 
