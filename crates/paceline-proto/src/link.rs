@@ -49,6 +49,7 @@ pub use missed::MISSES_PER_TURN;
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repair::MendCounters;
 pub(crate) use repair::repairs_of;
+pub use retire::RETIRE_MAX;
 pub use seats::ClassView;
 pub use stream::StreamSpec;
 

@@ -1,11 +1,11 @@
 //! Making the streams of a node what its control says.
 
 use crate::node::{Node, Source};
-use crate::outlet::{LinkEnd, LocalPort, Port, RETIRE_MAX, Retired, Way};
+use crate::outlet::{LinkEnd, LocalPort, Port, Retired, Way};
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
-use paceline_proto::link::StreamSpec;
+use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
 use std::sync::Arc;

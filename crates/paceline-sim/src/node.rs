@@ -422,9 +422,7 @@ impl Node {
             }
         }
         end.touched = moved;
-        let held = end.hops.values().map(|hop| hop.receiver.poll_timeout());
-        let held = held.chain(end.retired.iter().map(|retired| retired.until));
-        end.wake = held.fold(end.link.poll_timeout(), Instant::min);
+        end.wake = end.next_turn();
         moved
     }
 

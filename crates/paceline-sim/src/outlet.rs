@@ -34,10 +34,7 @@ pub(super) struct LinkEnd {
     pub(super) wake: Instant,
 }
 
-/// How long a stream whose place another takes may go on sending what waits, as in the shell.
-pub(super) const RETIRE_MAX: Duration = Duration::from_millis(500);
-
-/// Such a stream, and when it is closed at the latest.
+/// A stream whose place another takes, and when it is closed at the latest.
 #[derive(Debug)]
 pub(super) struct Retired {
     pub(super) key: StreamKey,
@@ -57,6 +54,13 @@ impl LinkEnd {
         let (hops, rings, retired) = (BTreeMap::new(), Rings::default(), Vec::new());
         let link = Link::new(spec.clone());
         Self { name, spec, link, hops, rings, retired, touched: true, wake: Instant::FAR }
+    }
+
+    /// When it has to be served if nothing comes in.
+    pub(super) fn next_turn(&self) -> Instant {
+        let held = self.hops.values().map(|hop| hop.receiver.poll_timeout());
+        let retired = self.retired.iter().map(|retired| retired.until);
+        held.chain(retired).fold(self.link.poll_timeout(), Instant::min)
     }
 
     /// A sample for a stream; false if there is no room for it.

@@ -6,15 +6,18 @@
 
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
-use paceline_sched::{Instant, Scheduler};
+use paceline_sched::{Duration, Instant, Scheduler};
+
+/// How long the owner of a link lets a stream whose place another takes send what waits.
+pub const RETIRE_MAX: Duration = Duration::from_millis(500);
 
 impl Link {
     /// Another stream of its publisher to its hop takes the place of this one: what waits, and what still comes of
     /// before, is sent as best effort until a sample that is not older has left to the hop; then it is dropped, and
     /// nothing of it is sent again.
     ///
-    /// The caller closes it, at once when [`Self::is_settled`] and nothing more can come, or when it has waited for
-    /// long enough.
+    /// The caller closes it: as soon as it [is settled](Self::is_settled) and nothing more can come, and after
+    /// [`RETIRE_MAX`] in any case.
     pub fn retire_stream(&mut self, now: Instant, index: StreamIndex) {
         let Some(stream) = self.stream(index) else { return };
         let mut spec = stream.spec.clone();
@@ -25,7 +28,7 @@ impl Link {
         self.update_stream(now, index, spec);
     }
 
-    /// The head of a stream, if its leaving may overtake what waits in others.
+    /// The number of a stream's head, if its leaving may overtake what waits in others.
     pub(super) fn overtaking(&self, index: StreamIndex) -> Option<u64> {
         if self.retiring.is_empty() {
             return None;

@@ -12,7 +12,7 @@ pub(super) const WIRE_OVERHEAD: u64 = 100;
 const PACKET_BYTES: u64 = 1_400;
 const PACKET_OVERHEAD: u64 = 80;
 /// What our own headers take of a frame that holds one segment of a common sample.
-pub(super) const FRAME_HEADERS: u64 = 64;
+const FRAME_HEADERS: u64 = 64;
 
 /// The longest frame of a link, on the wire: how long a sample may wait for what is on it already.
 pub(super) fn frame_on_wire(capacity: Capacity, carrier: Carrier) -> u64 {

@@ -17,7 +17,7 @@ use super::wake::exact_timers;
 use crate::config::LinkConfig;
 use intake::Intake;
 use paceline_proto::NodeId;
-use paceline_proto::link::{Link, LinkEvent, LinkSpec};
+use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
@@ -39,8 +39,6 @@ const BEACON_FOUND: Duration = Duration::from_secs(1);
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 /// How often what is listened to is declared again while a neighbour is missing.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
-/// How long a stream whose place another takes may go on sending what waits.
-const RETIRE_MAX: Duration = Duration::from_millis(500);
 /// Below this an exact wake-up costs more than it gains.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
 /// Links up to this many bits per second send each frame at once instead of batching it.

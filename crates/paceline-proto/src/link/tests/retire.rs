@@ -105,3 +105,19 @@ fn a_promise_does_not_wait_for_what_was_promised_before() {
     a.sent.drain(..).for_each(|frame| b.hear(now, frame));
     assert_eq!(b.got.first(), Some(&100), "{:?}", b.got);
 }
+
+#[test]
+fn what_has_begun_is_given_up_for_what_is_newer() {
+    let (mut now, mut a, mut b) = thin();
+    open(&mut a, STREAM, every(2), None);
+    assert!(a.link.handle_sample(now, STREAM, sample(now, 0, 20 * FRAME)));
+    a.poll(now);
+    open(&mut a, NEW, every(4), Some(promised()));
+    a.link.retire_stream(now, STREAM);
+    push(&mut a, now, NEW, 1..2);
+    talk(&mut now, &mut a, &mut b, 8);
+    assert_eq!((&b.got[..], b.lost), (&[1][..], 1));
+    assert!(a.link.is_settled(STREAM));
+    let counters = a.link.close_stream(STREAM).unwrap();
+    assert_eq!((counters.sent, counters.drops.of(DropReason::Superseded)), (0, 1));
+}

@@ -24,6 +24,7 @@ impl<R: Rules> Core<R> {
                 return Some(index);
             }
             stream.place = stream.place_at(now, clauses);
+            // As [`Lists::list`](super::Lists::list), of nearly all whose period has come.
             let ranked = stream.place == Place::Ranked;
             let rank = if ranked { self.rules.rank(stream) } else { None };
             match rank {

@@ -26,6 +26,7 @@ pub(super) fn begin<R: Rules>(
     if waits || stream.is_apart() {
         // As of its arrival, which is not after now: what has come since, its events tell.
         stream.place = if waits { stream.place_at(head.arrived, clauses) } else { Place::Ranked };
+        // As [`Lists::list`], of nearly all that wait: a decision of DWCS takes 2 to 11 % less so.
         if stream.place == Place::Ahead && !stream.is_apart() {
             return lists.put(index, ahead(stream, clauses), stream.changes_at(clauses));
         }
