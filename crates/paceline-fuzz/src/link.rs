@@ -69,9 +69,9 @@ impl Setup {
         })
     }
 
-    /// A frame's most bytes: what the link carries in 2 ms, from 1,200 to 65,000.
+    /// A frame's most bytes: what the link carries in 2 ms, from 1,200 to 32,000.
     fn frame_bytes(&self) -> u64 {
-        self.capacity.map_or(65_000, |c| (c.bytes_per_s() / 500).clamp(1_200, 65_000))
+        self.capacity.map_or(32_000, |c| (c.bytes_per_s() / 500).clamp(1_200, 32_000))
     }
 }
 

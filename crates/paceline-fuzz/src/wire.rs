@@ -96,7 +96,7 @@ fn check_again(segment: &Segment) {
             assert!(out.len() <= PART_BYTES_MAX && payload.len() <= CONTROL_BYTES_MAX);
             out.extend_from_slice(payload);
         }
-        Segment::Close { stream } => write_close(*stream, &mut out),
+        Segment::Close { stream, end } => write_close(*stream, *end, &mut out),
         Segment::Abort { stream, number } => write_abort(*stream, *number, &mut out),
     }
     let mut reader = Reader::new(out.into());

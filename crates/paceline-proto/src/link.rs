@@ -11,6 +11,7 @@
 mod capacity;
 mod carrier;
 mod classes;
+mod closes;
 mod control;
 mod demoted;
 mod excess;
@@ -58,6 +59,7 @@ use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::Sample;
 use crate::wire;
 use bytes::Bytes;
+use closes::Parted;
 use control::ControlTurn;
 use gate::Entry;
 use ledger::{Item, Part};
@@ -74,20 +76,13 @@ use stream::{Offer, Stream};
 
 /// Streams that a link carries at most.
 pub const STREAMS_MAX: u32 = 4_096;
-/// Frames never hold more: with every header below ours they still fit one transport batch.
-const FRAME_BYTES_MAX: u64 = 65_000;
 /// Frames on the thinnest link hold this much all the same.
 const FRAME_BYTES_MIN: u64 = 1_200;
-/// A frame that may be lost is one packet of the network: of one cut in two either part loses it.
-const DATAGRAM_BYTES_MAX: u64 = 1_350;
 /// How long a frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-/// In flight to a hop over a link without a capacity.
-const WINDOW_BYTES: u64 = 12 * FRAME_BYTES_MAX;
-/// The transport below has room for this many frames, so it never has to drop one.
+/// Frames that may wait in the transport's queue. Each takes at most one of its 16 batches, so the transport never
+/// has to drop one.
 const WINDOW_FRAMES: usize = 12;
-/// A link without a capacity asks for an acknowledgement this often.
-const ASK_EVERY: u64 = WINDOW_BYTES / 3;
 /// Control that may wait for a hop; what is beyond is dropped and mended by the next digest.
 const CONTROL_WAITING_MAX: usize = 8_192;
 
@@ -121,6 +116,8 @@ struct Neighbour {
     control_sent: usize,
     /// Aborts and closes for the next frame.
     notices: VecDeque<Notice>,
+    /// Closes that were sent, each with the number of its frame, until they are acknowledged.
+    closes: VecDeque<(u64, Notice)>,
     /// The number of the control message at the front, where frames may be lost.
     message: u64,
     /// Pieces of control that were lost.
@@ -129,7 +126,7 @@ struct Neighbour {
 
 #[derive(Clone, Copy, Debug)]
 enum Notice {
-    Close(u32),
+    Close(u32, u64),
     Abort(u32, u64),
 }
 
@@ -150,10 +147,13 @@ pub struct Link {
     /// How many streams each index has had.
     generations: Vec<u32>,
     neighbours: BTreeMap<NodeId, Neighbour>,
+    /// Closes for neighbours that are gone, in case they return.
+    parted: Parted,
     events: VecDeque<LinkEvent>,
     frames: u64,
     wire_bytes: u64,
     control_dropped: u64,
+    frames_lost: u64,
     /// What became of the samples of streams that are closed.
     closed: StreamCounters,
     /// When a frame was last asked for.
@@ -184,10 +184,12 @@ impl Link {
             retiring: Vec::new(),
             generations: Vec::new(),
             neighbours: BTreeMap::new(),
+            parted: Parted::default(),
             events: VecDeque::new(),
             frames: 0,
             wire_bytes: 0,
             control_dropped: 0,
+            frames_lost: 0,
             closed: StreamCounters::default(),
             polled_at: Instant::ZERO,
             turn: ControlTurn::default(),
@@ -251,10 +253,8 @@ impl Link {
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // Also one that was to be announced again, after a loss: the other end knows it.
-        if stream.number > 0
-            && let Some(neighbour) = self.neighbours.get_mut(&stream.spec.hop)
-        {
-            neighbour.notices.push_back(Notice::Close(stream.id));
+        if stream.number > 0 {
+            self.notify_close(stream.spec.hop, Notice::Close(stream.id, stream.number));
         }
         self.closed.merge(&stream.counters);
         self.unseat(stream.home, &stream.counters);
@@ -340,12 +340,14 @@ impl Link {
         for (node, change) in silent {
             self.apply(node, Some(change));
         }
-        if self.neighbours.values().any(|neighbour| neighbour.hop.carrier() == Carrier::Datagrams) {
+        if self.neighbours.values().any(|neighbour| neighbour.hop.is_lossy()) {
             let nodes: Vec<_> = self.neighbours.keys().copied().collect();
             nodes.into_iter().for_each(|node| self.mend(node));
         }
         // One that never answers is forgotten; the transport will find it again.
-        self.neighbours.retain(|_, neighbour| !neighbour.hop.is_forgotten(now));
+        let silent = |(node, it): (&NodeId, &Neighbour)| it.hop.is_forgotten(now).then_some(*node);
+        let gone: Vec<_> = self.neighbours.iter().filter_map(silent).collect();
+        gone.into_iter().for_each(|node| self.part(node));
         self.backlog.begin_turn(now);
         self.open_gates(now);
         self.drop_hopeless(now);
@@ -428,6 +430,12 @@ impl Link {
     #[must_use]
     pub const fn sent(&self) -> (u64, u64) {
         (self.frames, self.wire_bytes)
+    }
+
+    /// Frames that never arrived although their carrier keeps frames in order and was up.
+    #[must_use]
+    pub const fn frames_lost(&self) -> u64 {
+        self.frames_lost
     }
 
     /// How long a frame at full size keeps the link busy.

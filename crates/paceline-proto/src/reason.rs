@@ -156,6 +156,9 @@ pub struct StreamCounters {
     pub violations: u64,
     /// Samples dropped, by reason.
     pub drops: Drops,
+    /// Samples dropped after their first segment was sent; `drops` includes them. The next hop counts each of them as
+    /// lost, so `sent + aborted` is the number of samples that it delivers or counts as lost.
+    pub aborted: u64,
     /// Samples that were more than the contract allows; they were sent or dropped as all others.
     pub excess: Excess,
 }
@@ -221,13 +224,14 @@ impl StreamAges {
 impl StreamCounters {
     /// Adds another stream's counters to these.
     pub fn merge(&mut self, other: &Self) {
-        let Self { offered, sent, bytes, late, violations, drops, excess } = other;
+        let Self { offered, sent, bytes, late, violations, drops, aborted, excess } = other;
         self.offered += offered;
         self.sent += sent;
         self.bytes += bytes;
         self.late += late;
         self.violations += violations;
         self.drops.merge(drops);
+        self.aborted += aborted;
         self.excess.add(*excess);
     }
 }

@@ -88,10 +88,24 @@ struct Incoming {
     /// The number of the next sample to begin.
     next_number: u64,
     unfinished: Option<Unfinished>,
+    /// The hop went down since the last sample: the samples before the next one were lost with it.
+    parted: bool,
 }
 
 impl Incoming {
-    /// A sample that has begun, and of which the rest will not come.
+    /// The samples below `number` that were never seen will not arrive.
+    fn skip_to(&mut self, number: u64, found: &mut impl FnMut(Received)) {
+        let (publisher, form) = (self.publisher, self.form);
+        let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
+        let samples = number.saturating_sub(self.next_number);
+        self.next_number = self.next_number.max(number);
+        self.parted = false;
+        if samples > 0 {
+            found(Received::Lost { publisher, form, samples, reason, kind: None });
+        }
+    }
+
+    /// A sample has begun to arrive, and the rest of it will not.
     const fn lost_one(&self, head: &SampleHead, reason: DropReason) -> Received {
         let (publisher, form) = (self.publisher, self.form);
         Received::Lost { publisher, form, samples: 1, reason, kind: Some(head.kind) }
@@ -141,6 +155,12 @@ impl Receiver {
             Some(mender) => self.unknown_stream + mender.unknown_stream,
             None => self.unknown_stream,
         }
+    }
+
+    /// Returns `true` if no stream was ever opened, so that nothing of it need be kept when the hop is gone.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        self.streams.is_empty() && self.mender.is_none()
     }
 
     /// When to call [`Self::handle_timeout`] if no frame comes before.
@@ -241,14 +261,14 @@ impl Receiver {
         result
     }
 
-    /// The sender starts anew: nothing unfinished will be finished.
+    /// The sender starts anew: no unfinished sample will be finished. The numbers of its streams go on.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
-        if let Some(mut mender) = self.mender.take() {
+        if let Some(mender) = &mut self.mender {
             mender.forget(found);
-            self.unknown_stream += mender.unknown_stream;
         }
-        for incoming in core::mem::take(&mut self.streams).into_iter().flatten() {
-            if let Some(unfinished) = &incoming.unfinished {
+        for incoming in self.streams.iter_mut().flatten() {
+            incoming.parted = true;
+            if let Some(unfinished) = incoming.unfinished.take() {
                 found(incoming.lost_one(&unfinished.head, DropReason::LinkDown));
             }
         }
@@ -276,8 +296,9 @@ impl Receiver {
                 let same = |old: &mut Incoming| old.publisher == publisher && old.form == form;
                 if !self.find(stream).is_some_and(same) {
                     self.close_place(stream, found);
-                    let (id, next_number, unfinished) = (stream, 0, None);
-                    let incoming = Incoming { id, publisher, form, next_number, unfinished };
+                    let (id, next_number, unfinished, parted) = (stream, 0, None, false);
+                    let incoming =
+                        Incoming { id, publisher, form, next_number, unfinished, parted };
                     let place = stream_place(stream) as usize;
                     if self.streams.len() <= place {
                         self.streams.resize_with(place + 1, || None);
@@ -287,8 +308,10 @@ impl Receiver {
                     }
                 }
             }
-            Segment::Close { stream } => {
-                if self.find(stream).is_some() {
+            Segment::Close { stream, end } => {
+                self.give_up(stream, DropReason::NoRoute, found);
+                if let Some(incoming) = self.find(stream) {
+                    incoming.skip_to(end, found);
                     self.close_place(stream, found);
                 }
             }
@@ -319,11 +342,7 @@ impl Receiver {
             return;
         };
         let (publisher, form) = (incoming.publisher, incoming.form);
-        let missing = piece.number.saturating_sub(incoming.next_number);
-        if missing > 0 {
-            let reason = DropReason::LinkLoss;
-            found(Received::Lost { publisher, form, samples: missing, reason, kind: None });
-        }
+        incoming.skip_to(piece.number, found);
         incoming.next_number = piece.number.saturating_add(1);
         let born = now - head.age.saturating_add(half);
         if piece.last {

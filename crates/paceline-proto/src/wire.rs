@@ -10,7 +10,7 @@ pub mod segment;
 pub use codec::{Reader, WireError, Writer};
 
 /// The version of the wire format that this node speaks; the first byte of every frame.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// The largest sample that a node reassembles, in bytes.
 pub const SAMPLE_BYTES_MAX: usize = 64 << 20;

@@ -38,12 +38,12 @@ fn a_header_with_everything() {
     };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "01070700000004030201ac02050500000000000000");
+    assert_eq!(hex(&out), "02070700000004030201ac02050500000000000000");
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let mut header = FrameHeader { held: Some(Duration::from_micros(0x0102)), ..header };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "0117070000000403020102010000ac02050500000000000000");
+    assert_eq!(hex(&out), "0217070000000403020102010000ac02050500000000000000");
     FrameHeader::set_held(&mut out, Duration::from_micros(3));
     header.held = Some(Duration::from_micros(3));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
@@ -51,7 +51,7 @@ fn a_header_with_everything() {
     let mut out = Vec::new();
     header.write(&mut out);
     FrameHeader::set_transit(&mut out, Duration::from_micros(0x0405));
-    assert_eq!(hex(&out), "013707000000040302010300000005040000ac02050500000000000000");
+    assert_eq!(hex(&out), "023707000000040302010300000005040000ac02050500000000000000");
     header.transit = Some(Duration::from_micros(0x0405));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
 }
@@ -61,7 +61,7 @@ fn a_greeting() {
     let header = FrameHeader { epoch: 1, ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "01000100000000000000");
+    assert_eq!(hex(&out), "02000100000000000000");
 }
 
 #[test]
@@ -153,8 +153,9 @@ fn an_open_a_close_an_abort_and_control() {
     assert_eq!(hex(&out), "030308070605040302010102882701a00178");
     assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
     let mut out = Vec::new();
-    write_close(3, &mut out);
-    assert_eq!(hex(&out), "0403");
+    write_close(3, 200, &mut out);
+    assert_eq!(hex(&out), "0403c801");
+    assert_eq!(read(out), Segment::Close { stream: 3, end: 200 });
     let mut out = Vec::new();
     write_abort(3, 200, &mut out);
     assert_eq!(hex(&out), "0503c801");
@@ -169,14 +170,14 @@ fn what_only_frames_that_may_be_lost_say() {
     let header = FrameHeader { epoch: 1, seq: Some(2), datagrams: true, ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "010c010000000000000002");
+    assert_eq!(hex(&out), "020c010000000000000002");
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
     let (retransmit, hold) = (Retransmit::GoBackN, Some(Duration::from_millis(1)));
-    let (form, mend) = (Form::FULL, Mend { retransmit, hold });
+    let (form, mend) = (Form::FULL, Mend { retransmit, first: 5, hold });
     let mut out = Vec::new();
     write_open_mended(3, publisher, &form, mend, &mut out);
-    assert_eq!(hex(&out), "1303080706050403020101000001e807");
+    assert_eq!(hex(&out), "1303080706050403020101000001e80705");
     assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: Some(mend) });
     let mut out = Vec::new();
     write_part(7, 300, 298, 2, &mut out);

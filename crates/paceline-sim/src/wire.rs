@@ -216,7 +216,7 @@ impl Wire {
 const fn on_wire(kind: WireKind, carrier: Carrier, bytes: u64) -> u64 {
     match (kind, carrier) {
         (WireKind::Datagrams, Carrier::Datagrams) => bytes + DATAGRAM_OVERHEAD,
-        (WireKind::Datagrams, Carrier::Ordered) => bytes + OVERHEAD,
+        (WireKind::Datagrams, Carrier::Ordered | Carrier::Local) => bytes + OVERHEAD,
         (WireKind::Reliable, _) => {
             bytes + OVERHEAD + ACKNOWLEDGEMENTS + bytes / PACKET_BYTES * PACKET_OVERHEAD
         }

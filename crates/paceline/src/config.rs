@@ -75,11 +75,13 @@ impl LinkConfig {
         self
     }
 
-    /// What carries its frames: of one UDP endpoint among them any may be lost.
+    /// The transport that carries its frames; of several endpoints the one with the shortest frames.
     pub(crate) fn carrier(&self) -> Carrier {
-        let loses = |endpoint: &String| endpoint.starts_with("udp/");
-        if self.listen.iter().chain(&self.connect).any(loses) {
+        let mut endpoints = self.listen.iter().chain(&self.connect);
+        if endpoints.clone().any(|endpoint| endpoint.starts_with("udp/")) {
             Carrier::Datagrams
+        } else if endpoints.all(|endpoint| endpoint.starts_with("unixsock-stream/")) {
+            Carrier::Local
         } else {
             Carrier::Ordered
         }

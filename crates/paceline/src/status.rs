@@ -120,6 +120,9 @@ pub struct LinkStatus {
     pub wire_bytes: u64,
     /// Frames sent.
     pub frames: u64,
+    /// Frames that did not arrive although the transport keeps frames in order and was up. It is 0 unless the
+    /// transport has a fault; `mended` counts the losses of a link over UDP.
+    pub frames_lost: u64,
     /// Least round trip seen, zero if none was measured.
     pub least_round_trip: Duration,
     /// Its streams.

@@ -121,6 +121,7 @@ pub(crate) struct Link {
     pub(crate) hops: Vec<String>,
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
+    pub(crate) frames_lost: u64,
     pub(crate) streams: Vec<Stream>,
     pub(crate) closed: Closed,
     pub(crate) classes: Vec<Class>,
@@ -204,6 +205,8 @@ pub(crate) struct Stream {
     pub(crate) bytes: u64,
     pub(crate) late: u64,
     pub(crate) violations: u64,
+    /// Dropped after the first segment was sent, so the next hop counts them as lost too.
+    pub(crate) aborted: u64,
     /// More than the contract allows: too soon, or longer than declared.
     pub(crate) too_early: u64,
     pub(crate) too_long: u64,
@@ -376,6 +379,7 @@ impl Link {
             hops: link.hops.iter().map(ToString::to_string).collect(),
             wire_bytes: link.wire_bytes,
             frames: link.frames,
+            frames_lost: link.frames_lost,
             streams: link.streams.iter().map(|stream| Stream::new(stream, all)).collect(),
             closed: Closed::new(&link.closed),
             classes: link.classes.iter().map(Class::new).collect(),
@@ -437,6 +441,7 @@ impl Stream {
             bytes: counters.bytes,
             late: counters.late,
             violations: counters.violations,
+            aborted: counters.aborted,
             too_early: counters.excess.early,
             too_long: counters.excess.long,
             dropped: counters.drops,

@@ -84,7 +84,7 @@ fn pieces() -> Vec<(&'static str, Vec<u8>)> {
     let other = head(20, Encoding::new("application/x-thing"));
     let known = head(20, Encoding::Other("text/plain".into()));
     let mut close = Vec::new();
-    write_close(3, &mut close);
+    write_close(3, 9, &mut close);
     let mut abort = Vec::new();
     write_abort(3, 1, &mut abort);
     vec![

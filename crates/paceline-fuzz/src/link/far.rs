@@ -25,6 +25,20 @@ struct Known {
     next_number: u64,
     /// Of the sample that has begun: its sequence number and the bytes that came.
     begun: Option<(u64, usize)>,
+    /// The sender has started anew since the last sample.
+    parted: bool,
+}
+
+impl Known {
+    /// Samples below `number` that did not arrive are lost.
+    fn skip_to(&mut self, number: u64, found: &mut Vec<Found>) {
+        let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
+        self.parted = false;
+        if number > self.next_number {
+            found.push(Found::Lost(self.publisher, number - self.next_number, reason));
+            self.next_number = number;
+        }
+    }
 }
 
 pub(super) struct Far {
@@ -98,8 +112,9 @@ impl Far {
     fn expect(&mut self, header: &FrameHeader, segments: &[Segment]) -> Vec<Found> {
         let mut found = Vec::new();
         if header.epoch > self.knows {
-            for known in core::mem::take(&mut self.streams).into_values() {
-                let lost = known.begun.map(|_| DropReason::LinkDown);
+            for known in self.streams.values_mut() {
+                known.parted = true;
+                let lost = known.begun.take().map(|_| DropReason::LinkDown);
                 found.extend(lost.map(|reason| Found::Lost(known.publisher, 1, reason)));
             }
             (self.knows, self.next_seq) = (header.epoch, 0);
@@ -120,9 +135,10 @@ impl Far {
                 self.give_up(*stream, DropReason::LinkLoss, found);
                 self.open(*stream, *publisher, *form, found);
             }
-            Segment::Close { stream } => {
+            Segment::Close { stream, end } => {
                 if self.known(*stream).is_some() {
                     self.give_up(*stream, DropReason::NoRoute, found);
+                    self.known(*stream).unwrap().skip_to(*end, found);
                     self.streams.remove(&(stream % 4_096));
                 }
             }
@@ -134,10 +150,7 @@ impl Far {
             Segment::Data { stream, number, place: Place::First(head), last, payload } => {
                 self.give_up(*stream, DropReason::LinkLoss, found);
                 let Some(known) = self.known(*stream) else { return };
-                let missing = number - known.next_number;
-                if missing > 0 {
-                    found.push(Found::Lost(known.publisher, missing, DropReason::LinkLoss));
-                }
+                known.skip_to(*number, found);
                 known.next_number = number + 1;
                 match last {
                     true => found.push(Found::Sample(known.publisher, known.form, head.seq)),
@@ -186,7 +199,7 @@ impl Far {
             }
             self.give_up(other, DropReason::NoRoute, found);
         }
-        let known = Known { id, publisher, form, next_number: 0, begun: None };
+        let known = Known { id, publisher, form, next_number: 0, begun: None, parted: false };
         self.streams.insert(place, known);
     }
 

@@ -21,7 +21,10 @@ pub(super) struct Hop {
     /// Messages not wholly sent, and how much of the first one was.
     pub(super) control: VecDeque<Bytes>,
     pub(super) control_sent: usize,
-    pub(super) closes: Vec<u32>,
+    /// Streams to be closed, each with the number that its next sample would have had.
+    pub(super) closes: Vec<(u32, u64)>,
+    /// Closes that were sent: they may be sent again, since the other end may not have received them.
+    closed: Vec<(u32, u64)>,
     pub(super) aborts: Vec<Aborted>,
 }
 
@@ -36,6 +39,7 @@ impl Hop {
             control: VecDeque::new(),
             control_sent: 0,
             closes: Vec::new(),
+            closed: Vec::new(),
             aborts: Vec::new(),
         }
     }
@@ -68,7 +72,8 @@ impl Hop {
     }
 
     fn restart(&mut self, now: Instant) -> LinkEvent {
-        *self = Self { known: self.known, ..Self::new(now, self.node, self.epoch + 1) };
+        let epoch = self.epoch + 1;
+        *self = Self { known: self.known, ..self.found_again(now, epoch) };
         LinkEvent::HopDown(self.node)
     }
 
@@ -87,9 +92,17 @@ impl Hop {
         }
     }
 
-    pub(super) fn said_closed(&mut self, id: u32) {
-        let place = self.closes.iter().position(|closed| *closed == id);
-        self.closes.remove(place.expect("a close of what was not closed"));
+    pub(super) fn said_closed(&mut self, close: (u32, u64)) {
+        if let Some(place) = self.closes.iter().position(|other| *other == close) {
+            self.closed.push(self.closes.remove(place));
+        }
+        assert!(self.closed.contains(&close), "{close:?} was not closed");
+    }
+
+    /// The same neighbour, found again: what it must hear of closed streams is kept.
+    pub(super) fn found_again(&mut self, now: Instant, epoch: u32) -> Self {
+        let (closes, closed) = (self.closes.split_off(0), self.closed.split_off(0));
+        Self { closes, closed, ..Self::new(now, self.node, epoch) }
     }
 
     pub(super) fn owes_abort(&self, id: u32, number: u64) -> bool {

@@ -80,7 +80,7 @@ impl Lab {
     /// The hop is found, or found again.
     fn find(&mut self, hop: usize) {
         self.link.add_hop(self.now, node(hop), self.next_epoch);
-        self.hops[hop] = Hop::new(self.now, node(hop), self.next_epoch);
+        self.hops[hop] = self.hops[hop].found_again(self.now, self.next_epoch);
         self.next_epoch += 100;
     }
 
@@ -220,9 +220,10 @@ impl Lab {
         assert_eq!(real.is_some(), line.is_some());
         let (Some(real), Some(line)) = (real, line) else { return };
         self.compare(index, &line, real, 0);
-        if line.announced {
+        let end = line.number + u64::from(line.begun.is_some());
+        if end > 0 {
             let hop = self.hops.iter_mut().find(|hop| hop.node == line.spec.hop);
-            hop.unwrap().closes.push(line.id);
+            hop.unwrap().closes.push((line.id, end));
         }
     }
 
@@ -375,7 +376,7 @@ impl Lab {
                 assert!(!line.announced || self.setup.lossy, "stream {stream} opened twice");
                 line.announced = true;
             }
-            Segment::Close { stream } => self.hops[hop].said_closed(*stream),
+            Segment::Close { stream, end } => self.hops[hop].said_closed((*stream, *end)),
             Segment::Abort { stream, number } => {
                 if !self.hops[hop].owes_abort(*stream, *number) {
                     self.model.give_up(self.now, stream % 4_096);

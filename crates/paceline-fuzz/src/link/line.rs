@@ -202,7 +202,9 @@ impl Line {
         self.forget_contract();
         let gone = self.queue.drain(..).map(|_| DropReason::LinkDown);
         self.counts.drops.extend(gone);
-        (self.up, self.announced, self.number) = (false, false, 0);
+        (self.up, self.announced) = (false, false);
+        // The numbers go on when the hop is up again.
+        self.number += u64::from(self.begun.is_some());
         (self.head, self.begun) = (None, None);
     }
 

@@ -42,7 +42,7 @@ fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> L
     };
     let rule = Rule::of(policy);
     let repairs = match carrier {
-        Carrier::Ordered => 0,
+        Carrier::Ordered | Carrier::Local => 0,
         Carrier::Datagrams => repairs_of(capacity).0,
     };
     let other = in_the_way(policy, capacity, carrier);

@@ -1,16 +1,11 @@
 //! Another capacity for a link that carries streams already.
 
-use super::{
-    Carrier, DATAGRAM_BYTES_MAX, FRAME_BYTES_MAX, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of,
-};
+use super::{Carrier, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 
 /// What a frame on a link of this capacity may hold.
 pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
-    let most = match carrier {
-        Carrier::Ordered => FRAME_BYTES_MAX,
-        Carrier::Datagrams => DATAGRAM_BYTES_MAX,
-    };
+    let most = carrier.frame_bytes_max();
     capacity.map_or(most, |capacity| capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, most))
 }
 

@@ -40,7 +40,7 @@ const fn piece_on_wire(frame: u64) -> u64 {
 pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
     let frame = frame_on_wire(capacity, carrier);
     let repairs = match carrier {
-        Carrier::Ordered => 0,
+        Carrier::Ordered | Carrier::Local => 0,
         Carrier::Datagrams => repairs_of(capacity).1,
     };
     let control = match policy {

@@ -5,7 +5,7 @@ use super::ledger::{Item, Piece};
 use super::limits::Limits;
 use super::repair::Next;
 use super::stream::Stream;
-use super::{ASK_EVERY, Link, Notice, StreamIndex, WIRE_OVERHEAD, off_wire, on_wire};
+use super::{Link, Notice, StreamIndex, WIRE_OVERHEAD, off_wire, on_wire};
 use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::{FrameBuf, FrameHeader};
@@ -111,6 +111,8 @@ impl Link {
         }
         let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
         neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
+        // The transport has room for any number of them in one batch.
+        out.merges = true;
         self.count_sent(now, out.len() as u64);
     }
 
@@ -123,6 +125,7 @@ impl Link {
     ) {
         let Some(neighbour) = self.neighbours.get(&node) else { return };
         self.items.clear();
+        out.merges = neighbour.hop.merges(now);
         let transit = self.spec.capacity.map(|_| Duration::ZERO);
         FrameHeader { ack_now: false, transit, ..neighbour.hop.header() }.write(&mut out.head);
         self.put_notices(node, out);
@@ -132,7 +135,7 @@ impl Link {
         let background = self.put_data(now, node, out, control.is_some());
         let wire = self.on_wire(out.len() as u64);
         // With a capacity each frame may fill the window, so each asks for its answer.
-        let ask_every = if self.spec.capacity.is_some() { 1 } else { ASK_EVERY };
+        let ask_every = if self.spec.capacity.is_some() { 1 } else { self.window_bytes() / 3 };
         let wire_time = self.pacer.wire_time(wire);
         if let Some(neighbour) = self.neighbours.get_mut(&node) {
             FrameHeader::set_held(&mut out.head, neighbour.hop.held_until(now, wire_time));
@@ -238,7 +241,10 @@ impl Link {
             let Some(notice) = neighbour.notices.pop_front() else { return };
             self.open_before(node, notice, out);
             match notice {
-                Notice::Close(stream) => write_close(stream, &mut out.head),
+                Notice::Close(stream, end) => {
+                    write_close(stream, end, &mut out.head);
+                    self.note_close(node, notice);
+                }
                 Notice::Abort(stream, number) => write_abort(stream, number, &mut out.head),
             }
             self.note_notice(node, notice);

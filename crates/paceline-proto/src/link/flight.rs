@@ -1,6 +1,6 @@
 //! What may be in flight: whether another frame may leave, and how much of the background.
 
-use super::{Carrier, Link, WINDOW_BYTES, WINDOW_FRAMES, on_wire};
+use super::{Link, WINDOW_FRAMES, on_wire};
 use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
 
@@ -30,6 +30,11 @@ struct Flight {
 }
 
 impl Link {
+    /// Bytes that may be in flight to a hop over a link without a capacity.
+    pub(super) const fn window_bytes(&self) -> u64 {
+        WINDOW_FRAMES as u64 * self.spec.carrier.frame_bytes_max()
+    }
+
     /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
     /// what it carries while an answer waits for its turn at the other end, behind frames of its own,
     /// and one frame more, so that the wire is not idle while a frame's answer is on its way.
@@ -62,7 +67,7 @@ impl Link {
         if self.spec.capacity.is_none() {
             // Most of the window is for what is live.
             let flight: u64 = self.neighbours.values().map(|n| n.hop.background_bytes()).sum();
-            return (flight + frame <= WINDOW_BYTES / BACKGROUND_PART).then_some(frame);
+            return (flight + frame <= self.window_bytes() / BACKGROUND_PART).then_some(frame);
         }
         if now < self.pacer.free_at() {
             return None;
@@ -83,10 +88,7 @@ impl Link {
             flight.live += neighbour.hop.flight_bytes() - background;
             let trip = neighbour.hop.least_round_trip().unwrap_or_default();
             // What is lost is in flight until that is known: it must not keep the wire idle.
-            let trip = match neighbour.hop.carrier() {
-                Carrier::Ordered => trip,
-                Carrier::Datagrams => trip.mul_div(5, 4),
-            };
+            let trip = if neighbour.hop.is_lossy() { trip.mul_div(5, 4) } else { trip };
             flight.overdue += neighbour.hop.overdue_bytes(now, trip);
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));
             flight.holds = flight.holds.max(holds);
@@ -105,9 +107,9 @@ impl Link {
             hop.is_up()
                 && hop.can_be_told()
                 && match self.spec.capacity {
-                    Some(_) => !hop.is_stalled(now, self.frame_time()),
+                    Some(_) => !hop.is_stalled(now, self.frame_time()) && hop.has_queue_room(now),
                     None => {
-                        hop.flight_bytes() + self.frame_bytes <= WINDOW_BYTES
+                        hop.flight_bytes() + self.frame_bytes <= self.window_bytes()
                             && hop.flight_frames() < WINDOW_FRAMES
                     }
                 }

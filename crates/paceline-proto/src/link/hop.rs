@@ -46,6 +46,8 @@ struct InFlight {
     asked: bool,
     /// Carries nothing that is live.
     background: bool,
+    /// Bytes that it takes of the transport's batches at most.
+    room: u64,
 }
 
 /// One next hop of a link.
@@ -58,6 +60,10 @@ pub struct Hop {
     flight: VecDeque<InFlight>,
     flight_bytes: u64,
     background_bytes: u64,
+    /// Bytes that the frames in flight take of the transport's batches at most.
+    flight_room: u64,
+    /// What a batch of the transport holds.
+    batch_bytes: u64,
     unasked_bytes: u64,
     unasked_frames: usize,
     last_ask: Instant,
@@ -71,7 +77,6 @@ pub struct Hop {
     owed_since: Instant,
     trips: Trips,
     transit: Transit,
-    frames_lost: u64,
     paced: bool,
     ask_again: Duration,
     /// Where frames may be lost: what is in flight, in place of [`Self::flight`].
@@ -91,6 +96,8 @@ impl Hop {
             flight: VecDeque::new(),
             flight_bytes: 0,
             background_bytes: 0,
+            flight_room: 0,
+            batch_bytes: Carrier::Ordered.frame_bytes_max(),
             unasked_bytes: 0,
             unasked_frames: 0,
             last_ask: Instant::ZERO,
@@ -102,17 +109,16 @@ impl Hop {
             owed_since: now,
             trips: Trips::new(),
             transit: Transit::new(),
-            frames_lost: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
             ledger: None,
         }
     }
 
-    /// What carries its frames.
+    /// Returns `true` if its frames may be lost, so that lost segments are sent again.
     #[must_use]
-    pub const fn carrier(&self) -> Carrier {
-        if self.ledger.is_some() { Carrier::Datagrams } else { Carrier::Ordered }
+    pub const fn is_lossy(&self) -> bool {
+        self.ledger.is_some()
     }
 
     /// From now on its frames may be lost.
@@ -189,6 +195,35 @@ impl Hop {
         self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
     }
 
+    /// Sets the bytes that a batch of the transport holds.
+    pub(super) const fn set_batch_bytes(&mut self, bytes: u64) {
+        self.batch_bytes = bytes;
+    }
+
+    /// Bytes that frames take of the transport's batches at most, as long as the transport may still hold them. On a
+    /// link with a capacity the frames of the last round trip are on the wire, unless the transport's thread gets no
+    /// processor time.
+    fn queued_room(&self, now: Instant) -> u64 {
+        let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
+            return self.flight_room;
+        };
+        let recent = self.flight.iter().rev().take_while(|frame| frame.sent + trip >= now);
+        self.flight_room.saturating_sub(recent.map(|frame| frame.room).sum())
+    }
+
+    /// Returns `true` if the transport's queue has room for one more frame of any length. Where frames may be lost it
+    /// need not: a frame that finds no room is sent again.
+    pub(super) fn has_queue_room(&self, now: Instant) -> bool {
+        let most = super::WINDOW_FRAMES as u64 * self.batch_bytes;
+        self.ledger.is_some() || self.queued_room(now) + self.batch_bytes <= most
+    }
+
+    /// Returns `true` if so much of the transport's queue is taken that frames should share batches.
+    pub(super) fn merges(&self, now: Instant) -> bool {
+        let half = super::WINDOW_FRAMES as u64 * self.batch_bytes / 2;
+        self.ledger.is_none() && self.queued_room(now) >= half
+    }
+
     /// The number that the next frame will have.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {
@@ -201,12 +236,6 @@ impl Hop {
         let settled = |ledger: &Ledger| ledger.has_settled(seq);
         let front = || self.flight.front().is_none_or(|oldest| oldest.seq > seq);
         self.ledger.as_deref().map_or_else(front, settled)
-    }
-
-    /// Frames that were sent and never arrived.
-    #[must_use]
-    pub fn frames_lost(&self) -> u64 {
-        self.frames_lost + self.fates().lost
     }
 
     /// The longest of the last 10 to 20 seconds that a frame's answer waited for its turn at the other end:
@@ -266,9 +295,9 @@ impl Hop {
         now: Instant,
         heard: &Heard,
         wire_time: impl Fn(u64) -> Duration,
-    ) -> (Option<HopChange>, bool) {
+    ) -> (Option<HopChange>, u64) {
         if heard.epoch < self.known {
-            return (None, false); // of an incarnation that is over
+            return (None, 0); // of an incarnation that is over
         }
         self.last_heard = self.last_heard.max(now);
         let newer = heard.epoch > self.known;
@@ -278,7 +307,7 @@ impl Hop {
         }
         if newer && self.up {
             self.restart(now);
-            return (Some(HopChange::Down), false);
+            return (Some(HopChange::Down), 0);
         }
         if heard.datagrams && !self.up {
             self.expect_loss();
@@ -286,7 +315,7 @@ impl Hop {
         if heard.known != self.epoch {
             // It does not know us yet: whoever is new hears of us at once.
             self.owe_now |= newer;
-            return (None, false);
+            return (None, 0);
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
@@ -298,17 +327,18 @@ impl Hop {
             self.owed = heard.owed;
             self.owe_now |= heard.ack_now;
         }
-        let lost = heard.ack.is_some_and(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
+        let ack = heard.ack.map(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
+        let lost = ack.unwrap_or_default();
         (change, lost)
     }
 
-    /// True if a frame turned out to be lost.
+    /// Returns how many frames turned out to be lost although the transport keeps order.
     fn handle_ack(
         &mut self,
         now: Instant,
         (ack, held): (Ack, Duration),
         wire_time: impl Fn(u64) -> Duration,
-    ) -> bool {
+    ) -> u64 {
         if let Some(ledger) = &mut self.ledger {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
                 let trip = now.since(left);
@@ -316,10 +346,10 @@ impl Hop {
                 let took = (now + wire_time(bytes)).since(left);
                 self.transit.note(bytes, (took, held), wire_time(bytes));
             }
-            return false;
+            return 0;
         }
         let end = ack.end();
-        let (mut lost, mut waited) = (false, Duration::ZERO);
+        let (mut lost, mut waited) = (0, Duration::ZERO);
         // The transport keeps order: a frame before one that arrived will not come any more.
         while let Some(oldest) = self.flight.front().copied() {
             if oldest.seq >= end {
@@ -327,12 +357,12 @@ impl Hop {
             }
             self.flight.pop_front();
             self.flight_bytes -= oldest.bytes;
+            self.flight_room -= oldest.room;
             if oldest.background {
                 self.background_bytes -= oldest.bytes;
             }
             if !ack.covers(oldest.seq) {
-                lost = true;
-                self.frames_lost += 1;
+                lost += 1;
                 continue;
             }
             let took = now.since(oldest.sent);
@@ -350,8 +380,9 @@ impl Hop {
     pub fn restart(&mut self, now: Instant) {
         let known = self.known;
         let ledger = self.ledger.as_ref().map(|_| Box::default());
+        let batch_bytes = self.batch_bytes;
         let new = Self::new(now, self.epoch + 1, self.paced);
-        *self = Self { last_heard: now, known, ledger, ..new };
+        *self = Self { last_heard: now, known, ledger, batch_bytes, ..new };
     }
 
     /// What time has changed at `now`: a hop that was silent too long goes down.
@@ -490,8 +521,11 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_sent(now, seq, bytes, now + wire_time);
         } else {
-            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
+            // Two frames that share no batch are together longer than one, so a frame takes twice its length at most.
+            let room = if self.merges(now) { 2 * bytes } else { u64::MAX }.min(self.batch_bytes);
+            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background, room });
             self.flight_bytes += bytes;
+            self.flight_room += room;
         }
         self.next_seq += 1;
         self.last_sent = now;

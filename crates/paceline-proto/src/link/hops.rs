@@ -2,7 +2,7 @@
 
 use super::hop::{Hop, HopChange};
 use super::stream::Stream;
-use super::{Carrier, DATAGRAM_BYTES_MAX, Link, LinkEvent, Neighbour, index_of};
+use super::{Carrier, Link, LinkEvent, Neighbour, index_of};
 use crate::ids::NodeId;
 use crate::receive::Heard;
 use paceline_sched::Scheduler;
@@ -16,8 +16,10 @@ impl Link {
     pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
         let paced = self.spec.capacity.is_some();
         let lossy = self.spec.carrier == Carrier::Datagrams;
+        let parted = &mut self.parted;
         self.neighbours.entry(node).or_insert_with(|| {
             let mut hop = Hop::new(now, epoch, paced);
+            hop.set_batch_bytes(self.spec.carrier.frame_bytes_max());
             if lossy {
                 hop.expect_loss();
             }
@@ -25,7 +27,8 @@ impl Link {
                 hop,
                 control: VecDeque::new(),
                 control_sent: 0,
-                notices: VecDeque::new(),
+                notices: parted.take(node),
+                closes: VecDeque::new(),
                 message: 0,
                 parts: VecDeque::new(),
             }
@@ -34,9 +37,9 @@ impl Link {
 
     /// The transport says that a hop is gone for good.
     pub fn remove_hop(&mut self, node: NodeId) {
-        if let Some(neighbour) = self.neighbours.remove(&node)
-            && neighbour.hop.is_up()
-        {
+        let up = self.neighbours.get(&node).is_some_and(|neighbour| neighbour.hop.is_up());
+        self.part(node);
+        if up {
             self.take_down(node);
             self.events.push_back(LinkEvent::HopDown(node));
         }
@@ -69,13 +72,15 @@ impl Link {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         let pacer = &self.pacer;
         let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
-        if neighbour.hop.carrier() == Carrier::Datagrams {
+        self.frames_lost += lost;
+        if neighbour.hop.is_lossy() {
             // Also where only the other end knew that frames may be lost here.
-            self.frame_bytes = self.frame_bytes.min(DATAGRAM_BYTES_MAX);
+            self.frame_bytes = self.frame_bytes.min(Carrier::Datagrams.frame_bytes_max());
             self.mend(node);
         }
-        if lost {
-            // What was lost may have been an announcement: say it all again.
+        if lost > 0 {
+            // The lost frame may have opened or closed a stream: send that again.
+            self.repeat_closes(node);
             self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
                 s.announced = false;
             });
@@ -97,7 +102,7 @@ impl Link {
                 if let Some(neighbour) = self.neighbours.get_mut(&node) {
                     neighbour.control.clear();
                     neighbour.control_sent = 0;
-                    neighbour.notices.clear();
+                    neighbour.keep_closes();
                     neighbour.message = 0;
                     neighbour.parts.clear();
                 }

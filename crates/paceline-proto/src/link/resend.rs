@@ -18,7 +18,7 @@ const PIECE_MIN: usize = 256;
 
 impl Link {
     pub(super) fn is_mended(&self, node: NodeId) -> bool {
-        self.neighbours.get(&node).is_some_and(|n| n.hop.carrier() == super::Carrier::Datagrams)
+        self.neighbours.get(&node).is_some_and(|n| n.hop.is_lossy())
     }
 
     /// True if a segment of a stream may share its frame with those that are in it. A frame of which a
@@ -46,7 +46,7 @@ impl Link {
         }
         let spec = &stream.spec;
         let hold = spec.contract.map(|contract| spec.upstream.saturating_add(contract.deadline));
-        let mend = Mend { retransmit: spec.retransmit, hold };
+        let mend = Mend { retransmit: spec.retransmit, first: stream.first, hold };
         write_open_mended(id, spec.publisher, &spec.form, mend, &mut out.head);
         self.items.push(Item::Open(index, id, version));
     }

@@ -183,6 +183,8 @@ pub(super) struct Stream {
     pub(super) head_begun: bool,
     /// The number of the head on this stream, if it has begun, else of the next to begin.
     pub(super) number: u64,
+    /// The number of the first sample since the hop came up.
+    pub(super) first: u64,
     pub(super) announced: bool,
     /// How often what it is has changed.
     pub(super) version: u32,
@@ -236,6 +238,7 @@ impl Stream {
             head_sent: 0,
             head_begun: false,
             number: 0,
+            first: 0,
             announced: false,
             version: 0,
             given_up: VecDeque::new(),
@@ -392,6 +395,7 @@ impl Stream {
     /// The head is given up; its number if its sending had begun.
     pub(super) fn drop_head(&mut self, reason: DropReason) -> Option<u64> {
         let begun = self.head_begun.then_some(self.number);
+        self.counters.aborted += u64::from(self.head_begun);
         if let Some(kind) = self.pop_head() {
             self.counters.drops.add(reason, 1);
             self.gate_after(0, kind);
@@ -414,11 +418,13 @@ impl Stream {
         Some(sample.kind)
     }
 
-    /// The hop is gone: everything that waits is given up, and the next hop knows nothing of this.
-    /// Returns what waited, to be freed by and by.
+    /// The hop is gone: everything that waits is given up. Returns it, so that it can be freed little by little.
+    ///
+    /// The numbers go on when the hop is back, so that the next hop finds which samples were lost on the way.
     pub(super) fn take_down(&mut self) -> VecDeque<Sample> {
         let gone = self.drop_all(DropReason::LinkDown);
-        (self.up, self.announced, self.suspended, self.number) = (false, false, false, 0);
+        (self.up, self.announced, self.suspended) = (false, false, false);
+        self.first = self.number;
         (self.last_miss, self.violated, self.last_frame) = (None, false, None);
         (self.passed, self.held, self.next_place) = (false, false, None);
         gone
@@ -427,6 +433,7 @@ impl Stream {
     /// Everything that waits is given up, in one step however much it is. Returns it.
     pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
         self.counters.drops.add(reason, self.queue.len() as u64);
+        self.counters.aborted += u64::from(self.head_begun);
         self.number += u64::from(self.head_begun);
         (self.queue_bytes, self.head_sent, self.head_begun, self.demoted) = (0, 0, false, 0);
         self.head_changed();

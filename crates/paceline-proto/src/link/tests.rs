@@ -405,7 +405,7 @@ fn a_stream_that_closes_after_a_loss_is_closed_at_the_other_end_too() {
         b.sent.drain(..).for_each(|frame| a.hear(now, frame));
         since += lost;
         if since == 4 {
-            assert_eq!((a.hop().frames_lost(), b.lost), (1, 0));
+            assert_eq!((a.link.frames_lost(), b.lost), (1, 0));
             a.link.close_stream(STREAM);
         }
     }
@@ -447,6 +447,8 @@ mod excess;
 mod missed;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
+#[path = "tests/parted.rs"]
+mod parted;
 #[path = "tests/passages.rs"]
 mod passages;
 #[path = "tests/replaced.rs"]

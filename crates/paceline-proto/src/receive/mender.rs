@@ -82,9 +82,9 @@ impl Mender {
                 self.open(stream, publisher, form, mend.unwrap_or_default(), found);
                 true
             }
-            Segment::Close { stream } => {
+            Segment::Close { stream, end } => {
                 if find(&mut self.streams, stream).is_some() {
-                    self.close(stream_place(stream), found);
+                    self.close(stream_place(stream), Some(end), found);
                 }
                 true
             }
@@ -120,35 +120,46 @@ impl Mender {
         let place = stream_place(id);
         if let Some(known) = self.streams.get_mut(&place) {
             if known.id == id && known.publisher == publisher && known.form == form {
-                known.sorter.set_mend(mend);
+                let mut sorted = core::mem::take(&mut self.sorted);
+                known.sorter.set_mend(mend, &mut sorted);
+                hand_over(known, &mut sorted, found);
+                self.sorted = sorted;
                 return;
             }
             if known.id > id {
                 return; // overtaken by what came after it
             }
-            self.close(place, found);
+            self.close(place, None, found);
         }
-        self.streams.insert(place, Stream { id, publisher, form, sorter: Sorter::new(mend) });
+        let mut stream = Stream { id, publisher, form, sorter: Sorter::default() };
+        let mut sorted = core::mem::take(&mut self.sorted);
+        stream.sorter.set_mend(mend, &mut sorted);
+        hand_over(&stream, &mut sorted, found);
+        self.sorted = sorted;
+        self.streams.insert(place, stream);
     }
 
-    fn close(&mut self, place: u32, found: &mut impl FnMut(Received)) {
+    /// The stream is over; `end` is the number that its next sample would have had, if that is known.
+    fn close(&mut self, place: u32, end: Option<u64>, found: &mut impl FnMut(Received)) {
         self.blocked.remove(&place);
         let Some(mut stream) = self.streams.remove(&place) else { return };
         self.bytes -= stream.sorter.bytes();
         let mut sorted = core::mem::take(&mut self.sorted);
         stream.sorter.flush(DropReason::NoRoute, &mut sorted);
+        stream.sorter.skip_to(end.unwrap_or_default(), &mut sorted);
         hand_over(&stream, &mut sorted, found);
         self.sorted = sorted;
     }
 
-    /// The sender starts anew: what is not whole will not be.
+    /// The sender starts anew: no unfinished sample will be finished. The numbers of its streams go on.
     pub(super) fn forget(&mut self, found: &mut impl FnMut(Received)) {
         let mut sorted = core::mem::take(&mut self.sorted);
-        for mut stream in core::mem::take(&mut self.streams).into_values() {
-            stream.sorter.flush(DropReason::LinkDown, &mut sorted);
-            hand_over(&stream, &mut sorted, found);
+        let mut streams = core::mem::take(&mut self.streams);
+        for stream in streams.values_mut() {
+            stream.sorter.part(&mut sorted);
+            hand_over(stream, &mut sorted, found);
         }
-        *self = Self { unknown_stream: self.unknown_stream, sorted, ..Self::default() };
+        *self = Self { streams, unknown_stream: self.unknown_stream, sorted, ..Self::default() };
     }
 
     /// Hands over what need not wait any longer. `ack` is what has arrived.

@@ -68,26 +68,45 @@ pub(super) struct Missing {
 }
 
 /// The state of one stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Sorter {
     mend: Mend,
     /// The number of the next sample to deliver.
     next: u64,
     /// Before this number nothing is waited for any more: too much came behind it.
-    skip_to: u64,
+    waits_from: u64,
     held: BTreeMap<u64, Held>,
     bytes: usize,
     half_round_trip: Duration,
+    /// The hop went down since the last sample: the samples before the next one were lost with it.
+    parted: bool,
 }
 
 impl Sorter {
-    pub(super) fn new(mend: Mend) -> Self {
-        let half_round_trip = Duration::ZERO;
-        Self { mend, next: 0, skip_to: 0, held: BTreeMap::new(), bytes: 0, half_round_trip }
+    /// Sets how it is repaired. Samples before `mend.first` were sent while the hop was up before, and are lost.
+    pub(super) fn set_mend(&mut self, mend: Mend, out: &mut Vec<Sorted>) {
+        self.mend = mend;
+        if self.next < mend.first {
+            self.parted = true;
+            self.skip_to(mend.first, out);
+        }
     }
 
-    pub(super) const fn set_mend(&mut self, mend: Mend) {
-        self.mend = mend;
+    /// The hop went down: what is whole is delivered, and the rest is lost.
+    pub(super) fn part(&mut self, out: &mut Vec<Sorted>) {
+        self.flush(DropReason::LinkDown, out);
+        self.parted = true;
+    }
+
+    /// No sample below `number` will arrive any more.
+    pub(super) fn skip_to(&mut self, number: u64, out: &mut Vec<Sorted>) {
+        let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
+        self.parted = false;
+        let samples = number.saturating_sub(self.next);
+        if samples > 0 {
+            out.push(Sorted::Lost(samples, reason, None));
+            self.next = number;
+        }
     }
 
     /// Bytes that it holds.
@@ -109,7 +128,7 @@ impl Sorter {
                 return false;
             }
         }
-        self.skip_to = self.skip_to.max(number.saturating_sub(AHEAD_MAX));
+        self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
         let fits = payload.len() <= room && offset + payload.len() <= SAMPLE_BYTES_MAX;
         let new = || Held {
             head: None,
@@ -159,7 +178,7 @@ impl Sorter {
         if self.mend.retransmit == Retransmit::GoBackN && number > self.in_turn() {
             return false;
         }
-        self.skip_to = self.skip_to.max(number.saturating_sub(AHEAD_MAX));
+        self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
         let (head, assembly) = (None, Assembly::default());
         let new = || Held { head, assembly, since: now, frame, given_up: None };
         let held = self.held.entry(number).or_insert_with(new);
@@ -178,7 +197,7 @@ impl Sorter {
             |(number, held): (&u64, &Held)| self.is_forced(now, missing, held).then_some(*number);
         // Everything before it is given up if it is not there.
         let force = self.held.iter().rev().find_map(forced);
-        let force = force.max(self.skip_to.checked_sub(1));
+        let force = force.max(self.waits_from.checked_sub(1));
         self.release_to(force, out);
     }
 

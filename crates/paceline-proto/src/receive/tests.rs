@@ -2,7 +2,7 @@ use super::*;
 use crate::ids::NodeId;
 use crate::sample::{Encoding, Kind, Timestamp};
 use crate::wire::segment::{
-    ControlHead, DataHead, stream_id, write_abort, write_close, write_open,
+    ControlHead, DataHead, Mend, stream_id, write_abort, write_close, write_open, write_open_mended,
 };
 use proptest::prelude::*;
 
@@ -120,7 +120,7 @@ fn abort_close_and_restart_end_what_has_begun() {
     assert_eq!(got.lost, [(1, DropReason::DeadlineMissed)]);
     let wrong = frame(2, |out| write_abort(0, 7, out));
     assert_eq!(hear(&mut opened(), [begin(1), wrong]), Got::default());
-    let got = hear(&mut opened(), [begin(1), frame(2, |out| write_close(0, out))]);
+    let got = hear(&mut opened(), [begin(1), frame(2, |out| write_close(0, 1, out))]);
     assert_eq!(got.lost, [(1, DropReason::NoRoute)]);
     let mut receiver = opened();
     let mut out = Vec::new();
@@ -128,6 +128,78 @@ fn abort_close_and_restart_end_what_has_begun() {
     let got = hear(&mut receiver, [begin(1), out.into(), begin(2)]);
     assert_eq!(got.lost, [(1, DropReason::LinkDown)]);
     assert_eq!(receiver.unfinished_bytes, 0);
+}
+
+/// A frame of `epoch` with these segments.
+fn frame_of(epoch: u32, seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let header = FrameHeader { epoch, known: US, seq: Some(seq), ..FrameHeader::default() };
+    let mut out = Vec::new();
+    header.write(&mut out);
+    segments(&mut out);
+    out.into()
+}
+
+#[test]
+fn a_close_counts_the_samples_that_never_arrived() {
+    let mut receiver = opened();
+    let got = hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
+    assert_eq!((got.samples.len(), got.lost), (1, vec![]));
+    // Samples 1 to 6 were sent after it.
+    let got = hear(&mut receiver, [frame(9, |out| write_close(0, 7, out))]);
+    assert_eq!(got.lost, [(6, DropReason::LinkLoss)]);
+    let again = frame(10, |out| write_close(0, 7, out));
+    assert_eq!(hear(&mut receiver, [again]), Got::default(), "once");
+}
+
+#[test]
+fn samples_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
+    let open = |out: &mut Vec<u8>| write_open(0, publisher(0), &Form::FULL, out);
+    let mut receiver = opened();
+    hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
+    // Samples 1 to 4 were on their way when the hop went down.
+    let back = frame_of(2, 0, |out| {
+        open(out);
+        piece(out, 5, 10, 0..10);
+    });
+    let got = hear(&mut receiver, [back]);
+    assert_eq!((got.samples.len(), got.lost), (1, vec![(4, DropReason::LinkDown)]));
+    // The stream ended while the hop was down again, with samples 6 and 7 on their way.
+    let got = hear(&mut receiver, [frame_of(3, 0, |out| write_close(0, 8, out))]);
+    assert_eq!(got.lost, [(2, DropReason::LinkDown)]);
+}
+
+#[test]
+fn datagrams_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
+    let datagram = |epoch, seq, segments: &dyn Fn(&mut Vec<u8>)| {
+        let datagrams = true;
+        let header =
+            FrameHeader { epoch, known: US, seq: Some(seq), datagrams, ..FrameHeader::default() };
+        let mut out = Vec::new();
+        header.write(&mut out);
+        segments(&mut out);
+        Bytes::from(out)
+    };
+    let open = |out: &mut Vec<u8>, first| {
+        let mend = Mend { first, ..Mend::default() };
+        write_open_mended(0, publisher(0), &Form::FULL, mend, out);
+    };
+    let mut receiver = Receiver::new();
+    let begin = datagram(1, 0, &|out| {
+        open(out, 0);
+        piece(out, 0, 10, 0..10);
+    });
+    assert_eq!(hear(&mut receiver, [begin]).samples.len(), 1);
+    // Of the samples since the hop is back, 5 and 6, the second overtakes the first.
+    let [first, second] = [(0, 5), (1, 6)].map(|(seq, number)| {
+        datagram(2, seq, &|out| {
+            open(out, 5);
+            piece(out, number, 10, 0..10);
+        })
+    });
+    let got = hear(&mut receiver, [second, first]);
+    assert_eq!((got.samples.len(), got.lost), (2, vec![(4, DropReason::LinkDown)]));
+    let got = hear(&mut receiver, [datagram(3, 0, &|out| write_close(0, 8, out))]);
+    assert_eq!(got.lost, [(1, DropReason::LinkDown)]);
 }
 
 #[test]
@@ -148,7 +220,7 @@ fn a_place_that_was_given_away_is_not_taken_for_the_old_one() {
     });
     let got = hear(&mut receiver, [open]);
     assert_eq!((got.lost, got.samples.len()), (vec![(2, DropReason::LinkLoss)], 1));
-    let late = frame(5, |out| write_close(0, out));
+    let late = frame(5, |out| write_close(0, 1, out));
     hear(&mut receiver, [late]);
     assert_eq!(hear(&mut receiver, [frame(6, |out| put(out, 3))]).samples.len(), 1);
 }
@@ -166,9 +238,9 @@ fn only_those_who_know_us_count() {
 fn another_version_and_garbage_are_errors_and_change_nothing() {
     let mut receiver = opened();
     let mut other = frame(1, |out| piece(out, 0, 10, 0..10)).to_vec();
-    other[0] = 2;
+    other[0] = 9;
     let (heard, error) = receiver.handle_frame(NOW, US, other.into(), |_| panic!()).unwrap_err();
-    assert_eq!((heard, error), (None, WireError::Version(2)));
+    assert_eq!((heard, error), (None, WireError::Version(9)));
     let half = frame(1, |out| {
         piece(out, 0, 10, 0..10);
         out.extend([0x7f, 1, 2, 3]);

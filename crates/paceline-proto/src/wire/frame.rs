@@ -211,6 +211,8 @@ pub struct FrameBuf {
     /// Payloads too large to copy, each with its place in `head`.
     pub shared: Vec<(usize, Bytes)>,
     shared_bytes: usize,
+    /// The frame may share a batch of the transport with the frames around it.
+    pub merges: bool,
 }
 
 /// Payloads from this size on are shared, not copied into the frame.
@@ -222,6 +224,7 @@ impl FrameBuf {
         self.head.clear();
         self.shared.clear();
         self.shared_bytes = 0;
+        self.merges = false;
     }
 
     /// Bytes of the frame so far.
@@ -338,10 +341,10 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let mut reader = Reader::new(Bytes::from_static(&[2, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+        let mut reader = Reader::new(Bytes::from_static(&[1, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
         let err = FrameHeader::read(&mut reader).unwrap_err();
-        assert_eq!(err, WireError::Version(2));
-        assert_eq!(err.to_string(), "wire format version 2: this node speaks version 1");
+        assert_eq!(err, WireError::Version(1));
+        assert_eq!(err.to_string(), "wire format version 1: this node speaks version 2");
     }
 
     #[test]

@@ -91,10 +91,13 @@ pub enum Segment {
         /// How it is mended; only where frames may be lost.
         mend: Option<Mend>,
     },
-    /// `stream` carries nothing any more.
+    /// `stream` carries no more samples.
     Close {
         /// The stream's number on this hop.
         stream: u32,
+        /// The number that the stream's next sample would have had: any sample below it that the receiver has not
+        /// seen was lost.
+        end: u64,
     },
     /// The rest of a sample that has begun will not come: it could not arrive in time.
     Abort {
@@ -121,6 +124,8 @@ pub enum Segment {
 pub struct Mend {
     /// What is done about what was lost.
     pub retransmit: Retransmit,
+    /// The number of the stream's first sample since the hop came up: earlier ones are not sent again.
+    pub first: u64,
     /// The age at which a sample is delivered although one before it is missing; none if it has time.
     pub hold: Option<Duration>,
 }
@@ -181,7 +186,9 @@ impl Segment {
                 form: read_form(reader)?,
                 mend: if first { Some(read_mend(reader)?) } else { None },
             }),
-            CLOSE => Ok(Self::Close { stream: reader.varint32("stream")? }),
+            CLOSE => {
+                Ok(Self::Close { stream: reader.varint32("stream")?, end: reader.varint("end")? })
+            }
             ABORT => Ok(Self::Abort {
                 stream: reader.varint32("stream")?,
                 number: reader.varint("sample number")?,
@@ -207,7 +214,8 @@ fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
     let code = reader.u8("retransmission")?;
     let retransmit = Retransmit::from_code(code).ok_or(WireError::Invalid("retransmission"))?;
     let micros = reader.varint_max(u64::MAX / 1_000, "hold")?;
-    Ok(Mend { retransmit, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
+    let first = reader.varint("first sample")?;
+    Ok(Mend { retransmit, first, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
 }
 
 fn read_data(
@@ -371,13 +379,14 @@ pub fn write_open_mended(
     }
     out.put_u8(mend.retransmit.code());
     out.put_varint(mend.hold.map_or(0, Duration::as_micros));
+    out.put_varint(mend.first);
 }
 
 /// The most bytes that [`write_open`] appends.
 pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + (1 + 10 + 6);
 
 /// The most bytes that [`write_open_mended`] appends.
-pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10;
+pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10 + 10;
 
 /// The most bytes that the head of a [`Segment::Part`] takes.
 pub const PART_BYTES_MAX: usize = 1 + 10 + 4 + 4 + 4;
@@ -392,9 +401,10 @@ pub fn write_part(number: u64, total: usize, offset: usize, len: usize, out: &mu
 }
 
 /// Appends a [`Segment::Close`].
-pub fn write_close(stream: u32, out: &mut Vec<u8>) {
+pub fn write_close(stream: u32, end: u64, out: &mut Vec<u8>) {
     out.put_u8(CLOSE);
     out.put_varint(u64::from(stream));
+    out.put_varint(end);
 }
 
 /// Appends a [`Segment::Abort`].

@@ -70,6 +70,9 @@ struct Egress {
     /// Finds a lost path again; where the link only connects, over TCP.
     redialer: Option<Redialer>,
     traces: Traces,
+    name: String,
+    /// Frames that were lost though they could not be, as far as that was logged.
+    frames_lost: u64,
 }
 
 fn is_express(capacity: Option<Capacity>) -> bool {
@@ -113,6 +116,8 @@ pub(crate) fn start(
         frame: FrameBuf::default(),
         redialer,
         traces: Traces::default(),
+        name: config.name.clone(),
+        frames_lost: 0,
     };
     let named = std::thread::Builder::new().name(format!("paceline-{}", config.name));
     let thread = named.spawn(move || {
@@ -373,11 +378,21 @@ impl Egress {
 
     fn publish_snapshot(&mut self, now: Instant) {
         self.intake.count_drops(&mut self.link);
+        let lost = self.link.frames_lost();
+        if lost > self.frames_lost {
+            tracing::error!(
+                "link '{}': {lost} frames did not arrive although the transport keeps order and is up; the samples \
+                 in them are counted as link_loss at the other end",
+                self.name
+            );
+            self.frames_lost = lost;
+        }
         let (frames, wire_bytes) = self.link.sent();
         let snapshot = LinkSnapshot {
             hops: self.link.hops().map(|(node, hop)| (node, hop.is_up())).collect(),
             least_round_trip: self.link.hops().filter_map(|(_, h)| h.least_round_trip()).min(),
             frames,
+            frames_lost: self.link.frames_lost(),
             wire_bytes,
             streams: self
                 .link

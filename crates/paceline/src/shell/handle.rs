@@ -56,6 +56,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) hops: Vec<(NodeId, bool)>,
     pub(crate) least_round_trip: Option<Duration>,
     pub(crate) frames: u64,
+    pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) streams: Vec<(StreamSpec, StreamCounters, StreamAges)>,
     pub(crate) traced: Vec<TracedStream>,

@@ -2,7 +2,7 @@
 
 use super::mailbox::Mailbox;
 use super::scaling::ScalePort;
-use super::sink::{AtomicDrops, Origin, Sink};
+use super::sink::{AtomicDrops, Order, Origin, Sink};
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};
@@ -98,7 +98,7 @@ pub(crate) fn ring(index: StreamIndex, link: Arc<Announcements>) -> (RingPort, R
 
 /// A change of who gets what a [`LocalPort`] delivers.
 pub(crate) enum SinkChange {
-    Join(SubscriptionId, Arc<Sink>),
+    Join(SubscriptionId, Arc<Sink>, Arc<Order>),
     Leave(SubscriptionId),
 }
 
@@ -106,6 +106,7 @@ pub(crate) enum SinkChange {
 struct LocalSink {
     id: SubscriptionId,
     sink: Arc<Sink>,
+    order: Arc<Order>,
     gate: DecodeGate,
     /// Video pictures handed to it that later ones need.
     needed: u64,
@@ -144,8 +145,8 @@ impl LocalPort {
         // What is pulled was chosen beforehand: a page may begin inside a group.
         let gate = DecodeGate::starting(tag.is_private());
         changes.collect(seen, |change| match change {
-            SinkChange::Join(id, sink) => {
-                sinks.push(LocalSink { id, sink, gate, needed: 0 });
+            SinkChange::Join(id, sink, order) => {
+                sinks.push(LocalSink { id, sink, order, gate, needed: 0 });
                 *newcomer = true;
             }
             SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
@@ -180,9 +181,9 @@ impl LocalPort {
         }
         let mut delivered = true;
         for other in others {
-            delivered &= other.sink.deliver(now, &from, 0, sample.clone());
+            delivered &= other.sink.deliver(now, &from, (&other.order, 0), sample.clone());
         }
-        delivered & last.sink.deliver(now, &from, 0, sample)
+        delivered & last.sink.deliver(now, &from, (&last.order, 0), sample)
     }
 
     fn count(&self, reason: DropReason, samples: u64) {
@@ -198,7 +199,7 @@ impl LocalSink {
             self.sink.counts.drops.add(DropReason::Undecodable, 1);
             return false;
         }
-        let delivered = self.sink.deliver(now, from, self.needed, sample);
+        let delivered = self.sink.deliver(now, from, (&self.order, self.needed), sample);
         if !delivered {
             self.gate.broke(kind);
         } else if kind != Kind::VideoB {

@@ -249,6 +249,7 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     put_rows(&row.hops, |node, out| out.put_u64(node.0), out);
     out.put_varint(row.wire_bytes);
     out.put_varint(row.frames);
+    out.put_varint(row.frames_lost);
     put_time(row.least_round_trip, out);
     put_rows(&row.streams, put_stream, out);
     put_counters(&row.closed, out);
@@ -321,6 +322,7 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
         hops: read_rows(r, |r| r.u64("hop").map(NodeId))?,
         wire_bytes: r.varint("wire bytes")?,
         frames: r.varint("frames")?,
+        frames_lost: r.varint("frames lost")?,
         least_round_trip: read_time(r)?,
         streams: read_rows(r, read_stream)?,
         closed: read_counters(r)?,
@@ -358,8 +360,9 @@ fn read_contract(r: &mut Reader) -> Result<StreamContract, WireError> {
 }
 
 fn put_counters(counters: &StreamCounters, out: &mut Vec<u8>) {
-    let StreamCounters { offered, sent, bytes, late, violations, drops, excess } = *counters;
-    [offered, sent, bytes, late, violations].into_iter().for_each(|n| out.put_varint(n));
+    let StreamCounters { offered, sent, bytes, late, violations, drops, aborted, excess } =
+        *counters;
+    [offered, sent, bytes, late, violations, aborted].into_iter().for_each(|n| out.put_varint(n));
     put_drops(&drops, out);
     [excess.early, excess.long].into_iter().for_each(|n| out.put_varint(n));
 }
@@ -371,6 +374,7 @@ fn read_counters(r: &mut Reader) -> Result<StreamCounters, WireError> {
         bytes: r.varint("bytes")?,
         late: r.varint("late")?,
         violations: r.varint("violations")?,
+        aborted: r.varint("aborted")?,
         drops: read_drops(r)?,
         excess: Excess { early: r.varint("too early")?, long: r.varint("too long")? },
     })

@@ -18,7 +18,7 @@ use paceline_proto::control::SourceKey;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::{DropReason, NodeId, Sample};
+use paceline_proto::{DropReason, Kind, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -66,12 +66,41 @@ pub(crate) struct RxChange {
 const EARLY_MAX: usize = 64;
 const EARLY_FOR: Duration = Duration::from_millis(200);
 
-/// A sample that waits so.
+/// A sample that waits so, or the news that samples were lost.
+#[derive(Clone)]
+enum Item {
+    Sample(Sample),
+    Lost(u64, DropReason, Option<Kind>),
+}
+
+impl Item {
+    /// Nobody asked for it: counts it.
+    fn count(&self, drops: &AtomicDrops) {
+        match self {
+            Self::Sample(_) => drops.add(DropReason::NoRoute, 1),
+            Self::Lost(samples, reason, _) => drops.add(*reason, *samples),
+        }
+    }
+
+    /// Hands it over to whoever asked for it.
+    fn offer(self, ingress: &mut Ingress<Port>, now: Instant) {
+        match self {
+            Self::Sample(sample) => {
+                ingress.offer(sample, |output, sample| output.port.take(now, sample));
+            }
+            Self::Lost(samples, reason, kind) => {
+                ingress.handle_lost(kind);
+                ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
+            }
+        }
+    }
+}
+
 struct Early {
     at: Instant,
     from: NodeId,
     key: SourceKey,
-    sample: Sample,
+    item: Item,
 }
 
 /// Which of them makes room: the oldest of the neighbour that has most of them.
@@ -124,7 +153,7 @@ impl Sources {
                 early.retain(|it| {
                     let its = it.key == change.source;
                     if its {
-                        offer(ingress, now, it.sample.clone());
+                        it.item.clone().offer(ingress, now);
                     }
                     !its
                 });
@@ -134,8 +163,7 @@ impl Sources {
             }
         });
         while early.front().is_some_and(|it| now.since(it.at) > EARLY_FOR) {
-            early.pop_front();
-            drops.add(DropReason::NoRoute, 1);
+            early.pop_front().inspect(|it| it.item.count(drops));
         }
     }
 
@@ -145,15 +173,13 @@ impl Sources {
         if self.early.len() > EARLY_MAX
             && let Some(place) = makes_room(&self.early)
         {
-            self.early.remove(place);
-            drops.add(DropReason::NoRoute, 1);
+            self.early.remove(place).inspect(|it| it.item.count(drops));
         }
     }
 }
 
-fn offer(ingress: &mut Ingress<Port>, now: Instant, sample: Sample) {
-    ingress.offer(sample, |output, sample| output.port.take(now, sample));
-}
+/// Neighbours that are gone and whose streams are kept.
+const PARTED_MAX: usize = 64;
 
 /// What arriving streams are handed to; one for all links of a node.
 ///
@@ -201,30 +227,27 @@ impl RxSources {
         guard.settle(now, &self.changes, &self.drops);
         let guard = &mut *guard;
         for item in received {
-            match item {
+            let (key, bytes, item) = match item {
                 Received::Sample { publisher, form, sample } => {
-                    let key = SourceKey { publisher, form };
-                    match guard.sources.get_mut(&key) {
-                        Some(source) => {
-                            source.come_by(from);
-                            offer(&mut source.ingress, now, sample);
-                        }
-                        None if waits(sample.payload.len()) => {
-                            guard.wait(Early { at: now, from, key, sample }, &self.drops);
-                        }
-                        None => self.drops.add(DropReason::NoRoute, 1),
-                    }
+                    let bytes = sample.payload.len();
+                    (SourceKey { publisher, form }, bytes, Item::Sample(sample))
                 }
                 Received::Lost { publisher, form, samples, reason, kind } => {
-                    match guard.sources.get_mut(&SourceKey { publisher, form }) {
-                        Some(Source { ingress, .. }) => {
-                            ingress.handle_lost(kind);
-                            ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
-                        }
-                        None => self.drops.add(reason, samples),
-                    }
+                    (SourceKey { publisher, form }, 0, Item::Lost(samples, reason, kind))
                 }
-                Received::Control(_) => {}
+                Received::Control(_) => continue,
+            };
+            match guard.sources.get_mut(&key) {
+                Some(source) => {
+                    if matches!(item, Item::Sample(_)) {
+                        source.come_by(from);
+                    }
+                    item.offer(&mut source.ingress, now);
+                }
+                None if waits(bytes) => {
+                    guard.wait(Early { at: now, from, key, item }, &self.drops);
+                }
+                None => item.count(&self.drops),
             }
         }
     }
@@ -234,6 +257,8 @@ impl RxSources {
 pub(crate) struct LinkRx {
     link: usize,
     neighbours: RwLock<BTreeMap<NodeId, Arc<Neighbour>>>,
+    /// Neighbours that are gone, in case they return: their streams go on where they ended.
+    parted: Mutex<VecDeque<(NodeId, Arc<Neighbour>)>>,
     sources: Arc<RxSources>,
     /// For the egress thread: what each frame's header said.
     pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
@@ -256,6 +281,7 @@ impl LinkRx {
         Self {
             link,
             neighbours: RwLock::default(),
+            parted: Mutex::default(),
             sources,
             heard: ArrayQueue::new(1_024),
             waker,
@@ -319,15 +345,31 @@ impl LinkRx {
     pub(crate) fn hop(&self, node: NodeId) -> Arc<HopShared> {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let neighbour = neighbours.entry(node).or_insert_with(|| {
+            let mut parted = lock(&self.parted);
+            if let Some(place) = parted.iter().position(|(other, _)| *other == node)
+                && let Some((_, neighbour)) = parted.remove(place)
+            {
+                return neighbour;
+            }
             let (shared, state) = Default::default();
             Arc::new(Neighbour { shared, state, guard: self.guards.of(node) })
         });
         neighbour.shared.clone()
     }
 
-    /// Forgets a hop.
+    /// A hop is gone. Its streams are kept for a while, so that the samples lost with it are counted when it returns.
     pub(crate) fn remove_hop(&self, node: NodeId) {
-        self.neighbours.write().unwrap_or_else(PoisonError::into_inner).remove(&node);
+        let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(neighbour) = neighbours.remove(&node) else { return };
+        neighbour.shared.epoch.store(0, Ordering::Release);
+        if lock(&neighbour.state).receiver.is_unused() {
+            return;
+        }
+        let mut parted = lock(&self.parted);
+        parted.push_back((node, neighbour));
+        if parted.len() > PARTED_MAX {
+            parted.pop_front();
+        }
     }
 
     /// The neighbours that were muted, now or before.

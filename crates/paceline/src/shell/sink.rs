@@ -13,9 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Payload bytes that may wait in a subscriber's queue.
 const WAITING_BYTES_MAX: usize = 128 << 20;
 
+mod order;
 mod queue;
 mod seen;
 
+pub(crate) use order::Order;
+use order::Orders;
 use queue::{Queue, Unread};
 use seen::Seen;
 
@@ -88,6 +91,7 @@ pub(crate) struct Sink {
     events: Events<SubscriberEvent>,
     closed: AtomicBool,
     seen: Seen,
+    orders: Orders,
     /// Told of each sample and event, and of the end.
     pub(crate) arrival: Event,
     pub(crate) counts: SinkCounts,
@@ -116,6 +120,7 @@ impl Sink {
             events: Events::default(),
             closed: AtomicBool::new(false),
             seen: Seen::default(),
+            orders: Orders::default(),
             arrival: Event::new(),
             counts: SinkCounts::default(),
         }
@@ -130,6 +135,11 @@ impl Sink {
     /// The buffer that holds what comes.
     pub(crate) const fn held(&self) -> Option<&Arc<HeldBuffer>> {
         self.held.as_ref()
+    }
+
+    /// The order of a publisher's samples.
+    pub(crate) fn order_of(&self, publisher: PublisherId) -> Arc<Order> {
+        self.orders.of(publisher)
     }
 
     /// What views see of it.
@@ -148,12 +158,16 @@ impl Sink {
         &self,
         now: Instant,
         from: &Origin<'_>,
-        needed: u64,
+        (order, needed): (&Arc<Order>, u64),
         sample: Sample,
     ) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             return false;
         }
+        let Some(_turn) = order.take(sample.seq) else {
+            self.counts.drops.add(DropReason::Superseded, 1);
+            return false;
+        };
         let age = sample.age(now);
         let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
         let counts = &self.counts;

@@ -76,7 +76,12 @@ struct Ways {
 /// How frames for one key leave.
 enum Way {
     /// By the number that the other end knows the key by.
-    Declared(Publisher<'static>),
+    Declared {
+        /// Puts a frame into a batch that may wait for more.
+        merging: Publisher<'static>,
+        /// Sends the batch with the frame at once, where that makes a difference.
+        express: Option<Publisher<'static>>,
+    },
     /// By the whole key, each at once.
     Named(KeyExpr<'static>),
 }
@@ -102,7 +107,7 @@ impl Transport {
 
     /// Declares again what this node listens to, if the way may have lost that: a neighbour is missing.
     pub(crate) fn listen_again(&mut self) {
-        if self.carrier == Carrier::Ordered {
+        if self.carrier.is_ordered() {
             return;
         }
         self.subscribers.clear();
@@ -116,12 +121,14 @@ impl Transport {
     pub(crate) fn greet(&self) {
         let mut hi = vec![VERSION];
         hi.extend_from_slice(&self.me.0.to_be_bytes());
-        let _ = self.put(&self.beacon, hi.into());
+        let _ = self.put(&self.beacon, hi.into(), true);
     }
 
-    fn put(&self, way: &Way, payload: ZBytes) -> zenoh::Result<()> {
+    /// Hands a payload to Zenoh; `merges` where it may share a batch with others.
+    fn put(&self, way: &Way, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
         match way {
-            Way::Declared(publisher) => publisher.put(payload).wait(),
+            Way::Declared { express: Some(express), .. } if !merges => express.put(payload).wait(),
+            Way::Declared { merging, .. } => merging.put(payload).wait(),
             Way::Named(key) => self
                 .session
                 .put(key, payload)
@@ -138,7 +145,7 @@ impl Transport {
         }
         let (me, session) = (self.me, &self.session);
         let back = match self.carrier {
-            Carrier::Ordered => Some(listen_to(node, me, session, &self.inbound)?),
+            Carrier::Ordered | Carrier::Local => Some(listen_to(node, me, session, &self.inbound)?),
             Carrier::Datagrams => None,
         };
         let there = declare(session, self.carrier, format!("p/{node}/{me}"), express)?;
@@ -155,7 +162,8 @@ impl Transport {
     /// Zenoh's queue holds, so there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
         let Some(ways) = self.hops.get(&node) else { return Sent::Down };
-        match self.put(&ways.there, to_zbytes(frame)) {
+        let merges = frame.merges;
+        match self.put(&ways.there, to_zbytes(frame), merges) {
             Ok(()) => Sent::Taken,
             Err(_) => Sent::Down,
         }
@@ -220,7 +228,7 @@ fn listen(
     inbound: &Arc<dyn Inbound>,
 ) -> zenoh::Result<Vec<Subscriber<()>>> {
     let mut subscribers = match carrier {
-        Carrier::Ordered => Vec::new(),
+        Carrier::Ordered | Carrier::Local => Vec::new(),
         Carrier::Datagrams => vec![listen_to_all(me, session, inbound)?],
     };
     subscribers.push(listen_for_neighbours(me, session, inbound)?);
@@ -258,13 +266,13 @@ fn declare(session: &Session, carrier: Carrier, key: String, express: bool) -> z
     if carrier == Carrier::Datagrams {
         return KeyExpr::try_from(key).map(Way::Named);
     }
-    session
-        .declare_publisher(key)
-        .congestion_control(CongestionControl::Drop)
-        .priority(Priority::Data)
-        .express(express)
-        .wait()
-        .map(Way::Declared)
+    let publisher = |express| {
+        let publisher = session.declare_publisher(key.clone());
+        let publisher = publisher.congestion_control(CongestionControl::Drop);
+        publisher.priority(Priority::Data).express(express).wait()
+    };
+    let express = if express { Some(publisher(true)?) } else { None };
+    Ok(Way::Declared { merging: publisher(false)?, express })
 }
 
 fn parse_node(text: &str) -> Option<NodeId> {

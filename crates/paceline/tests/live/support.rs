@@ -15,6 +15,10 @@ impl HostDir {
         Self(std::env::temp_dir().join(format!("pl-{name}-{}", std::process::id())))
     }
 
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
     pub(crate) fn open(&self, name: &str) -> Node {
         Node::builder().name(name).runtime_dir(&self.0).open().unwrap()
     }

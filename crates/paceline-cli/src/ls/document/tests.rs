@@ -28,6 +28,7 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
             late: 1,
             violations: 0,
             drops,
+            aborted: 2,
             excess: Excess { early: 5, long: 2 },
         },
     }
@@ -72,6 +73,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         hops: vec![operator],
         wire_bytes: 400_000,
         frames: 1_000,
+        frames_lost: 0,
         least_round_trip: Duration::from_micros(150),
         streams: vec![stream],
         closed: StreamCounters::default(),
@@ -229,6 +231,7 @@ fn expected_robot() -> serde_json::Value {
             "hops": ["000000000000000b"],
             "wire_bytes": 400_000,
             "frames": 1_000,
+            "frames_lost": 0,
             "streams": [{
                 "publisher": "0000000000000b0b.1",
                 "tag": "robot/camera",
@@ -248,6 +251,7 @@ fn expected_robot() -> serde_json::Value {
                 "bytes": 300_000,
                 "late": 1,
                 "violations": 0,
+                "aborted": 2,
                 "too_early": 5,
                 "too_long": 2,
                 "dropped": { "superseded": 3 },

@@ -28,8 +28,8 @@ fn a_background_stream_waits_for_all_live_ones_and_shares_no_frame_with_them() {
     a.link.open_stream(STREAM, StreamSpec { background: true, ..live.clone() });
     a.link.open_stream(StreamIndex(1), live);
     for seq in 0..3 {
-        a.link.handle_sample(now, STREAM, sample(now, seq, 20_000));
-        a.link.handle_sample(now, StreamIndex(1), sample(now, seq, 40_000));
+        a.link.handle_sample(now, STREAM, sample(now, seq, 10_000));
+        a.link.handle_sample(now, StreamIndex(1), sample(now, seq, 20_000));
     }
     a.poll(now);
     let got = frames(&mut a);

@@ -11,7 +11,7 @@ use super::Engine;
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Target};
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::link::{STREAMS_MAX, StreamSpec};
-use paceline_proto::{Form, NodeId, SubscriptionId};
+use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ struct Local {
 impl Local {
     /// Tells the port that a subscriber goes; one that it has not been told of was never there.
     fn leave(&self, id: SubscriptionId) {
-        let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, _) if *it == id);
+        let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, ..) if *it == id);
         self.changes.post_undoing(SinkChange::Leave(id), same);
     }
 }
@@ -232,7 +232,7 @@ impl Engine {
             Target::Local => {
                 let is_new = !outgoing.local.contains_key(&key);
                 let local = outgoing.local.entry(key).or_default();
-                self.update_local(local, plan);
+                self.update_local(local, source.publisher, plan);
                 if !is_new {
                     return None;
                 }
@@ -281,12 +281,13 @@ impl Engine {
     }
 
     /// Tells the port of a local output who came and who went.
-    fn update_local(&self, local: &mut Local, plan: &OutputPlan) {
+    fn update_local(&self, local: &mut Local, publisher: PublisherId, plan: &OutputPlan) {
         let now: BTreeSet<SubscriptionId> = plan.subscriptions.iter().copied().collect();
         local.subscriptions.difference(&now).for_each(|&id| local.leave(id));
         for &id in now.difference(&local.subscriptions) {
             if let Some(sink) = self.sinks.get(&id) {
-                local.changes.post(SinkChange::Join(id, sink.clone()));
+                let order = sink.order_of(publisher);
+                local.changes.post(SinkChange::Join(id, sink.clone(), order));
             }
         }
         local.subscriptions = now;

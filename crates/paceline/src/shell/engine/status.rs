@@ -223,6 +223,7 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         hops: snapshot.hops.iter().filter(|(_, up)| *up).map(|(node, _)| *node).collect(),
         wire_bytes: snapshot.wire_bytes,
         frames: snapshot.frames,
+        frames_lost: snapshot.frames_lost,
         least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
         streams: streams.collect(),
         closed: snapshot.closed,

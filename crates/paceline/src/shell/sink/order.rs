@@ -1,0 +1,112 @@
+//! Samples of one publisher reach a subscription in the order in which they were published.
+//!
+//! While a subscription changes, two ports deliver the same publisher's samples to it: one in the form that was asked
+//! for before, one in the new form. A sample of the old form that was on its way, or in a scaler, must not follow a
+//! newer one.
+
+use paceline_proto::PublisherId;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Publishers of which a subscription keeps the order before it looks for ones that are gone.
+const PRUNE_AT: usize = 16;
+
+/// The newest sample that a subscription got from one publisher. Each port that delivers them holds it.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// One more than the highest sequence number.
+    next: AtomicU64,
+    turn: Mutex<()>,
+}
+
+/// The right to deliver one sample, while no other port delivers one that is older or newer.
+pub(crate) struct Turn<'a> {
+    _turn: Option<MutexGuard<'a, ()>>,
+}
+
+impl Order {
+    /// Returns the right to deliver sample `seq`, or `None` if a newer one was delivered. A port that is the only one
+    /// takes no lock.
+    pub(crate) fn take(self: &Arc<Self>, seq: u64) -> Option<Turn<'_>> {
+        let alone = Arc::strong_count(self) == 1;
+        let turn = (!alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+        let next = self.next.load(Ordering::Relaxed);
+        if seq < next {
+            return None;
+        }
+        self.next.store(seq.saturating_add(1), Ordering::Relaxed);
+        Some(Turn { _turn: turn })
+    }
+}
+
+/// The orders of one subscription, by publisher.
+#[derive(Debug, Default)]
+pub(super) struct Orders(Mutex<BTreeMap<PublisherId, Weak<Order>>>);
+
+impl Orders {
+    /// The order of a publisher's samples, shared by the ports that deliver them now.
+    pub(super) fn of(&self, publisher: PublisherId) -> Arc<Order> {
+        let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(order) = orders.get(&publisher).and_then(Weak::upgrade) {
+            return order;
+        }
+        if orders.len() >= PRUNE_AT && orders.len().is_power_of_two() {
+            orders.retain(|_, order| order.strong_count() > 0);
+        }
+        let order = Arc::new(Order::default());
+        orders.insert(publisher, Arc::downgrade(&order));
+        order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_proto::NodeId;
+
+    const PUBLISHER: PublisherId = PublisherId { node: NodeId(1), index: 0 };
+
+    #[test]
+    fn a_sample_that_is_older_than_the_newest_has_no_turn() {
+        let orders = Orders::default();
+        let (before, after) = (orders.of(PUBLISHER), orders.of(PUBLISHER));
+        assert!(before.take(3).is_some());
+        assert!(after.take(5).is_some());
+        assert!(before.take(4).is_none(), "it would follow number 5");
+        assert!(before.take(6).is_some() && after.take(7).is_some());
+        drop(before);
+        assert!(after.take(7).is_none() && after.take(8).is_some());
+        let other = orders.of(PublisherId { index: 1, ..PUBLISHER });
+        assert!(other.take(0).is_some(), "each publisher has an order of its own");
+    }
+
+    #[test]
+    fn orders_of_publishers_that_are_gone_are_forgotten() {
+        let orders = Orders::default();
+        for index in 0..10_000 {
+            drop(orders.of(PublisherId { index, ..PUBLISHER }));
+        }
+        assert!(orders.0.lock().unwrap().len() <= PRUNE_AT);
+    }
+
+    #[test]
+    fn two_ports_at_once_never_deliver_out_of_order() {
+        let orders = Orders::default();
+        let delivered = Mutex::new(Vec::new());
+        let ports = [orders.of(PUBLISHER), orders.of(PUBLISHER)];
+        std::thread::scope(|scope| {
+            for (port, first) in ports.iter().zip(0..) {
+                let delivered = &delivered;
+                scope.spawn(move || {
+                    for seq in (first..20_000).step_by(2) {
+                        if let Some(_turn) = port.take(seq) {
+                            delivered.lock().unwrap().push(seq);
+                        }
+                    }
+                });
+            }
+        });
+        assert!(delivered.lock().unwrap().is_sorted());
+    }
+}

@@ -1,0 +1,158 @@
+//! Samples from one byte to 64 MB, over every transport, with and without a capacity: none is lost without a reason.
+
+use crate::sums;
+use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
+use paceline::{Capacity, Kind, LinkConfig, Node};
+use std::path::Path;
+use std::process::Command;
+
+const KILOBYTE: usize = 1_000;
+const MEGABYTE: usize = 1_000 * KILOBYTE;
+
+/// Two nodes with a link from `connect` to `listen`.
+fn nodes(listen: &str, connect: &str, capacity: Option<u64>) -> (Node, Node) {
+    let shape = |link: LinkConfig| match capacity {
+        Some(bits) => link.capacity(Capacity::from_bits_per_s(bits).unwrap()),
+        None => link,
+    };
+    let near = isolated("near", [shape(LinkConfig::new("wire").listen(listen))]);
+    let far = isolated("far", [shape(LinkConfig::new("wire").connect(connect))]);
+    (near, far)
+}
+
+/// Publishes samples of these lengths, each as soon as there is room, and expects all of them in order.
+fn all_arrive((near, far): &(Node, Node), lengths: &[usize]) {
+    let publisher = far.publisher("big").unwrap().kind(Kind::Data);
+    let mut publisher = publisher.declare().unwrap();
+    let mut subscriber = near.subscriber("big").unwrap().queue(1_000).unwrap().declare().unwrap();
+    assert!(publisher.wait_matching(SOON));
+    let mut got = Vec::new();
+    for (n, length) in lengths.iter().enumerate() {
+        publisher.put(vec![n.to_le_bytes()[0]; *length]).unwrap();
+        wait_until("the sample arrives", || {
+            got.extend(std::iter::from_fn(|| subscriber.try_recv()).map(|s| s.payload));
+            got.len() > n
+        });
+    }
+    for (n, (payload, length)) in got.iter().zip(lengths).enumerate() {
+        assert_eq!(payload.len(), *length);
+        assert!(payload.iter().all(|byte| *byte == n.to_le_bytes()[0]), "sample {n}");
+    }
+    sums::check(&[near, far]);
+}
+
+/// Publishes `samples` samples of `length` bytes at 50 Hz, and expects each to arrive or to have a reason.
+fn each_has_a_reason((near, far): &(Node, Node), length: usize, samples: u64) -> u64 {
+    let publisher = far.publisher("burst").unwrap().kind(Kind::Data);
+    let mut publisher = publisher.declare().unwrap();
+    let mut subscriber = near.subscriber("burst").unwrap().queue(1_000).unwrap().declare().unwrap();
+    assert!(publisher.wait_matching(SOON));
+    crate::support::at_rate(50, u32::try_from(samples).unwrap(), |_| {
+        publisher.put(vec![7; length]).unwrap();
+    });
+    sums::check(&[near, far]);
+    let got = std::iter::from_fn(|| subscriber.try_recv()).count() as u64;
+    println!("{length} bytes: {got} of {samples} arrived");
+    got
+}
+
+const LENGTHS: [usize; 12] = [
+    1,
+    100,
+    KILOBYTE,
+    31_900,
+    32_100,
+    49_000,
+    65_000,
+    130_000,
+    700 * KILOBYTE,
+    MEGABYTE,
+    4 * MEGABYTE,
+    10 * MEGABYTE,
+];
+
+#[test]
+fn samples_of_any_size_arrive_over_tcp() {
+    let endpoint = free_endpoint();
+    let nodes = nodes(&endpoint, &endpoint, None);
+    all_arrive(&nodes, &LENGTHS);
+    all_arrive(&nodes, &[64 * MEGABYTE; 1]);
+    // The rate at which samples of this size were lost: half of 1 MB at 2 Hz.
+    assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
+}
+
+#[test]
+fn samples_of_any_size_arrive_over_tcp_with_a_capacity() {
+    for capacity in [90_000_000, 1_000_000_000] {
+        let endpoint = free_endpoint();
+        let nodes = nodes(&endpoint, &endpoint, Some(capacity));
+        all_arrive(&nodes, &LENGTHS[..10]);
+        each_has_a_reason(&nodes, 300 * KILOBYTE, 50);
+    }
+}
+
+#[test]
+fn small_samples_as_fast_as_possible_are_counted_over_tcp() {
+    for capacity in [None, Some(10_000_000), Some(1_000_000_000)] {
+        let endpoint = free_endpoint();
+        let (near, far) = nodes(&endpoint, &endpoint, capacity);
+        let mut publisher = far.publisher("fast").unwrap().declare().unwrap();
+        let _subscriber = near.subscriber("fast").unwrap().queue(100).unwrap().declare().unwrap();
+        assert!(publisher.wait_matching(SOON));
+        for n in 0..20_000_usize {
+            publisher.put(vec![1; 40 + n % 300]).unwrap();
+        }
+        sums::check(&[&near, &far]);
+    }
+}
+
+#[test]
+fn samples_of_any_size_arrive_over_a_unix_socket() {
+    let dir = HostDir::new("large");
+    std::fs::create_dir_all(dir.path()).unwrap();
+    let endpoint = format!("unixsock-stream/{}/large.sock", dir.path().display());
+    let nodes = nodes(&endpoint, &endpoint, None);
+    all_arrive(&nodes, &LENGTHS);
+    all_arrive(&nodes, &[64 * MEGABYTE; 1]);
+    assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
+}
+
+#[test]
+fn samples_are_delivered_or_have_a_reason_over_udp() {
+    for capacity in [None, Some(50_000_000)] {
+        let endpoint = free_endpoint().replace("tcp/", "udp/");
+        let nodes = nodes(&endpoint, &endpoint, capacity);
+        all_arrive(&nodes, &LENGTHS[..9]);
+        each_has_a_reason(&nodes, 100 * KILOBYTE, 50);
+    }
+}
+
+#[test]
+fn samples_of_any_size_arrive_over_tls() {
+    let dir = HostDir::new("tls");
+    std::fs::create_dir_all(dir.path()).unwrap();
+    let Some((key, certificate)) = self_signed(dir.path()) else {
+        println!("samples_of_any_size_arrive_over_tls: skipped, it needs openssl");
+        return;
+    };
+    let address = free_endpoint().replace("tcp/127.0.0.1", "tls/localhost");
+    let listen =
+        format!("{address}#listen_private_key_file={key};listen_certificate_file={certificate}");
+    let connect = format!("{address}#root_ca_certificate_file={certificate}");
+    let nodes = nodes(&listen, &connect, None);
+    all_arrive(&nodes, &LENGTHS);
+    assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
+}
+
+/// A key and a certificate for localhost that signs itself; `None` without the openssl command.
+fn self_signed(dir: &Path) -> Option<(String, String)> {
+    let path = |name: &str| dir.join(name).display().to_string();
+    let (key, certificate) = (path("key.pem"), path("certificate.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-keyout", &key, "-out", &certificate])
+        .output();
+    made.ok().filter(|output| output.status.success()).map(|_| (key, certificate))
+}
