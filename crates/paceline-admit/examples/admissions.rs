@@ -5,6 +5,7 @@ use paceline_admit::{Admission, Demand, Holder, LinkSpec, Rule, Trunk, Verdict};
 use paceline_sched::{Capacity, Contract, Duration};
 use std::hint::black_box;
 
+/// Streams held before, and how often one more is admitted and released, where no arguments say so.
 const STREAMS: u64 = 10_000;
 const ROUNDS: u64 = 2_000;
 
@@ -27,10 +28,16 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-fn measure(name: &str, rule: Rule, kinds: u64, jitter: bool) -> Option<()> {
+fn measure(
+    (streams, rounds): (u64, u64),
+    name: &str,
+    rule: Rule,
+    kinds: u64,
+    jitter: bool,
+) -> Option<()> {
     let capacity = Capacity::from_bits_per_s(20_000_000_000).ok()?;
     let mut link = Admission::new(LinkSpec::new(capacity, rule, 1_200));
-    for number in 0..STREAMS {
+    for number in 0..streams {
         let trunk = Trunk(number.into());
         if matches!(
             link.hold(trunk, holder(number), &demand(number, kinds, jitter)?),
@@ -41,7 +48,7 @@ fn measure(name: &str, rule: Rule, kinds: u64, jitter: bool) -> Option<()> {
     }
     let held = link.ledger().held.streams;
     let mut nanos: Vec<u128> = Vec::new();
-    for number in STREAMS..STREAMS + ROUNDS {
+    for number in streams..streams.saturating_add(rounds) {
         let (trunk, demand) = (Trunk(number.into()), demand(number, kinds, jitter)?);
         let begun = clock();
         black_box(link.hold(trunk, holder(number), &demand));
@@ -59,6 +66,8 @@ fn measure(name: &str, rule: Rule, kinds: u64, jitter: bool) -> Option<()> {
 }
 
 fn main() {
+    let mut numbers = std::env::args().skip(1).map_while(|text| text.parse::<u64>().ok());
+    let counts = (numbers.next().unwrap_or(STREAMS), numbers.next().unwrap_or(ROUNDS));
     println!(
         "| test | streams held | different | p50 µs | p99 µs |\n| --- | --- | --- | --- | --- |"
     );
@@ -73,7 +82,7 @@ fn main() {
             ("HFSC", Rule::Hfsc, false),
         ];
         for (name, rule, jitter) in rules {
-            if measure(name, rule, kinds, jitter).is_none() {
+            if measure(counts, name, rule, kinds, jitter).is_none() {
                 println!("{name}: a demand of this example is none");
             }
         }

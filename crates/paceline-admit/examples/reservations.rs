@@ -9,6 +9,7 @@ use paceline_admit::{Admission, LinkSpec, Rule, Traffic, Trunk};
 use paceline_sched::{Capacity, Duration, Instant, LossTolerance};
 use std::collections::VecDeque;
 
+/// How many, where no argument says so.
 const RESERVATIONS: u64 = 10_000;
 const LINK: LinkId = LinkId(0);
 
@@ -58,7 +59,7 @@ fn clock() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-fn measure(rule: Rule) -> Option<()> {
+fn measure(rule: Rule, count: u64) -> Option<()> {
     let capacity = Capacity::from_bits_per_s(10_000_000_000).ok()?;
     let mut row = Row { nodes: Vec::new(), flight: VecDeque::new(), granted: 0, messages: 0 };
     for at in 0..3u64 {
@@ -71,7 +72,7 @@ fn measure(rule: Rule) -> Option<()> {
     }
     let traffic = Traffic::leaky(1_200, 100_000, 1_200).ok()?;
     let begun = clock();
-    for number in 0..RESERVATIONS {
+    for number in 0..count {
         let within = Duration::from_micros(200_000 + number * 50);
         let trunk = Trunk(number.into());
         let (bunched, loss) = (Duration::ZERO, LossTolerance::NONE);
@@ -92,14 +93,16 @@ fn measure(rule: Rule) -> Option<()> {
     }
     let micros = begun.elapsed().as_micros().max(1);
     let rate = u128::from(row.granted) * 1_000_000 / micros;
-    println!("| {rule:?} | {} of {RESERVATIONS} | {} | {rate} |", row.granted, row.messages);
+    println!("| {rule:?} | {} of {count} | {} | {rate} |", row.granted, row.messages);
     Some(())
 }
 
 fn main() {
+    let count = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let count = count.unwrap_or(RESERVATIONS);
     println!("| test | granted | messages | granted a second |\n| --- | --- | --- | --- |");
     for rule in [Rule::Fifo, Rule::Edf, Rule::Vds { coincide: false }] {
-        if measure(rule).is_none() {
+        if measure(rule, count).is_none() {
             println!("{rule:?}: a request of this example is none");
         }
     }

@@ -74,9 +74,12 @@ enum Command {
     Scenarios(Vec<OsString>),
 }
 
-/// How the result is told.
+/// Options of every benchmark.
 #[derive(clap::Args, Clone, Debug)]
 struct OutputArgs {
+    /// Run for seconds and check no bound: shows that the benchmark works. The figures are not a measurement
+    #[arg(long)]
+    short: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
@@ -85,8 +88,8 @@ struct OutputArgs {
     markdown: Option<PathBuf>,
 }
 
-/// Runs a benchmark. The exit code is 0 if everything that must hold holds, 1 if not, 2 if it
-/// cannot be run here, 130 if it was interrupted.
+/// Runs a benchmark. The exit code is 0 if everything that must hold holds (with `--short`: has a value), 1 if not,
+/// 2 if it cannot be run here, 130 if it was interrupted.
 pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),

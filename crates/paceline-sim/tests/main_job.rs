@@ -1,7 +1,7 @@
 //! The main job in virtual time: pictures and steering commands over one thin link.
 
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant, LossTolerance};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
 
@@ -151,6 +151,46 @@ fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
     assert_eq!(got.steering_late, 0);
     assert!((got.pictures_per_s - 10.0).abs() < 0.01, "none is dropped: {}", got.pictures_per_s);
     assert!(got.used >= 0.90, "{}", got.used);
+}
+
+/// A contracted camera beside commands of so many bytes within `within` ms: 10 pictures a second, each within 200 ms, of
+/// which one in ten may miss.
+fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
+    let mut job = job(pictures("camera", 10, bytes as u64), None, command_bytes, within);
+    job.world.unsubscribe(job.pictures);
+    let loss = LossTolerance::new(1, 10).ok();
+    let asked = SubscriptionSpec { loss, ..all("camera").within_ms(200) };
+    job.pictures = job.world.subscribe(job.home, asked);
+    job.world.run_for(Duration::from_secs(2));
+    job
+}
+
+/// What `paceline bench main-job` does: a picture that takes all of the link for its period is refused, and the size
+/// that is offered instead is granted and kept.
+#[test]
+fn the_largest_camera_beside_commands_is_offered_and_kept() {
+    for (command_bytes, within, least) in [(64, 10, 19_800), (1_000, 12, 11_000)] {
+        let refused = contracted(25_000, command_bytes, within);
+        let [(_, refusal)] = refused.world.refusals(refused.pictures) else {
+            panic!("not refused")
+        };
+        let offered = usize::try_from(refusal.offer.bytes.unwrap()).unwrap();
+        println!("beside commands of {command_bytes} bytes: {offered}; {refusal}");
+        assert!(offered >= least, "{offered}");
+        let mut job = contracted(offered, command_bytes, within);
+        assert!(job.world.refusals(job.pictures).is_empty(), "what is offered is granted");
+        let length = usize::try_from(command_bytes).unwrap();
+        let got = run(&mut job, length, (Duration::from_millis(100), offered));
+        println!("{got:?}");
+        assert_eq!((got.steering as u64, got.steering_late), (SECONDS * 100, 0));
+        assert!(
+            (got.pictures_per_s - 10.0).abs() < 0.01,
+            "none is dropped: {}",
+            got.pictures_per_s
+        );
+        assert!(got.p99 <= Duration::from_millis(200), "{}", got.p99);
+        assert!(got.used >= 0.90, "{}", got.used);
+    }
 }
 
 #[test]

@@ -14,11 +14,11 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// How many subscriptions
-    #[arg(long, value_name = "N", default_value_t = 1_000,
+    #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     subscriptions: u32,
     /// Seconds that are measured
-    #[arg(long, value_name = "S", default_value_t = 10,
+    #[arg(long, value_name = "S", default_value_t = 10, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     #[command(flatten)]
@@ -37,6 +37,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let (subscriptions, seconds) = (args.subscriptions, args.seconds);
         command.push_str(&format!(" --subscriptions {subscriptions} --seconds {seconds}"));
     }
+    let seconds = if args.output.short { 1 } else { args.seconds };
+    let args = &Args { seconds, ..args.clone() };
     let mut report = Report::new("Many subscribers in one process", &command);
     for (queues, how) in [(false, "a callback each"), (true, "a queue each, read by one thread")] {
         eprintln!("{how}: {} s", args.seconds);

@@ -16,11 +16,11 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Pairs of runs, Paceline and bare Zenoh in turn; the median of their ratios is told
-    #[arg(long, value_name = "N", default_value_t = 5,
+    #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=999))]
     pairs: u32,
     /// Seconds of each throughput run
-    #[arg(long, value_name = "S", default_value_t = 2,
+    #[arg(long, value_name = "S", default_value_t = 2, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     #[command(flatten)]
@@ -37,6 +37,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let command = match (args.pairs, args.seconds) {
         (5, 2) => "paceline bench hop".to_owned(),
         (pairs, seconds) => format!("paceline bench hop --pairs {pairs} --seconds {seconds}"),
+    };
+    let args = &if args.output.short {
+        Args { pairs: 1, seconds: 1, ..args.clone() }
+    } else {
+        args.clone()
     };
     let mut report = Report::new("What one hop costs", &command);
     report.add(round_trips(args, &scratch)?, &args.output);

@@ -6,6 +6,7 @@ use super::stats::float;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::fs;
+use std::process::Command;
 use witness::Witness;
 
 /// The machine as one line.
@@ -13,14 +14,25 @@ use witness::Witness;
 pub(super) struct Machine {
     pub(super) cores: usize,
     pub(super) kernel: String,
+    /// The commit of the checkout that this runs in, with `+` where files differ from it; `None` outside of one.
+    pub(super) commit: Option<String>,
 }
 
 impl Machine {
     pub(super) fn read() -> Self {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { cores, kernel: kernel.trim().to_owned() }
+        Self { cores, kernel: kernel.trim().to_owned(), commit: commit() }
     }
+}
+
+/// The commit of Paceline's own checkout in the current folder.
+fn commit() -> Option<String> {
+    fs::metadata("crates/paceline-cli/Cargo.toml").ok()?;
+    let git = ["describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=9"];
+    let output = Command::new("git").args(git).output().ok()?;
+    let commit = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success() && !commit.is_empty()).then_some(commit)
 }
 
 /// Looks at the machine while something is measured.

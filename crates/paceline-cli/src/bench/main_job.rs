@@ -17,15 +17,15 @@ use std::process::ExitCode;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Steering commands per configuration and run, 100 a second
-    #[arg(long, value_name = "N", default_value_t = 10_000,
+    #[arg(long, value_name = "N", default_value_t = 10_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     commands: u32,
     /// Runs of each configuration with Paceline; the median is told. Plain Zenoh runs once
-    #[arg(long, value_name = "R", default_value_t = 3,
+    #[arg(long, value_name = "R", default_value_t = 3, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
     /// 1,000 commands and one run: a look, not a measurement
-    #[arg(long, conflicts_with_all = ["commands", "runs"])]
+    #[arg(long, conflicts_with_all = ["commands", "runs", "short"])]
     quick: bool,
     /// Only these parts
     #[arg(long, value_enum, value_name = "PART")]
@@ -48,11 +48,16 @@ enum Part {
 
 impl Args {
     fn commands(&self) -> u32 {
-        if self.quick { 1_000 } else { self.commands }
+        match (self.quick, self.output.short) {
+            (true, _) => 1_000,
+            // As many as its shorter interval has.
+            (false, true) => 50,
+            (false, false) => self.commands,
+        }
     }
 
     fn runs(&self) -> u32 {
-        if self.quick { 1 } else { self.runs }
+        if self.quick || self.output.short { 1 } else { self.runs }
     }
 
     /// The command that makes the same measurement again.
@@ -62,6 +67,7 @@ impl Args {
         match (self.quick, commands, runs) {
             (true, ..) => command.push_str(" --quick"),
             (false, 10_000, 3) => {}
+            (false, ..) if self.output.short => {}
             (false, ..) => command.push_str(&format!(" --commands {commands} --runs {runs}")),
         }
         let names = self.only.iter().filter_map(clap::ValueEnum::to_possible_value);
@@ -81,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let rig = Rig::over(&args.path, THIN_BITS_PER_S)?;
     let scratch = Scratch::new("main-job")?;
-    let stage = Stage::new(&rig, &scratch);
+    let stage = Stage::new(&rig, &scratch, args.output.short);
     let mut report = Report::new("The main job on a thin link", &args.command());
     if args.wants(Part::Idle) {
         report.add(idle::measure(&stage, args.commands())?, &args.output);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Meetings of each kind
-    #[arg(long, value_name = "N", default_value_t = 10,
+    #[arg(long, value_name = "N", default_value_t = 10, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=999))]
     meetings: u32,
     #[command(flatten)]
@@ -35,9 +35,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         10 => "paceline bench meet".to_owned(),
         meetings => format!("paceline bench meet --meetings {meetings}"),
     };
+    let meetings = if args.output.short { 1 } else { args.meetings };
     let mut report = Report::new("How soon two commands meet", &command);
-    report.add(one_host(args.meetings, &scratch)?, &args.output);
-    report.add(three_hops(args.meetings, &scratch)?, &args.output);
+    report.add(one_host(meetings, &scratch)?, &args.output);
+    report.add(three_hops(meetings, &scratch)?, &args.output);
     report.finish(&args.output)
 }
 

@@ -23,15 +23,15 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Pairs of runs, through the nodes and direct in turn; medians are told
-    #[arg(long, value_name = "N", default_value_t = 3,
+    #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     pairs: u32,
     /// Seconds of each run
-    #[arg(long, value_name = "S", default_value_t = 5,
+    #[arg(long, value_name = "S", default_value_t = 5, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Programs that are joined to one node, and to a Zenoh router
-    #[arg(long, value_name = "N", default_value_t = 1_000,
+    #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=4_000))]
     sessions: u32,
     #[command(flatten)]
@@ -56,6 +56,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         _ => format!(
             "paceline bench plain --pairs {pairs} --seconds {seconds} --sessions {sessions}"
         ),
+    };
+    let args = &if args.output.short {
+        Args { pairs: 1, seconds: 1, sessions: 20, ..args.clone() }
+    } else {
+        args.clone()
     };
     let mut report = Report::new("Plain Zenoh programs through two nodes", &command);
     for bytes in [64, 252] {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Seconds of live streams, without the pull and beside it
-    #[arg(long, value_name = "S", default_value_t = 40,
+    #[arg(long, value_name = "S", default_value_t = 40, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(30..=3600))]
     seconds: u32,
     #[command(flatten)]
@@ -41,14 +41,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let rig = Rig::new(BITS_PER_S)?;
     let scratch = Scratch::new("pull")?;
-    let stage = Stage::new(&rig, &scratch);
+    let stage = Stage::new(&rig, &scratch, args.output.short);
     let plan = plan(f64::from(args.seconds));
+    let samples = if args.output.short { 1 } else { PULLED };
     // Whoever holds what is pulled is there in both; the pull is what differs.
     let holder = Mutex::new(None);
     let before = |hosts: &Hosts| {
         // The one before has lost its host.
         drop(lock(&holder).take());
-        *lock(&holder) = Some(hold(&rig, hosts)?);
+        *lock(&holder) = Some(hold(&rig, hosts, samples)?);
         Ok(())
     };
     eprintln!("the live streams alone: {} s", args.seconds);
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     eprintln!("the same beside the pull");
     let pull = Mutex::new(None);
     let meanwhile = |hosts: &Hosts| {
-        *lock(&pull) = Some(pull_all(&rig, hosts)?);
+        *lock(&pull) = Some(pull_all(&rig, hosts, samples)?);
         Ok(())
     };
     let beside = stage.measure_beside(&plan, &Beside { before: &before, meanwhile: &meanwhile })?;
@@ -67,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         seconds => format!("paceline bench pull --seconds {seconds}"),
     };
     let mut report = Report::new("Pulling while live", &command);
-    report.add(section(&alone, &beside, pulled.unwrap_or_default()), &args.output);
+    report.add(section(samples, (&alone, &beside), pulled.unwrap_or_default()), &args.output);
     report.finish(&args.output)
 }
 
@@ -105,12 +106,12 @@ fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A node on the robot's host that holds what was published before.
-fn hold(rig: &Rig, hosts: &Hosts) -> Result<Terminal> {
+fn hold(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
     let robot = rig.namespace(Side::Robot);
     let file = hosts.robot.with_extension("bulk");
-    std::fs::write(&file, vec![7; PULLED * PULLED_BYTES]).context("samples to pull")?;
+    std::fs::write(&file, vec![7; samples * PULLED_BYTES]).context("samples to pull")?;
     let file = file.to_str().context("a path that is text")?;
-    let buffer = format!("bulk=samples={PULLED},bytes=64MB");
+    let buffer = format!("bulk=samples={samples},bytes=64MB");
     let holder = ["node", "--name", "holder", "--json", "--buffer", &buffer];
     let mut holder = Terminal::start(&holder, &hosts.robot, Some(robot))?;
     holder.first_line()?;
@@ -122,10 +123,10 @@ fn hold(rig: &Rig, hosts: &Hosts) -> Result<Terminal> {
 }
 
 /// A command at the other end pulls it.
-fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
+fn pull_all(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Pulled> {
     let operator = rig.namespace(Side::Operator);
     let began = Instant::now();
-    let newest = PULLED.to_string();
+    let newest = samples.to_string();
     let pull = ["pull", "bulk", "--newest", &newest, "--json", "--timeout", "120"];
     let mut pull = Terminal::start(&pull, &hosts.operator, Some(operator))?;
     let lines = pull.rest(Duration::from_secs(150))?;
@@ -140,11 +141,11 @@ fn pull_all(rig: &Rig, hosts: &Hosts) -> Result<Pulled> {
     Ok(pulled)
 }
 
-fn section(alone: &Measured, beside: &Measured, pulled: Pulled) -> Section {
+fn section(samples: usize, (alone, beside): (&Measured, &Measured), pulled: Pulled) -> Section {
     let mut section = Section::new(format!(
-        "{PULLED} samples of 1 MB over 8 Mbit/s, beside 100 Hz steering and a camera of 2.4 Mbit/s"
+        "{samples} samples of 1 MB over 8 Mbit/s, beside 100 Hz steering and a camera of 2.4 Mbit/s"
     ));
-    let whole = count(PULLED) - float(pulled.samples);
+    let whole = count(samples) - float(pulled.samples);
     section.must("samples not pulled", Unit::Count, whole, f64::NAN, Bound::AtMost(0.0));
     let rate = float(pulled.bytes) * 8.0 / 1e6 / pulled.seconds;
     section.tell("pulled, Mbit/s", Unit::Ratio, rate, f64::NAN);

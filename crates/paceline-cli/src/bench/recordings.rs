@@ -20,7 +20,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR", env = "PACELINE_DATA")]
     data: PathBuf,
     /// How many times faster than it was the flight is published
-    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = crate::args::rate)]
+    #[arg(long, value_name = "X", default_value_t = 1.0, conflicts_with = "short", value_parser = crate::args::rate)]
     speed: f64,
     /// Only these parts
     #[arg(long, value_enum, value_name = "PART")]
@@ -42,6 +42,8 @@ enum Part {
 /// Where the recordings are looked for, below the folder.
 const FILM: &str = "video/cisco_1280x720_bframes.264";
 const FLIGHT: &str = "telemetry/px4_flight.ulg";
+/// How many times faster than it was the flight is in a short run.
+const SHORT_SPEED: f64 = 20.0;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !netns::can_build("recordings") {
@@ -54,15 +56,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut report = Report::new("Recordings over a thin link", &args.command());
     if wants(Part::Film) {
         let film = recording(&args.data, FILM)?;
-        film::measure(&rig, &scratch, &film, |section| report.add(section, &args.output))?;
+        let short = args.output.short;
+        film::measure(&rig, &scratch, &film, short, |section| report.add(section, &args.output))?;
     }
     if wants(Part::Flight) {
         let flight = recording(&args.data, FLIGHT)?;
-        report.add(flight::measure(&rig, &scratch, &flight, args.speed)?, &args.output);
+        let speed = if args.output.short { SHORT_SPEED } else { args.speed };
+        report.add(flight::measure(&rig, &scratch, &flight, speed)?, &args.output);
     }
     if wants(Part::Cost) {
         let film = recording(&args.data, FILM)?;
-        report.add(cost::measure(&scratch, &film)?, &args.output);
+        report.add(cost::measure(&scratch, &film, args.output.short)?, &args.output);
     }
     report.finish(&args.output)
 }

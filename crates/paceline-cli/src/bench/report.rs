@@ -80,6 +80,11 @@ pub(super) struct Report {
     machine: Machine,
     sections: Vec<Section>,
     holds: bool,
+    /// True if no bound was checked.
+    short: bool,
+    /// What should have a value and has none; only of a short run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
 }
 
 /// Above this load the tail of a delay is the machine's and not the link's.
@@ -140,6 +145,16 @@ impl Section {
         self.table = Some(table);
     }
 
+    /// Checks no bound. Returns the names of rows that have a bound and no value.
+    fn unchecked(&mut self) -> Vec<String> {
+        let bounded = self.rows.iter_mut().filter(|row| row.must_be.is_some());
+        let missing = bounded.filter_map(|row| {
+            row.holds = None;
+            row.value.is_none().then(|| format!("{}: {}", self.title, row.name))
+        });
+        missing.collect()
+    }
+
     /// Whether every row that must hold does.
     pub(super) fn holds(&self) -> bool {
         self.rows.iter().all(|row| row.holds != Some(false))
@@ -173,11 +188,16 @@ impl Report {
             machine: Machine::read(),
             sections: Vec::new(),
             holds: true,
+            short: false,
+            missing: Vec::new(),
         }
     }
 
     /// Adds a section and shows it at once to whoever watches.
-    pub(super) fn add(&mut self, section: Section, output: &OutputArgs) {
+    pub(super) fn add(&mut self, mut section: Section, output: &OutputArgs) {
+        if output.short {
+            self.missing.extend(section.unchecked());
+        }
         self.holds &= section.holds();
         if !output.json {
             print!("{}", render::text(&section));
@@ -185,16 +205,21 @@ impl Report {
         self.sections.push(section);
     }
 
-    /// Writes what was asked for. Success if every row that must hold holds.
-    pub(super) fn finish(&self, output: &OutputArgs) -> Result<ExitCode> {
+    /// Writes what was asked for. Success if every row that must hold holds; in a short run, if each has a value.
+    pub(super) fn finish(mut self, output: &OutputArgs) -> Result<ExitCode> {
+        if output.short {
+            self.short = true;
+            self.command.push_str(" --short");
+            self.holds = self.missing.is_empty();
+        }
         if output.json {
-            println!("{}", serde_json::to_string_pretty(self)?);
+            println!("{}", serde_json::to_string_pretty(&self)?);
         } else {
-            println!("\n{}", render::machine(self));
-            println!("{}", render::verdict(self));
+            println!("\n{}", render::machine(&self));
+            println!("{}", render::verdict(&self));
         }
         if let Some(path) = &output.markdown {
-            std::fs::write(path, render::markdown(self))
+            std::fs::write(path, render::markdown(&self))
                 .with_context(|| format!("--markdown {}", path.display()))?;
         }
         Ok(if self.holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -204,6 +229,26 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_run_checks_no_bound_and_fails_where_a_value_is_missing() {
+        let output = |short| OutputArgs { short, json: false, markdown: None };
+        let section = |value| {
+            let mut section = Section::new("a link");
+            section.must("delay", Unit::Millis, value, f64::NAN, Bound::AtMost(1.0));
+            section.tell("samples", Unit::Count, f64::NAN, f64::NAN);
+            section
+        };
+        let ends = |short, value| {
+            let mut report = Report::new("a benchmark", "paceline bench a");
+            report.add(section(value), &output(short));
+            report.finish(&output(short)).unwrap()
+        };
+        assert_eq!(ends(false, 1.0), ExitCode::SUCCESS);
+        assert_eq!(ends(false, 2.0), ExitCode::FAILURE);
+        assert_eq!(ends(true, 2.0), ExitCode::SUCCESS);
+        assert_eq!(ends(true, f64::NAN), ExitCode::FAILURE);
+    }
 
     #[test]
     fn bounds_include_their_ends_and_exclude_what_does_not_exist() {

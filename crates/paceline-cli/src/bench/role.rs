@@ -229,6 +229,8 @@ pub(super) enum Message {
     First { want: usize },
     /// When each sample was published, by source and sequence number.
     Published { sent: Vec<Vec<u64>>, violations: u64, drops: String },
+    /// A publisher could not be heard, and the size of samples that would be promised instead.
+    Refused { want: usize, bytes: Option<u64> },
     /// What arrived, by subscription.
     Received { arrivals: Vec<Vec<Arrival>>, wrong: u64, refusals: Vec<String> },
     /// Round trips in nanoseconds.

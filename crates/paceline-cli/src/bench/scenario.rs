@@ -24,6 +24,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// The longest a scenario takes in a short run, beside its warm-up.
+const SHORT: Duration = Duration::from_secs(2);
+
 /// Runs scenarios on real nodes in network namespaces, beside the same in virtual time (needs root).
 #[derive(clap::Parser, Debug)]
 #[command(name = "paceline bench", no_binary_name = true)]
@@ -32,7 +35,7 @@ struct Args {
     #[arg(required = true, value_name = "FILE.toml")]
     files: Vec<PathBuf>,
     /// At most so many seconds of each; what is longer is squeezed
-    #[arg(long, value_name = "S", value_parser = crate::args::some_seconds)]
+    #[arg(long, value_name = "S", conflicts_with = "short", value_parser = crate::args::some_seconds)]
     seconds: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
@@ -76,7 +79,8 @@ impl Args {
     fn script(&self, file: &Path) -> Result<Script> {
         let (name, text) = simulate::source(file)?;
         let plan = Plan::read(&text, &name).map_err(exit::usage)?;
-        let plan = match self.seconds {
+        let most = if self.output.short { Some(SHORT) } else { self.seconds };
+        let plan = match most {
             Some(most) => plan.squeezed(most.into()),
             None => plan,
         };

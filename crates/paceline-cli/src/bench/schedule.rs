@@ -21,7 +21,7 @@ pub(super) use count::Decisions;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// How many streams; may be given several times
-    #[arg(long, value_name = "N", value_delimiter = ',',
+    #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "short",
           default_values_t = [4, 32, 1_024, 100_000, 1_000_000],
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     streams: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     policy: Vec<Policy>,
     /// Decisions that are measured for each policy and number of streams
-    #[arg(long, value_name = "N", default_value_t = 2_000_000,
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(6_400..=1_000_000_000))]
     decisions: u32,
     /// Count instructions too (needs valgrind)
@@ -44,6 +44,7 @@ const BOUNDS: [(u32, f64); 5] =
     [(4, 20.0), (32, 50.0), (1_024, 90.0), (100_000, 150.0), (1_000_000, 250.0)];
 /// Where the memory of a stream is measured: enough that what else a process takes does not show.
 const MANY: u32 = 1_000_000;
+const MANY_SHORT: u32 = 10_000;
 const STALLED: u32 = 10_000;
 
 const ELIGIBILITIES: [(Eligibility, &str); 2] = [
@@ -55,6 +56,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     interrupt::install()?;
     let scratch = Scratch::new("schedule")?;
     let mut report = Report::new("What one decision costs", &command(args));
+    let (args, many) = &match args.output.short {
+        true => (Args { streams: vec![4, 1_024], decisions: 6_400, ..args.clone() }, MANY_SHORT),
+        false => (args.clone(), MANY),
+    };
     let all = Policy::ALL.into_iter();
     let chosen = |policy: &Policy| args.policy.is_empty() || args.policy.contains(policy);
     let policies: Vec<Policy> = all.filter(chosen).collect();
@@ -66,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
             report.add(section, &args.output);
         }
     }
-    report.add(memory(&policies, &scratch)?, &args.output);
+    report.add(memory(&policies, &scratch, *many)?, &args.output);
     report.add(stall(&policies)?, &args.output);
     report.add(papers(), &args.output);
     report.finish(&args.output)
@@ -120,12 +125,12 @@ fn decisions(
 }
 
 /// Resident memory of a stream, each policy in a process of its own.
-fn memory(policies: &[Policy], scratch: &Scratch) -> Result<Section> {
+fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> {
     let mut section =
-        Section::new(format!("Resident bytes per stream at {MANY} streams, without its queue"))
+        Section::new(format!("Resident bytes per stream at {many} streams, without its queue"))
             .alone("Paceline");
     for &policy in policies {
-        let role = Role::Streams { policy: policy.name().to_owned(), streams: MANY };
+        let role = Role::Streams { policy: policy.name().to_owned(), streams: many };
         let mut child = Child::start("streams", &role, None, &scratch.host())?;
         let bytes = child.expect("result", Duration::from_secs(120), |message| {
             let Message::Streams { bytes_each } = message else { return None };

@@ -7,7 +7,7 @@ use crate::bench::role::{Arrival, Engine, Message, Place, Role, Source, Want};
 use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use crate::scratch::Scratch;
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use paceline::Policy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,15 @@ const WARM_UP: u64 = 2 * SECOND;
 /// How long after the interval a sample may still arrive: what comes later counts as lost.
 const COOL_DOWN: u64 = 4 * SECOND;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The longest interval of a short run, in seconds, and what takes the place of the other two.
+const SHORT_SECONDS: f64 = 0.5;
+const SHORT: u64 = SECOND / 4;
 
 /// Where measurements are made.
 pub(super) struct Stage<'a> {
     rig: &'a Rig,
     scratch: &'a Scratch,
+    short: bool,
 }
 
 /// A process that subscribes.
@@ -94,8 +98,14 @@ pub(super) struct Flow {
 }
 
 impl<'a> Stage<'a> {
-    pub(super) fn new(rig: &'a Rig, scratch: &'a Scratch) -> Self {
-        Self { rig, scratch }
+    /// `short`: no interval is longer than half a second.
+    pub(super) fn new(rig: &'a Rig, scratch: &'a Scratch, short: bool) -> Self {
+        Self { rig, scratch, short }
+    }
+
+    /// How long an interval takes that is to take `seconds`.
+    pub(super) fn seconds(&self, seconds: f64) -> f64 {
+        if self.short { seconds.min(SHORT_SECONDS) } else { seconds }
     }
 
     /// Runs a plan in processes of its own.
@@ -106,6 +116,39 @@ impl<'a> Stage<'a> {
     /// Runs a plan, and something else on its hosts.
     pub(super) fn measure_beside(&self, plan: &Plan, beside: &Beside<'_>) -> Result<Measured> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
+        let (mut robot, mut listeners) = self.begin(plan, &hosts)?;
+        for (child, listener) in listeners.iter_mut().zip(&plan.listeners) {
+            wait_for_first(child, listener)?;
+        }
+        (beside.before)(&hosts)?;
+        interrupt::sleep_until(clock::now() + if self.short { SHORT } else { WARM_UP })?;
+        let mut measured = std::thread::scope(|scope| {
+            let other = scope.spawn(|| (beside.meanwhile)(&hosts));
+            let measured = self.watch(plan.seconds);
+            other.join().unwrap_or_else(|_| Err(anyhow!("what ran meanwhile panicked")))?;
+            measured
+        })?;
+        interrupt::sleep_until(clock::now() + if self.short { SHORT } else { COOL_DOWN })?;
+        measured.collect(&mut robot, &mut listeners)?;
+        Ok(measured)
+    }
+
+    /// The largest samples that would be promised to subscription `want` of the first listener, which asks for more
+    /// than is promised beside its other subscriptions.
+    pub(super) fn offered(&self, plan: &Plan, want: usize) -> Result<usize> {
+        let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
+        let (_robot, mut listeners) = self.begin(plan, &hosts)?;
+        let listener = listeners.first_mut().context("a plan without a listener")?;
+        let offer = listener.expect("refusal", PATIENCE, |message| {
+            let Message::Refused { want: refused, bytes } = message else { return None };
+            (refused == want).then_some(bytes)
+        })?;
+        let bytes = offer.context("samples of no size would be promised beside the others")?;
+        Ok(usize::try_from(bytes)?)
+    }
+
+    /// Starts all processes of a plan and lets them begin.
+    fn begin(&self, plan: &Plan, hosts: &Hosts) -> Result<(Child, Vec<Child>)> {
         let (robot_dir, operator_dir) = (&hosts.robot, &hosts.operator);
         let place = self.place_of(plan, Side::Robot, "robot", true);
         let publish = Role::Publish { place, sources: plan.sources.clone() };
@@ -120,20 +163,7 @@ impl<'a> Stage<'a> {
         for child in listeners.iter_mut().chain([&mut robot]) {
             child.go()?;
         }
-        for (child, listener) in listeners.iter_mut().zip(&plan.listeners) {
-            wait_for_first(child, listener)?;
-        }
-        (beside.before)(&hosts)?;
-        interrupt::sleep_until(clock::now() + WARM_UP)?;
-        let mut measured = std::thread::scope(|scope| {
-            let other = scope.spawn(|| (beside.meanwhile)(&hosts));
-            let measured = self.watch(plan.seconds);
-            other.join().unwrap_or_else(|_| Err(anyhow!("what ran meanwhile panicked")))?;
-            measured
-        })?;
-        interrupt::sleep_until(clock::now() + COOL_DOWN)?;
-        measured.collect(&mut robot, &mut listeners)?;
-        Ok(measured)
+        Ok((robot, listeners))
     }
 
     /// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
@@ -162,6 +192,7 @@ impl<'a> Stage<'a> {
     fn watch(&self, seconds: f64) -> Result<Measured> {
         let (watch, before) = (Watch::begin()?, self.rig.wire_bytes()?);
         let from = clock::now();
+        let seconds = self.seconds(seconds);
         interrupt::sleep_until(from + u64::try_from(Duration::from_secs_f64(seconds).as_nanos())?)?;
         let to = clock::now();
         let (load, wire): (Load, WireBytes) = (watch.load()?, self.rig.wire_bytes()?);

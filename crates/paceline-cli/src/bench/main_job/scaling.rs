@@ -17,7 +17,7 @@ const STEP: u64 = 6;
 const SECONDS_MAX: f64 = 60.0;
 
 pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {
-    let seconds = (f64::from(commands) / 50.0).clamp(20.0, SECONDS_MAX);
+    let seconds = stage.seconds((f64::from(commands) / 50.0).clamp(20.0, SECONDS_MAX));
     eprintln!("one camera, three subscribers: {seconds} s with Paceline, then with plain Zenoh");
     let ours = stage.measure(&plan(Engine::Paceline, seconds))?;
     let plain = stage.measure(&plan(Engine::Plain, seconds))?;

@@ -16,6 +16,8 @@ const STEERING: &str = "robot/steering";
 const COMMANDS_HZ: f64 = 100.0;
 /// Two wire segments of 1,200 bytes and their headers at 2 Mbit/s, and one millisecond.
 const P999_MS_MAX: f64 = 11.5;
+/// The contracted camera's rate and bound.
+const PICTURES_HZ: f64 = 10.0;
 const CAMERA_WITHIN_MS: u64 = 200;
 /// The size of the best-effort camera's pictures.
 const BEST_EFFORT_BYTES: usize = 30_000;
@@ -26,7 +28,7 @@ const PICTURE_P50_MS_MAX: f64 = 200.0;
 /// The camera that shares the link.
 #[derive(Clone, Copy, Debug)]
 enum Camera {
-    /// 5 pictures a second of this size, each within 200 ms.
+    /// 10 pictures a second of this size, each within 200 ms: the largest that are promised beside the commands.
     Contracted(usize),
     /// 30 pictures of 30 KB a second, 3.6 times what the link carries, without a contract.
     BestEffort,
@@ -126,7 +128,7 @@ impl Case {
         let bytes = self.bytes;
         match self.camera {
             Camera::Contracted(size) => format!(
-                "Commands of {bytes} bytes beside a contracted camera (5 Hz x {size} bytes): link 95 % full"
+                "Commands of {bytes} bytes beside the largest contracted camera that is granted ({PICTURES_HZ} Hz x {size} bytes)"
             ),
             Camera::BestEffort => format!(
                 "Commands of {bytes} bytes beside a best-effort camera (30 Hz x 30 KB): 3.6 x the link"
@@ -224,7 +226,7 @@ fn plan(engine: Engine, bytes: usize, camera: Option<Camera>, seconds: f64) -> P
     let mut want = vec![Want { tag, within_ms, ..Want::default() }];
     if let Some(camera) = camera {
         let (hz, size, within_ms, loss) = match camera {
-            Camera::Contracted(size) => (5.0, size, Some(CAMERA_WITHIN_MS), Some((1, 10))),
+            Camera::Contracted(size) => (PICTURES_HZ, size, Some(CAMERA_WITHIN_MS), Some((1, 10))),
             Camera::BestEffort => (30.0, BEST_EFFORT_BYTES, None, None),
         };
         let content = Content::Noise(size);

@@ -14,14 +14,15 @@ const SUBSCRIBE: [&str; 7] =
 const PERCENT_MAX: f64 = 40.0;
 const INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) fn measure(scratch: &Scratch, film: &str) -> Result<Section> {
+pub(super) fn measure(scratch: &Scratch, film: &str, short: bool) -> Result<Section> {
+    let interval = if short { Duration::from_secs(1) } else { INTERVAL };
     let mut section = Section::new(format!(
         "1280x720 H.264 at 30 Hz to 320x180 at 5 Hz: the publisher's process over {} s",
-        INTERVAL.as_secs()
+        interval.as_secs()
     ));
     for subscribers in [0, 1, 8] {
         eprintln!("{subscribers} subscribers");
-        let percent = percent(scratch, film, subscribers)?;
+        let percent = percent(scratch, film, subscribers, interval)?;
         let name = format!("{subscribers} subscribers: of one core");
         match subscribers {
             0 => section.tell(&name, Unit::Percent, percent, f64::NAN),
@@ -34,7 +35,7 @@ pub(super) fn measure(scratch: &Scratch, film: &str) -> Result<Section> {
     Ok(section)
 }
 
-fn percent(scratch: &Scratch, film: &str, subscribers: usize) -> Result<f64> {
+fn percent(scratch: &Scratch, film: &str, subscribers: usize, interval: Duration) -> Result<f64> {
     let host = scratch.host();
     let words = [&PUBLISH[..], &["--file", film, "--json"]].concat();
     let mut publisher = Terminal::start(&words, &host, None)?;
@@ -47,7 +48,7 @@ fn percent(scratch: &Scratch, film: &str, subscribers: usize) -> Result<f64> {
         listener.first_line()?;
     }
     let (before, since) = (publisher.cpu_seconds()?, Instant::now());
-    interrupt::sleep(INTERVAL)?;
+    interrupt::sleep(interval)?;
     let used = publisher.cpu_seconds()? - before;
     Ok(100.0 * used / since.elapsed().as_secs_f64())
 }

@@ -4,7 +4,7 @@ use super::{Content, Engine, Place, Source, Want};
 use crate::args::policy;
 use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
-use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node};
+use paceline::{Capacity, Encoding, Kind, Late, LinkConfig, Node, Refusal};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -130,12 +130,12 @@ impl Session {
 }
 
 impl Subscription {
-    /// Why publishers could not be heard.
-    pub(super) fn refusals(&self) -> Vec<String> {
+    /// Refusals since this was last called.
+    pub(super) fn refusals(&self) -> Vec<Refusal> {
         let Self::Paceline(subscription) = self else { return Vec::new() };
         let events = std::iter::from_fn(|| subscription.try_event());
         let refusals = events.filter_map(|event| match event {
-            paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal.to_string()),
+            paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal),
             paceline::SubscriberEvent::Publishers(_)
             | paceline::SubscriberEvent::Granted(_)
             | paceline::SubscriberEvent::Over(_)

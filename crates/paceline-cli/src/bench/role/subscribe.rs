@@ -1,11 +1,17 @@
 //! Subscriptions that note when each sample arrives.
 
-use super::engine::{Sample, Session};
+use super::engine::{Sample, Session, Subscription};
 use super::publish::TRAILER;
 use super::{Arrival, Message, Place, Want, tell, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use anyhow::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often refusals are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What one subscription has seen.
 #[derive(Default)]
@@ -34,8 +40,13 @@ pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
     }
     tell(&Message::Ready);
     wait_for_go()?;
-    wait_for_stop();
-    let refusals = subscriptions.iter().flat_map(|held| held.refusals()).collect();
+    let over = AtomicBool::new(false);
+    let refusals = thread::scope(|scope| {
+        let heard = scope.spawn(|| refusals(&subscriptions, &over));
+        wait_for_stop();
+        over.store(true, Ordering::Relaxed);
+        heard.join().unwrap_or_default()
+    });
     drop(subscriptions);
     let (mut arrivals, mut wrong) = (Vec::new(), 0);
     for log in logs {
@@ -46,6 +57,24 @@ pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
     tell(&Message::Received { arrivals, wrong, refusals });
     session.close();
     Ok(())
+}
+
+/// Passes refusals on to the parent as they arrive; returns all of them as text once it is `over`.
+fn refusals(subscriptions: &[Subscription], over: &AtomicBool) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let last = over.load(Ordering::Relaxed);
+        for (want, held) in subscriptions.iter().enumerate() {
+            for refusal in held.refusals() {
+                tell(&Message::Refused { want, bytes: refusal.offer.bytes });
+                all.push(refusal.to_string());
+            }
+        }
+        if last {
+            return all;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 impl Log {
