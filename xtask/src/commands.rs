@@ -5,7 +5,7 @@ use crate::tidy::files;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const XTASK: &[&str] = &["test", "demo", "impair", "tidy", "long", "dist", "web", "python"];
 
@@ -18,13 +18,10 @@ struct Shown {
 }
 
 pub(crate) fn step(root: &Path) -> Outcome {
-    // What the tests are built with: any other choice of packages would compile Zenoh again.
-    let mut build = crate::cargo(root);
-    let built = build.args(["test", "--workspace", "--no-run", "--quiet"]).stderr(Stdio::null());
-    if !built.status().is_ok_and(|status| status.success()) {
-        return Outcome::failed("paceline does not build");
-    }
     let binary = crate::web::binary(root);
+    if !binary.is_file() {
+        return Outcome::failed("paceline was not built");
+    }
     let mut help = BTreeMap::new();
     let (mut commands, mut wrong) = (0_usize, Vec::new());
     for path in files::with_extension(root, "md") {

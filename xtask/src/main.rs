@@ -3,15 +3,19 @@
 //! They build, set up and call; what the product does is in its crates.
 
 mod alone;
+mod benches;
+mod binaries;
 mod commands;
 mod cxx;
 mod demo;
 mod dist;
 mod long;
 mod python;
+mod runner;
 mod setup;
 mod soak;
 mod steps;
+mod tally;
 mod test;
 mod tidy;
 mod web;

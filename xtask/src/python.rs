@@ -42,7 +42,10 @@ fn check(root: &Path, python: &Path) -> Result<(), String> {
     said("stubtest", within("stubtest").args(stubs))?;
     said("mypy", &mut within("mypy"))?;
     said("mypy", within("mypy").arg("../examples/python"))?;
-    said("pytest", within("pytest").env("PACELINE_ROOT", root))
+    said("pytest", within("pytest").env("PACELINE_ROOT", root))?;
+    // A short run: it must end, and its figures are no measurement.
+    let bench = ["-m", "paceline.bench", "--seconds", "0.1"];
+    said("paceline.bench", within("python").args(bench).stdout(Stdio::null()))
 }
 
 /// An environment with the tools and the wheel, as it is built now.

@@ -1,7 +1,8 @@
-//! Steps that run one after the other, each timed, all told in one table.
+//! Steps of a run, some of them at the same time, each timed against its budget, all reported in one table.
 
 use std::fmt::{self, Write as _};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What became of a step.
@@ -45,43 +46,68 @@ struct Step {
     name: &'static str,
     outcome: Outcome,
     took: Duration,
+    budget: Duration,
 }
 
-/// The steps so far.
-#[derive(Default)]
-pub(crate) struct Steps(Vec<Step>);
+impl Step {
+    /// What the table says beside the result.
+    fn detail(&self) -> String {
+        let over = self.took > self.budget;
+        let over =
+            if over { format!("OVER its {} s", self.budget.as_secs()) } else { String::new() };
+        let parts = [over.as_str(), self.outcome.detail.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The steps so far. Several threads may add to them.
+pub(crate) struct Steps {
+    began: Instant,
+    done: Mutex<Vec<Step>>,
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Self { began: Instant::now(), done: Mutex::default() }
+    }
+}
 
 impl Steps {
-    /// Runs one more step, whatever became of those before it.
-    pub(crate) fn run(&mut self, name: &'static str, step: impl FnOnce() -> Outcome) {
-        println!("\n== {name}");
+    /// Runs one more step, whatever became of those before it. A step that takes longer than `seconds` is named in
+    /// the table and fails nothing: how fast a machine is, is not what is tested.
+    pub(crate) fn run(&self, name: &'static str, seconds: u64, step: impl FnOnce() -> Outcome) {
+        println!("== {name}");
         let start = Instant::now();
         let outcome = step();
         let took = start.elapsed();
-        if !outcome.passed {
-            println!("== {name} FAILED: {}", outcome.detail);
-        }
-        self.0.push(Step { name, outcome, took });
+        println!("== {name} {outcome} ({:.1} s)", took.as_secs_f64());
+        let step = Step { name, outcome, took, budget: Duration::from_secs(seconds) };
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(step);
     }
 
     pub(crate) fn all_passed(&self) -> bool {
-        self.0.iter().all(|step| step.outcome.passed)
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.iter().all(|step| step.outcome.passed)
     }
 
-    /// The table, closed by a line `N passed, N failed`.
+    /// The table, closed by a line `N passed, N failed`. The last row has the time from begin to end: steps that ran
+    /// at the same time take more together.
     pub(crate) fn table(&self) -> String {
-        let mut text = format!("{:<10} {:<7} {:>8}  detail\n", "step", "result", "seconds");
-        for step in &self.0 {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text =
+            format!("{:<10} {:<7} {:>8} {:>7}  detail\n", "step", "result", "seconds", "budget");
+        for step in &*done {
             let result = if step.outcome.passed { "passed" } else { "FAILED" };
-            let seconds = step.took.as_secs_f64();
+            let (seconds, budget) = (step.took.as_secs_f64(), step.budget.as_secs());
+            let name = step.name;
             let line =
-                format!("{:<10} {result:<7} {seconds:>8.1}  {}", step.name, step.outcome.detail);
+                format!("{name:<10} {result:<7} {seconds:>8.1} {budget:>7}  {}", step.detail());
             let _ = writeln!(text, "{}", line.trim_end());
         }
-        let total: Duration = self.0.iter().map(|step| step.took).sum();
-        let _ = writeln!(text, "{:<10} {:<7} {:>8.1}", "all", "", total.as_secs_f64());
-        let passed = self.0.iter().filter(|step| step.outcome.passed).count();
-        let _ = writeln!(text, "\n{passed} passed, {} failed", self.0.len() - passed);
+        let all = self.began.elapsed().as_secs_f64();
+        let _ = writeln!(text, "{:<10} {:<7} {all:>8.1}", "all", "");
+        let passed = done.iter().filter(|step| step.outcome.passed).count();
+        let _ = writeln!(text, "\n{passed} passed, {} failed", done.len() - passed);
         text
     }
 }
@@ -92,12 +118,42 @@ mod tests {
 
     #[test]
     fn a_failed_step_stops_nothing_and_is_counted() {
-        let mut steps = Steps::default();
-        steps.run("first", || Outcome::failed("exit status: 1"));
-        steps.run("second", || Outcome::passed("12 tests"));
+        let steps = Steps::default();
+        steps.run("first", 60, || Outcome::failed("exit status: 1"));
+        steps.run("second", 60, || Outcome::passed("12 tests"));
         assert!(!steps.all_passed());
         let table = steps.table();
         assert!(table.lines().any(|line| line == "1 passed, 1 failed"), "{table}");
         assert!(table.contains("FAILED") && table.contains("12 tests"), "{table}");
+    }
+
+    #[test]
+    fn a_step_beyond_its_budget_is_named_and_passes() {
+        let steps = Steps::default();
+        steps.run("quick", 60, || Outcome::passed(""));
+        steps.run("slow", 0, || Outcome::passed("12 tests"));
+        assert!(steps.all_passed());
+        let table = steps.table();
+        let over: Vec<&str> = table.lines().filter(|line| line.contains("OVER")).collect();
+        let [line] = over[..] else { panic!("{table}") };
+        assert!(line.starts_with("slow") && line.ends_with("OVER its 0 s; 12 tests"), "{table}");
+    }
+
+    #[test]
+    fn steps_may_run_at_the_same_time() {
+        let steps = Steps::default();
+        let both = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for name in ["left", "right"] {
+                let (steps, both) = (&steps, &both);
+                scope.spawn(move || {
+                    steps.run(name, 60, || {
+                        both.wait();
+                        Outcome::passed("")
+                    });
+                });
+            }
+        });
+        assert!(steps.table().ends_with("\n2 passed, 0 failed\n"), "{}", steps.table());
     }
 }

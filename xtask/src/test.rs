@@ -1,126 +1,127 @@
 //! `cargo xtask test`: everything that must pass, in one go.
+//!
+//! What needs the processors runs beside what mostly sleeps, at the lowest priority, so that tests over real clocks find
+//! the machine as free as if they ran alone. What checks measured rates runs alone, at the end.
 
+use crate::binaries::{Binary, Need};
+use crate::runner::{Logs, Share};
 use crate::steps::{Outcome, Steps};
-use crate::{cargo, commands, python, setup, tidy, web};
+use crate::tally::Tally;
+use crate::{benches, binaries, cargo, commands, python, runner, setup, tidy, web};
 use anyhow::Result;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{ExitCode, Stdio};
+use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// How many binaries whose tests mostly sleep run at once.
+const SLEEPERS: usize = 2;
 
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
-    let mut steps = Steps::default();
-    let mut tests = Tally::default();
-    steps.run("setup", setup::run);
-    // Before anything is compiled: the binary embeds it.
-    steps.run("web", || web::build(root));
-    steps.run("fmt", || Outcome::of(cargo(root).args(["fmt", "--all", "--", "--check"])));
-    steps.run("clippy", || {
-        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        Outcome::of(cargo(root).args(clippy))
+    let run = Run { root, logs: Logs::new(root), steps: Steps::default(), sum: Mutex::default() };
+    run.steps.run("setup", 60, setup::run);
+    thread::scope(|scope| {
+        scope.spawn(|| run.looks());
+        // Before anything is compiled: the binary embeds it.
+        run.steps.run("web", 60, || web::build(root));
     });
-    steps.run("tidy", || tidy::step(root));
-    // Before the tests: the newcomer's run the README's lines of Python.
-    steps.run("python", || python::run(root));
-    steps.run("test", || cargo_test(root, &mut tests));
-    steps.run("browser", || web::test(root));
-    steps.run("doc", || {
-        let doc = ["doc", "--workspace", "--no-deps"];
-        Outcome::of(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))
+    let binaries = run.builds();
+    thread::scope(|scope| {
+        scope.spawn(|| run.processor(&binaries));
+        scope.spawn(|| run.short());
+        run.clock(&binaries);
     });
-    steps.run("commands", || commands::step(root));
+    run.tests("newcomer", 90, (Share::Even, 1), &binaries, Need::Machine);
     println!();
-    for name in &tests.skipped {
-        println!("skipped: {name}");
-    }
-    for name in &tests.broken {
-        println!("failed: {name}");
-    }
-    print!("{}", steps.table());
-    Ok(if steps.all_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    lock(&run.sum).show();
+    print!("{}", run.steps.table());
+    Ok(if run.steps.all_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What `cargo test` said, added up over its binaries.
-#[derive(Debug, Default)]
-struct Tally {
-    passed: u64,
-    failed: u64,
-    skipped: Vec<String>,
-    broken: Vec<String>,
+struct Run<'a> {
+    root: &'a Path,
+    logs: Logs,
+    steps: Steps,
+    sum: Mutex<Tally>,
 }
 
-impl Tally {
-    fn read(&mut self, line: &str) {
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            self.passed += count(counts, "passed");
-            self.failed += count(counts, "failed");
-        } else if let Some(test) = line.strip_prefix("test ")
-            && let Some((name, result)) = test.split_once(" ... ")
-        {
-            match result.strip_prefix("ignored") {
-                Some("") => self.skipped.push(name.to_owned()),
-                Some(reason) => {
-                    self.skipped.push(format!("{name}: {}", reason.trim_start_matches(", ")));
-                }
-                None if result == "FAILED" => self.broken.push(name.to_owned()),
-                None => {}
+impl Run<'_> {
+    /// What only reads files.
+    fn looks(&self) {
+        let mut fmt = cargo(self.root);
+        fmt.args(["fmt", "--all", "--", "--check"]);
+        self.command("fmt", 20, &fmt);
+        self.steps.run("tidy", 20, || tidy::step(self.root));
+    }
+
+    /// What compiles, one after the other: cargo uses all processors by itself.
+    fn builds(&self) -> Vec<Binary> {
+        self.steps.run("clippy", 300, || {
+            let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+            Outcome::of(cargo(self.root).args(clippy))
+        });
+        let mut built = Vec::new();
+        self.steps.run("build", 400, || match binaries::build(self.root) {
+            Ok(binaries) => {
+                built = binaries;
+                Outcome::passed(&format!("{} test binaries", built.len()))
             }
-        }
+            Err(problem) => Outcome::failed(&problem),
+        });
+        built
     }
 
-    fn detail(&self) -> String {
-        let (passed, failed, skipped) = (self.passed, self.failed, self.skipped.len());
-        format!("{passed} tests passed, {failed} failed, {skipped} skipped")
+    /// What needs processors, beside everything else.
+    fn processor(&self, binaries: &[Binary]) {
+        self.tests("virtual", 400, (Share::Rest, 1), binaries, Need::Processor);
+        let mut doctests = cargo(self.root);
+        doctests.args(["test", "--workspace", "--doc"]);
+        self.command("doctests", 120, &doctests);
+        let mut doc = cargo(self.root);
+        doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+        self.command("doc", 120, &doc);
+    }
+
+    /// The documents' commands, and each benchmark for some seconds.
+    fn short(&self) {
+        self.steps.run("commands", 60, || commands::step(self.root));
+        self.steps.run("benches", 400, || benches::step(self.root, &self.logs));
+    }
+
+    /// What runs over real clocks, sockets and processes.
+    fn clock(&self, binaries: &[Binary]) {
+        self.tests("live", 400, (Share::Even, SLEEPERS), binaries, Need::Clock);
+        // Before the newcomer's test, which runs the README's lines of Python.
+        self.steps.run("python", 240, || python::run(self.root));
+        self.steps.run("browser", 170, || web::test(self.root));
+    }
+
+    /// Runs the test binaries of one need, so many at once.
+    fn tests(
+        &self,
+        name: &'static str,
+        seconds: u64,
+        (share, lanes): (Share, usize),
+        binaries: &[Binary],
+        need: Need,
+    ) {
+        let binaries: Vec<&Binary> = binaries.iter().filter(|it| it.need() == need).collect();
+        self.steps.run(name, seconds, || {
+            if binaries.is_empty() {
+                return Outcome::failed("there are no tests: see the build");
+            }
+            let (outcome, tally) = runner::tests(&self.logs, share, lanes, &binaries);
+            lock(&self.sum).add(tally);
+            outcome
+        });
+    }
+
+    /// Runs a command in the background.
+    fn command(&self, name: &'static str, seconds: u64, command: &Command) {
+        self.steps.run(name, seconds, || runner::step(&self.logs, name, Share::Rest, command));
     }
 }
 
-/// The number before `word` in "ok. 12 passed; 0 failed; …".
-fn count(text: &str, word: &str) -> u64 {
-    let words: Vec<&str> = text.split([' ', ';']).filter(|word| !word.is_empty()).collect();
-    let pairs = words.iter().zip(words.iter().skip(1));
-    pairs.filter(|(_, next)| **next == word).find_map(|(n, _)| n.parse().ok()).unwrap_or(0)
-}
-
-/// Runs all tests; what they print goes on to the reader and is counted on its way.
-fn cargo_test(root: &Path, tally: &mut Tally) -> Outcome {
-    let mut command = cargo(root);
-    command.args(["test", "--workspace", "--no-fail-fast"]).stdout(Stdio::piped());
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => return Outcome::failed(&format!("cargo test does not start: {error}")),
-    };
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            println!("{line}");
-            tally.read(&line);
-        }
-    }
-    match child.wait() {
-        Ok(status) if status.success() => Outcome::passed(&tally.detail()),
-        Ok(status) => Outcome::failed(&format!("{} ({status})", tally.detail())),
-        Err(error) => Outcome::failed(&error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_added_up_and_skipped_tests_named() {
-        let mut tally = Tally::default();
-        for line in [
-            "running 3 tests",
-            "test link::a ... ok",
-            "test link::b ... ignored",
-            "test link::c ... ignored, needs root",
-            "test link::d ... FAILED",
-            "test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; in 0.0s",
-            "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
-        ] {
-            tally.read(line);
-        }
-        assert_eq!((tally.passed, tally.failed), (11, 2));
-        assert_eq!(tally.skipped, ["link::b", "link::c: needs root"]);
-        assert_eq!(tally.broken, ["link::d"]);
-    }
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

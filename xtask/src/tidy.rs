@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the style rules that a machine can hold.
 
 mod docs;
+mod figures;
 pub(crate) mod files;
 mod graph;
 mod scan;
@@ -48,6 +49,7 @@ fn check(root: &Path) -> Findings {
     source::check(root, &mut findings);
     graph::check(root, &mut findings);
     docs::check(root, &mut findings);
+    figures::check(root, &mut findings);
     for note in &findings.notes {
         println!("note: {note}");
     }

@@ -25,7 +25,8 @@ pub(crate) fn build(root: &Path) -> Outcome {
     Outcome::of(npm(root).args(["run", "--silent", "build"]))
 }
 
-/// Runs the page in a browser, over a demo of its own, and reads a recording with Foxglove's libraries.
+/// Runs the page in a browser, over a demo of its own, reads a recording with Foxglove's libraries, and runs the page's
+/// benchmark for some seconds.
 pub(crate) fn test(root: &Path) -> Outcome {
     if let Err(lack) = node_is_here().and_then(|()| setup::bring(BROWSER).map(|_| ())) {
         println!("skipped: web/test: {lack}");
@@ -35,9 +36,16 @@ pub(crate) fn test(root: &Path) -> Outcome {
     let Some(browser) = setup::find("chromium") else {
         return Outcome::failed("chromium is not found");
     };
-    let mut test = Command::new("timeout");
-    test.args([TEST_WITHIN, "npm", "run", "--silent", "test"]).current_dir(root.join("web"));
-    Outcome::of(test.env("PACELINE_BIN", binary).env("CHROMIUM", browser))
+    let run = |words: &[&str]| {
+        let mut run = Command::new("timeout");
+        run.args([TEST_WITHIN, "npm", "run", "--silent"]).args(words);
+        run.current_dir(root.join("web")).env("PACELINE_BIN", &binary).env("CHROMIUM", &browser);
+        Outcome::of(&mut run)
+    };
+    match run(&["test"]) {
+        passed if passed.is_passed() => run(&["bench", "--", "--short"]),
+        failed => failed,
+    }
 }
 
 /// The binary that the tests were built with.

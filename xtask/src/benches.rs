@@ -1,0 +1,217 @@
+//! Every benchmark and example that the documents name, run to its end for some seconds. No figure is checked.
+
+use crate::runner::{self, Logs, Share};
+use crate::setup;
+use crate::steps::Outcome;
+use crate::tidy::files;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What runs, by where it is built.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Program {
+    /// `paceline bench NAME --short …`
+    Bench,
+    /// An example of the workspace.
+    Example,
+}
+use Program::{Bench, Example};
+
+/// What it needs that may be missing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Need {
+    Nothing,
+    /// Network namespaces.
+    Root,
+    /// Network namespaces and `$PACELINE_DATA`.
+    Recordings,
+}
+use Need::{Nothing, Recordings, Root};
+
+const RUNS: &[(Program, &str, &[&str], Need)] = &[
+    (Bench, "main-job", &[], Root),
+    (Bench, "hop", &[], Nothing),
+    (Bench, "meet", &[], Nothing),
+    (Bench, "fanout", &[], Nothing),
+    (Bench, "figure7", &[], Nothing),
+    (Bench, "plain", &[], Nothing),
+    (Bench, "pull", &[], Root),
+    (Bench, "recordings", &[], Recordings),
+    (Bench, "storm", &[], Root),
+    (Bench, "soak", &[], Nothing),
+    (Bench, "schedule", &[], Nothing),
+    (Example, "admissions", &["500", "50"], Nothing),
+    (Example, "reservations", &["500"], Nothing),
+    (Example, "requests", &["50"], Nothing),
+    (Example, "stall", &["vds"], Nothing),
+    (Example, "police", &["0", "2000"], Nothing),
+    (Example, "promises", &["vds", "0", "2"], Nothing),
+    (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
+];
+
+/// What the documents name and something else runs or nothing does, and why.
+const ELSEWHERE: &[(Program, &str)] = &[
+    // The newcomer's test.
+    (Example, "hello"),
+    // It writes into the checkout; the fuzz tests read what it wrote.
+    (Example, "corpus"),
+    // In a workspace of its own: below.
+    (Example, "decision"),
+];
+
+/// Of the workspace `benches`: a benchmark under criterion, once, and its example.
+const DECISIONS: [(&str, &[&str]); 2] = [
+    ("cargo bench", &["bench", "--", "--test", "/dwcs/4$"]),
+    ("example decision", &["run", "--release", "--example", "decision", "--", "dwcs", "4", "6400"]),
+];
+
+/// The scenarios, each on real nodes …
+const SCENARIOS: &str = "examples/scenarios";
+/// … but for what only the simulator has: video, and clocks that are wrong.
+const SIMULATED: [&str; 2] = ["bursty-radio.toml", "clock-drift.toml"];
+
+pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
+    let unknown = unknown(root);
+    if !unknown.is_empty() {
+        let names: Vec<String> = unknown.into_iter().collect();
+        return Outcome::failed(&format!(
+            "the documents name {}; add it to xtask/src/benches.rs",
+            names.join(", ")
+        ));
+    }
+    let (mut ran, mut failed) = (0_usize, Vec::new());
+    for (name, need, command) in commands(root) {
+        if let Some(lack) = lack(need) {
+            println!("skipped: {name}: {lack}");
+            continue;
+        }
+        ran += 1;
+        let outcome = runner::step(logs, &name, Share::Rest, &command);
+        if !outcome.is_passed() {
+            println!("{name}: {outcome}");
+            failed.push(name);
+        }
+    }
+    match failed.as_slice() {
+        [] => Outcome::passed(&format!("{ran} run to their end")),
+        _ => Outcome::failed(&format!("{} of {ran}: {}", failed.len(), failed.join(", "))),
+    }
+}
+
+/// All of them, with what they need.
+fn commands(root: &Path) -> Vec<(String, Need, Command)> {
+    let mut all = Vec::new();
+    for &(program, name, args, need) in RUNS {
+        let command = match program {
+            Bench => bench(root, name),
+            Example => {
+                let target = crate::web::target(root);
+                let mut command = Command::new(target.join("debug/examples").join(name));
+                command.current_dir(root).args(args);
+                command
+            }
+        };
+        all.push((shown(program, name), need, command));
+    }
+    for (name, args) in DECISIONS {
+        let mut cargo = crate::cargo(&root.join("benches"));
+        cargo.args(args);
+        all.push((name.to_owned(), Nothing, cargo));
+    }
+    let mut scenarios: Vec<_> = files::with_extension(root, "toml")
+        .into_iter()
+        .map(|path| files::relative(root, &path))
+        .filter(|name| name.starts_with(SCENARIOS))
+        .collect();
+    scenarios.sort();
+    all.extend(scenarios.iter().map(|name| scenario(root, name)));
+    all
+}
+
+fn scenario(root: &Path, name: &str) -> (String, Need, Command) {
+    if SIMULATED.iter().any(|file| name.ends_with(file)) {
+        let mut command = Command::new(crate::web::binary(root));
+        command.current_dir(root).args(["simulate", name]);
+        return (format!("simulate {name}"), Nothing, command);
+    }
+    (format!("bench {name}"), Root, bench(root, name))
+}
+
+fn bench(root: &Path, name: &str) -> Command {
+    let mut command = Command::new(crate::web::binary(root));
+    command.current_dir(root).args(["bench", name, "--short"]);
+    command
+}
+
+fn shown(program: Program, name: &str) -> String {
+    match program {
+        Bench => format!("bench {name}"),
+        Example => format!("example {name}"),
+    }
+}
+
+/// What is missing, in words.
+fn lack(need: Need) -> Option<&'static str> {
+    let root = setup::is_root();
+    match need {
+        Root | Recordings if !root => Some("needs root"),
+        Recordings if std::env::var_os("PACELINE_DATA").is_none() => Some("needs PACELINE_DATA"),
+        Nothing | Root | Recordings => None,
+    }
+}
+
+/// What the documents name and nobody runs.
+fn unknown(root: &Path) -> BTreeSet<String> {
+    let known = |program, name: &str| {
+        RUNS.iter().any(|run| (run.0, run.1) == (program, name))
+            || ELSEWHERE.contains(&(program, name))
+    };
+    let mut unknown = BTreeSet::new();
+    for path in files::with_extension(root, "md") {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        // Joined across lines.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (program, before) in
+            [(Bench, "paceline bench "), (Example, "--example "), (Example, "debug/examples/")]
+        {
+            let names = text.split(before).skip(1).map(name).filter(|name| !name.is_empty());
+            let names = names.filter(|name| !known(program, name));
+            unknown.extend(names.map(|name| shown(program, name)));
+        }
+    }
+    unknown
+}
+
+/// The name that a text begins with; empty if it begins with something else, such as a file or an option.
+fn name(text: &str) -> &str {
+    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let end = text.find(|c| !inside(c)).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let file = rest.starts_with(['/', '.']) && !rest.starts_with(". ");
+    if file || name.starts_with('-') { "" } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_where_something_else_begins() {
+        assert_eq!(name("main-job`, then"), "main-job");
+        assert_eq!(name("figure7` ([page]"), "figure7");
+        assert_eq!(name("hop. Then"), "hop");
+        assert_eq!(name("examples/scenarios/flood.toml"), "");
+        assert_eq!(name("FILE.toml"), "");
+        assert_eq!(name("--help"), "");
+    }
+
+    #[test]
+    fn all_that_the_documents_name_is_known() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        assert_eq!(unknown(root), BTreeSet::new());
+        let scenarios = commands(root).into_iter().filter(|(name, ..)| name.contains(".toml"));
+        assert!(scenarios.count() >= 10);
+    }
+}

@@ -1,0 +1,211 @@
+//! Runs what was built: in the background or not, several at once, the output of each in a file of its own.
+
+use crate::binaries::Binary;
+use crate::steps::Outcome;
+use crate::tally::Tally;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Whatever runs longer than this hangs, on the slowest machine too.
+const HANGS_AFTER: Duration = Duration::from_secs(900);
+
+/// How a program shares the machine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Share {
+    /// As everybody else.
+    Even,
+    /// What others leave of the processors: whoever wakes up beside it does not wait for it.
+    Rest,
+}
+
+/// Where output goes: one file for each program that runs.
+#[derive(Debug)]
+pub(crate) struct Logs(PathBuf);
+
+impl Logs {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self(crate::web::target(root).join("xtask"))
+    }
+
+    fn file(&self, name: &str) -> io::Result<(PathBuf, File)> {
+        fs::create_dir_all(&self.0)?;
+        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");
+        let path = self.0.join(plain + ".log");
+        let file = File::create(&path)?;
+        Ok((path, file))
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) took: Duration,
+    pub(crate) output: String,
+}
+
+/// Runs a program to its end. It is killed when it hangs.
+pub(crate) fn run(
+    logs: &Logs,
+    name: &str,
+    share: Share,
+    program: &Command,
+) -> Result<Ended, String> {
+    let no_log = |error| format!("{name}: cannot write its output: {error}");
+    let (path, file) = logs.file(name).map_err(no_log)?;
+    let both = file.try_clone().map_err(no_log)?;
+    let mut command = limited(share, program);
+    command.stdin(Stdio::null()).stdout(file).stderr(both);
+    let start = Instant::now();
+    let status = command.status().map_err(|error| format!("{name} does not start: {error}"))?;
+    let output = fs::read(&path).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output).into_owned();
+    Ok(Ended { status, took: start.elapsed(), output })
+}
+
+/// The same program with a limit of time, and of priority where it gets the rest.
+fn limited(share: Share, program: &Command) -> Command {
+    let mut command = Command::new(if share == Share::Rest { "nice" } else { "timeout" });
+    if share == Share::Rest {
+        command.args(["-n", "19", "timeout"]);
+    }
+    command.args(["--kill-after=10", &HANGS_AFTER.as_secs().to_string()]);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(folder) = program.get_current_dir() {
+        command.current_dir(folder);
+    }
+    command
+}
+
+/// Runs a program as a step; what it prints is shown if it fails.
+pub(crate) fn step(logs: &Logs, name: &str, share: Share, program: &Command) -> Outcome {
+    match run(logs, name, share, program) {
+        Ok(ended) if ended.status.success() => Outcome::passed(""),
+        Ok(ended) => {
+            println!("{}", ended.output);
+            Outcome::failed(&ended.status.to_string())
+        }
+        Err(problem) => Outcome::failed(&problem),
+    }
+}
+
+/// Runs test binaries, `lanes` at once, in their order.
+pub(crate) fn tests(
+    logs: &Logs,
+    share: Share,
+    lanes: usize,
+    binaries: &[&Binary],
+) -> (Outcome, Tally) {
+    let next = Mutex::new(binaries.iter());
+    let sum = Mutex::new((Tally::default(), Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..lanes {
+            scope.spawn(|| {
+                loop {
+                    let taken = lock(&next).next();
+                    let Some(binary) = taken else { break };
+                    let (tally, problem) = one(logs, share, binary);
+                    let mut sum = lock(&sum);
+                    sum.0.add(tally);
+                    sum.1.extend(problem);
+                }
+            });
+        }
+    });
+    let (tally, problems) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let outcome = match problems.as_slice() {
+        [] => Outcome::passed(&tally.detail()),
+        _ => Outcome::failed(&format!("{}: {}", tally.detail(), problems.join(", "))),
+    };
+    (outcome, tally)
+}
+
+/// Runs one test binary; what it reports, and its name if it fails.
+fn one(logs: &Logs, share: Share, binary: &Binary) -> (Tally, Option<String>) {
+    let name = binary.name();
+    let mut program = Command::new(&binary.file);
+    // As cargo does.
+    program.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+    let mut tally = Tally::default();
+    let ended = match run(logs, &name, share, &program) {
+        Ok(ended) => ended,
+        Err(problem) => return (tally, Some(problem)),
+    };
+    ended.output.lines().for_each(|line| tally.read(line));
+    if !ended.status.success() {
+        println!("{}", ended.output);
+    }
+    println!("{name}: {} ({:.1} s)", tally.detail(), ended.took.as_secs_f64());
+    let failed = (!ended.status.success()).then(|| format!("{name} ({})", ended.status));
+    (tally, failed)
+}
+
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logs(name: &str) -> Logs {
+        Logs(std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id())))
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn output_and_status_of_a_program_are_kept() {
+        let logs = logs("output");
+        let mut program = shell("echo out; echo err >&2; echo $WORD; pwd; exit 3");
+        program.env("WORD", "word").current_dir("/");
+        for share in [Share::Even, Share::Rest] {
+            let ended = run(&logs, "a b/c", share, &program).unwrap();
+            assert_eq!(ended.status.code(), Some(3));
+            assert_eq!(ended.output, "out\nerr\nword\n/\n");
+        }
+        assert!(logs.0.join("a_b_c.log").is_file());
+        fs::remove_dir_all(&logs.0).unwrap();
+    }
+
+    #[test]
+    fn what_gets_the_rest_has_the_lowest_priority() {
+        let logs = logs("nice");
+        let nice = |share| run(&logs, "nice", share, &shell("nice")).unwrap().output;
+        let ours = nice(Share::Even);
+        assert_eq!(nice(Share::Rest), "19\n", "ours is {ours}");
+        fs::remove_dir_all(&logs.0).unwrap();
+    }
+
+    #[test]
+    fn a_binary_that_dies_without_a_report_fails() {
+        let logs = logs("dies");
+        let folder = PathBuf::from("/");
+        let binary = |file: &str| Binary {
+            package: "p".to_owned(),
+            target: file.to_owned(),
+            folder: folder.clone(),
+            file: PathBuf::from("/bin").join(file),
+        };
+        let (dies, lives) = (binary("false"), binary("true"));
+        let (outcome, _) = tests(&logs, Share::Even, 2, &[&dies, &lives]);
+        assert!(!outcome.is_passed() && outcome.to_string().contains("p false"), "{outcome}");
+        let (outcome, _) = tests(&logs, Share::Even, 2, &[&lives]);
+        assert!(outcome.is_passed(), "{outcome}");
+        fs::remove_dir_all(&logs.0).unwrap();
+    }
+}
