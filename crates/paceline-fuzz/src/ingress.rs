@@ -154,6 +154,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
         kind: Kind::Data,
         subscriptions: Vec::new(),
         background: false,
+        max_wait: None,
         retransmit: paceline_proto::Retransmit::default(),
     }
 }

@@ -53,7 +53,10 @@ pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
 };
-pub use spec::{Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
+pub use spec::{
+    BEST_EFFORT_WAIT_MAX, Demand, HopInfo, OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec,
+    Target,
+};
 pub use unpromised::Unpromised;
 pub use ways::{WayChange, Ways};
 

@@ -15,6 +15,7 @@ mod closes;
 mod control;
 mod demoted;
 mod excess;
+mod expired;
 mod fill;
 mod flight;
 mod gate;
@@ -72,7 +73,7 @@ use seats::Seats;
 use sizes::{WIRE_OVERHEAD, frame_on_wire, off_wire, on_wire};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use stream::{Offer, Stream};
+use stream::{Offer, Queued, Stream};
 
 /// Streams that a link carries at most.
 pub const STREAMS_MAX: u32 = 4_096;
@@ -269,15 +270,27 @@ impl Link {
 
     /// True if [`Self::handle_sample`] would take another sample; false for an unknown stream.
     #[must_use]
-    pub fn has_room(&self, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(Stream::has_room)
+    pub fn has_room(&self, now: Instant, index: StreamIndex) -> bool {
+        self.stream(index).is_some_and(|stream| stream.has_room() || stream.head_has_expired(now))
     }
 
     /// A sample for a stream; `false` if it was not taken (counted as queue full).
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
+        self.handle_waiting(now, now, index, sample)
+    }
+
+    /// As [`Self::handle_sample`], for a sample that has waited for the link since `since`.
+    pub fn handle_waiting(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        index: StreamIndex,
+        sample: Sample,
+    ) -> bool {
         if self.stream(index).is_none() {
             return false;
         }
+        self.make_room(now, index);
         let demoted = match self.enters(now, index, &sample) {
             Entry::Conforms => false,
             Entry::Demoted => true,
@@ -289,6 +302,7 @@ impl Link {
         self.count_up_to(index, &sample);
         let Some(stream) = self.stream_mut(index) else { return false };
         stream.count_excess(now, &sample);
+        let sample = Queued { since, sample };
         if stream.sheds() {
             return self.handle_video(now, index, sample);
         }

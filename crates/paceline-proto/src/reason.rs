@@ -37,11 +37,13 @@ pub enum DropReason {
     NotImported,
     /// Its tag makes no key for plain programs, or their session took it not.
     NotExported,
+    /// It waited at a link for longer than best effort may, and newer samples were behind it.
+    Expired,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -58,6 +60,7 @@ impl DropReason {
         Self::Loop,
         Self::NotImported,
         Self::NotExported,
+        Self::Expired,
     ];
 
     /// Its place in [`Self::ALL`], which is also its byte on the wire.
@@ -92,6 +95,7 @@ impl DropReason {
             Self::Loop => "loop",
             Self::NotImported => "not_imported",
             Self::NotExported => "not_exported",
+            Self::Expired => "expired",
         }
     }
 }

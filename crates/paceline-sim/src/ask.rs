@@ -26,6 +26,7 @@ pub fn data(tag: &str) -> PublisherSpec {
         loss: None,
         size: None,
         bytes_max: None,
+        waits: false,
     }
 }
 
@@ -40,6 +41,7 @@ pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
         encoding: Encoding::Jpeg,
         late: Late::Drop,
         bytes_max: Some(bytes),
+        waits: false,
         ..data(tag)
     }
     .hertz(hertz)

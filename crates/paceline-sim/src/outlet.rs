@@ -68,7 +68,7 @@ impl LinkEnd {
         let Some(ring) = self.rings.get_mut(index) else { return false };
         self.touched = true;
         ring.pushed += 1;
-        if ring.waiting.is_empty() && self.link.has_room(index) {
+        if ring.waiting.is_empty() && self.link.has_room(now, index) {
             self.link.handle_sample(now, index, sample);
             return true;
         }
@@ -77,7 +77,7 @@ impl LinkEnd {
             self.link.handle_dropped(index, DropReason::QueueFull, 1);
             return false;
         }
-        ring.waiting.push_back(sample);
+        ring.waiting.push_back((now, sample));
         self.rings.waiting.insert(index);
         self.drain(now, index);
         true
@@ -87,9 +87,9 @@ impl LinkEnd {
     pub(super) fn drain(&mut self, now: Instant, index: StreamIndex) -> bool {
         let Some(ring) = self.rings.get_mut(index) else { return false };
         let before = ring.waiting.len();
-        while !ring.waiting.is_empty() && self.link.has_room(index) {
-            if let Some(sample) = ring.waiting.pop_front() {
-                self.link.handle_sample(now, index, sample);
+        while !ring.waiting.is_empty() && self.link.has_room(now, index) {
+            if let Some((since, sample)) = ring.waiting.pop_front() {
+                self.link.handle_waiting(now, since, index, sample);
             }
         }
         let left = ring.waiting.len();

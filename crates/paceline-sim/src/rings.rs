@@ -1,6 +1,7 @@
 //! What waits between sources and a link: one queue a stream.
 
 use paceline_proto::sample::Sample;
+use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,7 +11,8 @@ pub(super) const RING_MAX: usize = 512;
 /// A stream's queue before its link.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    pub(super) waiting: VecDeque<Sample>,
+    /// Samples, each with the time since which it waits.
+    pub(super) waiting: VecDeque<(Instant, Sample)>,
     /// Samples that came, and those that found the ring full.
     pub(super) pushed: u64,
     pub(super) full: u64,

@@ -48,6 +48,7 @@ impl<'a> PublisherBuilder<'a> {
             loss: None,
             size: None,
             bytes_max: None,
+            waits: false,
         };
         Self { node, spec, kind: None, history: None }
     }
@@ -298,7 +299,8 @@ impl Publisher {
         })
     }
 
-    /// As [`Self::put`], but waits first until every stream has room.
+    /// As [`Self::put`], but waits first until every stream has room. From the first call on none of its samples
+    /// [expires](paceline_proto::DropReason::Expired): a publisher that waits wants all of them delivered.
     ///
     /// # Errors
     /// As [`Self::put`].
@@ -311,7 +313,8 @@ impl Publisher {
     }
 
     /// What tells of room in a stream that has none now; none if every stream has room, or the node was
-    /// closed. A stream that goes away does not tell: look again after a while.
+    /// closed. A stream that goes away does not tell: look again after a while. As with [`Self::put_blocking`] no
+    /// sample expires from the first call on.
     pub fn room(&mut self) -> Option<Arrival> {
         self.wait_for_room().map(Arrival::new)
     }
@@ -378,6 +381,11 @@ impl Publisher {
 
     /// A stream without room, to be waited for.
     fn wait_for_room(&mut self) -> Option<EventListener> {
+        if self.spec.max_wait().is_some() {
+            self.spec.waits = true;
+            // Else it is told the next time.
+            self.spec.waits = self.announce();
+        }
         self.install();
         let room = self.ingress.outputs().iter().find_map(|output| output.port.full());
         // Looked at after listening: the end is told once.
@@ -407,7 +415,12 @@ impl Publisher {
         if new_size {
             self.spec.size = size;
         }
-        self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()));
+        self.announce();
+    }
+
+    /// Sends every node the current declaration; false if the engine had no room for the command.
+    fn announce(&self) -> bool {
+        self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
 }
 

@@ -262,7 +262,7 @@ impl Lab {
         self.book.insert(seq, sample.clone());
         let stream = StreamIndex(index);
         let room = self.model.lines.get(&index).is_some_and(super::line::Line::has_room);
-        assert_eq!(self.link.has_room(stream), room, "room for sample {seq}");
+        assert_eq!(self.link.has_room(self.now, stream), room, "room for sample {seq}");
         let taken = self.link.handle_sample(self.now, stream, sample.clone());
         assert_eq!(taken, self.model.offer(self.now, index, sample), "sample {seq}");
         taken

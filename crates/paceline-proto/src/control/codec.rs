@@ -23,6 +23,7 @@ const HAS_SIZE: u8 = 1 << 1;
 const HAS_BYTES_MAX: u8 = 1 << 2;
 const LATE_SEND: u8 = 1 << 3;
 const HAS_LOSS: u8 = 1 << 4;
+const WAITS: u8 = 1 << 5;
 
 // The same of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -136,7 +137,8 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.late == Late::Send, LATE_SEND)
             | bit(spec.size.is_some(), HAS_SIZE)
             | bit(spec.bytes_max.is_some(), HAS_BYTES_MAX)
-            | bit(spec.loss.is_some(), HAS_LOSS),
+            | bit(spec.loss.is_some(), HAS_LOSS)
+            | bit(spec.waits, WAITS),
     );
     out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
@@ -156,7 +158,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
-    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS;
+    let known = HAS_PERIOD | LATE_SEND | HAS_SIZE | HAS_BYTES_MAX | HAS_LOSS | WAITS;
     let flags = read_flags(reader, known, "publisher flags")?;
     let tag = reader.text(TAG_BYTES_MAX, "tag")?;
     Ok(PublisherSpec {
@@ -168,6 +170,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         size: optional(flags & HAS_SIZE != 0, || read_size(reader))?,
         bytes_max: optional(flags & HAS_BYTES_MAX != 0, || reader.varint("bytes"))?,
         loss: optional(flags & HAS_LOSS != 0, || read_loss(reader))?,
+        waits: flags & WAITS != 0,
     })
 }
 

@@ -239,6 +239,7 @@ mod tests {
             loss: None,
             size: Some(Size { width: 640, height: 480 }),
             bytes_max: Some(10_900),
+            waits: false,
         }
     }
 

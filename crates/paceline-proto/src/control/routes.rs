@@ -231,6 +231,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
         late: publisher.late,
         kind: publisher.kind,
         background: publisher.tag.is_private(),
+        max_wait: None,
         retransmit: Retransmit::None,
         subscriptions: Vec::new(),
     }
@@ -258,6 +259,8 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
                 plan.contract = Some(promise.contract);
                 plan.demand = Some(demand(spec, plan.form, promise.contract.period));
                 (plan.upstream, plan.slack) = (promise.upstream, promise.slack);
+            } else {
+                plan.max_wait = spec.and_then(|spec| spec.max_wait());
             }
         }
     }

@@ -26,9 +26,25 @@ pub struct PublisherSpec {
     pub size: Option<Size>,
     /// The largest sample's payload in bytes, declared or observed.
     pub bytes_max: Option<u64>,
+    /// The publisher waits for room before it publishes: none of its samples expires.
+    pub waits: bool,
 }
 
+/// How long a best-effort sample may wait at each link before its first byte is sent, by default. Longer than a hop
+/// may be silent before it counts as down, so that a pause which the hop survives expires nothing.
+pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
+
 impl PublisherSpec {
+    /// How long its samples may wait at a link as best effort; `None` if they may wait for any time: those of a
+    /// publisher that sends late samples or waits for room, and private ones. A picture or state waits until a newer
+    /// one replaces it.
+    #[must_use]
+    pub fn max_wait(&self) -> Option<Duration> {
+        let waits = self.waits || self.late == Late::Send;
+        let expires = !waits && !self.kind.is_replaced() && !self.tag.is_private();
+        expires.then_some(BEST_EFFORT_WAIT_MAX)
+    }
+
     /// The form in which a subscription that asks for `asked` gets this publisher's samples: what
     /// would change nothing is left out, so that equal streams are shared.
     ///
@@ -162,6 +178,8 @@ pub struct OutputPlan {
     pub kind: Kind,
     /// It is a stream of a private tag: links serve it when no live sample waits.
     pub background: bool,
+    /// How long a sample may wait at the link before its first byte is sent: of best effort only, else `None`.
+    pub max_wait: Option<Duration>,
     /// What is done about loss on links that lose frames: what the strictest of them asks for.
     pub retransmit: Retransmit,
     /// The subscriptions behind it, in order.

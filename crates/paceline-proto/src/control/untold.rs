@@ -100,6 +100,7 @@ mod tests {
                 loss: None,
                 size: None,
                 bytes_max: Some(10_900),
+                waits: false,
             },
         );
         nodes[1].subscribe(

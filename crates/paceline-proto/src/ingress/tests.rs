@@ -18,6 +18,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
         late: Late::Drop,
         kind: Kind::Data,
         background: false,
+        max_wait: None,
         retransmit: crate::Retransmit::default(),
         subscriptions: Vec::new(),
     }

@@ -84,6 +84,14 @@ impl Link {
             } else if self.is_window_full(now) {
                 return None;
             }
+            if self.has_expired(now, index) {
+                let dropped = self.drop_expired(now, index);
+                self.backlog.note_dropped(dropped);
+                if self.is_behind() {
+                    return None;
+                }
+                continue;
+            }
             if self.is_hopeless(now, index) {
                 self.give_up_hopeless(now, index);
                 if self.is_behind() {

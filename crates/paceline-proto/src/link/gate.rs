@@ -119,6 +119,9 @@ impl Link {
             if !stream.held || stream.home != Some(home) {
                 continue;
             }
+            // Before the class is charged for it.
+            self.drop_expired(now, index);
+            let Some(stream) = self.stream_mut(index) else { continue };
             let Some(bytes) = stream.head().map(|sample| sample.payload.len()) else {
                 stream.held = false;
                 continue;

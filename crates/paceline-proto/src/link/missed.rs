@@ -5,9 +5,9 @@
 //! time. Given up all in one go they would keep the thread from whatever came meanwhile: headers,
 //! commands, control.
 
+use super::stream::Queued;
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
-use crate::sample::Sample;
 use paceline_sched::{Instant, Scheduler};
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub(super) struct Backlog {
     /// When the turn began.
     begun: Instant,
     /// What waited for hops that are gone: counted, and still to be freed.
-    gone: Vec<VecDeque<Sample>>,
+    gone: Vec<VecDeque<Queued>>,
     /// Streams whose head was late here and waits all the same, each once.
     pub(super) late: Vec<StreamIndex>,
 }
@@ -50,7 +50,7 @@ impl Backlog {
     }
 
     /// Samples that are counted already; what they take is freed turn by turn.
-    pub(super) fn free_later(&mut self, gone: VecDeque<Sample>) {
+    pub(super) fn free_later(&mut self, gone: VecDeque<Queued>) {
         if !gone.is_empty() {
             self.gone.push(gone);
         }
@@ -59,6 +59,12 @@ impl Backlog {
     /// The next turn is due at once.
     pub(super) const fn is_due(&self) -> bool {
         self.behind || !self.gone.is_empty()
+    }
+
+    /// So many samples were dropped as a part of what the turn may give up; beyond that the next turn is due at once.
+    pub(super) const fn note_dropped(&mut self, samples: usize) {
+        self.behind |= samples > self.left;
+        self.left = self.left.saturating_sub(samples);
     }
 
     /// Whoever asks for frames alone begins a turn whenever time has passed.

@@ -20,10 +20,10 @@
 //! hop is up is judged as missed.
 
 use super::pacer::CONTROL_SHARE;
-use super::stream::{Offer, Stream, WAITING_BYTES_MAX};
+use super::stream::{Offer, Queued, Stream, WAITING_BYTES_MAX};
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
-use crate::sample::{Kind, Sample};
+use crate::sample::Kind;
 use paceline_sched::Instant;
 use paceline_sched::Scheduler;
 
@@ -40,7 +40,7 @@ impl Link {
         &mut self,
         now: Instant,
         index: StreamIndex,
-        sample: Sample,
+        sample: Queued,
     ) -> bool {
         let seq = sample.seq;
         let Some(stream) = self.stream_mut(index) else { return false };

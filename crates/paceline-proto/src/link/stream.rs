@@ -12,6 +12,7 @@ use crate::retransmit::Retransmit;
 use crate::sample::{Kind, Sample};
 use crate::video::DecodeGate;
 use bytes::Bytes;
+use core::ops::Deref;
 use paceline_sched::curve::Curve;
 use paceline_sched::discipline::{Class, Terms};
 use paceline_sched::hfsc::Curves;
@@ -47,6 +48,8 @@ pub struct StreamSpec {
     pub slack: Duration,
     /// It is served when no live sample waits, without a contract; nothing of it replaces another.
     pub background: bool,
+    /// How long a sample may wait here before its first byte is sent; `None` if it may wait for any time.
+    pub max_wait: Option<Duration>,
     /// What is done about loss where frames may be lost.
     pub retransmit: Retransmit,
     /// What it asks of the link under its contract, for disciplines that share by rates or curves.
@@ -68,6 +71,7 @@ impl StreamSpec {
             upstream: Duration::ZERO,
             slack: Duration::ZERO,
             background: false,
+            max_wait: None,
             retransmit: Retransmit::Selective,
             demand: None,
             names: None,
@@ -87,6 +91,7 @@ impl StreamSpec {
             upstream: *upstream,
             slack: *slack,
             background: *background,
+            max_wait: plan.max_wait,
             retransmit: plan.retransmit,
             demand: *demand,
             names: None,
@@ -155,6 +160,22 @@ impl StreamSpec {
     }
 }
 
+/// A sample in a stream's queue.
+#[derive(Debug)]
+pub(super) struct Queued {
+    /// When the link, or the ring before it, took the sample.
+    pub(super) since: Instant,
+    pub(super) sample: Sample,
+}
+
+impl Deref for Queued {
+    type Target = Sample;
+
+    fn deref(&self) -> &Sample {
+        &self.sample
+    }
+}
+
 /// The state of one stream.
 #[derive(Debug)]
 pub(super) struct Stream {
@@ -163,7 +184,7 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// The frame that ended the last sample that was sent.
     pub(super) last_frame: Option<u64>,
-    pub(super) queue: VecDeque<Sample>,
+    pub(super) queue: VecDeque<Queued>,
     pub(super) queue_bytes: usize,
     /// How many of the last that wait were demoted (`demoted.rs`).
     pub(super) demoted: usize,
@@ -304,7 +325,7 @@ impl Stream {
         self.queue.len()
     }
 
-    pub(super) fn offer(&mut self, now: Instant, sample: Sample) -> Offer {
+    pub(super) fn offer(&mut self, now: Instant, sample: Queued) -> Offer {
         self.counters.offered += 1;
         if !self.up {
             self.counters.drops.add(DropReason::LinkDown, 1);
@@ -353,7 +374,7 @@ impl Stream {
     }
 
     pub(super) fn head(&self) -> Option<&Sample> {
-        self.queue.front()
+        self.queue.front().map(|queued| &queued.sample)
     }
 
     /// Bytes of the head that are still to be sent.
@@ -421,7 +442,7 @@ impl Stream {
     /// The hop is gone: everything that waits is given up. Returns it, so that it can be freed little by little.
     ///
     /// The numbers go on when the hop is back, so that the next hop finds which samples were lost on the way.
-    pub(super) fn take_down(&mut self) -> VecDeque<Sample> {
+    pub(super) fn take_down(&mut self) -> VecDeque<Queued> {
         let gone = self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended) = (false, false, false);
         self.first = self.number;
@@ -431,7 +452,7 @@ impl Stream {
     }
 
     /// Everything that waits is given up, in one step however much it is. Returns it.
-    pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Sample> {
+    pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Queued> {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.counters.aborted += u64::from(self.head_begun);
         self.number += u64::from(self.head_begun);

@@ -187,7 +187,7 @@ fn a_stream_goes_on_when_its_hop_was_away() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(1_000);
     assert!(a.link.open_stream(STREAM, to(node(2), Kind::Data, None)), "before the hop is up");
-    assert!(a.link.has_room(STREAM));
+    assert!(a.link.has_room(now, STREAM));
     assert!(!a.link.handle_sample(now, STREAM, sample(now, 0, 10)));
     talk(&mut now, &mut a, &mut b, 4);
     a.link.handle_sample(now, STREAM, sample(now, 1, 10));
@@ -376,7 +376,7 @@ fn stream_indexes_are_checked() {
     assert!(link.close_stream(StreamIndex(5)).is_some());
     assert!(link.close_stream(StreamIndex(5)).is_none());
     assert!(!link.handle_sample(at(0), StreamIndex(5), sample(at(0), 0, 1)));
-    assert!(!link.has_room(StreamIndex(7)));
+    assert!(!link.has_room(Instant::ZERO, StreamIndex(7)));
 }
 
 #[test]

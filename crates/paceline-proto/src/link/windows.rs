@@ -6,7 +6,7 @@
 //! counts by the source's numbers, and what was lost before it counts as missed.
 
 use super::Link;
-use super::stream::Stream;
+use super::stream::{Queued, Stream};
 use crate::form::Rate;
 use crate::sample::Sample;
 use paceline_sched::Scheduler;
@@ -56,7 +56,7 @@ impl Link {
     /// A stream joined the discipline with what waits for it.
     pub(super) fn count_anew(&mut self, index: StreamIndex) {
         let Some(stream) = self.stream_mut(index) else { return };
-        let place = |sample: Option<&Sample>| sample.and_then(|sample| stream.place_of(sample));
+        let place = |sample: Option<&Queued>| sample.and_then(|sample| stream.place_of(sample));
         let (first, last) = (place(stream.queue.front()), place(stream.queue.back()));
         stream.next_place = last.map(|last| last.saturating_add(1));
         if let Some(first) = first {

@@ -310,6 +310,7 @@ pub(crate) fn camera(tag: &str) -> PublisherSpec {
         loss: None,
         size: Some(Size { width: 640, height: 480 }),
         bytes_max: Some(10_900),
+        waits: false,
     }
 }
 

@@ -6,7 +6,7 @@ use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, Subscription
 use paceline_proto::{
     Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId, Tag,
 };
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Late};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
@@ -37,6 +37,7 @@ struct Stream {
     within: Option<Duration>,
     kind: Kind,
     background: bool,
+    max_wait: Option<Duration>,
     subscriptions: Vec<SubscriptionId>,
 }
 
@@ -159,6 +160,7 @@ fn installed(
                 within: plan.within,
                 kind: plan.kind,
                 background: plan.background,
+                max_wait: plan.max_wait,
                 subscriptions: plan.subscriptions.clone(),
             };
             let before = streams.insert((source, plan.target, plan.form), stream);
@@ -188,11 +190,13 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
             within: None,
             kind: pair.spec.kind,
             background: background(pair.spec),
+            max_wait: max_wait(pair.spec).filter(|_| !local),
             subscriptions: Vec::new(),
         });
         let promised = pair.request.within.is_some() || pair.request.loss.is_some();
         // What the system says to itself is background: no link promises anything of it.
         stream.promised |= promised && !local && !background(pair.spec);
+        stream.max_wait = stream.max_wait.filter(|_| !stream.promised);
         stream.within = [stream.within, pair.request.within].into_iter().flatten().min();
         if local && place > 0 {
             stream.upstream = Some(stream.within.unwrap_or_default());
@@ -200,6 +204,14 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
         stream.subscriptions.push(pair.subscription);
     }
     streams
+}
+
+/// Two seconds for best effort whose publisher does not want late samples sent and waits for no room; a picture or
+/// state waits until a newer one comes.
+fn max_wait(spec: &PublisherSpec) -> Option<Duration> {
+    let replaced = matches!(spec.kind, Kind::Picture | Kind::State);
+    let waits = spec.waits || spec.late == Late::Send || replaced || background(spec);
+    (!waits).then_some(Duration::from_millis(2_000))
 }
 
 fn background(spec: &PublisherSpec) -> bool {

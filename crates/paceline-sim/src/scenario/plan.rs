@@ -162,6 +162,7 @@ impl PublisherPlan {
             loss: None,
             size: None,
             bytes_max: Some(self.bytes),
+            waits: false,
         }
     }
 }

@@ -46,6 +46,7 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
         let spec = PublisherSpec {
             period: Some(period),
             bytes_max: Some(bytes as u64),
+            waits: false,
             late: Late::Drop,
             ..data(&name)
         };

@@ -74,13 +74,14 @@ impl RingShared {
 
 /// A stream's ring, at the side of its source.
 pub(crate) struct RingPort {
-    producer: Producer<Sample>,
+    producer: Producer<(Instant, Sample)>,
     shared: Arc<RingShared>,
 }
 
 /// A stream's ring, at the side of its link.
 pub(crate) struct RingEnd {
-    pub(crate) consumer: Consumer<Sample>,
+    /// Samples, each with the time since which it waits.
+    pub(crate) consumer: Consumer<(Instant, Sample)>,
     pub(crate) shared: Arc<RingShared>,
 }
 
@@ -224,7 +225,7 @@ impl Port {
     pub(crate) fn push(&mut self, now: Instant, sample: Sample) -> bool {
         match self {
             Self::Ring(ring) => {
-                let taken = ring.producer.push(sample).is_ok();
+                let taken = ring.producer.push((now, sample)).is_ok();
                 if !taken {
                     ring.shared.drops.add(DropReason::QueueFull, 1);
                 }

@@ -52,9 +52,10 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let rest = (option::of(duration()), option::of(size()), option::of(any::<u64>()), loss);
+    let bytes = (option::of(any::<u64>()), any::<bool>());
+    let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
-        |(tag, kind, encoding, late, (period, size, bytes_max, loss))| PublisherSpec {
+        |(tag, kind, encoding, late, (period, size, (bytes_max, waits), loss))| PublisherSpec {
             tag,
             kind,
             encoding,
@@ -63,6 +64,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             loss,
             size,
             bytes_max,
+            waits,
         },
     )
 }
@@ -277,6 +279,7 @@ fn a_message_costs_few_bytes() {
         loss: None,
         size: Some(Size { width: 1_920, height: 1_080 }),
         bytes_max: Some(200_000),
+        waits: false,
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };

@@ -30,7 +30,7 @@ fn waits(policy: Policy, came: &[u64]) -> Vec<Duration> {
     let mut filled = 1_000_000;
     let mut step = |now: Instant, a: &mut End, b: &mut End| {
         for filler in FILLERS {
-            while a.link.has_room(filler) {
+            while a.link.has_room(now, filler) {
                 a.link.handle_sample(now, filler, sample(now, filled, 50_000));
                 filled += 1;
             }

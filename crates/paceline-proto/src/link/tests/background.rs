@@ -124,7 +124,7 @@ fn run(wire: Wire, load: Load, seconds: u64) -> Outcome {
         if due >= start + Duration::from_millis(seconds * 1_000) {
             break;
         }
-        while load.pulls && line.a.link.has_room(BACKGROUND) && pulled < 4_000_000 {
+        while load.pulls && line.a.link.has_room(due, BACKGROUND) && pulled < 4_000_000 {
             line.a.link.handle_sample(due, BACKGROUND, sample(due, 1_000_000 + pulled, 50_000));
             pulled += 1;
         }

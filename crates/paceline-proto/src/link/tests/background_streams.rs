@@ -70,7 +70,7 @@ fn video_of_a_background_stream_waits_for_room_and_may_begin_inside_a_group() {
         a.link.handle_sample(now, STREAM, Sample { kind, ..sample(now, seq, 10) })
     };
     assert!((0..256).all(&mut offer));
-    assert!(!a.link.has_room(STREAM), "whoever feeds it waits");
+    assert!(!a.link.has_room(now, STREAM), "whoever feeds it waits");
     talk(&mut now, &mut a, &mut b, 1);
     assert_eq!(b.got, (0..256).collect::<Vec<_>>());
 }

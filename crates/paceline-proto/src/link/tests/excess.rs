@@ -50,7 +50,7 @@ impl Bench {
     /// A tenth of a millisecond goes by.
     fn step(&mut self) {
         self.now += Duration::from_micros(100);
-        while self.a.link.has_room(FILLER) {
+        while self.a.link.has_room(self.now, FILLER) {
             self.a.link.handle_sample(self.now, FILLER, sample(self.now, self.filled, 5_000));
             self.filled += 1;
         }

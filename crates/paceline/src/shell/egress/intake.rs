@@ -167,14 +167,14 @@ fn drain(
         if ring.consumer.is_empty() {
             return (moved, Visit::Done);
         }
-        if !link.has_room(index) {
+        if !link.has_room(now, index) {
             return (moved, Visit::Stuck);
         }
         if moved >= most {
             return (moved, Visit::More);
         }
-        let Ok(sample) = ring.consumer.pop() else { return (moved, Visit::Done) };
-        link.handle_sample(now, index, sample);
+        let Ok((since, sample)) = ring.consumer.pop() else { return (moved, Visit::Done) };
+        link.handle_waiting(now, since, index, sample);
         moved += 1;
     }
 }

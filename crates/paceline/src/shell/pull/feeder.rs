@@ -186,5 +186,6 @@ fn spec(tag: Tag, sample: &Sample) -> PublisherSpec {
         loss: None,
         size: None,
         bytes_max: None,
+        waits: true,
     }
 }

@@ -1,0 +1,67 @@
+//! Best effort that has waited here for too long: fresh samples are worth more than old ones.
+//!
+//! A sample expires if it has waited for this link longer than [`StreamSpec::max_wait`](super::StreamSpec) before its
+//! first byte was sent. Only the wait here counts, not the sample's age: a long path alone makes nothing expire, and
+//! each link of a path bounds what it adds. The check is made where it costs nothing: when the discipline picks the
+//! stream, when its class lets the head go, and when a new sample finds the queue full. The sample behind takes the
+//! turn. So a stream whose turns are further apart than the limit still sends the oldest sample that is within it.
+//!
+//! Of video, the pictures that need an expired one are dropped with it, up to the next I.
+
+use super::stream::Stream;
+use super::{Link, StreamIndex};
+use crate::reason::DropReason;
+use paceline_sched::Instant;
+
+impl Stream {
+    /// True if the head has waited for too long. What its class has charged for and let go does not expire: the
+    /// class would be charged for samples that never leave.
+    pub(super) fn head_has_expired(&self, now: Instant) -> bool {
+        let Some(max_wait) = self.spec.max_wait else { return false };
+        let waited = |since: Instant| now.since(since) > max_wait;
+        !self.head_begun
+            && !self.passed
+            && self.queue.front().is_some_and(|head| waited(head.since))
+    }
+
+    /// Drops the head, which has expired, and what needs it. Returns how many samples that were.
+    fn drop_expired(&mut self) -> usize {
+        let Some(kind) = self.head().map(|sample| sample.kind) else { return 0 };
+        self.drop_head(DropReason::Expired);
+        1 + self.drop_tail(kind)
+    }
+}
+
+impl Link {
+    /// True if the head of a stream has waited for too long.
+    pub(super) fn has_expired(&self, now: Instant, index: StreamIndex) -> bool {
+        self.stream(index).is_some_and(|stream| stream.head_has_expired(now))
+    }
+
+    /// Drops what has expired at the front of a stream. Returns how many samples that were.
+    pub(super) fn drop_expired(&mut self, now: Instant, index: StreamIndex) -> usize {
+        self.drop_expired_while(now, index, |_| true)
+    }
+
+    /// Drops what has expired of a stream that is full, until there is room for a sample.
+    pub(super) fn make_room(&mut self, now: Instant, index: StreamIndex) {
+        self.drop_expired_while(now, index, |stream| !stream.has_room());
+    }
+
+    fn drop_expired_while(
+        &mut self,
+        now: Instant,
+        index: StreamIndex,
+        wanted: impl Fn(&Stream) -> bool,
+    ) -> usize {
+        let Some(stream) = self.stream_mut(index) else { return 0 };
+        let mut dropped = 0;
+        while stream.head_has_expired(now) && wanted(stream) {
+            dropped += stream.drop_expired();
+        }
+        if dropped > 0 {
+            self.replace_head(now, index);
+        }
+        dropped
+    }
+}
