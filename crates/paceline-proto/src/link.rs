@@ -325,7 +325,7 @@ impl Link {
     /// Counts a sample that never reached the queue, so that the sums agree.
     pub fn handle_dropped(&mut self, index: StreamIndex, reason: DropReason, samples: u64) {
         if let Some(stream) = self.stream_mut(index) {
-            stream.counters.offered += samples;
+            stream.counters.offered = stream.counters.offered.saturating_add(samples);
             stream.counters.drops.add(reason, samples);
         }
     }

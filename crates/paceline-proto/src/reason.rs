@@ -127,7 +127,7 @@ impl Drops {
     /// How many were dropped in all.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |total, count| total.saturating_add(*count))
     }
 
     /// The reasons that occurred, with their counts.
@@ -229,13 +229,17 @@ impl StreamCounters {
     /// Adds another stream's counters to these.
     pub fn merge(&mut self, other: &Self) {
         let Self { offered, sent, bytes, late, violations, drops, aborted, excess } = other;
-        self.offered += offered;
-        self.sent += sent;
-        self.bytes += bytes;
-        self.late += late;
-        self.violations += violations;
+        for (mine, theirs) in [
+            (&mut self.offered, offered),
+            (&mut self.sent, sent),
+            (&mut self.bytes, bytes),
+            (&mut self.late, late),
+            (&mut self.violations, violations),
+            (&mut self.aborted, aborted),
+        ] {
+            *mine = mine.saturating_add(*theirs);
+        }
         self.drops.merge(drops);
-        self.aborted += aborted;
         self.excess.add(*excess);
     }
 }

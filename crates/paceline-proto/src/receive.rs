@@ -11,6 +11,7 @@ use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
 use crate::sample::{Kind, Sample};
+use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::{Ack, FrameHeader};
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
@@ -94,15 +95,19 @@ struct Incoming {
 
 impl Incoming {
     /// The samples below `number` that were never seen will not arrive.
-    fn skip_to(&mut self, number: u64, found: &mut impl FnMut(Received)) {
+    ///
+    /// # Errors
+    /// [`WireError`] for a number that cannot be; then none counts as lost.
+    fn skip_to(&mut self, number: u64, found: &mut impl FnMut(Received)) -> Result<(), WireError> {
         let (publisher, form) = (self.publisher, self.form);
         let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
-        let samples = number.saturating_sub(self.next_number);
-        self.next_number = self.next_number.max(number);
+        let samples = check_step(self.next_number, number)?;
+        self.next_number = number;
         self.parted = false;
         if samples > 0 {
             found(Received::Lost { publisher, form, samples, reason, kind: None });
         }
+        Ok(())
     }
 
     /// A sample has begun to arrive, and the rest of it will not.
@@ -224,9 +229,10 @@ impl Receiver {
             self.ack.note(seq);
             heard.owed = Some(self.ack);
             while !reader.is_empty() && !seen {
-                match read(&mut reader, header.transit.unwrap_or_default()) {
-                    Ok(segment) => self.handle_segment(now, segment, &mut found),
-                    Err(error) => return Err((Some(heard), error)),
+                let segment = read(&mut reader, header.transit.unwrap_or_default());
+                let handled = segment.and_then(|it| self.handle_segment(now, it, &mut found));
+                if let Err(error) = handled {
+                    return Err((Some(heard), error));
                 }
             }
         }
@@ -249,8 +255,9 @@ impl Receiver {
         let mut in_turn = true;
         let mut result = Ok(());
         while !reader.is_empty() && result.is_ok() {
-            match read(reader, transit) {
-                Ok(segment) => in_turn &= mender.handle_segment(arrival, segment, found),
+            let segment = read(reader, transit);
+            match segment.and_then(|segment| mender.handle_segment(arrival, segment, found)) {
+                Ok(took) => in_turn &= took,
                 Err(error) => result = Err(error),
             }
         }
@@ -277,12 +284,19 @@ impl Receiver {
         self.unfinished_bytes = 0;
     }
 
-    fn handle_segment(&mut self, now: Instant, segment: Segment, found: &mut impl FnMut(Received)) {
+    fn handle_segment(
+        &mut self,
+        now: Instant,
+        segment: Segment,
+        found: &mut impl FnMut(Received),
+    ) -> Result<(), WireError> {
         match segment {
             Segment::Data { stream, number, place, last, payload } => {
                 let data = Piece { number, last, payload };
                 match place {
-                    Place::First(head) => self.handle_first(now, stream, head, data, found),
+                    Place::First(head) => {
+                        return self.handle_first(now, stream, head, data, found);
+                    }
                     Place::At(offset) => self.handle_next(stream, offset, &data, found),
                 }
             }
@@ -311,8 +325,9 @@ impl Receiver {
             Segment::Close { stream, end } => {
                 self.give_up(stream, DropReason::NoRoute, found);
                 if let Some(incoming) = self.find(stream) {
-                    incoming.skip_to(end, found);
+                    let step = incoming.skip_to(end, found);
                     self.close_place(stream, found);
+                    return step;
                 }
             }
             // Only where frames may be lost.
@@ -324,6 +339,7 @@ impl Receiver {
                 }
             }
         }
+        Ok(())
     }
 
     fn handle_first(
@@ -333,16 +349,17 @@ impl Receiver {
         head: SampleHead,
         piece: Piece,
         found: &mut impl FnMut(Received),
-    ) {
+    ) -> Result<(), WireError> {
         self.give_up(stream, DropReason::LinkLoss, found);
         let half = self.half_round_trip;
         let spare = UNFINISHED_BYTES_MAX.saturating_sub(self.unfinished_bytes);
         let Some(incoming) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;
-            return;
+            return Ok(());
         };
         let (publisher, form) = (incoming.publisher, incoming.form);
-        incoming.skip_to(piece.number, found);
+        // The stream goes on at a number that cannot be, and nothing before it counts as lost.
+        let step = incoming.skip_to(piece.number, found);
         incoming.next_number = piece.number.saturating_add(1);
         let born = now - head.age.saturating_add(half);
         if piece.last {
@@ -355,6 +372,7 @@ impl Receiver {
             bytes.extend_from_slice(&piece.payload);
             incoming.unfinished = Some(Unfinished { head, born, bytes });
         }
+        step
     }
 
     fn handle_next(
@@ -432,6 +450,22 @@ impl Receiver {
         }
         let (total, bytes) = self.control.take()?;
         (bytes.len() == total).then(|| bytes.freeze())
+    }
+}
+
+/// How many samples are missing before sample `number` of a stream whose next one is `next`.
+///
+/// # Errors
+/// [`WireError::TooLarge`] for more than a link can have lost, [`WireError::Invalid`] for a number that is over.
+const fn check_step(next: u64, number: u64) -> Result<u64, WireError> {
+    let field = "sample number";
+    let max = next.saturating_add(NUMBER_STEP_MAX);
+    if number > max {
+        return Err(WireError::TooLarge { field, value: number, max });
+    }
+    match number.checked_sub(next) {
+        Some(missing) => Ok(missing),
+        None => Err(WireError::Invalid(field)),
     }
 }
 

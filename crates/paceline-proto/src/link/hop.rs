@@ -381,7 +381,7 @@ impl Hop {
         let known = self.known;
         let ledger = self.ledger.as_ref().map(|_| Box::default());
         let batch_bytes = self.batch_bytes;
-        let new = Self::new(now, self.epoch + 1, self.paced);
+        let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
         *self = Self { last_heard: now, known, ledger, batch_bytes, ..new };
     }
 

@@ -3,6 +3,11 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
+/// A piece takes this much memory in addition to its bytes, as an estimate.
+const PIECE_COST: usize = 128;
+/// A piece shorter than this is copied: it would keep the whole frame in memory otherwise.
+const SHARE_FROM: usize = 1_024;
+
 /// The pieces that have come so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
@@ -16,6 +21,11 @@ impl Assembly {
     /// Bytes that have come.
     pub(super) const fn have(&self) -> usize {
         self.have
+    }
+
+    /// Bytes of memory that it takes, as an estimate: a sender may cut a sample into very many pieces.
+    pub(super) fn cost(&self) -> usize {
+        self.have + self.pieces.len() * PIECE_COST
     }
 
     /// How long the whole is; false if that contradicts what is known.
@@ -47,6 +57,8 @@ impl Assembly {
                 self.have += new.len();
                 let start = at;
                 at += new.len();
+                let short = new.len() < SHARE_FROM;
+                let new = if short { Bytes::copy_from_slice(&new) } else { new };
                 self.pieces.insert(start, new);
             }
             at += skip;

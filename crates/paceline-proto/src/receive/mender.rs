@@ -6,6 +6,8 @@ use super::{Received, sample};
 use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
+use crate::wire::NUMBER_STEP_MAX;
+use crate::wire::codec::WireError;
 use crate::wire::frame::Ack;
 use crate::wire::segment::{CONTROL_BYTES_MAX, Mend, Place, Segment, stream_place};
 use bytes::Bytes;
@@ -53,13 +55,19 @@ pub(super) struct Arrival {
 
 impl Mender {
     /// Takes a segment; false if it came out of its turn, so that its frame is to count as lost.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] for a sample number that is too far ahead.
     pub(super) fn handle_segment(
         &mut self,
         at: Arrival,
         segment: Segment,
         found: &mut impl FnMut(Received),
-    ) -> bool {
-        match segment {
+    ) -> Result<bool, WireError> {
+        if let Segment::Data { stream, number, .. } | Segment::Abort { stream, number } = segment {
+            self.check_step(stream, number)?;
+        }
+        Ok(match segment {
             Segment::Data { stream, number, place, last, payload } => {
                 let (head, offset) = match place {
                     Place::First(head) => (Some(head), 0),
@@ -71,9 +79,10 @@ impl Mender {
             }
             Segment::Abort { stream, number } => {
                 let place = stream_place(stream);
-                let Some(known) = find(&mut self.streams, stream) else { return true };
+                let Some(known) = find(&mut self.streams, stream) else { return Ok(true) };
                 let before = known.sorter.bytes();
-                let in_turn = known.sorter.abort(at.now, at.frame, number);
+                let room = HELD_BYTES_MAX.saturating_sub(self.bytes);
+                let in_turn = known.sorter.abort(at.now, at.frame, number, room);
                 self.bytes = self.bytes - before + known.sorter.bytes();
                 self.blocked.insert(place);
                 in_turn
@@ -84,7 +93,10 @@ impl Mender {
             }
             Segment::Close { stream, end } => {
                 if find(&mut self.streams, stream).is_some() {
-                    self.close(stream_place(stream), Some(end), found);
+                    let step = self.check_step(stream, end);
+                    let end = step.as_ref().ok().map(|()| end);
+                    self.close(stream_place(stream), end, found);
+                    step?;
                 }
                 true
             }
@@ -93,7 +105,17 @@ impl Mender {
             }
             // Where frames may be lost nobody says control so.
             Segment::Control { .. } => true,
+        })
+    }
+
+    /// What is too far ahead is not taken: it would count everything before it as lost.
+    fn check_step(&mut self, stream: u32, number: u64) -> Result<(), WireError> {
+        let Some(known) = find(&mut self.streams, stream) else { return Ok(()) };
+        let max = known.sorter.next().saturating_add(NUMBER_STEP_MAX);
+        if number > max {
+            return Err(WireError::TooLarge { field: "sample number", value: number, max });
         }
+        Ok(())
     }
 
     fn handle_piece(&mut self, at: Arrival, stream: u32, came: Came) -> bool {
@@ -187,6 +209,11 @@ impl Mender {
         blocked.map(|stream| stream.sorter.next_timeout()).min().unwrap_or(Instant::FAR)
     }
 
+    /// The message that is next has room when none behind it has.
+    const fn room_for_message(&self, number: u64) -> usize {
+        if number > self.next_message { MESSAGE_BYTES_MAX } else { 2 * MESSAGE_BYTES_MAX }
+    }
+
     fn handle_part(
         &mut self,
         number: u64,
@@ -200,14 +227,14 @@ impl Mender {
         }
         // What has no room is refused: the sender says it again.
         if number - self.next_message >= MESSAGES_MAX
-            || number > self.next_message && self.message_bytes + piece.len() > MESSAGE_BYTES_MAX
+            || self.message_bytes + piece.len() > self.room_for_message(number)
         {
             return false;
         }
         let message = self.messages.entry(number).or_default();
-        let before = message.have();
+        let before = message.cost();
         let agrees = message.set_total(total) && message.put(offset, piece);
-        self.message_bytes += message.have() - before;
+        self.message_bytes = self.message_bytes - before + message.cost();
         if !agrees {
             return true;
         }
@@ -217,7 +244,7 @@ impl Mender {
             }
             self.next_message += 1;
             let message = first.remove();
-            self.message_bytes -= message.have();
+            self.message_bytes -= message.cost();
             found(Received::Control(message.join()));
         }
         true

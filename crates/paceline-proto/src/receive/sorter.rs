@@ -9,14 +9,17 @@ use super::assembly::Assembly;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
 use crate::sample::Kind;
-use crate::wire::SAMPLE_BYTES_MAX;
+use crate::wire::{NUMBER_STEP_MAX, SAMPLE_BYTES_MAX};
 use crate::wire::segment::{Mend, SampleHead};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// How far a sample may be ahead of the first that is missing.
 const AHEAD_MAX: u64 = 4_096;
+/// A sample that waits takes this much memory in addition to its pieces, as an estimate.
+const SAMPLE_COST: usize = 512;
 /// How long what came waits for what is missing where nobody said how long it may.
 const HOLD_MAX: Duration = Duration::from_secs(4);
 /// What may merely have been overtaken is waited for so long at most.
@@ -55,6 +58,11 @@ struct Held {
 }
 
 impl Held {
+    /// Bytes of memory that it takes, as an estimate.
+    fn cost(&self) -> usize {
+        SAMPLE_COST + self.assembly.cost()
+    }
+
     fn is_whole(&self) -> bool {
         self.given_up.is_none() && self.head.is_some() && self.assembly.is_whole()
     }
@@ -83,10 +91,13 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Sets how it is repaired. Samples before `mend.first` were sent while the hop was up before, and are lost.
+    /// Sets how it is repaired. Samples before `mend.first` were sent while the hop was up before, and are lost; of a
+    /// number that cannot be none counts as lost.
     pub(super) fn set_mend(&mut self, mend: Mend, out: &mut Vec<Sorted>) {
         self.mend = mend;
-        if self.next < mend.first {
+        if self.next.saturating_add(NUMBER_STEP_MAX) < mend.first {
+            self.next = mend.first;
+        } else if self.next < mend.first {
             self.parted = true;
             self.skip_to(mend.first, out);
         }
@@ -109,7 +120,12 @@ impl Sorter {
         }
     }
 
-    /// Bytes that it holds.
+    /// The number of the next sample to deliver.
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes of memory that it holds, as an estimate.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -130,19 +146,13 @@ impl Sorter {
         }
         self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
         let fits = payload.len() <= room && offset + payload.len() <= SAMPLE_BYTES_MAX;
-        let new = || Held {
-            head: None,
-            assembly: Assembly::default(),
-            since: now,
-            frame,
-            given_up: None,
-        };
-        let held = self.held.entry(number).or_insert_with(new);
+        self.hold(now, frame, number, room);
+        let Some(held) = self.held.get_mut(&number) else { return true };
         held.frame = held.frame.max(frame);
         if held.given_up.is_some() {
             return true;
         }
-        let before = held.assembly.have();
+        let (before, cost) = (held.assembly.have(), held.cost());
         let end = offset + payload.len();
         let mut agrees = fits && (!last || held.assembly.set_total(end));
         if let Some(head) = head {
@@ -154,13 +164,25 @@ impl Sorter {
         if held.assembly.have() > before || held.is_whole() {
             held.since = now;
         }
-        self.bytes += held.assembly.have() - before;
         if !agrees {
-            self.bytes -= held.assembly.have();
             held.assembly = Assembly::default();
             held.given_up = Some(if fits { DropReason::LinkLoss } else { DropReason::TooLarge });
         }
+        self.bytes = self.bytes - cost + held.cost();
         true
+    }
+
+    /// Makes a place for a sample that is new. If there is no room for it, nothing before it is waited for any more, and
+    /// it is lost itself.
+    fn hold(&mut self, now: Instant, frame: u64, number: u64, room: usize) {
+        let Entry::Vacant(place) = self.held.entry(number) else { return };
+        if room < SAMPLE_COST {
+            self.skip_to = self.skip_to.max(number);
+            return;
+        }
+        let (head, assembly, since, given_up) = (None, Assembly::default(), now, None);
+        place.insert(Held { head, assembly, since, frame, given_up });
+        self.bytes += SAMPLE_COST;
     }
 
     /// The sample whose turn it is: what came in the frame at hand is not delivered yet.
@@ -171,7 +193,7 @@ impl Sorter {
     }
 
     /// The sender gives up a sample; false if that came out of its turn.
-    pub(super) fn abort(&mut self, now: Instant, frame: u64, number: u64) -> bool {
+    pub(super) fn abort(&mut self, now: Instant, frame: u64, number: u64, room: usize) -> bool {
         if number < self.next {
             return true;
         }
@@ -179,14 +201,14 @@ impl Sorter {
             return false;
         }
         self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
-        let (head, assembly) = (None, Assembly::default());
-        let new = || Held { head, assembly, since: now, frame, given_up: None };
-        let held = self.held.entry(number).or_insert_with(new);
+        self.hold(now, frame, number, room);
+        let Some(held) = self.held.get_mut(&number) else { return true };
         // The sender may not know yet that all of it came.
         if !held.is_whole() && held.given_up.is_none() {
-            self.bytes -= held.assembly.have();
+            let cost = held.cost();
             held.assembly = Assembly::default();
             held.given_up = Some(DropReason::DeadlineMissed);
+            self.bytes = self.bytes - cost + held.cost();
         }
         true
     }
@@ -225,7 +247,7 @@ impl Sorter {
                 return;
             }
             let Some(held) = self.held.remove(&number) else { return };
-            self.bytes -= held.assembly.have();
+            self.bytes -= held.cost();
             self.next = number + 1;
             let whole = held.is_whole();
             let reason = held.given_up.unwrap_or(DropReason::LinkLoss);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::ids::NodeId;
 use crate::sample::{Encoding, Kind, Timestamp};
+use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::segment::{
     ControlHead, DataHead, Mend, stream_id, write_abort, write_close, write_open, write_open_mended,
 };
@@ -344,4 +345,90 @@ fn the_kind_of_what_is_lost_is_told_where_its_head_was_seen() {
         heard.unwrap();
     }
     assert_eq!(kinds, [(2, None), (1, Some(Kind::VideoB))]);
+}
+
+/// What a frame brings, and whether it was an error.
+fn try_hear(receiver: &mut Receiver, frame: Bytes) -> (Got, Option<WireError>) {
+    let mut got = Got::default();
+    let result = receiver.handle_frame(NOW, US, frame, |item| match item {
+        Received::Sample { sample, .. } => got.samples.push(sample.payload),
+        Received::Control(message) => got.control.push(message),
+        Received::Lost { samples, reason, .. } => got.lost.push((samples, reason)),
+    });
+    (got, result.err().map(|(_, error)| error))
+}
+
+#[test]
+fn a_sample_number_that_cannot_be_is_an_error_and_nothing_is_lost_by_it() {
+    for number in [NUMBER_STEP_MAX + 2, u64::MAX / 2] {
+        let mut receiver = opened();
+        hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
+        let jump = frame(2, |out| piece(out, number, 10, 0..10));
+        let (got, error) = try_hear(&mut receiver, jump);
+        let field = "sample number";
+        let max = NUMBER_STEP_MAX + 1;
+        assert_eq!(error, Some(WireError::TooLarge { field, value: number, max }));
+        assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream goes on from there");
+        // A number that is over is an error too, and the stream goes on from there as well.
+        let (got, error) = try_hear(&mut receiver, frame(3, |out| piece(out, 0, 10, 0..10)));
+        assert_eq!((got.lost, error), (vec![], Some(WireError::Invalid(field))));
+        let got = hear(&mut receiver, [frame(4, |out| piece(out, 2, 10, 0..10))]);
+        assert_eq!(got.lost, [(1, DropReason::LinkLoss)]);
+    }
+}
+
+#[test]
+fn the_largest_step_is_lost_samples() {
+    let mut receiver = opened();
+    let got = hear(&mut receiver, [frame(1, |out| piece(out, NUMBER_STEP_MAX, 10, 0..10))]);
+    assert_eq!(got.lost, [(NUMBER_STEP_MAX, DropReason::LinkLoss)]);
+}
+
+#[test]
+fn numbers_above_half_the_range_are_no_numbers() {
+    for number in [u64::MAX / 2 + 1, u64::MAX] {
+        let mut receiver = opened();
+        let (got, error) = try_hear(&mut receiver, frame(1, |out| piece(out, number, 10, 0..10)));
+        let max = u64::MAX / 2;
+        let too_large = |field| Some(WireError::TooLarge { field, value: number, max });
+        assert_eq!((got, error), (Got::default(), too_large("sample number")));
+        let (_, error) = try_hear(&mut receiver, frame(2, |out| write_abort(0, number, out)));
+        assert_eq!(error, too_large("sample number"));
+        let mut late = head(10);
+        late.seq = number;
+        let (_, error) = try_hear(
+            &mut receiver,
+            frame(3, |out| {
+                let first = Some(&late);
+                DataHead { stream: 0, number: 1, first, offset: 0, last: true, len: 0 }.write(out);
+            }),
+        );
+        assert_eq!(error, too_large("sample seq"));
+    }
+}
+
+/// A frame of a hop whose frames may be lost.
+fn datagram(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let (epoch, known, seq, datagrams) = (1, US, Some(seq), true);
+    let mut out = Vec::new();
+    FrameHeader { epoch, known, seq, datagrams, ..FrameHeader::default() }.write(&mut out);
+    segments(&mut out);
+    out.into()
+}
+
+#[test]
+fn where_frames_may_be_lost_a_number_that_cannot_be_is_refused_and_the_stream_goes_on() {
+    let mut receiver = Receiver::new();
+    let open = datagram(0, |out| write_open(0, publisher(0), &Form::FULL, out));
+    assert_eq!(try_hear(&mut receiver, open), (Got::default(), None));
+    for (seq, number) in [(1, NUMBER_STEP_MAX + 1), (2, u64::MAX / 2)] {
+        let max = NUMBER_STEP_MAX;
+        let too_large = WireError::TooLarge { field: "sample number", value: number, max };
+        let jump = datagram(seq, |out| piece(out, number, 10, 0..10));
+        assert_eq!(try_hear(&mut receiver, jump), (Got::default(), Some(too_large)));
+        let abort = datagram(seq + 10, |out| write_abort(0, number, out));
+        assert_eq!(try_hear(&mut receiver, abort), (Got::default(), Some(too_large)));
+    }
+    let (got, error) = try_hear(&mut receiver, datagram(3, |out| piece(out, 0, 10, 0..10)));
+    assert_eq!((got.lost, got.samples.len(), error), (vec![], 1, None));
 }

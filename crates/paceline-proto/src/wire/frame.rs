@@ -1,7 +1,7 @@
 //! Frames: what goes over a link at once.
 
-use super::VERSION;
 use super::codec::{Reader, WireError, Writer};
+use super::{NUMBER_MAX, VERSION};
 use bytes::Bytes;
 use paceline_sched::Duration;
 
@@ -176,13 +176,10 @@ impl FrameHeader {
         if held.is_some() && flags & ACK == 0 {
             return Err(WireError::Invalid("held"));
         }
-        let seq = if flags & NUMBERED != 0 { Some(reader.varint("frame seq")?) } else { None };
-        // Leaves room to add 64 without overflow wherever an acknowledgement is computed.
-        if seq.is_some_and(|seq| seq > u64::MAX / 2) {
-            return Err(WireError::Invalid("frame seq"));
-        }
+        let numbered = flags & NUMBERED != 0;
+        let seq = if numbered { Some(reader.varint_max(NUMBER_MAX, "frame seq")?) } else { None };
         let ack = if flags & ACK != 0 {
-            let next = reader.varint_max(u64::MAX / 2, "ack")?;
+            let next = reader.varint_max(NUMBER_MAX, "ack")?;
             Some(Ack { next, selective: reader.u64("selective ack")? })
         } else {
             None

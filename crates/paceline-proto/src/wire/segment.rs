@@ -5,8 +5,8 @@ mod form;
 pub(crate) use form::{read_audio, read_rate, write_audio, write_rate};
 pub use form::{read_encoding, read_form, write_encoding, write_form};
 
-use super::SAMPLE_BYTES_MAX;
 use super::codec::{Reader, WireError, Writer, varint_len};
+use super::{NUMBER_MAX, SAMPLE_BYTES_MAX};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::link::STREAMS_MAX;
@@ -187,11 +187,11 @@ impl Segment {
                 mend: if first { Some(read_mend(reader)?) } else { None },
             }),
             CLOSE => {
-                Ok(Self::Close { stream: reader.varint32("stream")?, end: reader.varint("end")? })
+                Ok(Self::Close { stream: reader.varint32("stream")?, end: reader.varint_max(NUMBER_MAX, "end")? })
             }
             ABORT => Ok(Self::Abort {
                 stream: reader.varint32("stream")?,
-                number: reader.varint("sample number")?,
+                number: reader.varint_max(NUMBER_MAX, "sample number")?,
             }),
             PART => read_part(reader),
             _ => Err(WireError::Invalid("segment type")),
@@ -200,7 +200,7 @@ impl Segment {
 }
 
 fn read_part(reader: &mut Reader) -> Result<Segment, WireError> {
-    let number = reader.varint("message number")?;
+    let number = reader.varint_max(NUMBER_MAX, "message number")?;
     let total = reader.len(CONTROL_BYTES_MAX, "message length")?;
     let offset = reader.len(CONTROL_BYTES_MAX, "offset")?;
     let len = reader.len(CONTROL_BYTES_MAX, "segment length")?;
@@ -214,7 +214,7 @@ fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
     let code = reader.u8("retransmission")?;
     let retransmit = Retransmit::from_code(code).ok_or(WireError::Invalid("retransmission"))?;
     let micros = reader.varint_max(u64::MAX / 1_000, "hold")?;
-    let first = reader.varint("first sample")?;
+    let first = reader.varint_max(NUMBER_MAX, "first sample")?;
     Ok(Mend { retransmit, first, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
 }
 
@@ -225,7 +225,7 @@ fn read_data(
     attached: bool,
 ) -> Result<Segment, WireError> {
     let stream = reader.varint32("stream")?;
-    let number = reader.varint("sample number")?;
+    let number = reader.varint_max(NUMBER_MAX, "sample number")?;
     let head = if first { Some(read_head(reader, last, attached)?) } else { None };
     let offset = if first { 0 } else { reader.len(SAMPLE_BYTES_MAX, "offset")? };
     let len = reader.len(SAMPLE_BYTES_MAX, "segment length")?;
@@ -244,7 +244,7 @@ fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHe
     Ok(SampleHead {
         // A sample in one piece says its length once, as that piece's.
         total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
-        seq: reader.varint("sample seq")?,
+        seq: reader.varint_max(NUMBER_MAX, "sample seq")?,
         captured: Timestamp { nanos: reader.u64("captured")?, error: reader.u8("clock error")? },
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,

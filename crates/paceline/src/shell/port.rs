@@ -168,7 +168,7 @@ impl LocalPort {
             // Of a video nothing is missing: it was delivered before.
             return sample.kind.is_video();
         }
-        self.next_seq = sample.seq + 1;
+        self.next_seq = sample.seq.saturating_add(1);
         let Self { tag, publisher, late, sinks, .. } = self;
         let from = Origin { tag, publisher: *publisher, late: *late };
         let Some((last, others)) = sinks.split_last_mut() else { return true };

@@ -44,7 +44,8 @@ pub(crate) struct AtomicDrops([AtomicU64; DropReason::ALL.len()]);
 impl AtomicDrops {
     pub(crate) fn add(&self, reason: DropReason, samples: u64) {
         if let Some(count) = self.0.get(reason.index()) {
-            count.fetch_add(samples, Ordering::Relaxed);
+            let add = |count: u64| Some(count.saturating_add(samples));
+            let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         }
     }
 

@@ -23,7 +23,7 @@ fn encodings() -> impl Strategy<Value = Encoding> {
 
 proptest! {
     #[test]
-    fn data_segments_come_back(stream: u32, number: u64, seq: u64, nanos: u64, error: u8, last: bool,
+    fn data_segments_come_back(stream: u32, number in 0..=NUMBER_MAX, seq in 0..=NUMBER_MAX, nanos: u64, error: u8, last: bool,
                                micros in 0..u64::MAX / 1_000, encoding in encodings(),
                                attached in prop::option::of(prop::collection::vec(any::<u8>(), 0..=ATTACHMENT_BYTES_MAX)),
                                first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
