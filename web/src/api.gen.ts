@@ -48,7 +48,11 @@ processor: Processor | null,
 /**
  * Samples that arrived and found nobody to go to.
  */
-dropped: Drops, };
+dropped: Drops, 
+/**
+ * Threads that stand still.
+ */
+stalled: Array<Stalled>, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
@@ -163,3 +167,9 @@ repeated_bytes: number,
  * Samples that could no longer arrive in time.
  */
 given_up: number, };
+
+export type Stalled = { thread: string, 
+/**
+ * How late it is.
+ */
+for_us: number, };

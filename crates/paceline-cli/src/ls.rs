@@ -7,7 +7,7 @@ mod view;
 
 #[cfg(test)]
 pub(crate) use document::{
-    Ages, Asked, Closed, Contract, Mended, Muted, tests::status as test_status,
+    Ages, Asked, Closed, Contract, Mended, Muted, Stalled, tests::status as test_status,
 };
 pub(crate) use document::{
     Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription, bits_per_s,

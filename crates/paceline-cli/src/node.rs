@@ -108,11 +108,13 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     serve(args, (settings, buffers, plain), &node, (&stop, &hangup, &notify));
     notify.stopping();
     drop(http);
+    let fault = node.fault().map(str::to_owned);
     node.close();
-    Ok(ExitCode::SUCCESS)
+    // Whoever supervises it starts it again.
+    fault.map_or(Ok(ExitCode::SUCCESS), |fault| Err(anyhow::anyhow!(fault)))
 }
 
-/// Waits for the end, and reads the configuration again as often as told.
+/// Waits for the end, which comes by itself if a thread of the node panics, and reads the configuration again as often as told.
 fn serve(
     args: &NodeCommand,
     (mut settings, mut buffers, mut plain): (Settings, Buffers, PlainSide),
@@ -120,6 +122,9 @@ fn serve(
     (stop, hangup, notify): (&Stop, &Hangup, &Notify),
 ) {
     while !stop.wait_until(Instant::now() + STOP_SLICE) {
+        if node.fault().is_some() {
+            break;
+        }
         plain.count_given_up(node);
         if !hangup.take() {
             continue;

@@ -78,6 +78,12 @@ impl Node {
         Ok(self.0.get()?.name())
     }
 
+    /// Why the node has ended by itself, if a thread of it panicked.
+    #[getter]
+    fn fault(&self) -> PyResult<Option<&str>> {
+        Ok(self.0.get()?.fault())
+    }
+
     /// Declares a publisher.
     fn declare_publisher(
         &self,

@@ -73,8 +73,8 @@ pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSum
 pub use shell::host::default_dir as default_runtime_dir;
 pub use source::{HopView, SourceView, Taken};
 pub use status::{
-    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StreamContract,
-    StreamStatus, SubscriptionStatus,
+    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StalledThread,
+    StreamContract, StreamStatus, SubscriptionStatus,
 };
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};
 pub use view::View;

@@ -1,27 +1,25 @@
 //! The node.
 
+mod link;
+
 use crate::buffer::BufferBuilder;
 use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::{CapacityError, ClassesError, OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
 use crate::pull::{PullBuilder, PullError};
-use crate::shell::egress;
-use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, EngineLink, Silence};
+use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Silence};
 use crate::shell::host::{Host, default_dir};
-use crate::shell::port::Announcements;
 use crate::shell::pull::Holder;
-use crate::shell::rx::{LinkRx, RxSources};
+use crate::shell::rx::RxSources;
 use crate::shell::scaling::ScalePool;
-use crate::shell::transport::Transport;
-use crate::shell::wake::Waker;
+use crate::shell::vitals::{Vitals, Watchdog};
 use crate::source::SourceView;
 use crate::status::NodeStatus;
 use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
-use crossbeam_queue::ArrayQueue;
-use event_listener::Event;
+use link::open_link;
 use paceline_proto::control::{Control, Ways};
-use paceline_proto::link::{Carrier, ClassError, ClassTree, LinkClass, LinkSpec, STREAMS_MAX};
+use paceline_proto::link::{ClassError, ClassTree, LinkClass};
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
@@ -33,6 +31,8 @@ use std::time::Duration;
 
 /// Links that a node takes beside the host's own; each has a thread and a transport session of its own.
 pub const LINKS_MAX: usize = 16;
+/// The name of the engine's thread.
+const ENGINE: &str = "paceline-engine";
 /// The name of the link that joins the processes of a host.
 const HOST_LINK: &str = "host";
 
@@ -49,6 +49,8 @@ struct Inner {
     commands: Commands,
     sources: Arc<RxSources>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    vitals: Arc<Vitals>,
+    watchdog: Mutex<Option<Watchdog>>,
 }
 
 impl Node {
@@ -76,6 +78,11 @@ impl Node {
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
+        let vitals = Arc::new(Vitals::default());
+        let ends = commands.clone();
+        vitals.on_fault(move || {
+            ends.offer(Command::Close);
+        });
         let mut configs = Vec::new();
         let mut host = None;
         if !builder.isolated {
@@ -95,7 +102,8 @@ impl Node {
         builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
         for config in configs {
             control.set_link(&config.name, config.policy, config.carrier());
-            let (link, thread) = open_link(id, links.len(), config, &sources, &commands)?;
+            let (link, thread) =
+                open_link(id, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);
             threads.push(thread);
         }
@@ -130,11 +138,15 @@ impl Node {
             rates: Default::default(),
             silence: Silence::default(),
             next_tick: Instant::ZERO,
+            vitals: vitals.clone(),
+            pulse: vitals.pulse(ENGINE),
         };
-        let named = std::thread::Builder::new().name("paceline-engine".to_owned());
-        threads.push(named.spawn(move || engine.run()).map_err(OpenError::Thread)?);
+        let named = std::thread::Builder::new().name(ENGINE.to_owned());
+        threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
+        let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
         let threads = Mutex::new(threads);
-        Ok(Self { inner: Arc::new(Inner { id, name, commands, sources, threads }) })
+        let inner = Inner { id, name, commands, sources, threads, vitals, watchdog };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Who it is.
@@ -147,6 +159,14 @@ impl Node {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// Why the node has ended by itself: a thread of it panicked. `None` while it works and after [`Self::close`].
+    ///
+    /// Every other call of such a node, of its publishers and subscribers returns that the node is closed.
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.inner.vitals.fault()
     }
 
     /// A publisher on `tag`, to be declared.
@@ -317,6 +337,8 @@ impl Inner {
         while let Some(thread) = threads.pop() {
             let _ = thread.join();
         }
+        let watchdog = self.watchdog.lock().unwrap_or_else(PoisonError::into_inner).take();
+        watchdog.into_iter().for_each(Watchdog::stop);
     }
 }
 
@@ -324,40 +346,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn open_link(
-    me: NodeId,
-    index: usize,
-    config: LinkConfig,
-    sources: &Arc<RxSources>,
-    commands: &Commands,
-) -> Result<(EngineLink, JoinHandle<()>), OpenError> {
-    let waker = Arc::new(Waker::default());
-    let announcements = Arc::new(Announcements {
-        ready: ArrayQueue::new(STREAMS_MAX as usize),
-        waker: waker.clone(),
-        room: Event::new(),
-    });
-    let rx = Arc::new(LinkRx::new(index, sources.clone(), waker, commands.clone()));
-    let transport = Transport::open(me, &config, rx.clone()).map_err(|error| {
-        let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
-        OpenError::Transport {
-            link: config.name.clone(),
-            endpoints: endpoints.join(", "),
-            what: without_place(&error.to_string()).to_owned(),
-        }
-    })?;
-    let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
-    let carrier = config.carrier();
-    let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
-    if carrier == Carrier::Datagrams {
-        rx.start_mending(&config.name).map_err(OpenError::Thread)?;
-    }
-    let (handle, thread) =
-        egress::start(&config, spec, transport, rx.clone(), announcements, commands.clone())
-            .map_err(OpenError::Thread)?;
-    Ok((EngineLink { config, handle, rx, slots: Default::default() }, thread))
 }
 
 /// An endpoint that only this host can reach, or one that is encrypted.
@@ -401,11 +389,6 @@ pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, Class
     ClassTree::new(link.classes.clone(), link.capacity).map(|tree| Some(Arc::new(tree)))
 }
 
-/// Zenoh's errors say where in its source they arose; that helps nobody here.
-fn without_place(error: &str) -> &str {
-    error.split(" at /").next().unwrap_or(error)
-}
-
 fn random() -> u64 {
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {
@@ -447,11 +430,5 @@ mod tests {
         ] {
             assert!(!is_safe(open), "{open}");
         }
-    }
-
-    #[test]
-    fn places_in_foreign_sources_are_left_out_of_errors() {
-        assert_eq!(without_place("in use at /src/lib.rs:3. at /src/b.rs:9."), "in use");
-        assert_eq!(without_place("in use"), "in use");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod clock;
 pub(crate) mod egress;
 pub(crate) mod engine;
 pub(crate) mod events;
+pub(crate) mod front;
 pub(crate) mod guards;
 pub(crate) mod handle;
 pub(crate) mod host;
@@ -24,7 +25,9 @@ pub(crate) mod rx;
 pub(crate) mod scaling;
 pub(crate) mod sink;
 pub(crate) mod source;
+pub(crate) mod strangers;
 pub(crate) mod transport;
+pub(crate) mod vitals;
 pub(crate) mod wake;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -31,6 +31,17 @@ pub struct NodeStatus {
     /// Samples that arrived here and found nobody to go to, or that were not published
     /// ([`Node::note_dropped`](crate::Node::note_dropped)), by reason.
     pub drops: Drops,
+    /// Threads that stand still: the next iteration of each is more than two seconds late.
+    pub stalled: Vec<StalledThread>,
+}
+
+/// A thread of a node that stands still. The host is overloaded, or it is a fault.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StalledThread {
+    /// Its name, as `paceline-engine`, or `paceline-` and the name of a link.
+    pub thread: String,
+    /// How late its next iteration is.
+    pub still: Duration,
 }
 
 /// A publisher, as its node counts it.

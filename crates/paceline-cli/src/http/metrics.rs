@@ -92,6 +92,8 @@ pub(super) fn write(state: &State) -> String {
 
 fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
     to.gauge("paceline_node_info", "A node that answers; always 1.", at, 1);
+    let help = "Threads of the node whose next iteration is more than two seconds late.";
+    to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
     to.drops(
         "paceline_node_dropped_samples_total",
         "Samples that arrived at the node and found nobody to go to.",

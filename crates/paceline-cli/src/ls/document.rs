@@ -5,7 +5,7 @@ use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::{
     BufferStatus, ClassStatus, Drops, Form, LinkStatus, MendCounters, MutedStatus, NodeStatus,
-    PublisherStatus, Rate, StreamAges, StreamContract, StreamCounters, StreamStatus,
+    PublisherStatus, Rate, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
     SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,17 @@ pub(crate) struct Node {
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
+    /// Threads that stand still.
+    pub(crate) stalled: Vec<Stalled>,
+}
+
+/// A thread whose next iteration is more than two seconds late.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Stalled {
+    pub(crate) thread: String,
+    /// How late it is.
+    pub(crate) for_us: u64,
 }
 
 /// A publisher.
@@ -289,7 +300,14 @@ impl Node {
             reservations: node.reservations.iter().map(|it| Reservation::new(it, all)).collect(),
             processor: node.processor.as_ref().map(Processor::new),
             dropped: node.drops,
+            stalled: node.stalled.iter().map(Stalled::new).collect(),
         }
+    }
+}
+
+impl Stalled {
+    fn new(stalled: &StalledThread) -> Self {
+        Self { thread: stalled.thread.clone(), for_us: micros(stalled.still) }
     }
 }
 

@@ -35,6 +35,12 @@ pub(crate) fn tables(document: &Document) -> String {
             }
         }
     }
+    for node in &document.nodes {
+        for stalled in &node.stalled {
+            let (thread, seconds) = (&stalled.thread, stalled.for_us / 1_000_000);
+            let _ = write!(out, "\n{}: thread {thread} has stood still for {seconds} s", node.name);
+        }
+    }
     let names = names(document);
     for (node, link) in all_links(document) {
         if link.mended.repeated + link.mended.given_up > 0 {

@@ -9,8 +9,8 @@ use super::assembly::Assembly;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
 use crate::sample::Kind;
-use crate::wire::{NUMBER_STEP_MAX, SAMPLE_BYTES_MAX};
 use crate::wire::segment::{Mend, SampleHead};
+use crate::wire::{NUMBER_STEP_MAX, SAMPLE_BYTES_MAX};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -177,7 +177,7 @@ impl Sorter {
     fn hold(&mut self, now: Instant, frame: u64, number: u64, room: usize) {
         let Entry::Vacant(place) = self.held.entry(number) else { return };
         if room < SAMPLE_COST {
-            self.skip_to = self.skip_to.max(number);
+            self.waits_from = self.waits_from.max(number);
             return;
         }
         let (head, assembly, since, given_up) = (None, Assembly::default(), now, None);

@@ -186,9 +186,10 @@ impl Segment {
                 form: read_form(reader)?,
                 mend: if first { Some(read_mend(reader)?) } else { None },
             }),
-            CLOSE => {
-                Ok(Self::Close { stream: reader.varint32("stream")?, end: reader.varint_max(NUMBER_MAX, "end")? })
-            }
+            CLOSE => Ok(Self::Close {
+                stream: reader.varint32("stream")?,
+                end: reader.varint_max(NUMBER_MAX, "end")?,
+            }),
             ABORT => Ok(Self::Abort {
                 stream: reader.varint32("stream")?,
                 number: reader.varint_max(NUMBER_MAX, "sample number")?,

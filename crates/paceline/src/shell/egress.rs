@@ -12,13 +12,15 @@ use super::handle::{LinkCommand, LinkHandle, LinkSnapshot};
 use super::port::Announcements;
 use super::redial::Redialer;
 use super::rx::{HopShared, LinkRx};
+use super::strangers::Stranger;
 use super::transport::{Sent, Transport};
+use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
 use crate::config::LinkConfig;
 use intake::Intake;
 use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
-use paceline_proto::wire::frame::FrameBuf;
+use paceline_proto::wire::frame::{FrameBuf, FrameHeader};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeMap;
@@ -35,6 +37,8 @@ const HEARD_PER_TURN: usize = 1_024;
 const BEACON_FIRST: Duration = Duration::from_millis(25);
 const BEACON_SEARCHING: Duration = Duration::from_millis(200);
 const BEACON_FOUND: Duration = Duration::from_secs(1);
+/// The same while more strangers come than are answered.
+const BEACON_CROWDED: Duration = Duration::from_millis(250);
 /// How often the counters are published.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 /// How often what is listened to is declared again while a neighbour is missing.
@@ -73,6 +77,9 @@ struct Egress {
     name: String,
     /// Frames that were lost though they could not be, as far as that was logged.
     frames_lost: u64,
+    /// Strangers that were not answered until now.
+    ignored: u64,
+    pulse: Arc<Pulse>,
 }
 
 fn is_express(capacity: Option<Capacity>) -> bool {
@@ -86,8 +93,9 @@ pub(crate) fn start(
     transport: Transport,
     rx: Arc<LinkRx>,
     announcements: Arc<Announcements>,
-    engine: Commands,
+    (engine, vitals): (&Commands, &Arc<Vitals>),
 ) -> std::io::Result<(LinkHandle, std::thread::JoinHandle<()>)> {
+    let name = format!("paceline-{}", config.name);
     let (commands, inbox) = std::sync::mpsc::channel();
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
@@ -105,7 +113,7 @@ pub(crate) fn start(
         announcements: handle.announcements.clone(),
         inbox,
         has_commands: handle.has_commands.clone(),
-        engine,
+        engine: engine.clone(),
         index: rx.link(),
         rx,
         snapshot: handle.snapshot.clone(),
@@ -118,13 +126,18 @@ pub(crate) fn start(
         traces: Traces::default(),
         name: config.name.clone(),
         frames_lost: 0,
+        ignored: 0,
+        pulse: vitals.pulse(&name),
     };
-    let named = std::thread::Builder::new().name(format!("paceline-{}", config.name));
+    let vitals = vitals.clone();
+    egress.rx.strangers.set_capacity(config.capacity);
+    let named = std::thread::Builder::new().name(name.clone());
     let thread = named.spawn(move || {
         exact_timers();
         egress.announcements.waker.adopt();
-        while egress.turn() {}
-        egress.close();
+        vitals.guard(&name, || while egress.turn() {});
+        egress.pulse.rest(Instant::FAR);
+        vitals.guard(&name, || egress.close());
     })?;
     Ok((handle, thread))
 }
@@ -152,14 +165,20 @@ impl Egress {
     /// One turn; false when the node closes.
     fn turn(&mut self) -> bool {
         let now = clock::now();
+        self.pulse.begin(now);
         if self.has_commands.swap(false, Ordering::AcqRel) && !self.take_commands(now) {
             return false;
         }
         for _ in 0..HEARD_PER_TURN {
             let Some((node, heard)) = self.rx.heard.pop() else { break };
+            if !self.hops.contains_key(&node) {
+                self.take_joined(now);
+            }
             self.link.handle_heard(now, node, &heard);
             self.share_hop(node);
         }
+        self.take_joined(now);
+        self.greet_strangers(now);
         self.intake.begin_turn();
         self.intake.take(now, &mut self.link);
         self.link.handle_timeout(now);
@@ -177,7 +196,6 @@ impl Egress {
     fn take_commands(&mut self, now: Instant) -> bool {
         loop {
             match self.inbox.try_recv() {
-                Ok(LinkCommand::Found(node)) => self.add_hop(now, node),
                 Ok(LinkCommand::Control(node, message)) => self.link.handle_control(node, message),
                 Ok(LinkCommand::Open(index, spec, ring)) => {
                     if self.link.open_stream(index, spec) {
@@ -195,6 +213,7 @@ impl Egress {
                     self.link.set_capacity(now, capacity);
                     // Hops that are there keep their way: to make it anew would lose frames.
                     self.express = is_express(Some(capacity));
+                    self.rx.strangers.set_capacity(Some(capacity));
                 }
                 Ok(LinkCommand::Trace(publisher)) => {
                     self.traces.keep(now, publisher, &mut self.link);
@@ -203,7 +222,7 @@ impl Egress {
                 Ok(LinkCommand::Reopen(transport)) => {
                     let nodes: Vec<_> = self.hops.keys().copied().collect();
                     nodes.into_iter().for_each(|node| self.remove_hop(node));
-                    std::mem::replace(&mut self.transport, *transport).close();
+                    std::mem::replace(&mut self.transport, *transport).close_aside();
                     self.next_beacon = now;
                     self.beacon_every = Duration::ZERO;
                 }
@@ -232,7 +251,7 @@ impl Egress {
         }
         tracing::debug!("link {}: connecting anew", self.index);
         for node in self.hops.keys() {
-            if let Err(error) = transport.add_hop(*node, self.express) {
+            if let Err(error) = transport.add_hop(*node) {
                 tracing::warn!("no way to node {node}: {error}");
             }
         }
@@ -252,21 +271,40 @@ impl Egress {
     }
 
     fn add_hop(&mut self, now: Instant, node: NodeId) {
-        if self.hops.contains_key(&node) {
+        let Some(shared) = self.rx.hop(node).filter(|_| !self.hops.contains_key(&node)) else {
             return;
-        }
-        if let Err(error) = self.transport.add_hop(node, self.express) {
+        };
+        if let Err(error) = self.transport.add_hop(node) {
             tracing::warn!("no way to node {node}: {error}");
+            self.rx.remove_hop(node);
             return;
         }
-        // Grows with the clock, so it is above any earlier one on this hop.
-        let tenths = now.as_nanos() / 100_000_000 + 1;
-        self.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
-        self.hops.insert(node, self.rx.hop(node));
+        self.link.add_hop(now, node, shared.epoch.load(Ordering::Acquire));
+        self.hops.insert(node, shared);
         self.share_hop(node);
         tracing::debug!("link {}: node {node} was found", self.index);
-        // It must know us as soon as we know it.
-        self.transport.greet();
+    }
+
+    /// Adds the hops of those who have become neighbours.
+    fn take_joined(&mut self, now: Instant) {
+        while let Some(node) = self.rx.joined.pop() {
+            self.add_hop(now, node);
+        }
+    }
+
+    /// Greets strangers: whoever reads that can become a neighbour.
+    fn greet_strangers(&mut self, now: Instant) {
+        while let Some(Stranger { node, epoch: known }) = self.rx.strangers.next() {
+            let epoch = self.rx.strangers.epoch();
+            let mut greeting = Vec::with_capacity(FrameHeader::BYTES_MAX);
+            FrameHeader { epoch, known, ..FrameHeader::default() }.write(&mut greeting);
+            self.transport.greet_stranger(node, greeting);
+        }
+        let ignored = self.rx.strangers.ignored();
+        if std::mem::replace(&mut self.ignored, ignored) < ignored {
+            // Among them may be one that is not made up: it hears of this node soon, and its answer is a frame.
+            self.next_beacon = self.next_beacon.min(now + BEACON_CROWDED);
+        }
     }
 
     fn remove_hop(&mut self, node: NodeId) {
@@ -281,6 +319,9 @@ impl Egress {
     fn share_hop(&self, node: NodeId) {
         let Some(shared) = self.hops.get(&node) else { return };
         let epoch = self.link.epoch(node);
+        if epoch == 0 {
+            return;
+        }
         if shared.epoch.load(Ordering::Relaxed) != epoch {
             shared.epoch.store(epoch, Ordering::Release);
         }
@@ -298,7 +339,9 @@ impl Egress {
             let state = if up { "up" } else { "down" };
             tracing::debug!("link {}: the hop to node {node} is {state}", self.index);
             self.share_hop(node);
-            if !up {
+            if up {
+                self.transport.declare_hop(node, self.express);
+            } else {
                 self.next_beacon = Instant::ZERO;
                 self.beacon_every = Duration::ZERO;
             }
@@ -411,9 +454,12 @@ impl Egress {
         let until = self.link.poll_timeout().min(self.next_beacon).min(self.next_snapshot);
         let now = clock::now();
         let until = until.max(now + SLEEP_MIN);
+        self.pulse.rest(until);
         self.announcements.waker.sleep(now, until, || {
             !self.announcements.ready.is_empty()
                 || !self.rx.heard.is_empty()
+                || !self.rx.joined.is_empty()
+                || !self.rx.strangers.is_empty()
                 || self.has_commands.load(Ordering::Acquire)
         });
     }

@@ -14,6 +14,7 @@ mod sources;
 mod status;
 
 use super::clock;
+use super::front::Standing;
 use super::handle::{LinkCommand, LinkHandle};
 use super::host::Host;
 use super::pull::Holder;
@@ -22,6 +23,7 @@ use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::transport::{Inbound, Transport};
+use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::feedback::PublisherEvent;
 use crate::passages::NodePassages;
@@ -59,6 +61,8 @@ pub(crate) struct EngineLink {
     pub(crate) handle: LinkHandle,
     pub(crate) rx: Arc<LinkRx>,
     pub(crate) slots: Slots,
+    /// Takes its datagrams, if it listens for any.
+    pub(crate) _front: Option<Standing>,
 }
 
 /// The engine's state.
@@ -105,11 +109,20 @@ pub(crate) struct Engine {
     pub(crate) decide_at: Instant,
     /// Something may wait for that.
     pub(crate) undecided: bool,
+    pub(crate) vitals: Arc<Vitals>,
+    pub(crate) pulse: Arc<Pulse>,
 }
 
 impl Engine {
-    /// Runs until the node is closed.
-    pub(crate) fn run(mut self) {
+    /// Runs until the node is closed, or a thread of it has panicked.
+    pub(crate) fn run(mut self, thread: &str) {
+        let vitals = self.vitals.clone();
+        vitals.guard(thread, || self.serve());
+        vitals.guard(thread, || self.close());
+    }
+
+    fn serve(&mut self) {
+        let pulse = self.pulse.clone();
         while !self.closing || !self.lingering.is_empty() {
             let now = clock::now();
             let mut until =
@@ -120,8 +133,13 @@ impl Engine {
             if self.unsettled {
                 until = until.min(now + SETTLE_AGAIN);
             }
+            pulse.rest(until);
             let command = self.inbox.recv_timeout(until.since(now).into());
             let now = clock::now();
+            pulse.begin(now);
+            if self.vitals.fault().is_some() {
+                break;
+            }
             match command {
                 Ok(command) => self.handle(now, command),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -148,7 +166,7 @@ impl Engine {
                 self.tick(now);
             }
         }
-        self.close();
+        pulse.rest(Instant::FAR);
     }
 
     fn handle(&mut self, now: Instant, command: Command) {
@@ -179,11 +197,6 @@ impl Engine {
                 let _ = reply.send(self.control.subscription(id).cloned());
             }
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
-            Command::Found { link, node } => {
-                if let Some(link) = self.links.get(link) {
-                    link.handle.send(LinkCommand::Found(node));
-                }
-            }
             Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
             Command::Message { from, message } => {
                 if let Err(error) = self.control.handle_message(now, from, message) {

@@ -4,22 +4,18 @@ use super::lock;
 use crate::status::MutedStatus;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard, Hearing};
-use paceline_sched::{Duration, Instant};
+use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// Nodes whose budgets are remembered on a link; who comes beyond shares one with all others that do.
 const NODES_MAX: usize = 1_024;
-/// Between two times that the engine is told of one node that it does not know.
-const FOUND_EVERY: Duration = Duration::from_millis(20);
 
 /// The budgets of a link's neighbours.
 #[derive(Debug, Default)]
 pub(super) struct Guards {
     nodes: Mutex<BTreeMap<NodeId, Arc<Mutex<Guard>>>>,
     others: Arc<Mutex<Guard>>,
-    /// When each stranger was told of.
-    found: Mutex<BTreeMap<NodeId, Instant>>,
 }
 
 impl Guards {
@@ -52,22 +48,6 @@ impl Guards {
             );
         }
         hearing == Hearing::Heard
-    }
-
-    /// True if the engine is to hear of a stranger now.
-    pub(super) fn lets_in(&self, node: NodeId, now: Instant) -> bool {
-        let mut found = lock(&self.found);
-        if found.get(&node).is_some_and(|&at| now.since(at) < FOUND_EVERY) {
-            return false;
-        }
-        if found.len() >= NODES_MAX {
-            found.retain(|_, at| now.since(*at) < FOUND_EVERY);
-        }
-        let room = found.len() < NODES_MAX;
-        if room {
-            found.insert(node, now);
-        }
-        room
     }
 
     /// Those that were muted, now or before.
@@ -105,16 +85,5 @@ mod tests {
         let all: Vec<_> = (0..5_000).map(|node| guards.of(NodeId(node))).collect();
         assert!(Arc::ptr_eq(&all[3_000], &all[4_000]) && !Arc::ptr_eq(&all[3], &all[4]));
         assert_eq!(lock(&guards.nodes).len(), NODES_MAX);
-    }
-
-    #[test]
-    fn strangers_are_told_of_now_and_then() {
-        let guards = Guards::default();
-        let at = |millis: u64| Instant::from_millis(5_000 + millis);
-        assert!(guards.lets_in(NodeId(1), at(0)) && guards.lets_in(NodeId(2), at(1)));
-        assert!(!guards.lets_in(NodeId(1), at(19)) && guards.lets_in(NodeId(1), at(20)));
-        let many = (10..9_000).filter(|node| guards.lets_in(NodeId(*node), at(30))).count();
-        assert!(many < NODES_MAX);
-        assert!(guards.lets_in(NodeId(8_999), at(60)), "there is room again");
     }
 }

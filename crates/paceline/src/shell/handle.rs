@@ -13,8 +13,6 @@ use std::sync::{Arc, Mutex};
 
 /// What the engine tells a link.
 pub(crate) enum LinkCommand {
-    /// A neighbour was found.
-    Found(NodeId),
     /// A control message for a hop.
     Control(NodeId, Bytes),
     /// A new stream and the end of its ring.

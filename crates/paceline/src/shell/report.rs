@@ -5,8 +5,8 @@ pub(crate) mod measured;
 pub(crate) mod passages;
 
 use crate::status::{
-    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StreamContract,
-    StreamStatus, SubscriptionStatus,
+    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StalledThread,
+    StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::ProcessorUse;
@@ -43,6 +43,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     };
     put_option(status.processor, processor, &mut out);
     put_rows(&status.links, put_mended, &mut out);
+    put_rows(&status.stalled, put_stalled, &mut out);
     out
 }
 
@@ -59,10 +60,14 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         reservations: read_rows(r, grant::read)?,
         drops: read_drops(r)?,
         processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
+        stalled: Vec::new(),
     };
     let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
     for (link, mended) in status.links.iter_mut().zip(mended) {
         link.mended = mended;
+    }
+    if !r.is_empty() {
+        status.stalled = read_rows(r, read_stalled)?;
     }
     Ok(status)
 }
@@ -262,6 +267,15 @@ fn put_mended(row: &LinkStatus, out: &mut Vec<u8>) {
     [repeated, repeated_bytes, given_up].into_iter().for_each(|n| out.put_varint(n));
 }
 
+fn put_stalled(row: &StalledThread, out: &mut Vec<u8>) {
+    put_text(&row.thread, out);
+    put_time(row.still, out);
+}
+
+fn read_stalled(r: &mut Reader) -> Result<StalledThread, WireError> {
+    Ok(StalledThread { thread: r.text(TEXT_MAX, "thread")?, still: read_time(r)? })
+}
+
 fn read_mended(r: &mut Reader) -> Result<MendCounters, WireError> {
     Ok(MendCounters {
         repeated: r.varint("pieces repeated")?,
@@ -420,6 +434,10 @@ mod tests {
             reservations: Vec::new(),
             drops: Drops::default(),
             processor,
+            stalled: vec![StalledThread {
+                thread: "paceline-radio".to_owned(),
+                still: Duration::from_millis(2_600),
+            }],
         }
     }
 
@@ -429,13 +447,24 @@ mod tests {
         let bytes = Bytes::from(encode(&told));
         assert_eq!(decode(bytes.clone()), Ok(told.clone()));
         // Those that end before what came later are of older nodes.
-        let rows = bytes.len() - 1;
-        let processor = encode(&status(None)).len() - 2;
-        for end in (0..bytes.len()).filter(|end| ![processor, rows].contains(end)) {
+        let stalled = encode(&told).len() - encode_stalled(&told).len();
+        let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
+        for end in (0..bytes.len()).filter(|end| ![processor, mended, stalled].contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
-        assert_eq!(decode(bytes.slice(..rows)), Ok(told));
-        assert_eq!(decode(bytes.slice(..processor)), Ok(status(None)));
+        let older = NodeStatus { stalled: Vec::new(), ..told };
+        assert_eq!(decode(bytes.slice(..stalled)), Ok(older.clone()));
+        assert_eq!(decode(bytes.slice(..mended)), Ok(older.clone()));
+        assert_eq!(decode(bytes.slice(..processor)), Ok(NodeStatus { processor: None, ..older }));
+    }
+
+    /// A flag, and the two numbers of the processor that is told of there.
+    const PROCESSOR_BYTES: usize = 1 + 3 + 5;
+
+    fn encode_stalled(status: &NodeStatus) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_rows(&status.stalled, put_stalled, &mut out);
+        out
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The receiving side of a node: frames come in on the transport's threads and leave as samples for
 //! outputs, control messages for the engine, and acknowledgements for the egress threads.
 
+mod meet;
+
 use super::clock;
 use super::engine::{Command, Commands};
 use super::guards::Guards;
@@ -9,7 +11,9 @@ use super::mailbox::Mailbox;
 use super::port::Port;
 use super::sink::AtomicDrops;
 use super::source::Installation;
+use super::strangers::{Stranger, Strangers};
 use super::transport::Inbound;
+use super::vitals::Vitals;
 use super::wake::{Waker, exact_timers};
 use crate::status::MutedStatus;
 use bytes::Bytes;
@@ -26,6 +30,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// How long the thread that waits for what was lost sleeps at most: it ends with its link.
 const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
+
+/// Neighbours that a link takes at most.
+pub(crate) const HOPS_MAX: usize = 1_024;
 
 /// What the egress thread and the receiving side of one hop tell each other.
 #[derive(Debug, Default)]
@@ -262,11 +269,18 @@ pub(crate) struct LinkRx {
     sources: Arc<RxSources>,
     /// For the egress thread: what each frame's header said.
     pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
+    /// For the egress thread: who has become a neighbour.
+    pub(crate) joined: ArrayQueue<NodeId>,
+    /// Who is no neighbour yet.
+    pub(crate) strangers: Strangers,
+    vitals: Arc<Vitals>,
     waker: Arc<Waker>,
     commands: Commands,
     guards: Guards,
     /// Frames that were not understood.
     pub(crate) malformed: AtomicU64,
+    /// Nodes that were not taken as neighbours.
+    refused: AtomicU64,
     /// Wakes whoever hands over what has waited for what was lost.
     mender: Waker,
 }
@@ -277,6 +291,7 @@ impl LinkRx {
         sources: Arc<RxSources>,
         waker: Arc<Waker>,
         commands: Commands,
+        vitals: Arc<Vitals>,
     ) -> Self {
         Self {
             link,
@@ -284,10 +299,14 @@ impl LinkRx {
             parted: Mutex::default(),
             sources,
             heard: ArrayQueue::new(1_024),
+            joined: ArrayQueue::new(2 * HOPS_MAX),
+            strangers: Strangers::new(clock::now()),
+            vitals,
             waker,
             commands,
             guards: Guards::default(),
             malformed: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
             mender: Waker::default(),
         }
     }
@@ -301,17 +320,24 @@ impl LinkRx {
     /// with the link.
     pub(crate) fn start_mending(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
         let weak = Arc::downgrade(self);
-        let named = std::thread::Builder::new().name(format!("paceline-{link}-mend"));
+        let name = format!("paceline-{link}-mend");
+        let (vitals, pulse) = (self.vitals.clone(), self.vitals.pulse(&name));
+        let named = std::thread::Builder::new().name(name.clone());
         named.spawn(move || {
             exact_timers();
             if let Some(it) = weak.upgrade() {
                 it.mender.adopt();
             }
-            while let Some(it) = weak.upgrade() {
+            let turn = || {
+                let Some(it) = weak.upgrade() else { return false };
                 let now = clock::now();
+                pulse.begin(now);
                 let until = it.hand_over_held(now).min(now + MENDER_SLEEPS_MAX);
+                pulse.rest(until);
                 it.mender.sleep(now, until, || it.next_held() < until);
-            }
+                true
+            };
+            vitals.guard(&name, || while turn() {});
         })?;
         Ok(())
     }
@@ -341,27 +367,17 @@ impl LinkRx {
         self.next_held()
     }
 
-    /// What is shared about a hop; made if it is new.
-    pub(crate) fn hop(&self, node: NodeId) -> Arc<HopShared> {
-        let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
-        let neighbour = neighbours.entry(node).or_insert_with(|| {
-            let mut parted = lock(&self.parted);
-            if let Some(place) = parted.iter().position(|(other, _)| *other == node)
-                && let Some((_, neighbour)) = parted.remove(place)
-            {
-                return neighbour;
-            }
-            let (shared, state) = Default::default();
-            Arc::new(Neighbour { shared, state, guard: self.guards.of(node) })
-        });
-        neighbour.shared.clone()
+    /// What is shared about a hop, if that node is a neighbour.
+    pub(crate) fn hop(&self, node: NodeId) -> Option<Arc<HopShared>> {
+        self.neighbour(node).map(|neighbour| neighbour.shared.clone())
     }
 
     /// A hop is gone. Its streams are kept for a while, so that the samples lost with it are counted when it returns.
     pub(crate) fn remove_hop(&self, node: NodeId) {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let Some(neighbour) = neighbours.remove(&node) else { return };
-        neighbour.shared.epoch.store(0, Ordering::Release);
+        let last = neighbour.shared.epoch.load(Ordering::Acquire);
+        self.strangers.handle_removed(clock::now(), last);
         if lock(&neighbour.state).receiver.is_unused() {
             return;
         }
@@ -402,8 +418,20 @@ impl LinkRx {
 
 impl Inbound for LinkRx {
     fn frame(&self, from: NodeId, frame: Bytes) {
-        let Some(neighbour) = self.neighbour(from) else {
-            self.found(from);
+        // On one of Zenoh's threads, whose end nobody would notice.
+        self.vitals.guard("receiving", || self.handle_frame(from, frame));
+    }
+
+    fn found(&self, node: NodeId) {
+        if self.neighbour(node).is_none() {
+            self.greet(Stranger { node, epoch: 0 });
+        }
+    }
+}
+
+impl LinkRx {
+    fn handle_frame(&self, from: NodeId, frame: Bytes) {
+        let Some(neighbour) = self.neighbour(from).or_else(|| self.meet(from, &frame)) else {
             return;
         };
         let now = clock::now();
@@ -452,18 +480,11 @@ impl Inbound for LinkRx {
         let Some(heard) = heard else { return };
         let epochs = (heard.epoch, heard.known);
         if heard.ack_now || heard.ack.is_some() || epochs != *told {
-            *told = epochs;
             // Lost when full: the other end asks again.
-            let _ = self.heard.push((from, heard));
+            if self.heard.push((from, heard)).is_ok() {
+                *told = epochs;
+            }
             self.waker.wake();
         }
-    }
-
-    fn found(&self, node: NodeId) {
-        // Of frames of strangers one in a while is enough: who is there says so again.
-        if !self.guards.lets_in(node, clock::now()) {
-            return;
-        }
-        self.commands.offer(Command::Found { link: self.link, node });
     }
 }

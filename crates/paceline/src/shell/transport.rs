@@ -4,15 +4,20 @@
 //! a key expression of its own for each direction of each hop, and a complete explicit configuration.
 //! Its queues stay nearly empty, because the link lets no more frames go than the other end credits.
 //!
-//! A frame names its key by the number that the other end gave it when it subscribed to that very key. Had it
-//! subscribed to all keys of its hops at once, each frame would name the rest of its key in full: 18 bytes.
+//! A node subscribes to the keys of all its neighbours at once, and to that of each neighbour once it is proven. A frame
+//! names its key by the number that the other end gave it when it subscribed to that very key; before that it names the
+//! rest of its key in full, 18 bytes. Nothing is declared for a node that has not proven that it exists
+//! (`shell/strangers.rs`), and nothing is declared on a thread that sends (`transport/declare.rs`).
 //!
-//! Over UDP Zenoh mends nothing, and that includes what its sessions declare to each other. So there a
+//! Over UDP Zenoh repairs nothing, and that includes what its sessions declare to each other. So there a
 //! frame names its key in full instead of a number that the other end may never have heard of, and
 //! subscriptions are declared again as long as a neighbour is missing.
 
+mod declare;
+
 use crate::config::LinkConfig;
 use bytes::Bytes;
+use declare::{Declarer, Listening, Own, Slot};
 use paceline_proto::NodeId;
 use paceline_proto::link::Carrier;
 use paceline_proto::wire::VERSION;
@@ -24,7 +29,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use zenoh::bytes::ZBytes;
 use zenoh::key_expr::KeyExpr;
-use zenoh::pubsub::{Publisher, Subscriber};
+use zenoh::pubsub::Subscriber;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Config, Session, Wait};
 
@@ -50,7 +55,7 @@ pub(crate) enum Sent {
 pub(crate) trait Inbound: Send + Sync + 'static {
     /// A frame from a neighbour.
     fn frame(&self, from: NodeId, frame: Bytes);
-    /// A neighbour has said that it is there.
+    /// A node has said that it is there.
     fn found(&self, node: NodeId);
 }
 
@@ -59,31 +64,17 @@ pub(crate) struct Transport {
     me: NodeId,
     session: Session,
     carrier: Carrier,
-    inbound: Arc<dyn Inbound>,
-    /// Gone while they are declared again.
-    subscribers: Vec<Subscriber<()>>,
-    beacon: Way,
-    hops: BTreeMap<NodeId, Ways>,
+    beacon: KeyExpr<'static>,
+    hops: BTreeMap<NodeId, Route>,
+    declarer: Declarer,
 }
 
-/// The ways to a neighbour and back.
-struct Ways {
-    there: Way,
-    /// What comes; nothing where one subscriber listens to all neighbours.
-    _back: Option<Subscriber<()>>,
-}
-
-/// How frames for one key leave.
-enum Way {
-    /// By the number that the other end knows the key by.
-    Declared {
-        /// Puts a frame into a batch that may wait for more.
-        merging: Publisher<'static>,
-        /// Sends the batch with the frame at once, where that makes a difference.
-        express: Option<Publisher<'static>>,
-    },
+/// How frames leave for a neighbour.
+struct Route {
     /// By the whole key, each at once.
-    Named(KeyExpr<'static>),
+    key: KeyExpr<'static>,
+    /// By what was declared for it, once it is; never where declarations may be lost.
+    declared: Slot,
 }
 
 impl Transport {
@@ -95,9 +86,12 @@ impl Transport {
     ) -> zenoh::Result<Self> {
         let session = zenoh::open(config(link)?).wait()?;
         let carrier = link.carrier();
-        let subscribers = listen(me, &session, carrier, &inbound)?;
-        let beacon = declare(&session, carrier, "p/hi".to_owned(), false)?;
-        Ok(Self { me, session, carrier, inbound, subscribers, beacon, hops: BTreeMap::new() })
+        let own = Own::default();
+        let subscribers = listen(me, &session, &own, &inbound)?;
+        let beacon = KeyExpr::try_from("p/hi")?;
+        let listening = Listening { me, session: session.clone(), inbound, own, subscribers };
+        let declarer = Declarer::start(&link.name, listening)?;
+        Ok(Self { me, session, carrier, beacon, hops: BTreeMap::new(), declarer })
     }
 
     /// The node that it was opened for.
@@ -105,15 +99,10 @@ impl Transport {
         self.me
     }
 
-    /// Declares again what this node listens to, if the way may have lost that: a neighbour is missing.
+    /// Declares again what this node listens to, if that may have been lost: a neighbour is missing.
     pub(crate) fn listen_again(&mut self) {
-        if self.carrier.is_ordered() {
-            return;
-        }
-        self.subscribers.clear();
-        match listen(self.me, &self.session, self.carrier, &self.inbound) {
-            Ok(subscribers) => self.subscribers = subscribers,
-            Err(error) => tracing::warn!("listening again: {error}"),
+        if self.carrier == Carrier::Datagrams {
+            self.declarer.listen_again();
         }
     }
 
@@ -124,49 +113,64 @@ impl Transport {
         let _ = self.put(&self.beacon, hi.into(), true);
     }
 
-    /// Hands a payload to Zenoh; `merges` where it may share a batch with others.
-    fn put(&self, way: &Way, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
-        match way {
-            Way::Declared { express: Some(express), .. } if !merges => express.put(payload).wait(),
-            Way::Declared { merging, .. } => merging.put(payload).wait(),
-            Way::Named(key) => self
-                .session
-                .put(key, payload)
-                .congestion_control(CongestionControl::Drop)
-                .priority(Priority::Data)
-                .express(true)
-                .wait(),
+    /// Sends a frame to a node that is no neighbour.
+    pub(crate) fn greet_stranger(&self, node: NodeId, frame: Vec<u8>) {
+        if let Ok(key) = self.key_to(node) {
+            let _ = self.put(&key, frame.into(), true);
         }
     }
-    /// Makes the ways to a neighbour and back; `express` where a frame must not wait to be batched.
-    pub(crate) fn add_hop(&mut self, node: NodeId, express: bool) -> zenoh::Result<()> {
-        if self.hops.contains_key(&node) {
-            return Ok(());
+
+    fn key_to(&self, node: NodeId) -> zenoh::Result<KeyExpr<'static>> {
+        KeyExpr::try_from(format!("p/{node}/{}", self.me))
+    }
+
+    /// Hands a payload to Zenoh by its whole key; `merges` where it may share a batch with others, as no datagram does.
+    fn put(&self, key: &KeyExpr<'static>, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
+        self.session
+            .put(key, payload)
+            .congestion_control(CongestionControl::Drop)
+            .priority(Priority::Data)
+            .express(!(merges && self.carrier.is_ordered()))
+            .wait()
+    }
+
+    /// A node is a neighbour: frames can be sent to it from now on. Never waits.
+    pub(crate) fn add_hop(&mut self, node: NodeId) -> zenoh::Result<()> {
+        if !self.hops.contains_key(&node) {
+            let route = Route { key: self.key_to(node)?, declared: Slot::default() };
+            self.hops.insert(node, route);
         }
-        let (me, session) = (self.me, &self.session);
-        let back = match self.carrier {
-            Carrier::Ordered | Carrier::Local => Some(listen_to(node, me, session, &self.inbound)?),
-            Carrier::Datagrams => None,
-        };
-        let there = declare(session, self.carrier, format!("p/{node}/{me}"), express)?;
-        self.hops.insert(node, Ways { there, _back: back });
         Ok(())
     }
 
-    /// Forgets the ways to a neighbour and back.
+    /// Makes the frames of a neighbour shorter and cheaper, some time soon; `express` where a frame must not wait to be
+    /// batched. Never waits.
+    pub(crate) fn declare_hop(&mut self, node: NodeId, express: bool) {
+        if let Some(route) = self.hops.get(&node)
+            && self.carrier.is_ordered()
+            && route.declared.get().is_none()
+        {
+            self.declarer.declare(node, express, route.declared.clone());
+        }
+    }
+
+    /// Forgets a neighbour. Never waits.
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
-        self.hops.remove(&node);
+        if let Some(route) = self.hops.remove(&node) {
+            self.declarer.forget(node, route.declared);
+        }
     }
 
     /// Hands a frame over; never waits. The caller's window keeps what is in flight below what
     /// Zenoh's queue holds, so there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
-        let Some(ways) = self.hops.get(&node) else { return Sent::Down };
+        let Some(route) = self.hops.get(&node) else { return Sent::Down };
         let merges = frame.merges;
-        match self.put(&ways.there, to_zbytes(frame), merges) {
-            Ok(()) => Sent::Taken,
-            Err(_) => Sent::Down,
-        }
+        let sent = match route.declared.get() {
+            Some(declared) => declared.put(to_zbytes(frame), merges),
+            None => self.put(&route.key, to_zbytes(frame), merges),
+        };
+        if sent.is_ok() { Sent::Taken } else { Sent::Down }
     }
 
     /// Closes the session aside: Zenoh waits for the end of an attempt to connect, of which nothing is left to
@@ -201,38 +205,37 @@ fn listen_to(
         .wait()
 }
 
-/// Listens for frames from all neighbours.
+/// Listens for frames from all nodes, but for those with a subscriber of their own.
 fn listen_to_all(
     me: NodeId,
     session: &Session,
+    own: &Own,
     inbound: &Arc<dyn Inbound>,
 ) -> zenoh::Result<Subscriber<()>> {
-    let frames = inbound.clone();
+    let (frames, own) = (inbound.clone(), own.clone());
     session
         .declare_subscriber(format!("p/{me}/*"))
         .callback(move |sample| {
             let key = sample.key_expr().as_str();
             let from = key.rsplit('/').next().and_then(parse_node);
-            if let Some(from) = from {
+            if let Some(from) = from.filter(|from| !own.has(*from)) {
                 frames.frame(from, shared_bytes(sample.payload()));
             }
         })
         .wait()
 }
 
-/// Listens for neighbours, and where what is declared may be lost for their frames.
+/// Listens for frames and for beacons.
 fn listen(
     me: NodeId,
     session: &Session,
-    carrier: Carrier,
+    own: &Own,
     inbound: &Arc<dyn Inbound>,
 ) -> zenoh::Result<Vec<Subscriber<()>>> {
-    let mut subscribers = match carrier {
-        Carrier::Ordered | Carrier::Local => Vec::new(),
-        Carrier::Datagrams => vec![listen_to_all(me, session, inbound)?],
-    };
-    subscribers.push(listen_for_neighbours(me, session, inbound)?);
-    Ok(subscribers)
+    Ok(vec![
+        listen_to_all(me, session, own, inbound)?,
+        listen_for_neighbours(me, session, inbound)?,
+    ])
 }
 
 fn listen_for_neighbours(
@@ -260,19 +263,6 @@ fn listen_for_neighbours(
             _ => {}
         })
         .wait()
-}
-
-fn declare(session: &Session, carrier: Carrier, key: String, express: bool) -> zenoh::Result<Way> {
-    if carrier == Carrier::Datagrams {
-        return KeyExpr::try_from(key).map(Way::Named);
-    }
-    let publisher = |express| {
-        let publisher = session.declare_publisher(key.clone());
-        let publisher = publisher.congestion_control(CongestionControl::Drop);
-        publisher.priority(Priority::Data).express(express).wait()
-    };
-    let express = if express { Some(publisher(true)?) } else { None };
-    Ok(Way::Declared { merging: publisher(false)?, express })
 }
 
 fn parse_node(text: &str) -> Option<NodeId> {

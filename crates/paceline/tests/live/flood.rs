@@ -93,3 +93,26 @@ fn a_neighbour_that_floods_what_is_no_frame_is_not_read_and_read_again_by_itself
 fn samples_that_nobody_asked_for_are_bounded_and_no_others_dropped() {
     mutes_a_rogue(Flood::Unasked, |rogue| rogue.send_sample(100));
 }
+
+#[test]
+fn a_sample_number_that_cannot_be_ends_nobody() {
+    let endpoint = free_endpoint();
+    let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
+    let robot = isolated("robot", [LinkConfig::new("radio").connect(&endpoint)]);
+    let mut pose = robot.publisher("pose").unwrap().declare().unwrap();
+    let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
+    let mut all = operator.subscriber("**").unwrap().declare().unwrap();
+    assert!(pose.wait_matching(SOON));
+    let mut rogue = Rogue::join(&operator, &endpoint);
+    wait_until("the rogue is a neighbour", || rogue.greet());
+    for number in [0, u64::MAX, 1, u64::MAX / 2, u64::MAX / 2, 2, 1 << 40] {
+        rogue.send_numbered(number, 10);
+    }
+    wait_until("all of it is heard", || rogue.is_heard());
+    assert_eq!(pose.put("still here").unwrap().dropped, 0);
+    assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
+    assert_eq!(all.recv_timeout(SOON).unwrap().payload, "still here");
+    assert_eq!(operator.fault(), None);
+    let status = operator.status_of(&[operator.id()], SOON);
+    assert!(status[0].drops.total() < 100, "{:?}", status[0].drops);
+}

@@ -18,6 +18,7 @@ mod pull;
 mod refusals;
 mod rogue;
 mod scenarios;
+mod strangers;
 mod sums;
 mod support;
 mod thin_link;

@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex};
 use zenoh::Wait as _;
 use zenoh::qos::CongestionControl;
 
-/// What its victim said last: its epoch, and up to which of its frames it was heard.
+/// What its victim said last: its epoch, the rogue's as it knows it, and up to which of its frames it was heard.
 #[derive(Clone, Copy, Default)]
 struct Said {
     epoch: u32,
+    known: u32,
     next: u64,
+    /// Up to which of the rogue's frames it has heard them.
+    acknowledged: u64,
 }
 
 pub(crate) struct Rogue {
@@ -52,7 +55,9 @@ impl Rogue {
             let header = FrameHeader::read(&mut frame).unwrap();
             let mut said = heard.lock().unwrap();
             let next = if header.epoch == said.epoch { said.next } else { 0 };
-            *said = Said { epoch: header.epoch, next: header.seq.map_or(next, |seq| seq + 1) };
+            let acknowledged = header.ack.map_or(said.acknowledged, |ack| ack.next);
+            let next = header.seq.map_or(next, |seq| seq + 1);
+            *said = Said { epoch: header.epoch, known: header.known, next, acknowledged };
         });
         let subscriber = listens.wait().unwrap();
         let frames = session.declare_publisher(format!("p/{}/{id}", victim.id()));
@@ -64,7 +69,19 @@ impl Rogue {
     pub(crate) fn greet(&self) -> bool {
         let hi = [&[VERSION][..], &self.id.0.to_be_bytes()].concat();
         self.session.put("p/hi", hi).wait().unwrap();
-        self.said.lock().unwrap().epoch > 0
+        let Said { epoch: known, known: us, .. } = *self.said.lock().unwrap();
+        if known > 0 {
+            let mut frame = Vec::new();
+            FrameHeader { epoch: 1, known, ack_now: true, ..FrameHeader::default() }
+                .write(&mut frame);
+            self.send(frame);
+        }
+        us == 1
+    }
+
+    /// True once the victim has acknowledged all that was sent.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.said.lock().unwrap().acknowledged >= self.seq
     }
 
     /// A frame of these bytes.
@@ -74,10 +91,16 @@ impl Rogue {
 
     /// A frame with a whole sample of so many bytes, of a stream that it opens itself.
     pub(crate) fn send_sample(&mut self, bytes: usize) {
-        let Said { epoch, next } = *self.said.lock().unwrap();
+        self.send_numbered(self.seq, bytes);
+    }
+
+    /// The same, with any number.
+    pub(crate) fn send_numbered(&mut self, number: u64, bytes: usize) {
+        let Said { epoch, next, .. } = *self.said.lock().unwrap();
         let (seq, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));
         let mut out = Vec::new();
-        let header = FrameHeader { epoch: 1, known: epoch, seq, ack, ..FrameHeader::default() };
+        let (known, ack_now) = (epoch, true);
+        let header = FrameHeader { epoch: 1, known, seq, ack, ack_now, ..FrameHeader::default() };
         header.write(&mut out);
         write_open(0, PublisherId { node: self.id, index: 0 }, &Form::FULL, &mut out);
         let first = SampleHead {
@@ -89,8 +112,7 @@ impl Rogue {
             age: paceline_sched::Duration::ZERO,
             attachment: None,
         };
-        let (number, len) = (self.seq, bytes);
-        let first = Some(&first);
+        let (first, len) = (Some(&first), bytes);
         DataHead { stream: 0, number, first, offset: 0, last: true, len }.write(&mut out);
         out.resize(out.len() + bytes, 7);
         self.seq += 1;

@@ -4,7 +4,7 @@
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
     Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Node, Processor, Publisher,
-    Reservation, ReservedHop, Stream, Subscription,
+    Reservation, ReservedHop, Stalled, Stream, Subscription,
 };
 use paceline::DropReason;
 use std::path::Path;
@@ -40,6 +40,7 @@ fn written() -> String {
         Class::decl(&config),
         Muted::decl(&config),
         Mended::decl(&config),
+        Stalled::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));
     }

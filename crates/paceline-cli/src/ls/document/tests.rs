@@ -146,6 +146,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         reservations: vec![],
         processor: None,
         drops: Drops::default(),
+        stalled: vec![],
     }
 }
 

@@ -39,10 +39,6 @@ pub(crate) enum Command {
     Wish(SubscriptionId, Sender<Option<SubscriptionSpec>>),
     /// It is to ask for this; whether its node does so.
     Change(SubscriptionId, SubscriptionSpec, Sender<bool>),
-    Found {
-        link: usize,
-        node: NodeId,
-    },
     Hop {
         link: usize,
         node: NodeId,

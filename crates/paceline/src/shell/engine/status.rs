@@ -1,5 +1,6 @@
 //! What the node says of itself, and what it learns of others.
 
+use super::super::clock;
 use super::super::report;
 use super::Engine;
 use crate::status::{
@@ -107,6 +108,7 @@ impl Engine {
             reservations: self.control.grants().collect(),
             processor: self.control.processor_use(),
             drops: self.sources.drops.load(),
+            stalled: self.vitals.stalled(clock::now()),
         }
     }
 

@@ -1,0 +1,94 @@
+//! How a node opens a link.
+
+use super::{classes, wrong_class};
+use crate::config::LinkConfig;
+use crate::error::OpenError;
+use crate::shell::egress;
+use crate::shell::engine::{Commands, EngineLink};
+use crate::shell::front::{Fronts, Standing};
+use crate::shell::handle::{LinkCommand, LinkHandle};
+use crate::shell::port::Announcements;
+use crate::shell::rx::{LinkRx, RxSources};
+use crate::shell::transport::Transport;
+use crate::shell::vitals::Vitals;
+use crate::shell::wake::Waker;
+use crossbeam_queue::ArrayQueue;
+use event_listener::Event;
+use paceline_proto::NodeId;
+use paceline_proto::link::{Carrier, LinkSpec, STREAMS_MAX};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Opens a link: its session, its threads, and what takes its datagrams.
+pub(super) fn open_link(
+    me: NodeId,
+    index: usize,
+    config: LinkConfig,
+    sources: &Arc<RxSources>,
+    (commands, vitals): (&Commands, &Arc<Vitals>),
+) -> Result<(EngineLink, JoinHandle<()>), OpenError> {
+    let waker = Arc::new(Waker::default());
+    let announcements = Arc::new(Announcements {
+        ready: ArrayQueue::new(STREAMS_MAX as usize),
+        waker: waker.clone(),
+        room: Event::new(),
+    });
+    let rx = Arc::new(LinkRx::new(index, sources.clone(), waker, commands.clone(), vitals.clone()));
+    let cannot = |what: String| {
+        let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
+        let (link, endpoints) = (config.name.clone(), endpoints.join(", "));
+        OpenError::Transport { link, endpoints, what: without_place(&what).to_owned() }
+    };
+    let fronts = Fronts::take(&config).map_err(|error| cannot(error.to_string()))?;
+    let transport = Transport::open(me, &fronts.places.behind(&config), rx.clone())
+        .map_err(|error| cannot(error.to_string()))?;
+    let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
+    let carrier = config.carrier();
+    let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
+    if carrier == Carrier::Datagrams {
+        rx.start_mending(&config.name).map_err(OpenError::Thread)?;
+    }
+    let (handle, thread) =
+        egress::start(&config, spec, transport, rx.clone(), announcements, (commands, vitals))
+            .map_err(OpenError::Thread)?;
+    let front = stand(me, fronts, (&config, &rx, &handle)).map_err(OpenError::Thread)?;
+    let slots = Default::default();
+    Ok((EngineLink { config, handle, rx, slots, _front: front }, thread))
+}
+
+/// Starts what takes the datagrams of a link that listens for them.
+fn stand(
+    me: NodeId,
+    fronts: Fronts,
+    (config, rx, handle): (&LinkConfig, &Arc<LinkRx>, &LinkHandle),
+) -> std::io::Result<Option<Standing>> {
+    let (its, rx, handle) = (config.clone(), rx.clone(), handle.clone());
+    fronts.stand(&config.name, move |places| {
+        match Transport::open(me, &places.behind(&its), rx.clone()) {
+            Ok(transport) => {
+                handle.send(LinkCommand::Reopen(Box::new(transport)));
+                true
+            }
+            Err(error) => {
+                tracing::warn!("link '{}': listening anew: {error}", its.name);
+                false
+            }
+        }
+    })
+}
+
+/// Zenoh's errors say where in its source they arose; that helps nobody here.
+fn without_place(error: &str) -> &str {
+    error.split(" at /").next().unwrap_or(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_foreign_sources_are_left_out_of_errors() {
+        assert_eq!(without_place("in use at /src/lib.rs:3. at /src/b.rs:9."), "in use");
+        assert_eq!(without_place("in use"), "in use");
+    }
+}

@@ -1,0 +1,70 @@
+//! How a node that sends frames becomes a neighbour.
+
+use super::super::strangers::Stranger;
+use super::super::{clock, lock};
+use super::{HOPS_MAX, HopShared, LinkRx, Neighbour};
+use bytes::Bytes;
+use paceline_proto::NodeId;
+use paceline_proto::wire::Reader;
+use paceline_proto::wire::frame::FrameHeader;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+impl LinkRx {
+    /// A frame comes from a node that is no neighbour. It becomes one if the frame names the epoch that this link gives to
+    /// new hops, which only those know that have read a greeting; else it is greeted.
+    pub(super) fn meet(&self, from: NodeId, frame: &Bytes) -> Option<Arc<Neighbour>> {
+        let header = match FrameHeader::read(&mut Reader::new(frame.clone())) {
+            Ok(header) => header,
+            Err(error) => {
+                self.reject(from, &error);
+                return None;
+            }
+        };
+        if header.known == self.strangers.epoch() {
+            return self.join(from, header.known);
+        }
+        self.greet(Stranger { node: from, epoch: header.epoch });
+        None
+    }
+
+    /// A node becomes a neighbour.
+    fn join(&self, node: NodeId, epoch: u32) -> Option<Arc<Neighbour>> {
+        let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(neighbour) = neighbours.get(&node) {
+            return Some(neighbour.clone());
+        }
+        if neighbours.len() >= HOPS_MAX || self.joined.push(node).is_err() {
+            drop(neighbours);
+            if self.refused.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
+                tracing::warn!(
+                    "link {}: node {node} is not taken as a neighbour: there are {HOPS_MAX} already, the most that a link \
+                     takes",
+                    self.link
+                );
+            }
+            return None;
+        }
+        let neighbour = self.take_parted(node).unwrap_or_else(|| {
+            let shared = Arc::new(HopShared { epoch: AtomicU32::new(epoch), ..Default::default() });
+            let (state, guard) = (Mutex::default(), self.guards.of(node));
+            Arc::new(Neighbour { shared, state, guard })
+        });
+        neighbour.shared.epoch.store(epoch, Ordering::Release);
+        neighbours.insert(node, neighbour.clone());
+        Some(neighbour)
+    }
+
+    /// A neighbour that was gone and has returned: its streams go on where they ended.
+    fn take_parted(&self, node: NodeId) -> Option<Arc<Neighbour>> {
+        let mut parted = lock(&self.parted);
+        let place = parted.iter().position(|(other, _)| *other == node)?;
+        parted.remove(place).map(|(_, neighbour)| neighbour)
+    }
+
+    pub(super) fn greet(&self, stranger: Stranger) {
+        if self.strangers.came(clock::now(), stranger) {
+            self.waker.wake();
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Whether the threads of a node live and move: a panic ends the node with a message, a thread that stands still is
+//! reported.
+
+use super::clock;
+use super::lock;
+use super::wake::Waker;
+use crate::status::StalledThread;
+use paceline_sched::{Duration, Instant};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// How late a thread's next iteration may begin until it counts as standing still.
+const STILL_AFTER: Duration = Duration::from_secs(2);
+/// How often the watchdog looks.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The sign of life of one thread: when its next iteration has to have begun.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    name: String,
+    due: AtomicU64,
+    still: AtomicBool,
+}
+
+impl Pulse {
+    /// An iteration begins.
+    pub(crate) fn begin(&self, now: Instant) {
+        self.due.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The thread sleeps until then at the latest.
+    pub(crate) fn rest(&self, until: Instant) {
+        self.due.store(until.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// For how long it has stood still, if it does.
+    fn still_for(&self, now: Instant) -> Option<Duration> {
+        let late = now.since(Instant::from_nanos(self.due.load(Ordering::Relaxed)));
+        (late > STILL_AFTER).then_some(late)
+    }
+}
+
+type OnFault = Box<dyn Fn() + Send + Sync>;
+
+/// The threads of one node.
+#[derive(Default)]
+pub(crate) struct Vitals {
+    pulses: Mutex<Vec<Weak<Pulse>>>,
+    fault: OnceLock<String>,
+    on_fault: OnceLock<OnFault>,
+}
+
+impl Vitals {
+    /// Sets how the node is ended after a panic.
+    pub(crate) fn on_fault(&self, end: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_fault.set(Box::new(end));
+    }
+
+    /// The pulse of a new thread; it is watched until it is dropped.
+    pub(crate) fn pulse(&self, name: &str) -> Arc<Pulse> {
+        let (due, still) = (AtomicU64::new(Instant::FAR.as_nanos()), AtomicBool::new(false));
+        let pulse = Arc::new(Pulse { name: name.to_owned(), due, still });
+        let mut pulses = lock(&self.pulses);
+        pulses.retain(|pulse| pulse.strong_count() > 0);
+        pulses.push(Arc::downgrade(&pulse));
+        pulse
+    }
+
+    /// Runs what a thread does; `None` if it panicked. Then the node ends.
+    pub(crate) fn guard<T>(&self, thread: &str, run: impl FnOnce() -> T) -> Option<T> {
+        // After a panic nothing goes on with what was broken: the node ends.
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(done) => Some(done),
+            Err(panic) => {
+                self.fail(thread, panic.as_ref());
+                None
+            }
+        }
+    }
+
+    fn fail(&self, thread: &str, panic: &(dyn Any + Send)) {
+        let what = panic.downcast_ref::<&str>().copied();
+        let what = what.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let what = what.unwrap_or("no message");
+        let fault = format!(
+            "thread '{thread}' of this node panicked: {what}; the node has ended: start it again, and report this \
+             message with the log before it"
+        );
+        if self.fault.set(fault.clone()).is_ok() {
+            tracing::error!("{fault}");
+        }
+        if let Some(end) = self.on_fault.get() {
+            end();
+        }
+    }
+
+    /// Why the node has ended, if a thread of it panicked.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+
+    /// The threads that stand still.
+    pub(crate) fn stalled(&self, now: Instant) -> Vec<StalledThread> {
+        let pulses = lock(&self.pulses);
+        let stalled = pulses.iter().filter_map(Weak::upgrade).filter_map(|pulse| {
+            let still = pulse.still_for(now)?;
+            Some(StalledThread { thread: pulse.name.clone(), still: still.into() })
+        });
+        stalled.collect()
+    }
+
+    /// Warns of threads that have come to a halt since the last look, and says which of them move again.
+    fn look(&self, now: Instant) {
+        for pulse in lock(&self.pulses).iter().filter_map(Weak::upgrade) {
+            let still = pulse.still_for(now);
+            if pulse.still.swap(still.is_some(), Ordering::Relaxed) == still.is_some() {
+                continue;
+            }
+            match still {
+                Some(late) => tracing::warn!(
+                    "thread '{}' stands still: its next iteration is {late} late. The host is overloaded, or this is \
+                     a fault to report",
+                    pulse.name
+                ),
+                None => tracing::warn!("thread '{}' moves again", pulse.name),
+            }
+        }
+    }
+
+    /// Starts the thread that looks after the others. It ends with the node.
+    pub(crate) fn watch(self: &Arc<Self>) -> std::io::Result<Watchdog> {
+        let (stop, weak) =
+            (Arc::new((Waker::default(), AtomicBool::new(false))), Arc::downgrade(self));
+        let stopped = stop.clone();
+        let named = std::thread::Builder::new().name("paceline-watchdog".to_owned());
+        let thread = named.spawn(move || {
+            let (waker, over) = &*stopped;
+            waker.adopt();
+            let mut looked = clock::now();
+            while !over.load(Ordering::Acquire)
+                && let Some(vitals) = weak.upgrade()
+            {
+                let now = clock::now();
+                // Who was stopped as a whole, by a signal or a debugger, has no thread that stands still.
+                if now.since(looked) < STILL_AFTER {
+                    vitals.look(now);
+                }
+                looked = now;
+                drop(vitals);
+                waker.sleep(now, now + LOOK_EVERY, || over.load(Ordering::Acquire));
+            }
+        })?;
+        Ok(Watchdog { stop, thread })
+    }
+}
+
+/// The thread that looks after the others.
+pub(crate) struct Watchdog {
+    stop: Arc<(Waker, AtomicBool)>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Watchdog {
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        self.stop.1.store(true, Ordering::Release);
+        self.stop.0.wake();
+        let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_panic_is_a_fault_that_names_the_thread_and_ends_the_node_once_for_each() {
+        let vitals = Vitals::default();
+        let ended = Arc::new(AtomicUsize::new(0));
+        let counted = ended.clone();
+        vitals.on_fault(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(vitals.guard("radio", || 7), Some(7));
+        assert_eq!(vitals.fault(), None);
+        let sum = |by: u64| u64::MAX.checked_add(by).expect("the sum fits");
+        assert_eq!(vitals.guard("radio", || sum(1)), None);
+        assert_eq!(vitals.guard("engine", || -> u64 { panic!("second") }), None);
+        let fault = vitals.fault().unwrap();
+        assert!(fault.contains("'radio'") && fault.contains("the sum fits"), "{fault}");
+        assert_eq!(ended.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_does_not_stand_still_and_one_that_works_for_long_does() {
+        let vitals = Vitals::default();
+        let (radio, gone) = (vitals.pulse("radio"), vitals.pulse("gone"));
+        let at = |millis| Instant::from_millis(100_000 + millis);
+        let stalled = |now| {
+            let stalled = vitals.stalled(now);
+            stalled.into_iter().map(|it| (it.thread, it.still.as_millis())).collect::<Vec<_>>()
+        };
+        assert_eq!(stalled(at(0)), [], "it has not begun");
+        radio.rest(at(30_000));
+        gone.begin(at(0));
+        drop(gone);
+        assert_eq!(stalled(at(32_000)), []);
+        vitals.look(at(32_001));
+        assert_eq!(stalled(at(32_001)), [("radio".to_owned(), 2_001)]);
+        radio.begin(at(32_100));
+        vitals.look(at(32_200));
+        assert_eq!(stalled(at(32_200)), []);
+    }
+}
