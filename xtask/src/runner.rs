@@ -73,7 +73,8 @@ fn limited(share: Share, program: &Command) -> Command {
     if share == Share::Rest {
         command.args(["-n", "19", "timeout"]);
     }
-    command.args(["--kill-after=10", &HANGS_AFTER.as_secs().to_string()]);
+    // In the foreground: Ctrl-C ends all that runs.
+    command.args(["--foreground", "--kill-after=10", &HANGS_AFTER.as_secs().to_string()]);
     command.arg(program.get_program()).args(program.get_args());
     for (name, value) in program.get_envs() {
         match value {

@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The largest samples that would be promised to subscription `want` of the first listener, which asks for more
-    /// than is promised beside its other subscriptions.
+    /// than is promised beside those before it: subscriptions are asked for in their order, so these hold their part.
     pub(super) fn offered(&self, plan: &Plan, want: usize) -> Result<usize> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (_robot, mut listeners) = self.begin(plan, &hosts)?;
