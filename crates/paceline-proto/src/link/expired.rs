@@ -24,11 +24,17 @@ impl Stream {
             && self.queue.front().is_some_and(|head| waited(head.since))
     }
 
-    /// Drops the head, which has expired, and what needs it. Returns how many samples that were.
-    fn drop_expired(&mut self) -> usize {
-        let Some(kind) = self.head().map(|sample| sample.kind) else { return 0 };
-        self.drop_head(DropReason::Expired);
-        1 + self.drop_tail(kind)
+    /// Drops heads that have expired, and what needs them, as long as it `goes_on`. Returns how many samples that were.
+    fn drop_expired(&mut self, now: Instant, goes_on: impl Fn(&Self) -> bool) -> usize {
+        let before = self.waiting();
+        while self.head_has_expired(now)
+            && goes_on(self)
+            && let Some(kind) = self.head().map(|sample| sample.kind)
+        {
+            self.drop_head(DropReason::Expired);
+            self.drop_tail(kind);
+        }
+        before - self.waiting()
     }
 }
 
@@ -38,30 +44,29 @@ impl Link {
         self.stream(index).is_some_and(|stream| stream.head_has_expired(now))
     }
 
-    /// Drops what has expired at the front of a stream. Returns how many samples that were.
+    /// Drops what has expired at the front of a stream that is to send now. Returns how many samples that were.
     pub(super) fn drop_expired(&mut self, now: Instant, index: StreamIndex) -> usize {
-        self.drop_expired_while(now, index, |_| true)
-    }
-
-    /// Drops what has expired of a stream that is full, until there is room for a sample.
-    pub(super) fn make_room(&mut self, now: Instant, index: StreamIndex) {
-        self.drop_expired_while(now, index, |stream| !stream.has_room());
-    }
-
-    fn drop_expired_while(
-        &mut self,
-        now: Instant,
-        index: StreamIndex,
-        wanted: impl Fn(&Stream) -> bool,
-    ) -> usize {
-        let Some(stream) = self.stream_mut(index) else { return 0 };
-        let mut dropped = 0;
-        while stream.head_has_expired(now) && wanted(stream) {
-            dropped += stream.drop_expired();
-        }
+        let dropped = self.stream_mut(index).map_or(0, |stream| stream.drop_expired(now, |_| true));
         if dropped > 0 {
             self.replace_head(now, index);
         }
         dropped
+    }
+
+    /// Drops what has expired of a stream whose class is about to be charged for the head, which the discipline does
+    /// not know yet.
+    pub(super) fn drop_expired_before_charging(&mut self, now: Instant, index: StreamIndex) {
+        self.stream_mut(index).into_iter().for_each(|stream| {
+            stream.drop_expired(now, |_| true);
+        });
+    }
+
+    /// Drops what has expired of a stream that is full, until there is room for a sample.
+    pub(super) fn make_room(&mut self, now: Instant, index: StreamIndex) {
+        let full = |stream: &Stream| !stream.has_room();
+        let dropped = self.stream_mut(index).map_or(0, |stream| stream.drop_expired(now, full));
+        if dropped > 0 {
+            self.replace_head(now, index);
+        }
     }
 }

@@ -76,6 +76,7 @@ impl Link {
         if self.seats.as_ref().is_none_or(|seats| seats.gates.is_empty()) {
             return true;
         }
+        self.drop_expired_before_charging(now, index);
         let Some(stream) = self.stream(index) else { return true };
         let (home, held) = (stream.home, stream.held);
         let Some(bytes) = stream.head().filter(|_| !stream.passed).map(|s| s.payload.len()) else {
@@ -119,8 +120,7 @@ impl Link {
             if !stream.held || stream.home != Some(home) {
                 continue;
             }
-            // Before the class is charged for it.
-            self.drop_expired(now, index);
+            self.drop_expired_before_charging(now, index);
             let Some(stream) = self.stream_mut(index) else { continue };
             let Some(bytes) = stream.head().map(|sample| sample.payload.len()) else {
                 stream.held = false;

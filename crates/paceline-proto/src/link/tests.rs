@@ -443,6 +443,8 @@ mod control;
 mod credit;
 #[path = "tests/excess.rs"]
 mod excess;
+#[path = "tests/expired.rs"]
+mod expired;
 #[path = "tests/missed.rs"]
 mod missed;
 #[path = "tests/other_capacity.rs"]

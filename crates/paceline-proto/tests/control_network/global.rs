@@ -5,7 +5,7 @@ use super::random::subscription;
 use super::truth::Truth;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::{Kind, Pattern};
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Late};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -35,8 +35,10 @@ enum Step {
 
 fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Picture, Kind::Picture, Kind::Data]);
-    (0..TAGS.len(), kind, any::<bool>()).prop_map(|(tag, kind, sized)| {
-        let spec = camera(TAGS[tag]);
+    let late = prop::sample::select(vec![Late::Drop, Late::Drop, Late::Send]);
+    let waits = prop::bool::weighted(0.3);
+    (0..TAGS.len(), kind, any::<bool>(), late, waits).prop_map(|(tag, kind, sized, late, waits)| {
+        let spec = PublisherSpec { late, waits, ..camera(TAGS[tag]) };
         let (size, encoding) = match (kind, sized) {
             (Kind::Picture, true) => (spec.size, spec.encoding),
             _ => (None, paceline_proto::Encoding::Bytes),

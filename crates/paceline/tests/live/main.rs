@@ -10,6 +10,7 @@ mod faults;
 mod feedback;
 mod film;
 mod flood;
+mod fresh;
 mod large;
 mod meeting;
 mod net;

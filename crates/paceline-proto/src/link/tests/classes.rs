@@ -21,7 +21,7 @@ fn below(parent: &str, name: &str) -> LinkClass {
     LinkClass { parent: Some(parent.to_owned()), ..class(name) }
 }
 
-fn tagged(name: &str, pattern: &str) -> LinkClass {
+pub(super) fn tagged(name: &str, pattern: &str) -> LinkClass {
     let tags = vec![Pattern::new(pattern).unwrap()];
     LinkClass { wants: Match { tags, ..Match::default() }, ..class(name) }
 }
@@ -132,15 +132,15 @@ fn what_contradicts_itself_is_refused_by_name() {
 }
 
 /// A link with classes, best-effort streams that always have something, and an end that answers.
-struct Rig {
-    a: End,
-    b: End,
-    now: Instant,
+pub(super) struct Rig {
+    pub(super) a: End,
+    pub(super) b: End,
+    pub(super) now: Instant,
     seq: u64,
 }
 
 impl Rig {
-    fn new(classes: &[LinkClass], tags: &[&str]) -> Self {
+    pub(super) fn new(classes: &[LinkClass], tags: &[&str]) -> Self {
         let spec = LinkSpec {
             capacity: bits(2_000_000),
             classes: Some(tree(classes)),
@@ -158,7 +158,7 @@ impl Rig {
     }
 
     /// Lets time pass in steps of 1 ms, with `offer` samples of 500 bytes a step for each stream.
-    fn run(&mut self, millis: u64, streams: usize, offer: u64) {
+    pub(super) fn run(&mut self, millis: u64, streams: usize, offer: u64) {
         for _ in 0..millis {
             self.now += Duration::from_millis(1);
             for place in 0..streams {
@@ -183,7 +183,7 @@ impl Rig {
         self.b.sent.drain(..).for_each(|frame| self.a.hear(self.now, frame));
     }
 
-    fn sent(&self, place: usize) -> u64 {
+    pub(super) fn sent(&self, place: usize) -> u64 {
         self.a.link.counters(index_of(place)).unwrap().sent
     }
 

@@ -1,0 +1,48 @@
+//! Best effort on a thin link that is asked to carry three times what it can. Ages are printed; they are proved in
+//! virtual time.
+
+use crate::support::{SOON, at_rate, pair, wait_until};
+use paceline::{Capacity, DropReason, Node, PublisherId, StreamCounters};
+use std::time::Duration;
+
+/// What the robot's link has counted of a publisher's samples.
+fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
+    let status = robot.status_of(&[robot.id()], SOON);
+    let mut streams = status.iter().flat_map(|node| &node.links).flat_map(|link| &link.streams);
+    streams.find(|stream| stream.publisher == publisher).map(|it| it.counters).unwrap_or_default()
+}
+
+#[test]
+fn live_data_expires_and_a_file_waits() {
+    let thin = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(thin));
+    let mut lidar = robot.publisher("lidar").unwrap().hz(50.0).unwrap().declare().unwrap();
+    let mut file = robot.publisher("file").unwrap().declare().unwrap();
+    let scans = operator.subscriber("lidar").unwrap().queue(1_000).unwrap();
+    let mut scans = scans.declare().unwrap();
+    let mut pieces = operator.subscriber("file").unwrap().declare().unwrap();
+    assert!(lidar.wait_matching(SOON) && file.wait_matching(SOON));
+    at_rate(50, 300, |_| {
+        lidar.put(vec![0; 7_500]).unwrap();
+    });
+    let settled = || {
+        let StreamCounters { offered, sent, drops, .. } = counters(&robot, lidar.id());
+        offered == 300 && sent + drops.total() == 300
+    };
+    wait_until("every scan is sent or dropped", settled);
+    let StreamCounters { sent, drops, .. } = counters(&robot, lidar.id());
+    let mut got = Vec::new();
+    wait_until("what was sent arrives", || {
+        got.extend(std::iter::from_fn(|| scans.try_recv()).map(|scan| scan.age));
+        got.len() as u64 == sent
+    });
+    println!("{sent} of 300 scans, the oldest after {:?}; {drops:?}", got.iter().max());
+    assert!(drops.of(DropReason::Expired) > 50, "{drops:?}");
+    assert_eq!(drops.of(DropReason::Expired), drops.total(), "for no other reason");
+
+    // At once what takes the link about five seconds.
+    (0..10).for_each(|_| assert_eq!(file.put_blocking(vec![0; 55_000]).unwrap().dropped, 0));
+    let ages: Vec<Duration> = (0..10).map(|_| pieces.recv_timeout(SOON).unwrap().age).collect();
+    assert!(ages[9] > Duration::from_secs(3), "it waited for longer than live data may: {ages:?}");
+    assert_eq!(counters(&robot, file.id()).drops.total(), 0);
+}
