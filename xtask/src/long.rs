@@ -1,5 +1,5 @@
-//! `cargo xtask long`: the disciplines against their twins, and storms and promises of whole simulated networks, for as
-//! long as somebody wants.
+//! `cargo xtask long`: the disciplines against their twins, storms and promises of whole simulated networks, and nodes
+//! beside a hostile neighbour, for as long as somebody wants.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};

@@ -17,6 +17,7 @@
 
 mod control;
 mod files;
+mod hostile;
 mod ingress;
 mod input;
 mod link;
@@ -33,6 +34,7 @@ mod wire;
 
 pub use control::control;
 pub use files::{png, sound, ulog, wav};
+pub use hostile::{Outcome as HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use link::link;
 pub use mend::mend;

@@ -12,7 +12,8 @@ impl Xorshift {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    const fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub(crate) const fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -20,7 +21,7 @@ impl Xorshift {
     }
 
     /// A number below `bound`; 0 if that is 0.
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         let high = usize::try_from(self.next() >> 32).unwrap_or_default();
         if bound == 0 { 0 } else { high % bound }
     }

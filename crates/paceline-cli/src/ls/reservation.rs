@@ -96,7 +96,8 @@ fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> 
     let streams = node.links.iter().filter(|link| link.name == hop.link);
     let streams = streams.flat_map(|link| &link.streams).filter(|stream| stream.contracted);
     let mine = streams.filter(|stream| stream.publisher == reservation.publisher);
-    mine.fold(0, |sum: u64, stream| sum + stream.too_early + stream.too_long).to_string()
+    let more = |stream: &super::Stream| stream.too_early.saturating_add(stream.too_long);
+    mine.fold(0, |sum: u64, stream| sum.saturating_add(more(stream))).to_string()
 }
 
 /// `paceline ls --reservations`: a row for each hop, the reservation in the first of them. Rows are as long as they need

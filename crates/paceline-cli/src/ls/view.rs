@@ -43,7 +43,7 @@ pub(crate) fn tables(document: &Document) -> String {
     }
     let names = names(document);
     for (node, link) in all_links(document) {
-        if link.mended.repeated + link.mended.given_up > 0 {
+        if link.mended.repeated > 0 || link.mended.given_up > 0 {
             let _ = write!(out, "\n{}", mended(&node.name, &link.name, link.mended));
         }
         for row in &link.muted {

@@ -198,7 +198,7 @@ fn sort(rows: &mut [Row], order: Order, turned: bool) {
 
 /// All that was dropped, whatever the reason.
 pub(super) fn total(drops: &Drops) -> u64 {
-    drops.iter().map(|(_, count)| count).sum()
+    drops.total()
 }
 
 fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {

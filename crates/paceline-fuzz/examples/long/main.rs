@@ -1,5 +1,5 @@
-//! Runs scenarios of every driver, and the simulator's storms and promises, in turn until the time is over: what
-//! `cargo xtask long` starts.
+//! Runs scenarios of every driver, the simulator's storms and promises, and a hostile neighbour, in turn until the time is
+//! over: what `cargo xtask long` starts.
 //!
 //! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
 //! list to which seeds that fail are added.
@@ -25,15 +25,21 @@ use paceline_sim::promises::Outcome;
 const BLOCK: u64 = 2_000;
 /// The same of the simulator's drivers, each of whose scenarios is a network over a minute and more.
 const NETWORKS_BLOCK: u64 = 50;
-/// The simulator's storms, and networks that keep what they promise, in turn with the disciplines' drivers.
-const NETWORKS: [Driver; 3] = [
+/// Frames of a hostile neighbour that a node acknowledges in one scenario.
+const HOSTILE_FRAMES: u64 = 20_000;
+/// The simulator's storms, networks that keep what they promise, and a node beside a hostile neighbour, in turn with the
+/// disciplines' drivers.
+const NETWORKS: [Driver; 4] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
     Driver { name: "tolerances", run: tolerances, watched: None },
+    Driver { name: "hostile", run: hostile, watched: None },
 ];
 /// Samples that links carried in this run, and those that came under a promise.
 static CARRIED: AtomicU64 = AtomicU64::new(0);
 static PROMISED: AtomicU64 = AtomicU64::new(0);
+/// Frames of hostile neighbours that nodes acknowledged in this run.
+static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
 /// How often the progress is shown and written.
 const SHOW: Duration = Duration::from_secs(10);
 
@@ -71,6 +77,13 @@ fn promises(seed: u64) -> Result<(), String> {
 
 fn tolerances(seed: u64) -> Result<(), String> {
     count(&paceline_sim::promises::run_tolerant(seed)?);
+    Ok(())
+}
+
+fn hostile(seed: u64) -> Result<(), String> {
+    let outcome = paceline_fuzz::hostile(seed, HOSTILE_FRAMES)?;
+    ACKNOWLEDGED.fetch_add(outcome.acknowledged, Ordering::Relaxed);
+    PROMISED.fetch_add(outcome.promised, Ordering::Relaxed);
     Ok(())
 }
 
@@ -125,6 +138,10 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
         CARRIED.load(Ordering::Relaxed)
     );
     println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
+    println!(
+        "{} acknowledged frames of hostile neighbours, none of which did harm",
+        ACKNOWLEDGED.load(Ordering::Relaxed)
+    );
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }
 

@@ -114,7 +114,8 @@ impl Way {
             Some(last) => place(format!("{} to here", last.link), DELIVERY, off(last)),
             None => place("here".to_owned(), HERE, Some(0)),
         }
-        let trips = hops.iter().map(|hop| hop.round_trip_us).sum::<Option<u64>>();
+        let add = |sum: u64, hop: &Hop| Some(sum.saturating_add(hop.round_trip_us?));
+        let trips = hops.iter().try_fold(0, add);
         Self { places, ages: Tally::new(), uncertain_us: trips.map(|trips| trips / 2) }
     }
 

@@ -1,0 +1,174 @@
+//! A node between a good neighbour and a hostile one, in virtual time.
+//!
+//! The hostile neighbour is stateful: it completes the handshake, follows epochs and acknowledges what it gets, so what
+//! it sends is not only read but carried out. Its frames are counted when the node has acknowledged them. They hold
+//! streams, samples, parts and control messages with extreme values ([`attacker`]), some of them made a little wrong.
+//!
+//! Nothing may panic, and the good neighbour notices nothing: on the link that all three share its streams keep what was
+//! promised, in both directions, and no sample of them is lost.
+
+mod attacker;
+mod node;
+
+use attacker::Attacker;
+use bytes::Bytes;
+use node::{Arrival, Node};
+use paceline_proto::NodeId;
+use paceline_sched::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// The node under test, its good neighbour and its hostile one.
+const VICTIM: NodeId = NodeId(1);
+const GOOD: NodeId = NodeId(2);
+const HOSTILE: NodeId = NodeId(3);
+/// The wires' delay, and how often all of them have a turn.
+const DELAY: Duration = Duration::from_millis(1);
+const STEP: Duration = Duration::from_micros(500);
+/// Between two samples of a promised stream, and how late they may leave its link.
+const PERIOD: Duration = Duration::from_millis(10);
+const DEADLINE: Duration = Duration::from_millis(25);
+/// How old they may be on arrival: link, wire, and a turn at either end.
+const AGE_MAX: Duration = Duration::from_millis(25 + 1 + 1);
+/// Frames that may be sent for one that is acknowledged: a flood of malformed ones is not read for a while.
+const SENT_MAX: u64 = 40;
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Frames of the hostile neighbour, and those of them that the node has acknowledged.
+    pub sent: u64,
+    /// See there.
+    pub acknowledged: u64,
+    /// Those that the node did not understand to their end.
+    pub malformed: u64,
+    /// How often the node was up for the hostile neighbour.
+    pub handshakes: u64,
+    /// Samples of promised streams that arrived.
+    pub promised: u64,
+    /// How old the oldest of them was.
+    pub oldest: Duration,
+}
+
+/// Runs until the node has acknowledged so many hostile frames; the same seed gives the same run.
+///
+/// # Errors
+/// What did not hold, for a reader.
+pub fn hostile(seed: u64, frames: u64) -> Result<Outcome, String> {
+    let mut world = World::new(seed);
+    while world.attacker.acknowledged < frames {
+        world.step()?;
+        if world.attacker.sent > (frames + 1_000) * SENT_MAX {
+            let Attacker { sent, acknowledged, .. } = world.attacker;
+            return Err(format!("of {sent} hostile frames {acknowledged} were acknowledged"));
+        }
+    }
+    // What is on its way arrives.
+    (0..100).try_for_each(|_| world.step())?;
+    world.outcome()
+}
+
+struct World {
+    now: Instant,
+    victim: Node,
+    good: Node,
+    attacker: Attacker,
+    /// Frames on their way: when they arrive, from whom and to whom.
+    wires: VecDeque<(Instant, NodeId, NodeId, Bytes)>,
+    next_sample: Instant,
+    outcome: Outcome,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let now = Instant::from_millis(10_000);
+        let mut victim = Node::new(now, VICTIM, &[GOOD, HOSTILE]);
+        let mut good = Node::new(now, GOOD, &[VICTIM]);
+        victim.promise(GOOD, PERIOD, DEADLINE);
+        good.promise(VICTIM, PERIOD, DEADLINE);
+        Self {
+            now,
+            victim,
+            good,
+            attacker: Attacker::new(now, seed),
+            wires: VecDeque::new(),
+            // Both ends know each other by then.
+            next_sample: now + Duration::from_millis(500),
+            outcome: Outcome::default(),
+        }
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        self.now += STEP;
+        if self.now >= self.next_sample {
+            self.next_sample += PERIOD;
+            self.victim.publish(self.now);
+            self.good.publish(self.now);
+        }
+        while self.wires.front().is_some_and(|(at, ..)| *at <= self.now) {
+            let Some((_, from, to, frame)) = self.wires.pop_front() else { break };
+            self.deliver(from, to, frame)?;
+        }
+        let mut leave = Vec::new();
+        leave.extend(
+            self.victim.drive(self.now)?.into_iter().map(|(to, frame)| (VICTIM, to, frame)),
+        );
+        leave.extend(self.good.drive(self.now)?.into_iter().map(|(to, frame)| (GOOD, to, frame)));
+        let hostile = self.attacker.drive(self.now);
+        leave.extend(hostile.into_iter().map(|frame| (HOSTILE, VICTIM, frame)));
+        let arrive = |(from, to, frame)| (self.now + DELAY, from, to, frame);
+        self.wires.extend(leave.into_iter().map(arrive));
+        Ok(())
+    }
+
+    fn deliver(&mut self, from: NodeId, to: NodeId, frame: Bytes) -> Result<(), String> {
+        let arrivals = match to {
+            VICTIM => self.victim.receive(self.now, from, frame),
+            GOOD => self.good.receive(self.now, from, frame),
+            _ => {
+                self.attacker.hear(self.now, frame);
+                return Ok(());
+            }
+        };
+        for arrival in arrivals.into_iter().filter(|_| from != HOSTILE) {
+            match arrival {
+                Arrival::Sample { born, seq } => {
+                    let age = self.now.since(born);
+                    self.outcome.promised += 1;
+                    self.outcome.oldest = self.outcome.oldest.max(age);
+                    if age > AGE_MAX {
+                        return Err(format!("promised sample {seq} from {from} is {age} old"));
+                    }
+                }
+                Arrival::Lost(samples) => {
+                    return Err(format!("{samples} promised samples from {from} are lost"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn outcome(self) -> Result<Outcome, String> {
+        for (node, name) in [(&self.victim, "the node"), (&self.good, "its good neighbour")] {
+            let counters = node.counters();
+            // The last one may be on its way.
+            if counters.offered > counters.sent + 1 || counters.late > 0 {
+                return Err(format!("the promised stream of {name}: {counters:?}"));
+            }
+        }
+        let Attacker { sent, acknowledged, handshakes, .. } = self.attacker;
+        let malformed = self.victim.malformed;
+        Ok(Outcome { sent, acknowledged, malformed, handshakes, ..self.outcome })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_is_the_same_run() {
+        let run = |seed| format!("{:?}", hostile(seed, 500).unwrap());
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+}
