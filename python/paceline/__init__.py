@@ -12,6 +12,7 @@ import os as _os
 from ._native import (
     Buffer,
     Changed,
+    ChangeRefused,
     Excess,
     Feedback,
     Grant,
@@ -56,6 +57,7 @@ __all__ = [
     "Buffer",
     "Callback",
     "ChangeError",
+    "ChangeRefused",
     "Changed",
     "ClosedError",
     "Error",

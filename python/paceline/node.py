@@ -200,11 +200,13 @@ class Node(_native.Node):
         proxy: _Proxy | None = None,
         retransmit: _Retransmit | None = None,
         reset: bool = False,
+        or_stop: bool = False,
     ) -> None:
         """Lets a subscription, of this node or another, ask for something else while samples come.
 
         What is not said stays; ``reset=True`` takes back all that was asked for before. ``node.subscriptions()`` lists
-        those that there are; their programs are told by :class:`paceline.Changed`.
+        those that there are; their programs are told by :class:`paceline.Changed`. If the path refuses, everything stays as
+        it was and the program gets :class:`paceline.ChangeRefused`. With ``or_stop=True`` the stream ends instead.
         """
         asked = {
             "every": every,
@@ -216,6 +218,7 @@ class Node(_native.Node):
             "proxy": proxy,
             "retransmit": retransmit,
             "reset": reset,
+            "or_stop": or_stop,
         }
         self.change_one(subscription if isinstance(subscription, str) else subscription.id, asked)
 

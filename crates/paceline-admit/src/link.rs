@@ -246,6 +246,19 @@ impl Admission {
         self.hold(trunk, holder, demand)
     }
 
+    /// The link without what `holder` alone has installed on `old`, and that demand: what [`Admission::hold_instead`]
+    /// would test another stream `trunk` of the holder on, joined with it. `None` where that would be beside it.
+    #[must_use]
+    pub fn without(&self, trunk: Trunk, holder: Holder, old: Trunk) -> Option<(Self, Demand)> {
+        let before = self.trunks.get(&old).and_then(|held| held.alone(holder))?;
+        if trunk == old || self.spec.rule.coincides() {
+            return None;
+        }
+        let mut left = self.clone();
+        left.release(old, holder);
+        Some((left, before))
+    }
+
     /// What was to take the place of `trunk` does not: it is charged by itself again.
     pub fn stay(&mut self, trunk: Trunk, holder: Holder) {
         if self.trunks.contains_key(&trunk) {

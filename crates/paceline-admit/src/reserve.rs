@@ -39,7 +39,7 @@ pub use origin::{Request, RequestError};
 pub use timing::Timing;
 
 use crate::demand::Demand;
-use crate::link::{Admission, Trunk};
+use crate::link::{Admission, Holder, Trunk};
 use message::{Admit, HopShare, NAMES_MAX, Report, Standing};
 use paceline_sched::{Duration, Instant};
 use state::{Entry, Past};
@@ -367,6 +367,12 @@ impl Reservations {
     #[must_use]
     pub fn trunk_to(trunk: Trunk, next: Node) -> Trunk {
         legs::trunk_to(trunk, next)
+    }
+
+    /// The name under which a reservation holds its parts of links.
+    #[must_use]
+    pub fn holder(name: Name) -> Holder {
+        legs::holder(name)
     }
 
     /// True if it holds none.

@@ -26,6 +26,7 @@ mod replay;
 mod schedule;
 mod scratch;
 mod set;
+mod shortfall;
 mod show;
 mod simulate;
 mod stats;

@@ -10,15 +10,18 @@ mod writer;
 pub(crate) use args::RecordArgs;
 
 use crate::exit;
+use crate::shortfall;
 use crate::show::{self, Block};
 use crate::stats::by_reason;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::told_tags;
+use crate::subscribe::{AskedRate, told_tags};
 use anyhow::{Context as _, anyhow};
 use file::OutFile;
 use links::Links;
 use news::News;
-use paceline::{Delivery, DropReason, Drops, Node, Pattern, SubscribeError, Subscription};
+use paceline::{
+    Delivery, DropReason, Drops, Node, Pattern, SourceView, SubscribeError, Subscription,
+};
 use paceline_record::Event;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -316,6 +319,14 @@ impl Session<'_> {
         told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
     }
 
+    /// Why nothing came.
+    fn shortfall(&self, dropped: &Drops) -> String {
+        let sources: Vec<SourceView> = self.news.sources().values().cloned().collect();
+        let (max_hz, every) = (self.args.wish.max_hz, self.args.wish.every);
+        let asked = AskedRate { max_hz, every };
+        shortfall::reason(self.node, &sources, dropped, asked, "--duration")
+    }
+
     fn verdict(&mut self, why: End, done: &Progress) -> anyhow::Result<ExitCode> {
         let dropped = self.news.all_dropped();
         self.show(done, dropped)?;
@@ -327,7 +338,7 @@ impl Session<'_> {
                 None if self.news.sources().is_empty() => {
                     format!("no publisher on {wanted}; {}; check the tag", self.there())
                 }
-                None => "the publisher sends too few; give a longer --duration".to_owned(),
+                None => self.shortfall(&dropped),
             };
             let (samples, file) = (done.samples, self.args.out.display());
             return Err(exit::refused(format!("{samples} samples in {file}: {reason}")));

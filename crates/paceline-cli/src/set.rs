@@ -1,25 +1,25 @@
-//! `paceline set`: a subscription asks for something else while it runs.
+//! `paceline set`: changes a running subscription.
 
 use crate::args::{self, NodeArgs, WishArgs};
-use crate::exit::{self, REFUSED};
+use crate::exit::{self, FAILED, REFUSED};
 use crate::ls::settle;
 use crate::show;
 use crate::stop::Stop;
-use anyhow::bail;
-use paceline::{Node, Pattern, Proxy, Retransmit, SubscribeError, SubscriberBuilder};
-use paceline::{SubscriptionStatus, SubscriptionView};
+use paceline::{
+    ChangeOutcome, Node, Pattern, Proxy, Retransmit, SubscribeError, SubscriberBuilder,
+    SubscriptionView,
+};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const STEP: Duration = Duration::from_millis(100);
-/// How soon a path answers that answers at all, and brings something.
-const PROMPT: Duration = Duration::from_secs(1);
 
 const AFTER: &str = "\
 What is not said stays as it is: --max-hz 5 leaves size and delay bound alone, --every 1 is every sample, --reset takes all of it back \
-first. What comes goes on coming until the path has promised the other. Ends with 3 if no subscription matches, or what is asked \
-for now is refused: then nothing comes before it asks for less.";
+first. Delivery continues: the old contract stays in force until the path has granted the new one, and after a refusal. With --or-stop \
+a refusal ends the stream instead. Ends with 3 if no subscription matches or the path refuses, and with 1 if the path does not \
+answer within --timeout or another request replaces this one first.";
 
 /// `paceline set`.
 #[derive(Debug, clap::Args)]
@@ -33,6 +33,9 @@ pub(crate) struct SetArgs {
     /// Takes back what was asked for before: every sample as it is published, best effort
     #[arg(long)]
     reset: bool,
+    /// If the path refuses, the stream ends; without it everything stays as it was
+    #[arg(long)]
+    or_stop: bool,
     /// Where rate and size are reduced: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy)]
     proxy: Option<Proxy>,
@@ -62,9 +65,27 @@ struct Line {
     pattern: String,
     node: String,
     before: String,
+    asked: String,
     after: String,
+    answer: Answer,
     granted: Vec<String>,
     refused: Vec<String>,
+}
+
+/// What has become of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// Its paths promise it.
+    Granted,
+    /// It is in force, and nothing is promised.
+    BestEffort,
+    /// A path refused it.
+    Refused,
+    /// A later request replaced it before its paths had answered.
+    Replaced,
+    /// Its paths have not answered in time.
+    None,
 }
 
 /// Changes it, and waits for what becomes of that.
@@ -81,77 +102,94 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     drop(args.apply(builder).map_err(exit::usage)?);
     let changed = change_all(args, &node, &stop);
     node.close();
-    let refused = changed?.iter().any(|line| !line.refused.is_empty());
-    Ok(if refused { ExitCode::from(REFUSED) } else { ExitCode::SUCCESS })
+    let changed = changed?;
+    let any = |answer| changed.iter().any(|line| line.answer == answer);
+    Ok(if any(Answer::Refused) {
+        ExitCode::from(REFUSED)
+    } else if any(Answer::None) || any(Answer::Replaced) {
+        ExitCode::from(FAILED)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Line>> {
     let mut changed = Vec::new();
     for before in args.find(node, stop)? {
-        let id = before.id;
-        node.change(id, |builder| args.apply(builder))?;
-        let Some((after, granted)) = outcome(args, node, &before, stop) else {
-            bail!("{} at {} has ended meanwhile", before.pattern, before.node);
-        };
-        let line = Line {
-            subscription: id.to_string(),
-            pattern: before.pattern.to_string(),
-            node: before.node,
-            before: show::asked(before.form, before.within, before.loss),
-            after: show::asked(after.form, after.within, loss(&after)),
-            granted,
-            refused: after.refusals,
-        };
+        let line = change(args, node, &before)?;
         match args.json {
             true => show::json(&line)?,
-            false => show::line(&line.told())?,
+            false => show::line(&line.told(args.timeout))?,
         }
         changed.push(line);
     }
     Ok(changed)
 }
 
-/// What a subscription asks for now, and what its paths have promised for that; waits until there is an
-/// answer where one is due. `None` if it is gone.
-fn outcome(
-    args: &SetArgs,
-    node: &Node,
-    before: &SubscriptionView,
-    stop: &Stop,
-) -> Option<(SubscriptionStatus, Vec<String>)> {
-    let began = Instant::now();
-    loop {
-        let mut found = node.status_of(&[before.id.node], args.timeout);
-        let status = found.pop()?;
-        let after = status.subscriptions.into_iter().find(|it| it.id == before.id)?;
-        let mine = status.reservations.iter().filter(|it| it.subscription == before.id);
-        let grants = mine.filter(|grant| grant.within.map(Into::into) == after.within);
-        let granted: Vec<String> = grants.map(ToString::to_string).collect();
-        let promised = after.within.is_some() || after.loss.is_some();
-        let answered = !granted.is_empty() || !after.refusals.is_empty();
-        // Where no link has a capacity nothing is promised, and there is no answer to wait for.
-        let heard = !after.publishers.is_empty() && began.elapsed() >= PROMPT;
-        let over = heard || began.elapsed() >= args.timeout || stop.requested();
-        if !promised || answered || over {
-            return Some((after, granted));
+/// Changes one subscription. Returns the answer to that request, whatever others ask for meanwhile.
+fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Result<Line> {
+    let mut asked = String::new();
+    let outcome = node.change_and_wait(before.id, args.timeout, |builder| {
+        let builder = args.apply(builder)?;
+        let (form, within, loss) = builder.request();
+        asked = show::asked(form, within, loss);
+        Ok(builder)
+    })?;
+    let was = show::asked(before.form, before.within, before.loss);
+    let (mut granted, mut refused, mut after) = (Vec::new(), Vec::new(), asked.clone());
+    let answer = match outcome {
+        ChangeOutcome::InForce { grants } => {
+            granted = grants.iter().map(ToString::to_string).collect();
+            if granted.is_empty() { Answer::BestEffort } else { Answer::Granted }
         }
-        std::thread::sleep(STEP);
-    }
-}
-
-fn loss(status: &SubscriptionStatus) -> Option<paceline::LossTolerance> {
-    status.loss.and_then(|(x, y)| paceline::LossTolerance::new(x, y).ok())
+        ChangeOutcome::Refused { refusals, kept } => {
+            refused = refusals.iter().map(ToString::to_string).collect();
+            if kept {
+                after.clone_from(&was);
+            }
+            Answer::Refused
+        }
+        ChangeOutcome::Replaced => Answer::Replaced,
+        ChangeOutcome::Pending | ChangeOutcome::Unknown => Answer::None,
+    };
+    Ok(Line {
+        subscription: before.id.to_string(),
+        pattern: before.pattern.to_string(),
+        node: before.node.clone(),
+        before: was,
+        asked,
+        after,
+        answer,
+        granted,
+        refused,
+    })
 }
 
 impl Line {
-    fn told(&self) -> String {
-        let Self { pattern, node, before, after, granted, refused, .. } = self;
-        let answer = match (refused.first(), granted.first()) {
-            (Some(refusal), _) => format!("\n\trefused: {refusal}"),
-            (None, Some(grant)) => format!("\n\tgranted: {grant}"),
-            (None, None) => String::new(),
+    fn told(&self, timeout: Duration) -> String {
+        let Self { pattern, node, before, asked, after, granted, refused, .. } = self;
+        let answer = match self.answer {
+            Answer::BestEffort => String::new(),
+            Answer::Granted => format!("\n\tgranted: {}", granted.join("; ")),
+            Answer::Refused if after == before => {
+                format!("\n\trefused: {}\n\tit stays as it was: {before}", refused.join("; "))
+            }
+            Answer::Refused => {
+                format!(
+                    "\n\trefused: {}\n\tit gets nothing until there is room",
+                    refused.join("; ")
+                )
+            }
+            Answer::Replaced => {
+                "\n\treplaced: it was asked for something else before its path had answered"
+                    .to_owned()
+            }
+            Answer::None => format!(
+                "\n\tno answer: its path did not answer within --timeout {} ms; it stays as it was until then",
+                timeout.as_millis()
+            ),
         };
-        format!("{pattern} at {node}: {before} -> {after}{answer}")
+        format!("{pattern} at {node}: {before} -> {asked}{answer}")
     }
 }
 
@@ -167,6 +205,9 @@ impl SetArgs {
     ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
         if self.reset {
             builder = builder.as_published();
+        }
+        if self.or_stop {
+            builder = builder.or_stop();
         }
         if let Some(proxy) = self.proxy {
             builder = builder.proxy(proxy);

@@ -15,11 +15,12 @@ pub(crate) use sink::{AskedRate, Sink, is_stdout};
 pub(crate) use tags::told as told_tags;
 
 use crate::exit::{self, INTERRUPTED};
+use crate::shortfall::{self, Published};
 use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::{
-    Delivery, Drops, Excess, Node, PublisherId, RecvError, SubscribeError, Subscriber,
+    Delivery, Drops, Excess, Node, PublisherId, RecvError, SourceView, SubscribeError, Subscriber,
     SubscriberEvent, Unpromised,
 };
 use sample::Told;
@@ -48,6 +49,7 @@ struct Summary {
     dropped: Drops,
     age_us: Ages,
     refused: Vec<String>,
+    reason: Option<String>,
 }
 
 /// Why it ended.
@@ -94,6 +96,7 @@ struct Session<'a> {
     noted: bool,
     refused: BTreeMap<PublisherId, String>,
     granted: BTreeSet<PublisherId>,
+    published: Published,
     began: Instant,
     tick: Instant,
 }
@@ -114,6 +117,7 @@ impl<'a> Session<'a> {
             noted: false,
             refused: BTreeMap::new(),
             granted: BTreeSet::new(),
+            published: Published::default(),
             began,
             tick: began + TICK,
         }
@@ -145,13 +149,15 @@ impl<'a> Session<'a> {
             }
         };
         self.hear();
-        self.summary()?;
-        self.verdict(&end)
+        let reason = self.reason(&end);
+        self.summary(reason.as_deref())?;
+        self.verdict(&end, reason)
     }
 
     fn take(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
         let now = Instant::now();
         self.heard = true;
+        self.published.add(delivery);
         self.total.add(delivery, now);
         self.window.add(delivery, now);
         if self.args.json {
@@ -166,7 +172,10 @@ impl<'a> Session<'a> {
     fn hear(&mut self) {
         while let Some(event) = self.subscriber.try_event() {
             match event {
-                SubscriberEvent::Publishers(publishers) if publishers.is_empty() && self.heard => {
+                // Who is refused hears nobody either; then the refusal says so.
+                SubscriberEvent::Publishers(publishers)
+                    if publishers.is_empty() && self.heard && self.sources().is_empty() =>
+                {
                     let pattern = &self.args.pattern;
                     self.block.note(&format!(
                         "no publisher on {pattern} any more; waiting on (Ctrl-C ends)"
@@ -193,10 +202,19 @@ impl<'a> Session<'a> {
                          long at node '{node_name}'; they wait behind all that was promised"
                     ));
                 }
-                SubscriberEvent::Changed { form, within, loss } => {
+                SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     let asked = show::asked(form, within, loss);
                     self.block.note(&format!("asks for something else now: {asked}"));
+                }
+                SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
+                    for refusal in &refusals {
+                        let publisher = refusal.publisher;
+                        self.block.note(&format!("refused: publisher {publisher}: {refusal}"));
+                    }
+                    let asked = show::asked(form, within, loss);
+                    self.block
+                        .note(&format!("the change was refused; it stays as it was: {asked}"));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.heard = true;
@@ -263,7 +281,39 @@ impl<'a> Session<'a> {
         )
     }
 
-    fn summary(&mut self) -> anyhow::Result<()> {
+    /// The publishers that there are, heard or refused.
+    fn sources(&self) -> Vec<SourceView> {
+        self.node.sources(&self.args.pattern)
+    }
+
+    /// The dominant reason, if fewer samples arrived than were asked for.
+    fn reason(&self, end: &End) -> Option<String> {
+        if let Some((publisher, refusal)) = self.refused.first_key_value() {
+            return Some(format!("publisher {publisher} refused: {refusal}"));
+        }
+        let (delivered, asked) = (self.total.delivered, self.args.asked_rate());
+        let sources = self.sources();
+        let few = self.args.count.is_some_and(|count| delivered < count) || delivered == 0;
+        let drops = self.subscriber.drops();
+        let short = || self.published.is_short(&self.total, asked, Instant::now());
+        if !few && drops.total() == 0 && (sources.is_empty() || !short()) {
+            return None;
+        }
+        if !self.heard && sources.is_empty() {
+            // Who ends it by hand before there is a publisher misses nothing.
+            return (!matches!(end, End::Stopped)).then(|| {
+                format!(
+                    "no publisher on {}; {}; check the tag or start a publisher",
+                    self.args.pattern,
+                    tags::there(self.node)
+                )
+            });
+        }
+        let longer = "--timeout or a lower --count";
+        Some(shortfall::reason(self.node, &sources, &drops, asked, longer))
+    }
+
+    fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
         let (total, ages) = (&self.total, self.total.ages());
         let dropped = self.subscriber.drops();
         if self.args.json {
@@ -277,6 +327,7 @@ impl<'a> Session<'a> {
                     dropped,
                     age_us: ages,
                     refused,
+                    reason: reason.map(str::to_owned),
                 },
             });
         }
@@ -291,8 +342,10 @@ impl<'a> Session<'a> {
             ),
         };
         let Tally { delivered, bytes, late, .. } = total;
+        let fewer =
+            reason.map(|reason| format!("; fewer than asked: {reason}")).unwrap_or_default();
         let text = format!(
-            "delivered {delivered} samples, {bytes} bytes{age}; late {late}; dropped {}",
+            "delivered {delivered} samples, {bytes} bytes{age}; late {late}; dropped {}{fewer}",
             show::drops(&dropped)
         );
         if self.args.to_stdout() {
@@ -303,7 +356,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn verdict(&self, end: &End) -> anyhow::Result<ExitCode> {
+    fn verdict(&self, end: &End, reason: Option<String>) -> anyhow::Result<ExitCode> {
         let (delivered, wanted) = (self.total.delivered, self.args.count);
         match end {
             End::Count => return Ok(ExitCode::SUCCESS),
@@ -323,17 +376,7 @@ impl<'a> Session<'a> {
             }
             (End::Count | End::Timeout | End::Stopped, None) => "before the end".to_owned(),
         };
-        let why = if let Some((publisher, refusal)) = self.refused.first_key_value() {
-            format!("publisher {publisher} refused: {refusal}")
-        } else if self.heard {
-            "the publisher sends too few; give a longer --timeout or a lower --count".to_owned()
-        } else {
-            format!(
-                "no publisher on {}; {}; check the tag or start a publisher",
-                self.args.pattern,
-                tags::there(self.node)
-            )
-        };
+        let why = reason.unwrap_or_else(|| "it was ended before a publisher was there".to_owned());
         Err(exit::refused(format!("{asked} {waited}: {why}")))
     }
 }

@@ -215,5 +215,7 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         holds: false,
         local: input.flag(),
         retransmit: paceline_proto::Retransmit::default(),
+        revision: 0,
+        or_stop: false,
     }
 }

@@ -137,6 +137,7 @@ impl Common {
                 | SubscriberEvent::Over(_)
                 | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
             }
         }

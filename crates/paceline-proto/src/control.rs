@@ -24,6 +24,7 @@ mod linger;
 mod links;
 mod message;
 mod offer;
+mod outcome;
 mod output;
 mod path;
 mod recompute;
@@ -48,6 +49,7 @@ pub use graph::HOPS_MAX;
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX};
+pub use outcome::ChangeOutcome;
 pub use output::Output;
 pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
@@ -110,6 +112,7 @@ pub struct Control {
     questions: ask::State,
     surveys: survey::State,
     lingering: linger::Lingering,
+    changes: change::State,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
@@ -155,6 +158,7 @@ impl Control {
             questions: ask::State::default(),
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),
+            changes: change::State::default(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,
@@ -352,7 +356,8 @@ impl Control {
         spec.is_some_and(|of| mine.subscriptions.values().any(|it| it.pattern.matches(&of.tag)))
     }
 
-    /// A subscription of this node asks for something else. An unknown one is left alone.
+    /// A subscription of this node asks for something else: [`Self::change_subscription`] without an answer. An unknown one
+    /// is left alone.
     pub fn update_subscription(
         &mut self,
         now: Instant,
@@ -360,10 +365,8 @@ impl Control {
         spec: SubscriptionSpec,
     ) {
         self.advance(now);
-        let record = self.registry.record(self.me);
-        let before = record.and_then(|record| record.subscriptions.get(&id));
-        if before.is_some_and(|before| *before != spec) {
-            self.announce(Change::Subscribe(id.index, spec), None);
+        if id.node == self.me {
+            self.change(id, spec);
         }
     }
 
@@ -372,6 +375,7 @@ impl Control {
         self.advance(now);
         let record = self.registry.record(self.me);
         if record.is_some_and(|record| record.subscriptions.contains_key(&id)) {
+            self.forget_changes(id);
             self.announce(Change::Unsubscribe(id.index), None);
         }
     }

@@ -4,6 +4,7 @@
 #[cfg(test)]
 #[path = "control_network"]
 mod control_network {
+    mod answers;
     mod ask;
     mod bounds;
     mod change;

@@ -26,12 +26,45 @@ pub(crate) struct Changed {
     form: String,
     within_ms: Option<f64>,
     loss: Option<(u32, u32)>,
+    /// The number of the request: its answers have the same.
+    revision: u64,
 }
 
 #[pymethods]
 impl Changed {
     fn __repr__(&self) -> String {
         format!("Changed('{}')", self.form)
+    }
+}
+
+/// A change was refused: the subscriber asks for what it asked before, which stayed in force all the time.
+#[pyclass(frozen, module = "paceline")]
+pub(crate) struct ChangeRefused {
+    refusals: Vec<paceline::Refusal>,
+    /// The rate and size that it asks for again, in words.
+    #[pyo3(get)]
+    form: String,
+    #[pyo3(get)]
+    within_ms: Option<f64>,
+    #[pyo3(get)]
+    loss: Option<(u32, u32)>,
+}
+
+#[pymethods]
+impl ChangeRefused {
+    /// Why, for each publisher.
+    #[getter]
+    fn refusals(&self) -> Vec<Refusal> {
+        self.refusals.iter().cloned().map(Refusal).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("ChangeRefused('{}')", self.form)
+    }
+
+    fn __str__(&self) -> String {
+        let why = self.refusals.first().map(ToString::to_string).unwrap_or_default();
+        format!("the change was refused: {why}; it stays as it was: {}", self.form)
     }
 }
 
@@ -143,8 +176,18 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
             let (publisher, node) = (Some(publisher.to_string()), Some(node_name));
             Bound::new(py, Excess { publisher, node, early, long })?.into_any()
         }
-        SubscriberEvent::Changed { form, within, loss } => {
+        SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
+            let refused = ChangeRefused {
+                refusals,
+                form: form.to_string(),
+                within_ms: within.map(to_ms),
+                loss: loss.map(|loss| (loss.x(), loss.y())),
+            };
+            Bound::new(py, refused)?.into_any()
+        }
+        SubscriberEvent::Changed { revision, form, within, loss } => {
             let changed = Changed {
+                revision,
                 form: form.to_string(),
                 within_ms: within.map(to_ms),
                 loss: loss.map(|loss| (loss.x(), loss.y())),

@@ -36,7 +36,7 @@ mod native {
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
-    use super::event::{Changed, Excess, Heard, Over, Unpromised};
+    use super::event::{ChangeRefused, Changed, Excess, Heard, Over, Unpromised};
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]

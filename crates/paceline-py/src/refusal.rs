@@ -29,6 +29,12 @@ impl Refusal {
         self.0.publisher.to_string()
     }
 
+    /// The number of the request that it answers.
+    #[getter]
+    const fn revision(&self) -> u64 {
+        self.0.revision
+    }
+
     #[getter]
     fn subscription(&self) -> String {
         self.0.subscription.to_string()

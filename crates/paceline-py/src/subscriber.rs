@@ -21,8 +21,18 @@ const EVENTS_MAX: usize = 64;
 const STATUS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What can change while a subscription lasts.
-const CHANGEABLE: &[&str] =
-    &["every", "max_hz", "size", "audio", "within_ms", "loss", "proxy", "retransmit", "reset"];
+const CHANGEABLE: &[&str] = &[
+    "every",
+    "max_hz",
+    "size",
+    "audio",
+    "within_ms",
+    "loss",
+    "proxy",
+    "retransmit",
+    "reset",
+    "or_stop",
+];
 
 /// Lets a subscription ask for something else: what is not said stays, `reset` takes back all that was asked for.
 pub(crate) fn change(
@@ -33,7 +43,13 @@ pub(crate) fn change(
 ) -> PyResult<()> {
     let wish = Wish::read(asked)?;
     let reset = convert::option(asked, "reset", "True or False")? == Some(true);
-    let change = || node.change(id, |now| wish.put(if reset { now.as_published() } else { now }));
+    let or_stop = convert::option(asked, "or_stop", "True or False")? == Some(true);
+    let change = || {
+        node.change(id, |now| {
+            let now = if reset { now.as_published() } else { now };
+            wish.put(if or_stop { now.or_stop() } else { now })
+        })
+    };
     py.detach(change).map_err(errors::change)
 }
 
@@ -76,6 +92,7 @@ impl No {
             | SubscriberEvent::Over(_)
             | SubscriberEvent::Unpromised(..)
             | SubscriberEvent::Excess { .. }
+            | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
         }
     }

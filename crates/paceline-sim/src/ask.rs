@@ -150,10 +150,18 @@ pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
 #[must_use]
 pub fn all(pattern: &str) -> SubscriptionSpec {
     let Ok(pattern) = Pattern::new(pattern) else { panic!("no pattern: {pattern}") };
-    let (form, proxy) = (Form::FULL, Proxy::Publisher);
-    let retransmit = Retransmit::default();
-    let (holds, local) = (false, false);
-    SubscriptionSpec { pattern, form, within: None, loss: None, proxy, holds, local, retransmit }
+    SubscriptionSpec {
+        pattern,
+        form: Form::FULL,
+        within: None,
+        loss: None,
+        proxy: Proxy::Publisher,
+        holds: false,
+        local: false,
+        retransmit: Retransmit::default(),
+        revision: 0,
+        or_stop: false,
+    }
 }
 
 /// A payload of `len` bytes that begins with `number`.

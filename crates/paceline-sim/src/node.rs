@@ -480,7 +480,9 @@ impl Node {
                 | Output::Unpromised { .. }
                 | Output::Excess { .. }
                 | Output::Surveyed { .. }
-                | Output::Changed { .. } => {}
+                | Output::Changed { .. }
+                | Output::InForce { .. }
+                | Output::ChangeRefused { .. } => {}
                 Output::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

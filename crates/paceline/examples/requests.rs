@@ -37,6 +37,7 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 SubscriberEvent::Publishers(_)
                 | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => *told,
             };
         }

@@ -46,10 +46,10 @@ pub use error::{
 };
 pub use feedback::{Feedback, FeedbackWatch, Measured, PublisherEvent};
 pub use node::{LINKS_MAX, Node};
-pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 pub use paceline_proto::control::{
-    Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason, Unpromised,
+    ChangeOutcome, Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason, Unpromised,
 };
+pub use paceline_proto::control::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 pub use paceline_proto::form::Audio;
 pub use paceline_proto::guard::Flood;
 pub use paceline_proto::link::{

@@ -126,6 +126,7 @@ impl Node {
             holder: Holder::new(commands.clone()),
             asking: BTreeMap::new(),
             changing: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
             awaited: BTreeMap::new(),
             tracing: BTreeMap::new(),
             excess: BTreeMap::new(),

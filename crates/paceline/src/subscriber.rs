@@ -52,13 +52,23 @@ impl<'a> SubscriberBuilder<'a> {
             holds: false,
             local: false,
             retransmit: Retransmit::Selective,
+            revision: 0,
+            or_stop: false,
         };
         Self { node, spec, queue: QUEUE_SAMPLES, history: None }
     }
 
     /// What is asked for already, to be asked for otherwise.
-    pub(crate) const fn of(node: &'a Node, spec: SubscriptionSpec) -> Self {
+    pub(crate) const fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
+        spec.or_stop = false;
         Self { node, spec, queue: QUEUE_SAMPLES, history: None }
+    }
+
+    /// For a change ([`Node::change`](crate::Node::change)): if a path refuses it, the stream ends. By default a refused
+    /// change leaves everything as it was. Means nothing to a new subscription.
+    pub const fn or_stop(mut self) -> Self {
+        self.spec.or_stop = true;
+        self
     }
 
     /// Everything as it is published, as best effort: what was asked for before is taken back.
@@ -187,6 +197,12 @@ impl<'a> SubscriberBuilder<'a> {
         self
     }
 
+    /// The request so far: the rate and size, the delay bound and the loss tolerance.
+    #[must_use]
+    pub fn request(&self) -> (Form, Option<Duration>, Option<LossTolerance>) {
+        (self.spec.form, self.spec.within.map(Into::into), self.spec.loss)
+    }
+
     pub(crate) fn into_parts(self) -> (&'a Node, SubscriptionSpec) {
         (self.node, self.spec)
     }
@@ -285,9 +301,22 @@ pub enum SubscriberEvent {
         excess: Excess,
     },
     /// It asks for something else from now on, because its program or somebody at another node wanted that
-    /// ([`Node::change`](crate::Node::change)).
+    /// ([`Node::change`](crate::Node::change)). What was granted before stays in force until the paths have answered.
     Changed {
+        /// The number of the request: its answers carry it ([`Grant::revision`], [`Refusal::revision`]).
+        revision: u64,
         /// The rate and size.
+        form: Form,
+        /// The delay bound.
+        within: Option<Duration>,
+        /// The loss tolerance.
+        loss: Option<LossTolerance>,
+    },
+    /// A path refused the last change. It asks again for what it asked before, which stayed in force all the time.
+    ChangeRefused {
+        /// Why, for each publisher.
+        refusals: Vec<Refusal>,
+        /// The rate and size that it asks for again.
         form: Form,
         /// The delay bound.
         within: Option<Duration>,

@@ -8,7 +8,7 @@ use crate::link::{Holder, Trunk};
 use crate::verdict::Verdict;
 use paceline_sched::{Duration, Instant, LossTolerance};
 
-fn holder(name: Name) -> Holder {
+pub(super) fn holder(name: Name) -> Holder {
     Holder { origin: u128::from(name.key.origin.0), number: name.key.number }
 }
 

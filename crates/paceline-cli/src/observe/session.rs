@@ -5,10 +5,11 @@ use super::choice::{Choice, choose};
 use super::meter::Meter;
 use super::watch::{Seen, Watch};
 use crate::exit::{self, INTERRUPTED};
+use crate::shortfall;
 use crate::show;
 use crate::stop::{STOP_SLICE, Stop};
-use crate::subscribe::told_tags;
-use paceline::{Form, Node, Pattern, SourceView, Tag};
+use crate::subscribe::{AskedRate, told_tags};
+use paceline::{Drops, Form, Node, Pattern, SourceView, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -213,9 +214,20 @@ impl<'a> Session<'a> {
                     patterns.join(", ")
                 )
             }
-            false => "the publisher sends too few; give a longer --duration".to_owned(),
+            false => self.shortfall(),
         });
         Err(exit::refused(format!("{asked} within --duration {duration} s: {why}")))
+    }
+
+    /// Why fewer samples came than were to come.
+    fn shortfall(&self) -> String {
+        let sources: Vec<SourceView> =
+            self.look.patterns.iter().flat_map(|pattern| self.node.sources(pattern)).collect();
+        let mut drops = Drops::default();
+        self.watches.values().for_each(|watch| drops.merge(&watch.drops()));
+        let (max_hz, every) = (self.look.wish.max_hz, self.look.wish.every);
+        let asked = AskedRate { max_hz, every };
+        shortfall::reason(&self.node, &sources, &drops, asked, "--duration")
     }
 
     /// The tags that there are, in words.

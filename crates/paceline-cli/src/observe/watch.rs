@@ -193,6 +193,7 @@ impl Watch {
                 | SubscriberEvent::Over(_)
                 | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let why = refusal.to_string();
@@ -230,19 +231,20 @@ impl Watch {
         }
     }
 
-    fn delivered(&self) -> Delivered {
+    /// What was dropped at this node.
+    pub(super) fn drops(&self) -> Drops {
         let mut dropped = self.dropped;
-        for (reason, count) in
-            self.asking.iter().flat_map(|asking| asking.drops().iter().collect::<Vec<_>>())
-        {
-            dropped.add(reason, count);
-        }
+        self.asking.iter().for_each(|asking| dropped.merge(&asking.drops()));
+        dropped
+    }
+
+    fn delivered(&self) -> Delivered {
         Delivered {
             samples: self.total.delivered,
             bytes: self.total.bytes,
             rate_hz: self.second.rate_hz(),
             late: self.total.late,
-            dropped,
+            dropped: self.drops(),
         }
     }
 

@@ -94,9 +94,14 @@ impl News {
                 SubscriberEvent::Unpromised(publisher, why) => self.bear(publisher, why),
                 // What it leads to is recorded: what came late, or not at all.
                 SubscriberEvent::Excess { .. } => {}
-                SubscriberEvent::Changed { form, within, loss } => {
+                SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     self.unpromised.clear();
+                    jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
+                }
+                SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
+                    let why = refusals.iter().map(ToString::to_string).next().unwrap_or_default();
+                    self.notes.push(format!("the change was refused: {why}; it stays as it was"));
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss)));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {

@@ -87,6 +87,29 @@ fn a_film_begins_again_and_says_what_rate_it_takes() {
 }
 
 #[test]
+fn who_comes_in_the_middle_of_a_film_waits_for_a_keyframe() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let file = host.path("film.264");
+    // The first picture is the only one that needs no other.
+    std::fs::write(&file, film(160, 120, 200, 200).concat()).unwrap();
+    let _player = host.start(&["pub", "film", "--file", arg(&file), "--hz", "10"]);
+    let until = std::time::Instant::now() + crate::host::LIMIT;
+    loop {
+        let ls: serde_json::Value =
+            serde_json::from_str(&host.run(&["ls", "--json"]).text()).unwrap();
+        let nodes = ls["nodes"].as_array().unwrap().iter();
+        let mut films = nodes.filter_map(|node| node["publishers"].as_array()).flatten();
+        if films.any(|film| film["published"].as_u64() > Some(1)) {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "{ls}");
+    }
+    let sub = host.run(&["sub", "film", "--count", "5", "--timeout", "3"]);
+    sub.said(3, "waiting for a keyframe: ");
+}
+
+#[test]
 fn what_is_no_film_is_refused_by_name() {
     let host = Host::new();
     let (noise, empty) = (host.path("noise.264"), host.path("empty.264"));

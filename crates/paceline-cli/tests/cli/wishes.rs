@@ -1,6 +1,9 @@
 //! `paceline ask` and `paceline set`: what would be granted, and something else while it runs.
 
-use crate::host::{Ended, Host, free_port};
+use crate::host::{Ended, Host, LIMIT, Running, free_port};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 /// It ended so, and printed this.
 fn printed(ended: &Ended, code: i32, part: &str) {
@@ -60,8 +63,109 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
     assert_eq!((&line["node"], &line["refused"]), (&"console".into(), &serde_json::json!([])));
     console.signal(rustix::process::Signal::INT);
     let told = console.ended().stderr;
-    for note in ["asks for something else now: 5 Hz, within 200 ms", "refused: publisher "] {
+    for note in [
+        "asks for something else now: 5 Hz, within 200 ms",
+        "refused: publisher ",
+        "the change was refused; it stays as it was: 5 Hz, within 200 ms",
+    ] {
         assert!(told.contains(note), "{note}: {told}");
+    }
+}
+
+/// A daemon on each of two hosts, joined over 1 Mbit/s; the camera is attached to one, the console to the other.
+#[test]
+fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let link = |how| format!("name=radio,{how}=tcp/127.0.0.1:{port},capacity=1mbit");
+    let node = |host: &Host, name: &str, how| {
+        let running = host.start(&["node", "--name", name, "--link", &link(how)]);
+        let until = Instant::now() + LIMIT;
+        while !host.path("node.sock").exists() {
+            assert!(Instant::now() < until, "the node listens");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running
+    };
+    let _nodes = [node(&robot, "robot", "listen"), node(&operator, "operator", "connect")];
+    let _camera = robot.start(&["pub", "cam", "--test-card", "640x480@30", "--name", "cam"]);
+    let sub = ["sub", "cam", "--max-hz", "3", "--size", "160x120", "--within", "400", "--json"];
+    let mut console = Console::new(&operator, &[&sub[..], &["--name", "console"]].concat());
+    console.sees(160);
+    let small = "at 160x120, within 400 ms";
+    for host in [&operator, &robot, &operator] {
+        let set = |more: &[&str]| host.run(&[&["set", "cam", "--json"], more].concat());
+        let more = set(&["--max-hz", "4"]);
+        assert_eq!(more.code, Some(0), "{more:?}");
+        let line = &more.json()[0];
+        assert_eq!(
+            (&line["answer"], &line["after"]),
+            (&"granted".into(), &format!("4 Hz {small}").into())
+        );
+        let large = set(&["--max-hz", "30", "--size", "640x480"]);
+        assert_eq!(large.code, Some(3), "{large:?}");
+        let line = &large.json()[0];
+        assert_eq!(
+            (&line["answer"], &line["after"]),
+            (&"refused".into(), &format!("4 Hz {small}").into())
+        );
+        assert_eq!(line["asked"], "30 Hz at 640x480, within 400 ms");
+        assert_eq!(line["granted"], serde_json::json!([]));
+        let why = line["refused"][0].as_str().unwrap();
+        assert!(why.starts_with("link 'radio' of 'robot' can't carry it"), "{why}");
+        console.sees(160);
+        let less = set(&["--max-hz", "3"]);
+        assert_eq!(less.code, Some(0), "{less:?}");
+        let line = &less.json()[0];
+        assert_eq!(
+            (&line["answer"], &line["refused"]),
+            (&"granted".into(), &serde_json::json!([]))
+        );
+        console.sees(160);
+    }
+    let end = operator.run(&["set", "cam", "--size", "640x480", "--max-hz", "30", "--or-stop"]);
+    printed(&end, 3, "\n\trefused: link 'radio' of 'robot'");
+    printed(&end, 3, "\n\tit gets nothing until there is room");
+    let told = console.ended();
+    assert!(!told.contains("no publisher on"), "{told}");
+    assert!(told.contains(&format!("it stays as it was: 4 Hz {small}")), "{told}");
+}
+
+/// A `sub --json` that is read while it runs.
+struct Console {
+    running: Running,
+    lines: Receiver<String>,
+}
+
+impl Console {
+    fn new(host: &Host, args: &[&str]) -> Self {
+        let mut child = host.command(args).spawn().expect("the command starts");
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let (to, lines) = channel();
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| to.send(line))
+        });
+        Self { running: Running::unread(child), lines }
+    }
+
+    /// Waits until pictures of this width come, published from now on.
+    fn sees(&self, width: u64) {
+        while self.lines.try_recv().is_ok() {}
+        for _ in 0..3 {
+            let line = self.lines.recv_timeout(LIMIT).expect("it gets samples");
+            let sample: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(sample["width"], width, "{sample}");
+        }
+    }
+
+    /// What it said beside samples until it was ended.
+    fn ended(&mut self) -> String {
+        self.running.signal(rustix::process::Signal::INT);
+        let mut told = String::new();
+        let stderr = self.running.child().stderr.take().expect("piped");
+        self.running.status();
+        BufReader::new(stderr).read_to_string(&mut told).expect("text");
+        told
     }
 }
 
@@ -87,4 +191,23 @@ fn whom_to_change_and_what_must_be_said() {
     );
     let both = set(&["cam", "--max-hz", "7", "--all"]);
     assert_eq!((both.code, both.text().lines().count()), (Some(0), 2), "{both:?}");
+}
+
+#[test]
+fn whoever_gets_too_little_is_told_why() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _pose = host.start(&["pub", "pose", "--test-card", "160x120@20"]);
+    // Nothing arrives within a microsecond.
+    let sub = ["sub", "pose", "--within", "0.001", "--count", "5", "--timeout", "3"];
+    let late = host.run(&sub);
+    late.said(3, "(deadline_missed): they could not arrive in time; give a longer --within");
+    printed(&late, 3, "fewer than asked: ");
+    let json = host.run(&[&sub[..], &["--json"]].concat());
+    let summary = &json.json().pop().unwrap()["summary"];
+    assert!(summary["reason"].as_str().unwrap().contains("deadline_missed"), "{summary}");
+    let slow = host.run(&["sub", "pose", "--max-hz", "1", "--count", "50", "--timeout", "3"]);
+    slow.said(3, "at most 1 Hz were asked for, and none of those was lost");
+    let few = host.run(&["echo", "pose", "--count", "500", "--duration", "3"]);
+    few.said(3, "the publisher sends too few: ");
 }

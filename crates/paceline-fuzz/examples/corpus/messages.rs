@@ -41,6 +41,8 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         holds: full,
         local: false,
         retransmit: paceline_proto::Retransmit::default(),
+        revision: 0,
+        or_stop: false,
     }
 }
 

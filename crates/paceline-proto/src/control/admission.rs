@@ -49,7 +49,7 @@ const TIMING: Timing = Timing {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Basis {
     spec: Arc<PublisherSpec>,
-    request: SubscriptionSpec,
+    pub(super) request: SubscriptionSpec,
     pub(super) path: Vec<NodeId>,
     hops: Vec<HopInfo>,
 }
@@ -89,7 +89,21 @@ struct Asked {
     retry_at: Instant,
 }
 
-/// A pair that is not carried now.
+impl Asked {
+    /// True if a refusal of the last request leaves in force what an earlier one was granted.
+    fn keeps_granted(&self) -> bool {
+        self.keeps_granted_from(&self.basis)
+    }
+
+    /// The same of a refusal of what is asked for on `basis`: it is another request of the subscription, and not one
+    /// that would rather have nothing than what was there before.
+    fn keeps_granted_from(&self, basis: &Basis) -> bool {
+        let before = self.granted.as_ref().map(|(_, before)| before.request.revision);
+        before.is_some_and(|before| before != basis.request.revision) && !basis.request.or_stop
+    }
+}
+
+/// What was asked for a pair and is not granted: it is not carried now, or only as an earlier request was granted.
 #[derive(Clone, Debug)]
 struct Hold {
     /// What was told; nothing as long as the path only does not answer.
@@ -128,6 +142,8 @@ pub(crate) struct Admission {
 pub(super) struct Survey {
     pub(super) pair: PairKey,
     pub(super) path: Vec<NodeId>,
+    /// What was refused; the subscription may ask for something else by now.
+    pub(super) request: SubscriptionSpec,
     /// Who refused.
     pub(super) node: NodeId,
     /// What there was too little of there.
@@ -166,9 +182,9 @@ impl Admission {
         }
     }
 
-    /// True if a pair is not carried for a reason that was told.
-    pub(super) fn refuses(&self, key: PairKey) -> bool {
-        self.holds.contains_key(&key)
+    /// True if request `revision` of a pair is not carried for a reason that was told.
+    pub(super) fn refuses(&self, key: PairKey, revision: u64) -> bool {
+        self.holds.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
     }
 
     pub(super) fn wake_at(&self) -> Instant {
@@ -200,6 +216,11 @@ impl Admission {
         let newest: BTreeMap<PairKey, &Booking> =
             self.bookings.values().map(|booking| (booking.pair, booking)).collect();
         newest.into_values()
+    }
+
+    /// What the pair holds on this node, if anything.
+    pub(super) fn booking_of(&self, pair: PairKey) -> Option<&Booking> {
+        self.bookings.values().rev().find(|booking| booking.pair == pair)
     }
 
     /// Asks for what the pairs of this node's publishers need and do not have, and gives back what nobody
@@ -258,28 +279,10 @@ impl Admission {
     /// A pair needs its path's promise.
     fn need(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let (me, key) = (round.me, pair.key());
-        if let Some(asked) = self.asks.get_mut(&key) {
-            if asked.standing != Standing::Granted || asked.basis == basis {
-                return;
-            }
-            let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
-            if asked.request == wanted {
-                asked.basis = basis;
-            } else if asked.request.label == wanted.label && now < asked.retry_at {
-                self.wake = self.wake.min(asked.retry_at);
-            } else {
-                self.change(now, me, key, wanted, basis);
-            }
-            return;
+        if self.asks.contains_key(&key) {
+            return self.need_other(now, round, pair, basis);
         }
-        if let Some(hold) = self.holds.get_mut(&key)
-            && hold.basis == basis
-            && now < hold.until
-        {
-            if round.news {
-                hold.again = hold.until;
-            }
-            self.wake = self.wake.min(hold.again);
+        if self.waits(now, key, &basis, round.news) {
             return;
         }
         let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
@@ -292,6 +295,41 @@ impl Admission {
         let entry = Asked { key: None, basis, request: wanted, standing, granted, retry_at };
         self.asks.insert(key, entry);
         self.pend(me, key, asked);
+    }
+
+    /// A pair that was asked for already: if its path holds something else than it needs, that is asked for.
+    fn need_other(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
+        let key = pair.key();
+        let Some(asked) = self.asks.get_mut(&key) else { return };
+        if asked.standing != Standing::Granted {
+            return;
+        }
+        if asked.basis == basis {
+            // A change that was refused is not asked for any more.
+            return self.release(key);
+        }
+        let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
+        if asked.request == wanted {
+            asked.basis = basis;
+            self.release(key);
+        } else if asked.request.label == wanted.label && now < asked.retry_at {
+            self.wake = self.wake.min(asked.retry_at);
+        } else if !self.waits(now, key, &basis, round.news) {
+            self.change(now, round.me, key, wanted, basis);
+        }
+    }
+
+    /// True if just this was refused, and it is too soon to ask again.
+    fn waits(&mut self, now: Instant, key: PairKey, basis: &Basis, news: bool) -> bool {
+        let Some(hold) = self.holds.get_mut(&key) else { return false };
+        if hold.basis != *basis || now >= hold.until {
+            return false;
+        }
+        if news {
+            hold.again = hold.until;
+        }
+        self.wake = self.wake.min(hold.again);
+        true
     }
 
     /// What is granted and what is needed differ.
@@ -341,7 +379,7 @@ impl Admission {
 }
 
 /// The size asked for and the publisher's, if pictures would have to be made larger.
-fn too_large(pair: &Pair<'_>) -> Option<(Size, Size)> {
+pub(super) fn too_large(pair: &Pair<'_>) -> Option<(Size, Size)> {
     let (asked, source) = (pair.asked.size?, pair.spec.size?);
     (!asked.fits_in(source)).then_some((asked, source))
 }
@@ -357,6 +395,7 @@ pub(super) fn blank(
     Refusal {
         subscription,
         publisher,
+        revision: 0,
         node,
         node_name,
         link: String::new(),

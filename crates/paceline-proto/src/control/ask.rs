@@ -38,6 +38,8 @@ pub enum Topic {
     Refused,
     /// When samples of a publisher passed the node's links: the publisher and the first number follow.
     Passages,
+    /// What has become of a change of a subscription of the node: [`Control`] answers it by itself.
+    Outcome,
 }
 
 impl Topic {
@@ -53,6 +55,7 @@ impl Topic {
             Self::Excess => 5,
             Self::Refused => 6,
             Self::Passages => 7,
+            Self::Outcome => 8,
         }
     }
 
@@ -68,6 +71,7 @@ impl Topic {
             5 => Self::Excess,
             6 => Self::Refused,
             7 => Self::Passages,
+            8 => Self::Outcome,
             _ => return None,
         };
         Some((topic, question.split_off(1)))
@@ -145,6 +149,7 @@ impl Control {
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
                 Some((Topic::Change, change)) => self.answer_change(request, from, change),
+                Some((Topic::Outcome, of)) => self.answer_outcome(request, from, of),
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
                 Some((Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages, _))

@@ -1,22 +1,57 @@
-//! A subscription asks for something else, whoever wants that: its own program, or somebody at another node.
+//! A change of a subscription: its own program or another node lets it ask for something else.
 //!
-//! The subscription's node does it and says whether it could. What is promised follows as it does from any
-//! other change of a record ([`super::admission`]): what is installed stays until the path has answered.
+//! The subscription's node numbers the new request ([`SubscriptionSpec::revision`]) and announces it. Reservations,
+//! grants and refusals carry that number, so every answer belongs to one request ([`super::admission`]). Until the
+//! paths have answered, what they granted before stays in force. If one of them refuses, the change is taken back: the
+//! subscription asks for what it asked before, under the old number, as if there had been no change. A change with
+//! [`SubscriptionSpec::or_stop`] is not taken back.
 
 use super::ask::Topic;
 use super::codec::{put_subscription, read_subscription};
+use super::outcome::ChangeOutcome;
+use super::refusal::Refusal;
+use super::registry::{Change, PairKey};
 use super::spec::SubscriptionSpec;
 use super::{Control, Output};
-use crate::ids::{NodeId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What a subscription's node says to a change.
+/// How many changes that were taken back are remembered, for those who asked for them.
+const TAKEN_BACK_MAX: usize = 256;
+
+/// Changes of this node's subscriptions.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The last number that was given to a request.
+    last: u64,
+    /// The subscriptions whose last change is not answered by all paths.
+    open: BTreeMap<SubscriptionId, Open>,
+    /// The subscriptions of this node that wait for the answer of a path.
+    unanswered: BTreeSet<SubscriptionId>,
+    /// Changes that were taken back, the newest last.
+    taken_back: VecDeque<(SubscriptionId, u64, Vec<Refusal>)>,
+}
+
+/// What a change replaces.
+#[derive(Debug)]
+struct Open {
+    /// The request before.
+    before: SubscriptionSpec,
+    /// The publishers that the subscription heard then.
+    heard: BTreeSet<PublisherId>,
+}
+
+/// The answer of a subscription's node to a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChangeAnswer {
-    /// It asks for that now.
-    Done,
+    /// The subscription asks for that now.
+    Done {
+        /// The number of the request.
+        revision: u64,
+    },
     /// There is no such subscription, or what was asked for would make another one of it: another pattern,
     /// or a buffer of what was none.
     Unknown,
@@ -29,14 +64,23 @@ impl ChangeAnswer {
     /// [`WireError`] if it is none.
     pub fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
-        let done = reader.flag("change")?;
+        let answer = match reader.flag("change")? {
+            true => Self::Done { revision: reader.varint("revision")? },
+            false => Self::Unknown,
+        };
         reader.finish()?;
-        Ok(if done { Self::Done } else { Self::Unknown })
+        Ok(answer)
     }
 
     fn encode(self) -> Bytes {
         let mut out = Vec::new();
-        out.put_flag(self == Self::Done);
+        match self {
+            Self::Done { revision } => {
+                out.put_flag(true);
+                out.put_varint(revision);
+            }
+            Self::Unknown => out.put_flag(false),
+        }
         out.into()
     }
 }
@@ -62,25 +106,146 @@ impl Control {
         self.ask(now, id.node, body.into())
     }
 
-    /// Somebody wants a subscription of this node to ask for something else.
+    /// Changes a subscription of this node for whoever asked.
     pub(super) fn answer_change(&mut self, request: u64, from: NodeId, body: Bytes) {
         let Ok((index, spec)) = decode(body) else {
             self.rejected += 1;
             return;
         };
         let subscription = SubscriptionId { node: self.me, index };
-        let before = self.subscription(subscription);
-        let fits = before.is_some_and(|before| {
+        let fits = self.subscription(subscription).is_some_and(|before| {
             let SubscriptionSpec { pattern, holds, local, .. } = before;
             (pattern, *holds, *local) == (&spec.pattern, spec.holds, spec.local)
                 && !pattern.is_private()
         });
-        if fits && before != Some(&spec) {
-            self.update_subscription(self.now, subscription, spec.clone());
-            self.outputs.push_back(Output::Changed { subscription, spec });
-        }
-        let answer = if fits { ChangeAnswer::Done } else { ChangeAnswer::Unknown };
+        let answer = match fits {
+            true => ChangeAnswer::Done { revision: self.change(subscription, spec) },
+            false => ChangeAnswer::Unknown,
+        };
         self.answer(self.now, request, from, answer.encode());
+    }
+
+    /// Lets a subscription of this node ask for `spec`. Returns the number of that request.
+    pub(super) fn change(
+        &mut self,
+        subscription: SubscriptionId,
+        mut spec: SubscriptionSpec,
+    ) -> u64 {
+        let Some(before) = self.subscription(subscription).cloned() else { return 0 };
+        if before.asks_the_same(&spec) {
+            return before.revision;
+        }
+        self.changes.last += 1;
+        spec.revision = self.changes.last;
+        let heard = self.heard.get(&subscription).into_iter().flatten().copied().collect();
+        // A change that is not answered yet never was in force.
+        self.changes.open.entry(subscription).or_insert(Open { before, heard });
+        self.announce(Change::Subscribe(subscription.index, spec.clone()), None);
+        self.outputs.push_back(Output::Changed { subscription, spec });
+        self.changes.last
+    }
+
+    /// The changes that are to be taken back, of those whose present requests got these refusals.
+    pub(super) fn refused_changes(
+        &self,
+        answers: &BTreeMap<PairKey, Refusal>,
+    ) -> BTreeMap<SubscriptionId, Vec<Refusal>> {
+        let mut refused: BTreeMap<SubscriptionId, Vec<Refusal>> = BTreeMap::new();
+        for ((subscription, publisher), refusal) in answers {
+            if self.was_in_force(*subscription, *publisher) {
+                refused.entry(*subscription).or_default().push(refusal.clone());
+            }
+        }
+        refused
+    }
+
+    /// True if a refusal of what a subscription asks for now is to leave it what it had of a publisher before.
+    fn was_in_force(&self, subscription: SubscriptionId, publisher: PublisherId) -> bool {
+        let or_stop = self.subscription(subscription).is_none_or(|spec| spec.or_stop);
+        let booked = || self.admission.booking_of((subscription, publisher)).is_some();
+        let open = self.changes.open.get(&subscription);
+        !or_stop && open.is_some_and(|open| open.heard.contains(&publisher) || booked())
+    }
+
+    /// Takes changes back, and ends those that all paths have answered.
+    pub(super) fn follow_changes(
+        &mut self,
+        refused: BTreeMap<SubscriptionId, Vec<Refusal>>,
+        unanswered: BTreeSet<SubscriptionId>,
+    ) {
+        for (subscription, refusals) in refused {
+            self.take_back(subscription, refusals);
+        }
+        self.changes.unanswered = unanswered;
+        let State { open, unanswered, .. } = &mut self.changes;
+        let done = |id: &SubscriptionId| !unanswered.contains(id);
+        let ended: Vec<SubscriptionId> = open.keys().copied().filter(done).collect();
+        for subscription in ended {
+            self.changes.open.remove(&subscription);
+            if let Some(spec) = self.subscription(subscription).cloned() {
+                self.outputs.push_back(Output::InForce { subscription, spec });
+            }
+        }
+    }
+
+    /// A subscription asks again for what it asked before its last change.
+    fn take_back(&mut self, subscription: SubscriptionId, refusals: Vec<Refusal>) {
+        let Some(Open { before, .. }) = self.changes.open.remove(&subscription) else { return };
+        let Some(now) = self.subscription(subscription).map(|spec| spec.revision) else { return };
+        if self.changes.taken_back.len() >= TAKEN_BACK_MAX {
+            self.changes.taken_back.pop_front();
+        }
+        self.changes.taken_back.push_back((subscription, now, refusals.clone()));
+        self.announce(Change::Subscribe(subscription.index, before.clone()), None);
+        self.outputs.push_back(Output::ChangeRefused { subscription, refusals, spec: before });
+    }
+
+    /// A refusal that no record has. True if it was the answer to a change, which is taken back then.
+    pub(super) fn hear_refused_change(&mut self, refusal: &Refusal) -> bool {
+        let (subscription, publisher) = (refusal.subscription, refusal.publisher);
+        let refused = self.was_in_force(subscription, publisher);
+        if refused {
+            self.take_back(subscription, vec![refusal.clone()]);
+        }
+        refused
+    }
+
+    /// What has become of request `revision` of a subscription of this node.
+    pub(super) fn change_outcome(
+        &self,
+        subscription: SubscriptionId,
+        revision: u64,
+    ) -> ChangeOutcome {
+        let State { open, unanswered, taken_back, .. } = &self.changes;
+        let same = |(id, of, _): &&(SubscriptionId, u64, Vec<Refusal>)| {
+            (*id, *of) == (subscription, revision)
+        };
+        if let Some((.., refusals)) = taken_back.iter().rev().find(same) {
+            return ChangeOutcome::Refused { refusals: refusals.clone(), kept: true };
+        }
+        let Some(now) = self.subscription(subscription) else { return ChangeOutcome::Unknown };
+        if now.revision != revision {
+            return match revision <= self.changes.last {
+                true => ChangeOutcome::Replaced,
+                false => ChangeOutcome::Unknown,
+            };
+        }
+        if self.dirty || open.contains_key(&subscription) || unanswered.contains(&subscription) {
+            return ChangeOutcome::Pending;
+        }
+        let of = |key: &PairKey| key.0 == subscription;
+        let refusals = self.refused.iter().filter(|(key, _)| of(key)).map(|(_, it)| it.clone());
+        let refusals: Vec<Refusal> = refusals.collect();
+        if !refusals.is_empty() {
+            return ChangeOutcome::Refused { refusals, kept: false };
+        }
+        let grants = self.granted.iter().filter(|(key, _)| of(key)).map(|(_, it)| it.clone());
+        ChangeOutcome::InForce { grants: grants.collect() }
+    }
+
+    /// A subscription has ended.
+    pub(super) fn forget_changes(&mut self, subscription: SubscriptionId) {
+        self.changes.open.remove(&subscription);
     }
 }
 

@@ -16,6 +16,8 @@ use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 const ENCODING_BYTES_MAX: usize = 255;
+/// Revisions stay far from where counting up would overflow.
+const REVISION_MAX: u64 = 1 << 62;
 
 // Which optional fields of a publisher follow, and its field of one bit.
 const HAS_PERIOD: u8 = 1;
@@ -36,6 +38,8 @@ const HOLDS: u8 = 1 << 6;
 const LOCAL: u8 = 1 << 7;
 // The flags of a subscription are a varint: this one makes it two bytes.
 const ASKS_RETRANSMIT: u64 = 1 << 8;
+const HAS_REVISION: u64 = 1 << 9;
+const OR_STOP: u64 = 1 << 10;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -186,7 +190,10 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
             | bit(spec.holds, HOLDS)
             | bit(spec.local, LOCAL),
     );
-    out.put_varint(flags | if asks { ASKS_RETRANSMIT } else { 0 });
+    let long =
+        [(asks, ASKS_RETRANSMIT), (spec.revision > 0, HAS_REVISION), (spec.or_stop, OR_STOP)];
+    let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
+    out.put_varint(long.fold(flags, |all, flag| all | flag));
     out.put_text(spec.pattern.as_str());
     put_rate(out, spec.form.rate);
     if let Some(size) = spec.form.size {
@@ -204,10 +211,13 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if asks {
         out.put_u8(spec.retransmit.code());
     }
+    if spec.revision > 0 {
+        out.put_varint(spec.revision);
+    }
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_RETRANSMIT - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * OR_STOP - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -223,7 +233,17 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         local: flags & LOCAL != 0,
         retransmit: optional(all & ASKS_RETRANSMIT != 0, || read_retransmit(reader))?
             .unwrap_or_default(),
+        revision: optional(all & HAS_REVISION != 0, || read_revision(reader))?.unwrap_or_default(),
+        or_stop: all & OR_STOP != 0,
     })
+}
+
+/// Revision 0 is not written.
+fn read_revision(reader: &mut Reader) -> Result<u64, WireError> {
+    match reader.varint_max(REVISION_MAX, "revision")? {
+        0 => Err(WireError::Invalid("revision")),
+        revision => Ok(revision),
+    }
 }
 
 /// The default is not written: a record has one form only.
@@ -293,6 +313,7 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     out.put_varint(refusal.needed_bytes_per_s);
     out.put_varint(refusal.available_bytes_per_s);
     put_offer(out, &refusal.offer);
+    out.put_varint(refusal.revision);
 }
 
 /// 0 stands for nothing: no offer has the value 0.
@@ -353,5 +374,6 @@ pub(super) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
         available_bytes_per_s: reader.varint("available bytes")?,
         reason,
         offer: read_offer(reader)?,
+        revision: reader.varint_max(REVISION_MAX, "revision")?,
     })
 }

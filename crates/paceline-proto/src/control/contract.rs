@@ -280,6 +280,8 @@ mod tests {
             holds: false,
             local: false,
             retransmit: Retransmit::default(),
+            revision: 0,
+            or_stop: false,
         };
         let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
         assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));

@@ -2,8 +2,12 @@
 
 use super::Control;
 use super::booking::Booking;
-use super::registry::PairKey;
+use super::codec::{put_pair, read_pair};
+use super::graph::HOPS_MAX;
+use super::registry::{NAME_BYTES_MAX, PairKey};
+use super::spec::SubscriptionSpec;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
 use paceline_admit::reserve::Wanted;
 use paceline_sched::{Capacity, Duration};
@@ -15,6 +19,8 @@ pub struct Grant {
     pub subscription: SubscriptionId,
     /// Whose they are.
     pub publisher: PublisherId,
+    /// The request that is granted ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
+    pub revision: u64,
     /// The longest that the links of the path take together. What was asked for is longer: the rest is
     /// for what no scheduler sees.
     pub bound: Duration,
@@ -43,6 +49,69 @@ pub struct GrantedHop {
     pub burst: u64,
     /// Its part of the delay.
     pub bound: Duration,
+}
+
+impl Grant {
+    /// Writes it for [`Self::read`].
+    pub fn write(&self, out: &mut Vec<u8>) {
+        put_pair(out, self.subscription, self.publisher);
+        out.put_varint(self.revision);
+        out.put_varint(self.bound.as_nanos());
+        out.put_flag(self.within.is_some());
+        self.within.iter().for_each(|within| out.put_varint(within.as_nanos()));
+        let hops = self.hops.get(..HOPS_MAX).unwrap_or(&self.hops);
+        out.put_varint(hops.len() as u64);
+        hops.iter().for_each(|hop| hop.write(out));
+    }
+
+    /// Reads what [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// [`WireError`] if it is none.
+    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let (subscription, publisher) = read_pair(reader)?;
+        let revision = reader.varint("revision")?;
+        let bound = Duration::from_nanos(reader.varint("bound")?);
+        let within = match reader.flag("delay bound")? {
+            true => Some(Duration::from_nanos(reader.varint("delay bound")?)),
+            false => None,
+        };
+        let count = reader.len(HOPS_MAX, "hops")?;
+        let hops = (0..count).map(|_| GrantedHop::read(reader)).collect::<Result<_, _>>()?;
+        Ok(Self { subscription, publisher, revision, bound, within, hops })
+    }
+}
+
+impl GrantedHop {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.node.0);
+        out.put_text(&self.node_name);
+        out.put_text(&self.link);
+        out.put_varint(self.capacity.map_or(0, Capacity::bits_per_s));
+        out.put_varint(self.bytes_per_s);
+        out.put_varint(self.burst);
+        out.put_varint(self.bound.as_nanos());
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let (node, node_name) = (reader.u64("node")?, reader.text(NAME_BYTES_MAX, "node name")?);
+        let link = reader.text(NAME_BYTES_MAX, "link name")?;
+        let capacity = match reader.varint("capacity")? {
+            0 => None,
+            bits => {
+                Some(Capacity::from_bits_per_s(bits).map_err(|_| WireError::Invalid("capacity"))?)
+            }
+        };
+        Ok(Self {
+            node: NodeId(node),
+            node_name,
+            link,
+            capacity,
+            bytes_per_s: reader.varint("bytes per second")?,
+            burst: reader.varint("burst")?,
+            bound: Duration::from_nanos(reader.varint("bound")?),
+        })
+    }
 }
 
 impl fmt::Display for Grant {
@@ -89,14 +158,14 @@ impl Control {
 
     fn grant(&self, booking: &Booking) -> Grant {
         let Booking { pair, request, path, wanted, bounds, .. } = booking;
-        self.grant_of(*pair, request.within, path, wanted, bounds)
+        self.grant_of(*pair, request, path, wanted, bounds)
     }
 
     /// What it is if all of `path` holds `wanted`, each hop with its part of the delay.
     pub(super) fn grant_of(
         &self,
         (subscription, publisher): PairKey,
-        within: Option<Duration>,
+        request: &SubscriptionSpec,
         path: &[NodeId],
         wanted: &Wanted,
         bounds: &[Duration],
@@ -117,7 +186,9 @@ impl Control {
                     bound,
                 }
             });
-        Grant { subscription, publisher, bound: wanted.within, within, hops: hops.collect() }
+        let SubscriptionSpec { within, revision, .. } = *request;
+        let (bound, hops) = (wanted.within, hops.collect());
+        Grant { subscription, publisher, revision, bound, within, hops }
     }
 
     /// What is promised to subscriptions of this node, and of its publishers.
@@ -125,5 +196,41 @@ impl Control {
         let ends = |(subscription, publisher): PairKey| [subscription.node, publisher.node];
         let here = move |booking: &&Booking| ends(booking.pair).contains(&self.me);
         self.admission.bookings().filter(here).map(|booking| (booking.pair, self.grant(booking)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn what_is_written_is_read_and_every_cut_is_an_error() {
+        let hop = |capacity: Option<u64>| GrantedHop {
+            node: NodeId(7),
+            node_name: "robot".into(),
+            link: "radio".into(),
+            capacity: capacity.map(|bits| Capacity::from_bits_per_s(bits).unwrap()),
+            bytes_per_s: 300_000,
+            burst: 13_140,
+            bound: Duration::from_millis(98),
+        };
+        let grant = Grant {
+            subscription: SubscriptionId { node: NodeId(9), index: 3 },
+            publisher: PublisherId { node: NodeId(7), index: 1 },
+            revision: 300,
+            bound: Duration::from_millis(196),
+            within: Some(Duration::from_millis(200)),
+            hops: vec![hop(Some(1_000_000)), hop(None)],
+        };
+        let mut out = Vec::new();
+        grant.write(&mut out);
+        for cut in 0..out.len() {
+            let mut reader = Reader::new(Bytes::copy_from_slice(&out[..cut]));
+            assert!(Grant::read(&mut reader).is_err(), "{cut} of {} bytes", out.len());
+        }
+        let mut reader = Reader::new(out.into());
+        assert_eq!(Grant::read(&mut reader), Ok(grant));
+        assert!(reader.finish().is_ok());
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Tried<'t> {
     pub(super) link: &'t Admission,
     /// Its name on this link.
     pub(super) trunk: Trunk,
+    /// The demand whose place it takes: until the change is done both have to be kept.
+    pub(super) before: Option<&'t Demand>,
 }
 
 /// Fills in what there is too little of.
@@ -100,7 +102,7 @@ impl Tried<'_> {
     /// if nothing of it is to be promised.
     pub(super) fn explain(&self, mut refusal: Refusal) -> Option<Refusal> {
         let demand = asked(self.spec, self.form, &self.ask)??;
-        let seen = self.link.seen(&demand);
+        let seen = self.link.seen(&self.with_before(demand));
         let Verdict::Refused(lack) = self.link.ask(self.trunk, NOBODY, &seen) else { return None };
         name_lack(&mut refusal, &lack, demand.traffic().rate());
         refusal.offer = Offer {
@@ -112,9 +114,16 @@ impl Tried<'_> {
         Some(refusal)
     }
 
+    fn with_before(&self, demand: Demand) -> Demand {
+        self.before.map_or(demand, |before| demand.join(before))
+    }
+
     /// True if there is room for it so.
     fn fits(&self, spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
-        let fits = |demand: Demand| self.link.fits(self.trunk, NOBODY, &self.link.seen(&demand));
+        let fits = |demand: Demand| {
+            let demand = self.link.seen(&self.with_before(demand));
+            self.link.fits(self.trunk, NOBODY, &demand)
+        };
         asked(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
     }
 

@@ -102,11 +102,29 @@ pub enum Output {
         /// What stands in the way; nothing if all that have answered would promise it.
         refusal: Option<Refusal>,
     },
-    /// A subscription of this node asks for something else now, because somebody wanted that.
+    /// A subscription of this node asks for something else now, because somebody wanted that. What was granted before stays
+    /// in force until [`Output::InForce`].
     Changed {
         /// Which one.
         subscription: SubscriptionId,
         /// What it asks for.
+        spec: SubscriptionSpec,
+    },
+    /// All paths have answered the last change of a subscription of this node: what it asks for is in force, as far as it
+    /// was not refused.
+    InForce {
+        /// Which one.
+        subscription: SubscriptionId,
+        /// What it asks for.
+        spec: SubscriptionSpec,
+    },
+    /// A path refused a change of a subscription of this node: what it asked for before is in force again.
+    ChangeRefused {
+        /// Which one.
+        subscription: SubscriptionId,
+        /// Why, for each publisher.
+        refusals: Vec<Refusal>,
+        /// What it asks for again.
         spec: SubscriptionSpec,
     },
     /// Someone asks this node: answer by [`Control::answer`](super::Control::answer), or not at all.

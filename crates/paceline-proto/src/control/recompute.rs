@@ -1,6 +1,6 @@
 //! From the registry to this node's streams, and to what has changed about them.
 
-use super::admission::Round;
+use super::admission::{Round, too_large};
 use super::grant::Grant;
 use super::graph::Tree;
 use super::linger::Carried;
@@ -20,30 +20,28 @@ struct Streams {
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
 }
 
+/// The pairs of this node.
+#[derive(Default)]
+struct Sorted<'p, 'a> {
+    /// Those that are carried as the registry has them.
+    live: BTreeMap<PairKey, &'p Pair<'a>>,
+    /// Those that wait for an answer, or for the change that was refused to be taken back.
+    waiting: BTreeMap<PairKey, &'p Pair<'a>>,
+    /// The subscriptions of this node that wait for an answer to their present request.
+    unanswered: BTreeSet<SubscriptionId>,
+}
+
 impl Control {
     /// Computes everything anew and puts out what differs from before.
     pub(super) fn recompute(&mut self) {
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, &tree);
-        let foreign: BTreeSet<PairKey> = self
-            .registry
-            .reached(&tree)
-            .filter(|(node, _)| *node != self.me)
-            .flat_map(|(_, record)| record.refusals.keys().copied())
-            .collect();
         let pairs = routes::pairs(&self.registry, &tree, self.me);
         let (me, registry, news) = (self.me, &self.registry, self.news);
         let round = Round { me, registry, tree: &tree, news };
         self.admission.decide(self.now, &round, &pairs);
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
-        let (mut live, mut waiting) = (BTreeMap::new(), BTreeMap::new());
-        for pair in &pairs {
-            let key = pair.key();
-            if !foreign.contains(&key) && !self.admission.refuses(key) {
-                let kind = if pair.is_reserved() { &mut waiting } else { &mut live };
-                kind.insert(key, pair);
-            }
-        }
+        let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let mut installed = routes::plan(live.values().copied());
         let carried = Carried { me, live: &live, waiting: &waiting };
@@ -66,16 +64,57 @@ impl Control {
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);
-        self.tell_promises(&tree);
+        let answers = self.refusals_here(&tree);
+        let refused = self.refused_changes(&answers);
+        self.tell_promises(answers, &refused);
         self.tell_unpromised(unpromised);
+        self.follow_changes(refused, unanswered);
         self.follow_reservations();
     }
 
+    /// Sorts the pairs of this node by what is known of their present requests.
+    fn sort<'p, 'a>(
+        &self,
+        tree: &Tree,
+        pairs: &'p [Pair<'a>],
+        booked: &[Pair<'_>],
+    ) -> Sorted<'p, 'a> {
+        let others = self.registry.reached(tree).filter(|(node, _)| *node != self.me);
+        let refusals = others.flat_map(|(_, record)| &record.refusals);
+        let foreign: BTreeMap<PairKey, u64> =
+            refusals.map(|(key, refusal)| (*key, refusal.revision)).collect();
+        let granted: BTreeMap<PairKey, u64> =
+            booked.iter().map(|pair| (pair.key(), pair.request.revision)).collect();
+        let mut sorted = Sorted::default();
+        for pair in pairs {
+            let (key, revision) = (pair.key(), pair.request.revision);
+            let refused =
+                foreign.get(&key) == Some(&revision) || self.admission.refuses(key, revision);
+            // The subscription's node takes a refused change back: until then what was there before goes on.
+            let changed = revision > 0 && !pair.request.or_stop;
+            if refused && changed || !refused && pair.is_reserved() {
+                sorted.waiting.insert(key, pair);
+            } else if !refused {
+                sorted.live.insert(key, pair);
+            }
+            let asks = pair.is_reserved() || too_large(pair).is_some();
+            let answered = refused || granted.get(&key) == Some(&revision);
+            if asks && !answered && pair.subscription.node == self.me {
+                sorted.unanswered.insert(pair.subscription);
+            }
+        }
+        sorted
+    }
+
     /// Tells the ends of promises that are here what was granted and refused, and what is neither any more.
-    fn tell_promises(&mut self, tree: &Tree) {
+    fn tell_promises(
+        &mut self,
+        answers: BTreeMap<PairKey, Refusal>,
+        changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
+    ) {
         let before = self.granted.keys().chain(self.refused.keys());
         let before: BTreeSet<PairKey> = before.copied().collect();
-        self.tell_refusals(tree);
+        self.tell_refusals(answers, changes);
         self.tell_grants();
         for (subscription, publisher) in before {
             let key = (subscription, publisher);
@@ -156,9 +195,9 @@ impl Control {
         }
     }
 
-    /// Tells of refusals that are new or have other numbers; if several nodes refuse the same, of
-    /// the first one's.
-    fn tell_refusals(&mut self, tree: &Tree) {
+    /// The refusals of what subscriptions here, or of publishers here, ask for now: those of older requests are no answers
+    /// any more. If several nodes refuse the same, the first one's.
+    fn refusals_here(&self, tree: &Tree) -> BTreeMap<PairKey, Refusal> {
         let mut refused: BTreeMap<PairKey, Refusal> = BTreeMap::new();
         let mine = self.registry.record(self.me);
         for (_, record) in self.registry.reached(tree) {
@@ -166,11 +205,24 @@ impl Control {
                 let concerns = mine.is_some_and(|mine| {
                     mine.subscriptions.contains_key(&key.0) || mine.publishers.contains_key(&key.1)
                 });
-                if concerns && !refused.contains_key(key) {
+                let current = || self.subscription(key.0).map(|spec| spec.revision);
+                if concerns && !refused.contains_key(key) && current() == Some(refusal.revision) {
                     refused.insert(*key, refusal.clone());
                 }
             }
         }
+        refused
+    }
+
+    /// Tells of refusals that are new or have other numbers. That of a change which leaves its stream as it was is told
+    /// with the change alone.
+    fn tell_refusals(
+        &mut self,
+        mut refused: BTreeMap<PairKey, Refusal>,
+        changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
+    ) {
+        let held: BTreeSet<PairKey> = self.admission.bookings().map(|it| it.pair).collect();
+        refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {
                 let ((subscription, publisher), refusal) = (key, refusal.clone());

@@ -12,6 +12,8 @@ pub struct Refusal {
     pub subscription: SubscriptionId,
     /// For whose samples.
     pub publisher: PublisherId,
+    /// The request that is refused ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
+    pub revision: u64,
     /// The node that says so: the first of the path whose link can't carry it.
     pub node: NodeId,
     /// What people call it, a label only.
@@ -168,6 +170,7 @@ mod tests {
         let mut refusal = Refusal {
             subscription: SubscriptionId { node: NodeId(1), index: 0 },
             publisher: PublisherId { node: NodeId(2), index: 0 },
+            revision: 0,
             node: NodeId(3),
             node_name: "ship".into(),
             link: "radio0".into(),

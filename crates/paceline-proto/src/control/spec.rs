@@ -105,9 +105,20 @@ pub struct SubscriptionSpec {
     pub local: bool,
     /// What is done about loss on links that lose frames.
     pub retransmit: Retransmit,
+    /// The number of this request: 0 as declared, a higher one after each change. Answers repeat it, so that the
+    /// answer to an older request is never taken for the answer to a newer one.
+    pub revision: u64,
+    /// If the path refuses this request, the stream of the request before it ends too. By default that stays.
+    pub or_stop: bool,
 }
 
 impl SubscriptionSpec {
+    /// True if both ask for the same, whatever the numbers of the requests.
+    #[must_use]
+    pub fn asks_the_same(&self, other: &Self) -> bool {
+        *self == Self { revision: self.revision, or_stop: self.or_stop, ..other.clone() }
+    }
+
     /// True if it asks for a promise; others are carried best effort.
     #[must_use]
     pub const fn wants_contract(&self) -> bool {

@@ -23,6 +23,7 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::reserve::{Node, Reservations};
+use paceline_admit::{Admission, Demand, Trunk};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,28 +139,24 @@ impl Control {
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
         let split = Split::of(&self.registry, &path);
         let wanted = wanted(publisher, spec, &request, split);
-        let grant = wanted
-            .map(|(wanted, bounds)| self.grant_of(pair, request.within, &path, &wanted, &bounds));
+        let grant =
+            wanted.map(|(wanted, bounds)| self.grant_of(pair, &request, &path, &wanted, &bounds));
         let query = Query { pair, request, path, split };
         Some(self.send_queries(&query, Cause::Curious(grant)))
     }
 
     /// A pair of a publisher here was refused: its path is asked what it would promise.
     pub(super) fn begin_survey(&mut self, survey: Option<Survey>) {
-        let Some(Survey { pair, path, node, lack, rate }) = survey else { return };
+        let Some(Survey { pair, path, request, node, lack, rate }) = survey else { return };
         let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
         refusal.link = self.link_name(node, &path);
         name_lack(&mut refusal, &lack, rate);
-        let (subscription, _) = pair;
-        let asker = self.registry.record(subscription.node);
-        let request = asker.and_then(|record| record.subscriptions.get(&subscription)).cloned();
-        match request.filter(|_| self.surveys.open.len() < OPEN_MAX) {
-            Some(request) => {
-                let split = Split::of(&self.registry, &path);
-                let query = Query { pair, request, path, split };
-                self.send_queries(&query, Cause::Refused(refusal));
-            }
-            None => self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal),
+        if self.surveys.open.len() < OPEN_MAX {
+            let split = Split::of(&self.registry, &path);
+            let query = Query { pair, request, path, split };
+            self.send_queries(&query, Cause::Refused(refusal));
+        } else {
+            self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
     }
 
@@ -210,9 +207,26 @@ impl Control {
         let ask = Ask::new(request, spec, at, *split)?;
         let link = self.admission.links.held(&self.admission.reservations, &hop.link_name)?;
         let trunk = Reservations::trunk_to(trunk(pair.1, form), Node(next.0));
+        let left = self.left_for(*pair, next, link, trunk);
+        let (link, before) =
+            left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
         let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
         refusal.link.clone_from(&hop.link_name);
-        Tried { spec, form, ask, link, trunk }.explain(refusal)
+        Tried { spec, form, ask, link, trunk, before }.explain(refusal)
+    }
+
+    /// The link without what the pair holds on it for an earlier request, and that: a change takes its place, so it is
+    /// not in its way. `None` if the pair holds nothing there that a change would free.
+    fn left_for(
+        &self,
+        pair: PairKey,
+        next: NodeId,
+        link: &Admission,
+        trunk: Trunk,
+    ) -> Option<(Admission, Demand)> {
+        let booking = self.admission.booking_of(pair)?;
+        let old = Reservations::trunk_to(booking.wanted.trunk, Node(next.0));
+        link.without(trunk, Reservations::holder(booking.name), old)
     }
 
     /// Answers a question about this node's link; what cannot be read is not answered.

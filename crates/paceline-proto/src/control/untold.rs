@@ -29,6 +29,10 @@ impl Control {
         let asks = self.registry.record(self.me).is_some_and(|mine| {
             mine.subscriptions.contains_key(&subscription) && publisher.node == from
         });
+        let current = self.subscription(subscription).map(|spec| spec.revision);
+        if current != Some(refusal.revision) || self.hear_refused_change(&refusal) {
+            return;
+        }
         if asks && !self.granted.contains_key(&(subscription, publisher)) {
             self.outputs.push_back(Output::Refused { subscription, publisher, refusal });
         }
@@ -114,6 +118,8 @@ mod tests {
                 holds: false,
                 local: false,
                 retransmit: Retransmit::default(),
+                revision: 0,
+                or_stop: false,
             },
         );
         let told = talk(&mut nodes, &mut now);

@@ -91,6 +91,7 @@ fn a_question_says_what_it_is_about() {
         Topic::Excess,
         Topic::Refused,
         Topic::Passages,
+        Topic::Outcome,
     ];
     for (code, topic) in (0..).zip(all) {
         assert_eq!(topic.code(), code);
@@ -98,7 +99,7 @@ fn a_question_says_what_it_is_about() {
         assert_eq!(Topic::split(question), Some((topic, Bytes::from_static(&[5]))));
     }
     assert_eq!(Topic::split(Bytes::new()), None);
-    assert_eq!(Topic::split(Bytes::from_static(&[8])), None);
+    assert_eq!(Topic::split(Bytes::from_static(&[9])), None);
     let done = Question::Done { pull: 3 };
     let (topic, rest) = Topic::split(done.encode()).unwrap();
     assert_eq!((topic, Question::decode(rest)), (Topic::Pull, Ok(done)));

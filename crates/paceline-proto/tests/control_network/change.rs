@@ -36,7 +36,8 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
     let user = net.subscribe(3, all("left"));
     net.settle();
     for (from, spec) in [(0, rare("left")), (3, promised("left")), (2, all("left"))] {
-        assert_eq!(net.change(from, user, &spec), Some(ChangeAnswer::Done));
+        let Some(ChangeAnswer::Done { revision }) = net.change(from, user, &spec) else { panic!() };
+        let spec = SubscriptionSpec { revision, ..spec };
         assert_eq!(net.seen[3].changed.last(), Some(&(user, spec.clone())));
         assert_eq!(net.nodes[1].subscription(user), Some(&spec), "all nodes hear of it");
         let form = spec.form;
@@ -48,7 +49,8 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
     net.assert_converged();
     net.assert_delivered();
     let changes = net.seen[3].changed.len();
-    assert_eq!(net.change(1, user, &all("left")), Some(ChangeAnswer::Done));
+    let again = net.change(1, user, &all("left"));
+    assert_eq!(again, Some(ChangeAnswer::Done { revision: 3 }));
     assert_eq!(net.seen[3].changed.len(), changes, "what it asks for already is no change");
 }
 

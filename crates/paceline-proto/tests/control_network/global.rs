@@ -122,9 +122,14 @@ fn make(net: &mut Net, truth: &mut Truth, step: Step) {
         }
         Step::Update(which, spec) => {
             let Some(id) = pick(&truth.subscriptions, which) else { return };
+            // What a refused change leaves in force is looked at elsewhere.
+            let spec = SubscriptionSpec { or_stop: true, ..spec };
             net.nodes[index(id.node)].update_subscription(net.now, id, spec.clone());
             net.drain(index(id.node));
-            truth.subscriptions.insert(id, spec);
+            let revision = net.nodes[index(id.node)].subscription(id).unwrap().revision;
+            let same = truth.subscriptions[&id].asks_the_same(&spec);
+            let or_stop = if same { truth.subscriptions[&id].or_stop } else { true };
+            truth.subscriptions.insert(id, SubscriptionSpec { revision, or_stop, ..spec });
         }
         Step::Unsubscribe(which) => {
             let Some(id) = pick(&truth.subscriptions, which) else { return };

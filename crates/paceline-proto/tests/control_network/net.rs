@@ -32,6 +32,10 @@ pub(crate) struct Seen {
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) unpromised: Vec<(SubscriptionId, PublisherId, Unpromised)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
+    /// The requests that came into force after a change.
+    pub(crate) in_force: Vec<(SubscriptionId, u64)>,
+    /// Changes that were taken back: why, and what is asked for again.
+    pub(crate) taken_back: Vec<(SubscriptionId, Vec<Refusal>, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
@@ -104,6 +108,8 @@ impl Seen {
             | Output::Subscribed { .. }
             | Output::Excess { .. }
             | Output::Changed { .. }
+            | Output::InForce { .. }
+            | Output::ChangeRefused { .. }
             | Output::Surveyed { .. }
             | Output::Asked { .. }
             | Output::Answered { .. } => panic!("no word of promises: {output:?}"),
@@ -199,6 +205,12 @@ impl Net {
                 }
                 Output::Changed { subscription, spec } => {
                     seen.changed.push((subscription, spec));
+                }
+                Output::InForce { subscription, spec } => {
+                    seen.in_force.push((subscription, spec.revision));
+                }
+                Output::ChangeRefused { subscription, refusals, spec } => {
+                    seen.taken_back.push((subscription, refusals, spec));
                 }
                 Output::Surveyed { survey, complete, grant, refusal } => {
                     seen.surveyed.push((survey, complete, grant, refusal));
@@ -325,6 +337,8 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         holds: false,
         local: false,
         retransmit: paceline_proto::Retransmit::default(),
+        revision: 0,
+        or_stop: false,
     }
 }
 

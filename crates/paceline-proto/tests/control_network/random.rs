@@ -41,7 +41,8 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     })
 }
 
-fn step(chaos: bool) -> impl Strategy<Value = Step> {
+/// Subscriptions that are changed would `or_stop` rather have nothing than what they had.
+fn step(chaos: bool, or_stop: bool) -> impl Strategy<Value = Step> {
     let node = || 0..NODES;
     let any = || any::<prop::sample::Index>();
     let capacity = prop::option::of(prop::sample::select(vec![200_000u64, 400_000, 1_000_000]));
@@ -51,7 +52,9 @@ fn step(chaos: bool) -> impl Strategy<Value = Step> {
         2 => (node(), 0..TAGS.len()).prop_map(|(node, tag)| Step::Publish(node, tag)),
         3 => (node(), subscription()).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
         1 => any().prop_map(Step::Unsubscribe),
-        1 => (any(), subscription()).prop_map(|(which, spec)| Step::Update(which, spec)),
+        1 => (any(), subscription()).prop_map(move |(which, spec)| {
+            Step::Update(which, SubscriptionSpec { or_stop, ..spec })
+        }),
         8 => (any(), 1..6usize).prop_map(|(hop, count)| Step::Deliver(hop, count)),
         i32::from(chaos).unsigned_abs() => any().prop_map(Step::Repeat),
         i32::from(chaos).unsigned_abs() => any().prop_map(Step::Swap),
@@ -140,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false), 1..80)) {
+    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false, true), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(1));
         net.assert_converged();
@@ -149,8 +152,19 @@ proptest! {
         assert_admitted(&mut net);
     }
 
+    /// What was there before a change is carried on for a while if its subscription does not take the change back.
     #[test]
-    fn faults_are_mended_by_digests(steps in prop::collection::vec(step(true), 1..80)) {
+    fn changes_that_are_taken_back_end_too(steps in prop::collection::vec(step(false, false), 1..80)) {
+        let mut net = after(steps);
+        net.run(Duration::from_secs(6));
+        net.assert_converged();
+        net.assert_reached();
+        net.assert_within_capacity();
+        assert_admitted(&mut net);
+    }
+
+    #[test]
+    fn faults_are_mended_by_digests(steps in prop::collection::vec(step(true, true), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(11));
         net.assert_converged();

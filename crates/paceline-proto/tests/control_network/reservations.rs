@@ -11,12 +11,12 @@ const THIN: u64 = 400_000;
 const WIDE: u64 = 10_000_000;
 
 impl Net {
-    fn granted(&self, node: usize) -> Vec<Grant> {
+    pub(crate) fn granted(&self, node: usize) -> Vec<Grant> {
         self.nodes[node].grants().collect()
     }
 
     /// How many reservations each node has a part in.
-    fn held(&self) -> Vec<usize> {
+    pub(crate) fn held(&self) -> Vec<usize> {
         (0..self.nodes.len()).map(|node| self.granted(node).len()).collect()
     }
 
@@ -43,7 +43,7 @@ impl Net {
     }
 
     /// Delivers everything, and looks after each message.
-    fn settle_looking(&mut self, mut look: impl FnMut(&Self)) {
+    pub(crate) fn settle_looking(&mut self, mut look: impl FnMut(&Self)) {
         for _ in 0..10_000 {
             let ready =
                 self.queues.iter().find(|(_, queue)| !queue.is_empty()).map(|(&hop, _)| hop);
@@ -324,12 +324,13 @@ fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
     assert!(contract(&net).is_some(), "it is held to what was granted");
     net.run(Duration::from_secs(6));
     net.assert_delivered();
-    // What cannot be promised is carried no longer.
+    // What cannot be promised is carried no longer if that was wanted so.
     let right = net.publish(0, camera("right"));
     let other = net.subscribe(3, all("right"));
     net.settle();
     assert!(net.reaches(right, other));
-    net.nodes[3].update_subscription(net.now, other, promised("right"));
+    let or_stop = SubscriptionSpec { or_stop: true, ..promised("right") };
+    net.nodes[3].update_subscription(net.now, other, or_stop);
     net.drain(3);
     net.settle();
     assert!(net.heard(other).is_empty());

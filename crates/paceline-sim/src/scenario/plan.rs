@@ -191,6 +191,8 @@ impl SubscriberPlan {
             holds: false,
             local: false,
             retransmit: paceline_proto::Retransmit::default(),
+            revision: 0,
+            or_stop: false,
         };
         Self { node, spec, span: Span::default() }
     }

@@ -34,7 +34,7 @@ pub(crate) use feedback::Awaited;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use paceline_proto::control::{
-    Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
+    ChangeOutcome, Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -91,7 +91,9 @@ pub(crate) struct Engine {
     pub(crate) pulls: Pulls,
     pub(crate) asking: BTreeMap<u64, Asking>,
     /// Who waits for the answer of a subscription's node.
-    pub(crate) changing: BTreeMap<u64, Sender<bool>>,
+    pub(crate) changing: BTreeMap<u64, Sender<Option<u64>>>,
+    /// Who waits to hear what has become of a change.
+    pub(crate) outcomes: BTreeMap<u64, Sender<ChangeOutcome>>,
     /// Which nodes owe an answer about what their subscriptions get.
     pub(crate) awaited: BTreeMap<u64, Awaited>,
     /// What was told of each stream that was more than granted.
@@ -197,6 +199,7 @@ impl Engine {
                 let _ = reply.send(self.control.subscription(id).cloned());
             }
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
+            Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
             Command::Message { from, message } => {
                 if let Err(error) = self.control.handle_message(now, from, message) {
@@ -313,9 +316,14 @@ impl Engine {
                     self.tell_prospect(survey, complete, grant, refusal);
                 }
                 Output::Changed { subscription, spec } => self.changed(subscription, spec),
+                Output::InForce { subscription, spec } => self.in_force(subscription, &spec),
+                Output::ChangeRefused { subscription, refusals, spec } => {
+                    self.change_refused(subscription, refusals, spec);
+                }
                 Output::Asked { request, from, body } => self.asked(now, request, from, body),
                 Output::Answered { request, node, body } => {
                     if !self.take_change(request, &body)
+                        && !self.take_outcome(request, &body)
                         && !self.take_feedback(request, &body)
                         && !self.take_passages(request, node, &body)
                         && !self.take_pull_answer(request, node, &body)
@@ -362,7 +370,12 @@ impl Engine {
             Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
             Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
             Some((
-                Topic::Status | Topic::Room | Topic::Change | Topic::Excess | Topic::Refused,
+                Topic::Status
+                | Topic::Room
+                | Topic::Change
+                | Topic::Excess
+                | Topic::Refused
+                | Topic::Outcome,
                 _,
             ))
             | None => {

@@ -1,6 +1,5 @@
 //! A node's status on the wire: the rows that answer a status request.
 
-mod grant;
 pub(crate) mod measured;
 pub(crate) mod passages;
 
@@ -9,7 +8,7 @@ use crate::status::{
     StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
-use paceline_proto::control::ProcessorUse;
+use paceline_proto::control::{Grant, ProcessorUse};
 use paceline_proto::guard::Flood;
 use paceline_proto::link::{ClassView, MendCounters};
 use paceline_proto::pull::Limits;
@@ -36,7 +35,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.subscriptions, put_subscription, &mut out);
     put_rows(&status.buffers, put_buffer, &mut out);
     put_rows(&status.links, put_link, &mut out);
-    put_rows(&status.reservations, grant::put, &mut out);
+    put_rows(&status.reservations, Grant::write, &mut out);
     put_drops(&status.drops, &mut out);
     let processor = |used: ProcessorUse, out: &mut Vec<u8>| {
         [used.held, used.most].into_iter().for_each(|n| out.put_varint(n));
@@ -57,7 +56,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         subscriptions: read_rows(r, read_subscription)?,
         buffers: read_rows(r, read_buffer)?,
         links: read_rows(r, read_link)?,
-        reservations: read_rows(r, grant::read)?,
+        reservations: read_rows(r, Grant::read)?,
         drops: read_drops(r)?,
         processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
         stalled: Vec::new(),

@@ -148,7 +148,12 @@ impl Sink {
         &self.seen
     }
 
-    /// Something else is asked for from now on.
+    /// Something else is asked for and not granted yet: until then the longer delay bound counts.
+    pub(crate) fn relax(&self, spec: &SubscriptionSpec) {
+        self.within.fetch_max(nanos(spec), Ordering::Relaxed);
+    }
+
+    /// Something else is in force from now on.
     pub(crate) fn change(&self, spec: &SubscriptionSpec) {
         self.within.store(nanos(spec), Ordering::Relaxed);
     }

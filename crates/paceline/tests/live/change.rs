@@ -2,7 +2,8 @@
 
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{
-    Capacity, ChangeError, Form, Rate, SubscribeError, Subscriber, SubscriberEvent, SubscriptionId,
+    Capacity, ChangeError, ChangeOutcome, Form, Rate, SubscribeError, Subscriber, SubscriberEvent,
+    SubscriptionId,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -119,4 +120,45 @@ fn what_cannot_be_changed_is_said() {
     robot.close();
     assert!(matches!(closed.change(id, |wish| wish.every(2)), Err(ChangeError::Closed)));
     assert!(closed.subscriptions().is_empty());
+}
+
+#[test]
+fn a_refused_change_leaves_the_stream_as_it_was() {
+    let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let pose = robot.publisher("pose").unwrap().hz(500.0).unwrap().bytes_max(1_000);
+    let mut pose = pose.declare().unwrap();
+    let within = Duration::from_secs(2);
+    let poses = operator.subscriber("pose").unwrap().max_hz(5.0).unwrap().within(within).unwrap();
+    let mut poses = poses.declare().unwrap();
+    assert!(pose.wait_matching(SOON));
+    let id = poses.id();
+    // From either end: all that is published is far too much.
+    for refused in [
+        poses.change_and_wait(SOON, |wish| wish.every(1)).unwrap(),
+        robot.change_and_wait(id, SOON, |wish| wish.every(1)).unwrap(),
+    ] {
+        let ChangeOutcome::Refused { refusals, kept: true } = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((refusals.len(), refusals[0].node), (1, robot.id()));
+        assert!(refusals[0].revision > 0);
+    }
+    let told = std::iter::from_fn(|| poses.try_event());
+    let (mut kept, mut lost) = (0, 0);
+    for event in told {
+        kept += u32::from(matches!(event, SubscriberEvent::ChangeRefused { .. }));
+        let nobody = matches!(&event, SubscriberEvent::Publishers(heard) if heard.is_empty());
+        let no = matches!(event, SubscriberEvent::Refused(..) | SubscriberEvent::Over(_));
+        lost += u32::from(nobody || no);
+    }
+    assert_eq!((kept, lost), (2, 0));
+    pose.put(b"still".to_vec()).unwrap();
+    assert_eq!(&poses.recv_timeout(SOON).unwrap().payload[..], b"still");
+    let less = robot.change_and_wait(id, SOON, |wish| wish.max_hz(4.0)).unwrap();
+    let ChangeOutcome::InForce { grants } = less else { panic!("{less:?}") };
+    assert_eq!((grants.len(), grants[0].subscription), (1, id));
+    let none = poses.change_and_wait(SOON, |wish| Ok(wish.every(1)?.or_stop())).unwrap();
+    assert!(matches!(none, ChangeOutcome::Refused { kept: false, .. }), "{none:?}");
+    wait_until("nobody hears it", || !pose.matching());
 }

@@ -153,6 +153,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
             | SubscriberEvent::Granted(_)
             | SubscriberEvent::Over(_)
             | SubscriberEvent::Unpromised(..)
+            | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
         };
         told = events.filter_map(excess).last().or(told.take());

@@ -132,6 +132,7 @@ impl Live {
                 | SubscriberEvent::Over(_)
                 | SubscriberEvent::Unpromised(..)
                 | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     end.refusals.push((publisher, refusal));

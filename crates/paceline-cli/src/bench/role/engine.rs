@@ -141,6 +141,7 @@ impl Subscription {
             | paceline::SubscriberEvent::Over(_)
             | paceline::SubscriberEvent::Unpromised(..)
             | paceline::SubscriberEvent::Excess { .. }
+            | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. } => None,
         });
         refusals.collect()

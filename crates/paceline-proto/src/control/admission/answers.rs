@@ -47,10 +47,12 @@ impl Admission {
                 (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
                 return None;
             }
-            // It asks for something else now, or by the way that all else takes, and that cannot be.
-            asked.granted = None;
-            if let Some(number) = asked.key.take() {
-                self.keys.remove(&number);
+            // Whoever declines asks for something else again by now.
+            if asked.keeps_granted() || reason == Reason::Declined {
+                return self.refused(now, key, node, reason);
+            }
+            // The granted request goes another way now, which refuses it, or the pair would rather have nothing.
+            if let Some(number) = asked.key {
                 self.reservations.close(now, number);
             }
         }
@@ -65,28 +67,51 @@ impl Admission {
         node: NodeId,
         reason: Reason,
     ) -> Option<Survey> {
+        let asked = self.asks.get_mut(&key)?;
+        asked.granted = None;
+        if let Some(number) = asked.key.take() {
+            self.keys.remove(&number);
+        }
+        self.refused(now, key, node, reason)
+    }
+
+    /// A request was refused. A grant of an earlier request of the pair stays in force if there still is one.
+    fn refused(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        node: NodeId,
+        reason: Reason,
+    ) -> Option<Survey> {
         if reason == Reason::Timeout {
             self.turns.unanswered(now);
         } else if matches!(reason, Reason::Refused { .. }) {
             self.turns.answered();
         }
         let asked = self.asks.get_mut(&key)?;
-        if let Some(number) = asked.key.take() {
-            self.keys.remove(&number);
-        }
-        asked.granted = None;
         let told = self.holds.get(&key).filter(|hold| hold.basis == asked.basis);
         if let Reason::Refused { refusal: lack, .. } = reason
             && told.is_none_or(|hold| hold.refusal.is_none())
         {
             asked.standing = Standing::Surveyed;
-            let path = asked.basis.path.clone();
+            let Basis { path, request, .. } = asked.basis.clone();
             let rate = asked.request.forward.map_or(0, |wanted| wanted.traffic.rate());
-            return Some(Survey { pair: key, path, node, lack, rate });
+            return Some(Survey { pair: key, path, request, node, lack, rate });
         }
-        let asked = self.asks.remove(&key)?;
-        self.wait(now, key, node, asked.basis);
+        let basis = self.give_up(key)?;
+        self.wait(now, key, node, basis);
         None
+    }
+
+    /// Gives up the last request of a pair and returns its basis. If the path still holds an earlier one, that is
+    /// again all that was asked for.
+    fn give_up(&mut self, key: PairKey) -> Option<Basis> {
+        let asked = self.asks.get_mut(&key)?;
+        let Some((request, basis)) = asked.granted.clone() else {
+            return self.asks.remove(&key).map(|asked| asked.basis);
+        };
+        (asked.request, asked.standing) = (request, Standing::Granted);
+        Some(core::mem::replace(&mut asked.basis, basis))
     }
 
     /// A pair that was refused before, or whose path does not answer, is asked for again later.
@@ -95,7 +120,13 @@ impl Admission {
         let before = self.unhold(key);
         let same = before.as_ref().is_some_and(|hold| hold.basis == basis);
         let tries = before.as_ref().filter(|_| same).map_or(0, |hold| hold.tries) + 1;
-        let refusal = before.and_then(|hold| hold.refusal);
+        let told = before.and_then(|hold| hold.refusal);
+        let of = basis.request.revision;
+        if told.as_ref().is_some_and(|told| told.revision != of) {
+            // Another request was refused: of this one nothing is known yet.
+            self.changes.push(Change::Release(key.0, key.1));
+        }
+        let refusal = told.filter(|told| told.revision == of);
         let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
         let (until, again) = if refusal.is_some() {
             let others = self.holds.len() as u64;
@@ -120,6 +151,7 @@ impl Admission {
     /// Says that the path of a pair does not answer; the pair is asked for all the same.
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
         if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
+            let refusal = Refusal { revision: hold.basis.request.revision, ..refusal };
             hold.refusal = Some(refusal.clone());
             self.announce_refusal(refusal);
             self.refused += 1;
@@ -135,23 +167,26 @@ impl Admission {
         refusal: Option<Refusal>,
         known: Refusal,
     ) {
-        let Some(asked) = self.asks.get(&key) else { return };
-        if asked.standing != Standing::Surveyed {
+        if self.asks.get(&key).is_none_or(|asked| asked.standing != Standing::Surveyed) {
             return;
         }
-        let Some(asked) = self.asks.remove(&key) else { return };
+        let Some(basis) = self.give_up(key) else { return };
         let tries = self.holds.get(&key).map_or(0, |hold| hold.tries);
         match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
-            Some(refusal) => self.refuse(now, key, refusal, asked.basis),
+            Some(refusal) => self.refuse(now, key, refusal, basis),
             // What was in the way was only tentative.
-            None => self.wait(now, key, known.node, asked.basis),
+            None => self.wait(now, key, known.node, basis),
         }
     }
 
-    /// Refuses a pair, and tells why unless just that was told.
+    /// Refuses what a pair asks for on `basis`, and tells why unless just that was told. What is granted to an earlier
+    /// request stays, unless the pair would rather have nothing.
     pub(super) fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
+        let refusal = Refusal { revision: basis.request.revision, ..refusal };
         let hold_time = self.hold_time(key);
-        self.forget(now, key);
+        if !self.asks.get(&key).is_some_and(|asked| asked.keeps_granted_from(&basis)) {
+            self.forget(now, key);
+        }
         let before = self.unhold(key);
         let told = before.as_ref().and_then(|hold| hold.refusal.as_ref());
         let known = before.as_ref().is_some_and(|hold| hold.basis == basis);

@@ -77,17 +77,21 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let form = form.prop_map(|(rate, size, audio)| Form { rate, size, audio });
     let proxy = prop::sample::select(vec![Proxy::Publisher, Proxy::Subscriber]);
     let mends = prop::sample::select(Retransmit::ALL.to_vec());
-    let flags = (any::<bool>(), any::<bool>(), mends);
+    let flags = (any::<[bool; 3]>(), mends, 0..1u64 << 62);
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
-        |(pattern, form, within, loss, proxy, (holds, local, retransmit))| SubscriptionSpec {
-            pattern,
-            form,
-            within,
-            loss,
-            proxy,
-            holds,
-            local,
-            retransmit,
+        |(pattern, form, within, loss, proxy, ([holds, local, or_stop], retransmit, revision))| {
+            SubscriptionSpec {
+                pattern,
+                form,
+                within,
+                loss,
+                proxy,
+                holds,
+                local,
+                retransmit,
+                revision,
+                or_stop,
+            }
         },
     )
 }
@@ -133,12 +137,20 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         within: within.map(Duration::from_nanos),
         loss: loss.filter(|loss| loss.y() > 0),
     });
-    let names = (any::<u64>(), "[a-z]{0,9}", "[a-z]{0,9}");
+    let names = (any::<u64>(), 0..1u64 << 62, "[a-z]{0,9}", "[a-z]{0,9}");
     (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer).prop_map(
-        |(subscription, publisher, (node, node_name, link), (needed, available), reason, offer)| {
+        |(
+            subscription,
+            publisher,
+            (node, revision, node_name, link),
+            (needed, available),
+            reason,
+            offer,
+        )| {
             Refusal {
                 subscription,
                 publisher,
+                revision,
                 node: NodeId(node),
                 node_name,
                 link,

@@ -5,7 +5,7 @@ use crate::change::SubscriptionView;
 use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
-use paceline_proto::control::{ChangeAnswer, SubscriptionSpec};
+use paceline_proto::control::{ChangeAnswer, ChangeOutcome, Refusal, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -31,7 +31,7 @@ impl Engine {
         now: Instant,
         id: SubscriptionId,
         spec: &SubscriptionSpec,
-        reply: Sender<bool>,
+        reply: Sender<Option<u64>>,
     ) {
         let question = self.control.change_subscription(now, id, spec);
         if self.changing.len() >= WAITING_MAX {
@@ -44,19 +44,66 @@ impl Engine {
     pub(super) fn take_change(&mut self, question: u64, body: &Bytes) -> bool {
         let Some(reply) = self.changing.remove(&question) else { return false };
         match ChangeAnswer::decode(body.clone()) {
-            Ok(answer) => {
-                let _ = reply.send(answer == ChangeAnswer::Done);
-            }
+            Ok(ChangeAnswer::Done { revision }) => _ = reply.send(Some(revision)),
+            Ok(ChangeAnswer::Unknown) => _ = reply.send(None),
             Err(error) => tracing::debug!("the answer to a change was not understood: {error}"),
         }
         true
     }
 
+    pub(super) fn ask_outcome(
+        &mut self,
+        now: Instant,
+        id: SubscriptionId,
+        revision: u64,
+        reply: Sender<ChangeOutcome>,
+    ) {
+        let question = self.control.ask_outcome(now, id, revision);
+        if self.outcomes.len() >= WAITING_MAX {
+            self.outcomes.pop_first();
+        }
+        self.outcomes.insert(question, reply);
+    }
+
+    /// True if it was the answer to the question what has become of a change.
+    pub(super) fn take_outcome(&mut self, question: u64, body: &Bytes) -> bool {
+        let Some(reply) = self.outcomes.remove(&question) else { return false };
+        match ChangeOutcome::decode(body.clone()) {
+            Ok(outcome) => _ = reply.send(outcome),
+            Err(error) => tracing::debug!("the outcome of a change was not understood: {error}"),
+        }
+        true
+    }
+
+    /// A subscription of this node asks for something else. What it had is in force until the paths have answered.
     pub(super) fn changed(&self, id: SubscriptionId, spec: SubscriptionSpec) {
+        if let Some(sink) = self.sinks.get(&id) {
+            sink.relax(&spec);
+            let SubscriptionSpec { form, within, loss, revision, .. } = spec;
+            let within = within.map(Into::into);
+            sink.tell(SubscriberEvent::Changed { revision, form, within, loss });
+        }
+    }
+
+    /// All paths have answered its last change.
+    pub(super) fn in_force(&self, id: SubscriptionId, spec: &SubscriptionSpec) {
+        if let Some(sink) = self.sinks.get(&id) {
+            sink.change(spec);
+        }
+    }
+
+    /// Its last change was refused: what it asked for before is in force again.
+    pub(super) fn change_refused(
+        &self,
+        id: SubscriptionId,
+        refusals: Vec<Refusal>,
+        spec: SubscriptionSpec,
+    ) {
         if let Some(sink) = self.sinks.get(&id) {
             sink.change(&spec);
             let SubscriptionSpec { form, within, loss, .. } = spec;
-            sink.tell(SubscriberEvent::Changed { form, within: within.map(Into::into), loss });
+            let within = within.map(Into::into);
+            sink.tell(SubscriberEvent::ChangeRefused { refusals, form, within, loss });
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::prospect::Prospect;
 use crate::source::SourceView;
 use crate::status::NodeStatus;
 use bytes::Bytes;
-use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
@@ -37,8 +37,10 @@ pub(crate) enum Command {
     Subscriptions(Sender<Vec<SubscriptionView>>),
     /// What a subscription of any node asks for, if it is known.
     Wish(SubscriptionId, Sender<Option<SubscriptionSpec>>),
-    /// It is to ask for this; whether its node does so.
-    Change(SubscriptionId, SubscriptionSpec, Sender<bool>),
+    /// It is to ask for this; the number of the request, if its node does so.
+    Change(SubscriptionId, SubscriptionSpec, Sender<Option<u64>>),
+    /// What has become of this request of a subscription.
+    Outcome(SubscriptionId, u64, Sender<ChangeOutcome>),
     Hop {
         link: usize,
         node: NodeId,

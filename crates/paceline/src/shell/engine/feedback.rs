@@ -99,6 +99,10 @@ impl Engine {
             .nodes()
             .flat_map(|node| node.refusals)
             .filter(|((_, whose), _)| *whose == publisher)
+            .filter(|((subscription, _), refusal)| {
+                let of = self.control.subscription(*subscription).map(|spec| spec.revision);
+                of == Some(refusal.revision)
+            })
             .map(|((subscription, _), refusal)| (*subscription, refusal))
             .collect();
         let granted: BTreeMap<_, _> = self
@@ -127,7 +131,10 @@ impl Engine {
                     within: request.within.map(Into::into),
                     loss: request.loss,
                     grant: granted.get(&subscription).cloned(),
-                    refusal: refused.get(&subscription).map(|refusal| (*refusal).clone()),
+                    refusal: refused
+                        .get(&subscription)
+                        .filter(|_| !granted.contains_key(&subscription))
+                        .map(|refusal| (*refusal).clone()),
                     excess: excess.get(&spec.travelling(request)).copied().unwrap_or_default(),
                     measured: self.measured(subscription),
                 });

@@ -141,7 +141,10 @@ impl Engine {
             .collect();
         for node in self.control.nodes() {
             for ((subscription, _), refusal) in node.refusals {
-                if let Some(row) = rows.iter_mut().find(|row| row.id == *subscription) {
+                let of = self.control.subscription(*subscription).map(|spec| spec.revision);
+                // A refusal of an older request is no answer any more.
+                let current = of == Some(refusal.revision);
+                if let Some(row) = rows.iter_mut().find(|row| current && row.id == *subscription) {
                     row.refusals.push(refusal.to_string());
                 }
             }

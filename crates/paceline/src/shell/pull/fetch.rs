@@ -409,6 +409,8 @@ fn subscribe(
         holds: false,
         local: false,
         retransmit: paceline_proto::Retransmit::Selective,
+        revision: 0,
+        or_stop: false,
     };
     let sink = Arc::new(Sink::with_queue(&spec, QUEUE_SAMPLES));
     let (reply, id) = channel();

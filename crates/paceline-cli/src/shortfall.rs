@@ -1,0 +1,242 @@
+//! Why fewer samples arrived than were asked for: the dominant reason, in words.
+//!
+//! Every sample that is lost has one reason, counted where it was lost. This sums them up from the publisher to the
+//! subscriber and names the largest. Where nothing was lost the publisher, or the request, is the reason.
+
+use crate::show;
+use crate::stats::Tally;
+use crate::subscribe::AskedRate;
+use paceline::{Delivery, DropReason, Drops, Node, NodeId, NodeStatus, PublisherId, SourceView};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How long the nodes of the path have to answer.
+const WITHIN: Duration = Duration::from_millis(500);
+/// The part of the rate asked for below which samples are missing.
+const LEAST: f64 = 0.9;
+
+/// Samples that did not arrive, for one reason in one place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Loss {
+    samples: u64,
+    /// Of so many that came there, if that is known.
+    of: Option<u64>,
+    /// `None` if they wait there.
+    reason: Option<DropReason>,
+    place: String,
+}
+
+/// How often publishers publish, by the numbers and times of the samples that arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Published(BTreeMap<PublisherId, [(u64, u64); 2]>);
+
+impl Published {
+    /// Counts one sample.
+    pub(crate) fn add(&mut self, delivery: &Delivery) {
+        let now = (delivery.seq, delivery.captured.nanos);
+        self.0.entry(delivery.publisher).or_insert([now, now])[1] = now;
+    }
+
+    /// Samples per second of all publishers together; `None` as long as it is not known.
+    fn hertz(&self) -> Option<f64> {
+        let rate = |[first, last]: &[(u64, u64); 2]| {
+            let (numbers, nanos) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1)?);
+            #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+            let hertz = numbers as f64 * 1e9 / nanos as f64;
+            (numbers > 0 && nanos > 0).then_some(hertz)
+        };
+        let rates: Vec<f64> = self.0.values().filter_map(rate).collect();
+        (!rates.is_empty()).then(|| rates.iter().sum())
+    }
+
+    /// True if fewer samples arrived until `now` than `asked` makes of what was published.
+    pub(crate) fn is_short(&self, total: &Tally, asked: AskedRate, now: Instant) -> bool {
+        let Some(published) = self.hertz() else { return false };
+        let some = asked.every.map_or(published, |n| published / f64::from(n));
+        let expected = asked.max_hz.map_or(some, |max| some.min(max));
+        let period = Duration::try_from_secs_f64(1.0 / expected).unwrap_or(Duration::MAX / 4);
+        total.rate_until_hz(now, period) < expected * LEAST
+    }
+}
+
+/// The dominant reason why fewer samples arrived than were asked for. `local` are the drops of the subscription itself,
+/// and `longer` is the option that lets the command run for longer.
+pub(crate) fn reason(
+    node: &Node,
+    sources: &[SourceView],
+    local: &Drops,
+    asked: AskedRate,
+    longer: &str,
+) -> String {
+    let mut nodes: BTreeSet<NodeId> = sources.iter().map(|source| source.publisher.node).collect();
+    nodes.extend(sources.iter().flat_map(|source| &source.hops).map(|hop| hop.from));
+    nodes.insert(node.id());
+    let nodes: Vec<NodeId> = nodes.into_iter().collect();
+    let status = node.status_of(&nodes, WITHIN);
+    let mut losses: Vec<Loss> = dropped(local, None, "here").collect();
+    let mine = status.iter().filter(|status| status.id == node.id());
+    losses.extend(mine.flat_map(|status| dropped(&status.drops, None, "here")));
+    losses.extend(on_links(&status, sources));
+    match losses.into_iter().max_by_key(|loss| loss.samples) {
+        Some(loss) => loss.told(),
+        None => too_few(&status, sources, asked, longer),
+    }
+}
+
+fn dropped<'a>(
+    drops: &'a Drops,
+    of: Option<u64>,
+    place: &'a str,
+) -> impl Iterator<Item = Loss> + 'a {
+    drops.iter().map(move |(reason, samples)| {
+        let (reason, place) = (Some(reason), place.to_owned());
+        Loss { samples, of, reason, place }
+    })
+}
+
+/// The losses on the links that lead from the publishers to here.
+fn on_links(status: &[NodeStatus], sources: &[SourceView]) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for (status, link) in status.iter().flat_map(|it| it.links.iter().map(move |link| (it, link))) {
+        for stream in &link.streams {
+            let leads_here = sources.iter().any(|source| {
+                source.publisher == stream.publisher
+                    && source.hops.iter().any(|hop| {
+                        (hop.from, hop.to, &hop.link) == (status.id, stream.hop, &link.name)
+                    })
+            });
+            if !leads_here {
+                continue;
+            }
+            let counters = &stream.counters;
+            let place = format!("on link '{}' of '{}'", link.name, status.name);
+            let gone = counters.sent.saturating_add(counters.drops.total());
+            let samples = counters.offered.saturating_sub(gone);
+            losses.extend(dropped(&counters.drops, Some(counters.offered), &place));
+            if samples > 0 {
+                losses.push(Loss { samples, of: Some(counters.offered), reason: None, place });
+            }
+        }
+    }
+    losses
+}
+
+/// Nothing was lost: that is all there was to come.
+fn too_few(
+    status: &[NodeStatus],
+    sources: &[SourceView],
+    asked: AskedRate,
+    longer: &str,
+) -> String {
+    let publishers = status.iter().flat_map(|node| &node.publishers);
+    let theirs = |id| sources.iter().any(|source| source.publisher == id);
+    let known: Vec<_> = publishers.filter(|publisher| theirs(publisher.id)).collect();
+    let published: u64 = known.iter().map(|publisher| publisher.published).sum();
+    let millihertz: u64 = known.iter().map(|publisher| publisher.rate_millihertz).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let hertz = millihertz as f64 / 1_000.0;
+    match (asked.max_hz, asked.every) {
+        _ if known.is_empty() => {
+            format!("the publisher has gone; start it again or give a longer {longer}")
+        }
+        (Some(max), _) if max < hertz => {
+            format!(
+                "at most {max} Hz were asked for, and none of those was lost; give a longer {longer}"
+            )
+        }
+        (_, Some(n @ 2..)) => format!(
+            "1 sample in {n} was asked for, and the publisher sends too few: {hertz:.2} Hz, {published} so far; give \
+             a longer {longer}"
+        ),
+        _ => format!(
+            "the publisher sends too few: {hertz:.2} Hz, {published} so far, and none was lost; give a longer {longer}"
+        ),
+    }
+}
+
+impl Loss {
+    fn told(&self) -> String {
+        let Self { samples, of, reason, place } = self;
+        let many = match of {
+            Some(of) => format!("{samples} of {of} samples"),
+            None => show::count(usize::try_from(*samples).unwrap_or(usize::MAX), "sample"),
+        };
+        match reason {
+            None => {
+                format!("{many} still wait {place}; ask for a lower --max-hz or a smaller --size")
+            }
+            Some(DropReason::Undecodable) => format!(
+                "waiting for a keyframe: {many} dropped {place} ({reason}) need one that was not delivered; the \
+                 publisher's next I picture ends that",
+                reason = DropReason::Undecodable
+            ),
+            Some(reason) => format!("{many} dropped {place} ({reason}): {}", remedy(*reason)),
+        }
+    }
+}
+
+/// What a reason means for whoever asked, and what helps.
+const fn remedy(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::DeadlineMissed => {
+            "they could not arrive in time; give a longer --within, a lower --max-hz or a smaller --size"
+        }
+        DropReason::QueueFull => {
+            "they come faster than the link takes them; ask for a lower --max-hz or a smaller --size"
+        }
+        DropReason::Superseded => {
+            "a newer one took their place before the link could send them; ask for a lower --max-hz or a smaller --size"
+        }
+        DropReason::LinkDown => {
+            "the link or the node behind it went away; paceline ls shows the links"
+        }
+        DropReason::LinkLoss => "the link lost a piece of them; paceline ls shows what it loses",
+        DropReason::NoRoute => "nobody behind that node asked for them at that time",
+        DropReason::SubscriberFull => "they were not read fast enough; give a larger --queue",
+        DropReason::CannotScale => {
+            "they cannot be scaled to the size asked for; ask for another --size"
+        }
+        DropReason::ScalerBusy => "the scaler is too slow; ask for a lower --max-hz",
+        DropReason::Duplicate => "they had been delivered before",
+        DropReason::TooLarge => "they are larger than a node accepts",
+        DropReason::Undecodable => "they need a picture that was not delivered",
+        DropReason::Policed => "they come faster than their class or rule allows",
+        DropReason::Loop => "a node had sent them to plain programs already",
+        DropReason::NotImported | DropReason::NotExported => {
+            "the rules between Paceline and plain programs have no room for them"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss(samples: u64, reason: Option<DropReason>) -> Loss {
+        Loss { samples, of: Some(60), reason, place: "on link 'thin' of 'robot'".into() }
+    }
+
+    #[test]
+    fn each_reason_is_named_with_its_count_and_a_remedy() {
+        let told = loss(57, Some(DropReason::DeadlineMissed)).told();
+        assert!(
+            told.starts_with(
+                "57 of 60 samples dropped on link 'thin' of 'robot' (deadline_missed): "
+            ) && told.contains("give a longer --within"),
+            "{told}"
+        );
+        let told = loss(29, Some(DropReason::Undecodable)).told();
+        assert!(told.starts_with("waiting for a keyframe: 29 of 60 samples "), "{told}");
+        assert!(loss(5, None).told().starts_with("5 of 60 samples still wait on link"));
+        for reason in DropReason::ALL {
+            assert!(loss(1, Some(reason)).told().contains(reason.name()), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_given_where_nothing_was_lost() {
+        let any = AskedRate { max_hz: None, every: None };
+        let told = too_few(&[], &[], any, "--timeout");
+        assert!(told.starts_with("the publisher has gone"), "{told}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Answers to changes: each belongs to one request, and a refused one leaves what there was.
+
+use super::net::{Net, all, camera, id, index, link, promised};
+use core::num::NonZeroU32;
+use paceline_proto::control::{
+    ChangeAnswer, ChangeOutcome, PublisherSpec, RefusalReason, SubscriptionSpec, Target,
+};
+use paceline_proto::{Form, PublisherId, Rate, Size, SubscriptionId};
+use paceline_sched::Duration;
+use std::collections::BTreeMap;
+
+/// The publisher's node and the subscription's are the ends of three hops; the middle one is a radio.
+const LAST: usize = 3;
+
+fn hertz(hertz: u32) -> SubscriptionSpec {
+    let rate = Rate::Max(NonZeroU32::new(hertz * 1_000).unwrap());
+    SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..promised("left") }
+}
+
+/// A camera over a radio that carries `kilobytes` per second, and a subscription that hears it as it asks.
+fn watched(kilobytes: u64, asks: SubscriptionSpec) -> (Net, PublisherId, SubscriptionId) {
+    let mut net = Net::new(LAST + 1);
+    for hop in 0..LAST {
+        let bytes = (hop == 1).then_some(kilobytes * 1_000);
+        let info = || link(&format!("link{hop}"), bytes);
+        net.join_over(hop, hop + 1, info(), info());
+    }
+    net.settle();
+    let left = net.publish(0, camera("left"));
+    let user = net.subscribe(LAST, asks);
+    net.settle();
+    assert_eq!(net.heard(user), [left]);
+    (net, left, user)
+}
+
+impl Net {
+    /// Node `from` wants another request of `user`; nothing of that is delivered yet.
+    fn want(&mut self, from: usize, user: SubscriptionId, spec: &SubscriptionSpec) -> u64 {
+        let question = self.nodes[from].change_subscription(self.now, user, spec);
+        self.drain(from);
+        question
+    }
+
+    /// The number that was given to what `node` wanted, once the answer is there.
+    fn number(&self, node: usize, question: u64) -> Option<u64> {
+        let mut answers = self.seen[node].answered.iter();
+        let (.., body) = answers.find(|(request, ..)| *request == question)?;
+        match ChangeAnswer::decode(body.clone()).unwrap() {
+            ChangeAnswer::Done { revision } => Some(revision),
+            ChangeAnswer::Unknown => panic!("{question}"),
+        }
+    }
+
+    /// What the subscription's node says of a request now; no other message moves meanwhile.
+    fn outcome(&mut self, user: SubscriptionId, revision: u64) -> ChangeOutcome {
+        let node = index(user.node);
+        let question = self.nodes[node].ask_outcome(self.now, user, revision);
+        self.drain(node);
+        let answered = self.seen[node].answered.iter();
+        let mut answers = answered.filter(|(request, ..)| *request == question);
+        ChangeOutcome::decode(answers.next().unwrap().2.clone()).unwrap()
+    }
+
+    /// True if what leaves the publisher's node comes to the subscription, in whatever form it travels.
+    fn flows(&self, publisher: PublisherId, user: SubscriptionId) -> bool {
+        let (mut node, mut form) = (index(publisher.node), Form::FULL);
+        for _ in 0..=LAST {
+            let mut outputs = self.outputs(node, publisher, form).iter();
+            let of = outputs.find(|it| it.subscriptions.contains(&user));
+            match of.map(|it| (it.target, it.form)) {
+                Some((Target::Hop(hop), leaves)) => (node, form) = (index(hop), leaves),
+                Some((Target::Local, _)) => return true,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Delivers one message, of whichever hop is next in turn; false if none is left.
+    fn step(&mut self, turn: usize) -> bool {
+        let ready: Vec<_> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| !queue.is_empty())
+            .map(|(hop, _)| *hop)
+            .collect();
+        let Some(&(from, to)) = ready.get(turn % ready.len().max(1)) else { return false };
+        self.deliver(from, to)
+    }
+}
+
+/// The number of each request and whether it may be granted.
+type Expected = BTreeMap<u64, bool>;
+
+/// No request has the answer of another one.
+fn assert_own_answers(net: &mut Net, user: SubscriptionId, expected: &Expected) {
+    for (&revision, &fits) in expected {
+        match net.outcome(user, revision) {
+            ChangeOutcome::Pending | ChangeOutcome::Replaced => {}
+            ChangeOutcome::InForce { grants } => {
+                assert!(fits, "{revision} was granted: {grants:?}");
+                let of: Vec<u64> = grants.iter().map(|grant| grant.revision).collect();
+                assert_eq!(of, [revision]);
+            }
+            ChangeOutcome::Refused { refusals, kept } => {
+                assert!(!fits && kept, "{revision} was refused: {refusals:?}");
+                assert!(refusals.iter().all(|refusal| refusal.revision == revision));
+            }
+            ChangeOutcome::Unknown => panic!("{revision}"),
+        }
+    }
+}
+
+#[test]
+fn no_request_gets_the_answer_of_another_one() {
+    // 15 Hz and 5 Hz fit into what the radio carries, 25 Hz do not.
+    let wishes = [(hertz(15), true), (hertz(25), false), (hertz(5), true)];
+    // So many messages move between two requests, in several orders.
+    for (pause, order) in (0..60).step_by(4).flat_map(|n| (0..3).map(move |order| (n, order))) {
+        let (mut net, _, user) = watched(250, hertz(10));
+        let (mut expected, mut turn) = (Expected::new(), order);
+        let mut known = |net: &Net, questions: &[(u64, bool)], expected: &mut Expected| {
+            for &(question, fits) in questions {
+                expected.extend(net.number(0, question).map(|number| (number, fits)));
+            }
+        };
+        let mut questions = Vec::new();
+        for (spec, fits) in &wishes {
+            questions.push((net.want(0, user, spec), *fits));
+            for _ in 0..pause {
+                turn += order;
+                net.step(turn);
+                known(&net, &questions, &mut expected);
+                assert_own_answers(&mut net, user, &expected);
+            }
+        }
+        while net.step(turn) {
+            turn += order;
+            known(&net, &questions, &mut expected);
+            assert_own_answers(&mut net, user, &expected);
+        }
+        net.run(Duration::from_secs(5));
+        assert_eq!(expected.len(), 3);
+        let last = *expected.keys().next_back().unwrap();
+        let ChangeOutcome::InForce { grants } = net.outcome(user, last) else { panic!("{pause}") };
+        assert_eq!((grants.len(), net.held()), (1, vec![1; 4]));
+        net.assert_converged();
+    }
+}
+
+/// Asks for something that is refused; the stream goes on at every moment.
+fn refused_and_kept(
+    net: &mut Net,
+    left: PublisherId,
+    user: SubscriptionId,
+    asks: &SubscriptionSpec,
+) {
+    let before = net.nodes[LAST].subscription(user).unwrap().clone();
+    let (told, held) = (net.seen[LAST].told.len(), net.held());
+    let question = net.want(0, user, asks);
+    net.settle_looking(|net| {
+        assert!(net.flows(left, user), "a gap");
+        assert_eq!(net.heard(user), [left]);
+    });
+    let revision = net.number(0, question).unwrap();
+    let outcome = net.outcome(user, revision);
+    let ChangeOutcome::Refused { refusals, kept: true } = &outcome else { panic!("{outcome:?}") };
+    let (of, told_why, back) = net.seen[LAST].taken_back.last().unwrap();
+    assert_eq!((*of, told_why, back), (user, refusals, &before));
+    assert_eq!(refusals[0].revision, revision);
+    net.run(Duration::from_secs(60));
+    net.settle_looking(|net| assert!(net.flows(left, user)));
+    assert_eq!((net.heard(user), net.held()), (&[left][..], held));
+    assert_eq!(net.seen[LAST].told.len(), told, "nothing of what is promised has changed");
+    for node in 0..=LAST {
+        assert_eq!(net.nodes[node].subscription(user), Some(&before));
+        assert!(net.nodes[node].nodes().all(|view| view.refusals.is_empty()), "it is over");
+    }
+    assert_eq!(net.outcome(user, revision), outcome, "it is remembered");
+    net.assert_converged();
+}
+
+#[test]
+fn a_refused_change_leaves_the_promise_as_it_was() {
+    let (mut net, left, user) = watched(250, hertz(15));
+    let too_short = SubscriptionSpec { within: Some(Duration::from_millis(20)), ..hertz(15) };
+    let size = Some(Size { width: 1_280, height: 960 });
+    let too_large = SubscriptionSpec { form: Form { size, ..hertz(15).form }, ..hertz(15) };
+    for asks in [hertz(25), too_short, too_large, hertz(25)] {
+        refused_and_kept(&mut net, left, user, &asks);
+    }
+    let reasons: Vec<_> =
+        net.seen[LAST].taken_back.iter().map(|(_, why, _)| why[0].reason).collect();
+    assert_eq!(reasons[0], RefusalReason::Capacity);
+    assert!(matches!(reasons[2], RefusalReason::SizeAboveSource { .. }), "{reasons:?}");
+    assert_eq!(net.seen[LAST].taken_back[0].1[0].node, id(1));
+}
+
+#[test]
+fn a_refused_promise_leaves_best_effort_as_it_was() {
+    let (mut net, left, user) = watched(250, all("left"));
+    refused_and_kept(&mut net, left, user, &promised("left"));
+    assert!(net.seen[LAST].told.is_empty(), "{:?}", net.seen[LAST].told);
+    let size = Some(Size { width: 1_280, height: 960 });
+    let too_large = SubscriptionSpec { form: Form { size, ..Form::FULL }, ..all("left") };
+    refused_and_kept(&mut net, left, user, &too_large);
+}
+
+#[test]
+fn who_would_rather_have_nothing_gets_nothing() {
+    for before in [hertz(15), all("left")] {
+        let (mut net, left, user) = watched(250, before);
+        let question = net.want(0, user, &SubscriptionSpec { or_stop: true, ..hertz(25) });
+        net.settle();
+        let revision = net.number(0, question).unwrap();
+        let outcome = net.outcome(user, revision);
+        let ChangeOutcome::Refused { kept: false, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(net.heard(user).is_empty() && net.seen[LAST].taken_back.is_empty());
+        assert_eq!(net.seen[LAST].refused.last().unwrap().revision, revision);
+        assert_eq!(net.held(), [0; 4]);
+        // It waits for room as any other that is refused, or asks for less.
+        let question = net.want(0, user, &hertz(5));
+        net.settle();
+        let revision = net.number(0, question).unwrap();
+        assert!(matches!(net.outcome(user, revision), ChangeOutcome::InForce { .. }));
+        assert_eq!(net.heard(user), [left]);
+    }
+}
+
+#[test]
+fn one_publisher_that_refuses_takes_the_change_back_for_all() {
+    let (mut net, left, user) = watched(260, SubscriptionSpec { within: None, ..hertz(1) });
+    net.unsubscribe(user);
+    let small = PublisherSpec { bytes_max: Some(1_000), ..camera("right") };
+    let right = net.publish(0, small);
+    let both =
+        SubscriptionSpec { pattern: paceline_proto::Pattern::new("*").unwrap(), ..hertz(10) };
+    let user = net.subscribe(LAST, both.clone());
+    net.settle();
+    assert_eq!(net.heard(user), [left, right]);
+    let question = net.want(0, user, &SubscriptionSpec { form: Form::FULL, ..both });
+    net.settle_looking(|net| assert!(net.flows(left, user) && net.flows(right, user)));
+    net.run(Duration::from_secs(10));
+    let revision = net.number(0, question).unwrap();
+    let outcome = net.outcome(user, revision);
+    let ChangeOutcome::Refused { refusals, kept: true } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(refusals.iter().map(|it| it.publisher).collect::<Vec<_>>(), [left]);
+    assert_eq!((net.heard(user), net.held()), (&[left, right][..], vec![2; 4]));
+    let granted = net.granted(LAST);
+    assert!(granted.iter().all(|grant| grant.revision == 0), "{granted:?}");
+    net.assert_converged();
+}
+
+/// The offer counts what the change itself would free, and belongs to the request that was refused.
+#[test]
+fn what_a_refused_change_is_offered_is_granted() {
+    let (mut net, _, user) = watched(250, hertz(15));
+    let question = net.want(0, user, &hertz(25));
+    net.settle();
+    let revision = net.number(0, question).unwrap();
+    let outcome = net.outcome(user, revision);
+    let ChangeOutcome::Refused { refusals, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(refusals[0].needed_bytes_per_s, 300_000);
+    let offered = refusals[0].offer.max_millihertz.unwrap();
+    assert!(offered > 15_000, "{offered}: more than it has");
+    let rate = Rate::Max(NonZeroU32::new(u32::try_from(offered).unwrap()).unwrap());
+    let less = SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..promised("left") };
+    let question = net.want(0, user, &less);
+    net.settle();
+    let revision = net.number(0, question).unwrap();
+    assert!(matches!(net.outcome(user, revision), ChangeOutcome::InForce { .. }));
+}
+
+#[test]
+fn any_message_about_a_refused_change_may_be_lost() {
+    let messages = {
+        let (mut net, _, user) = watched(250, hertz(15));
+        let before = net.messages;
+        net.want(LAST, user, &hertz(25));
+        net.settle();
+        net.messages - before
+    };
+    for number in 0..messages {
+        let (mut net, left, user) = watched(250, hertz(15));
+        let question = net.want(LAST, user, &hertz(25));
+        let mut at = 0;
+        while let Some((&hop, _)) = net.queues.iter().find(|(_, queue)| !queue.is_empty()) {
+            if at == number {
+                net.queues.get_mut(&hop).unwrap().pop_front();
+            } else {
+                net.deliver(hop.0, hop.1);
+            }
+            at += 1;
+        }
+        net.run(Duration::from_secs(40));
+        assert_eq!((net.heard(user), net.held()), (&[left][..], vec![1; 4]), "message {number}");
+        let revision = net.number(LAST, question).unwrap();
+        let outcome = net.outcome(user, revision);
+        assert!(
+            matches!(outcome, ChangeOutcome::Refused { kept: true, .. }),
+            "{number}: {outcome:?}"
+        );
+        net.assert_converged();
+    }
+}
+
+#[test]
+fn a_promise_that_is_lost_while_a_change_is_refused_is_refused_by_its_own_number() {
+    let (mut net, _, user) = watched(250, hertz(5));
+    net.want(0, user, &promised("left"));
+    net.settle();
+    assert_eq!(net.seen[LAST].taken_back.len(), 1);
+    // The radio carries nothing of it any more.
+    for (from, to) in [(1, 2), (2, 1)] {
+        net.nodes[from].handle_hop_up(net.now, id(to), link("link1", Some(10_000)));
+        net.drain(from);
+    }
+    net.run(Duration::from_secs(10));
+    assert!(net.heard(user).is_empty());
+    let refusal = net.seen[LAST].refused.last().unwrap();
+    assert_eq!((refusal.revision, refusal.subscription), (0, user));
+}
