@@ -108,6 +108,9 @@ class Put:
     def taken(self) -> int: ...
     @property
     def dropped(self) -> int: ...
+    @property
+    def waits(self) -> bool:
+        """The publisher was just declared: the sample waits until the subscriptions that exist are served."""
 
 @final
 class PublisherStatus:

@@ -1,24 +1,22 @@
 //! One export rule at work: a subscription of the node whose samples are put on keys for plain programs.
 //!
-//! It subscribes while somebody on the plain side listens, so that no link carries what nobody reads. A
-//! thread of its own puts the samples: a put may wait for a slow program, and no link may.
+//! It subscribes while somebody on the plain side listens, so that no link carries what nobody reads. Threads of its own
+//! put the samples: a put may wait for a slow program, and no link may.
+
+mod large;
+mod putter;
 
 use crate::answer::Answers;
-use crate::convert::{DELETION, Encodings};
 use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ExportRule;
-use paceline::{
-    DropReason, Encoding, Form, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent,
-    Tag,
-};
-use std::collections::HashMap;
+use large::Large;
+use paceline::{Form, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent};
+use putter::{Lane, Putter};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use zenoh::bytes::Encoding as ZenohEncoding;
 use zenoh::pubsub::Publisher;
-use zenoh::qos::CongestionControl;
 use zenoh::sample::Locality;
 use zenoh::{Session, Wait};
 
@@ -115,14 +113,14 @@ impl Export {
             wanted.set(publisher.matching_status().wait()?.matching());
             watch = Some(publisher);
         }
+        let putter = |lane| Putter::new((node, session), (number, mark), rule.key.clone(), lane);
         let worker = Worker {
             node: node.clone(),
-            session: session.clone(),
-            mark,
             number,
             rule: rule.clone(),
             wanted: wanted.clone(),
-            keys: HashMap::new(),
+            small: putter(Lane::Small),
+            large: Large::new(putter(Lane::Large)),
         };
         let named = std::thread::Builder::new().name(format!("paceline-out-{number}"));
         let thread = named.spawn(move || worker.run())?;
@@ -145,20 +143,13 @@ impl Drop for Export {
     }
 }
 
-/// Where a tag's samples go.
-struct Way {
-    publisher: Publisher<'static>,
-    encodings: Encodings<Encoding, ZenohEncoding>,
-}
-
 struct Worker {
     node: Node,
-    session: Session,
-    mark: Mark,
     number: usize,
     rule: ExportRule,
     wanted: Arc<Wanted>,
-    keys: HashMap<Tag, Way>,
+    small: Putter,
+    large: Large,
 }
 
 impl Worker {
@@ -170,12 +161,16 @@ impl Worker {
                     self.tell(event);
                 }
                 match subscriber.recv_timeout(LOOK_EVERY) {
-                    Ok(delivery) => self.put(delivery),
+                    Ok(delivery) => {
+                        if let Some(delivery) = self.large.take(delivery) {
+                            self.small.put(delivery);
+                        }
+                    }
                     Err(RecvError::Closed) => return,
                     Err(_) => {}
                 }
             }
-            self.keys.clear();
+            self.small.clear();
         }
     }
 
@@ -219,49 +214,5 @@ impl Worker {
             let (number, tag) = (self.number, &self.rule.tag);
             tracing::warn!("export {number} (tag '{tag}'): {publisher} was refused: {refusal}");
         }
-    }
-
-    fn put(&mut self, delivery: paceline::Delivery) {
-        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&delivery.tag) {
-            self.keys.clear();
-        }
-        if !self.keys.contains_key(&delivery.tag) {
-            match self.declare(&delivery.tag) {
-                Ok(publisher) => {
-                    let way = Way { publisher, encodings: Encodings::default() };
-                    self.keys.insert(delivery.tag.clone(), way);
-                }
-                Err(what) => {
-                    self.node.note_dropped(DropReason::NotExported, 1);
-                    let (number, tag) = (self.number, &delivery.tag);
-                    return tracing::warn!("export {number}: nothing can be put for {tag}: {what}");
-                }
-            }
-        }
-        let Some(way) = self.keys.get_mut(&delivery.tag) else { return };
-        let stamp = self.mark.stamp(delivery.captured);
-        let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
-        let put = if delivery.encoding.as_str() == DELETION {
-            way.publisher.delete().attachment(attachment).timestamp(stamp).wait()
-        } else {
-            let encoding = way.encodings.export(&delivery.encoding);
-            let put = way.publisher.put(delivery.payload).encoding(encoding);
-            put.attachment(attachment).timestamp(stamp).wait()
-        };
-        if let Err(error) = put {
-            self.node.note_dropped(DropReason::NotExported, 1);
-            tracing::debug!("export {}: {}: {error}", self.number, delivery.tag);
-        }
-    }
-
-    fn declare(&self, tag: &Tag) -> Result<Publisher<'static>, String> {
-        let key = self.rule.key.fill(tag.as_str()).ok_or("its key would be empty")?;
-        let publisher = self
-            .session
-            .declare_publisher(key)
-            .allowed_destination(Locality::Remote)
-            .congestion_control(CongestionControl::Drop)
-            .wait();
-        publisher.map_err(|error| error.to_string())
     }
 }

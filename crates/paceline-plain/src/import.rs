@@ -20,8 +20,10 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::{Session, Wait};
 
-/// Samples that wait for their key to be declared.
-const OPENING_SAMPLES: usize = 16;
+/// Samples of one key that wait for it to be declared.
+const OPENING_SAMPLES: usize = 256;
+/// Bytes of a rule that wait so. One sample may always wait, whatever its length.
+const OPENING_BYTES: usize = 64 << 20;
 /// Keys without a sample for so long make room for others when a rule is full.
 const IDLE: Duration = Duration::from_secs(60);
 /// How often a full rule is looked through.
@@ -33,6 +35,54 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 struct Incoming {
     payload: Bytes,
     beside: Beside,
+}
+
+impl Incoming {
+    fn bytes(&self) -> usize {
+        let attached = self.beside.attachment.as_ref().map_or(0, |bytes| bytes.len());
+        self.payload.len().saturating_add(attached)
+    }
+}
+
+/// The keys that a rule knows.
+#[derive(Default)]
+struct Keys {
+    all: HashMap<String, Key>,
+    /// Bytes of samples that wait for their key to be declared.
+    waiting: usize,
+}
+
+impl Keys {
+    /// Takes room for a sample that waits; false if there is none.
+    const fn take_room(&mut self, bytes: usize) -> bool {
+        let after = self.waiting.saturating_add(bytes);
+        let has_room = self.waiting == 0 || after <= OPENING_BYTES;
+        if has_room {
+            self.waiting = after;
+        }
+        has_room
+    }
+
+    /// Has a sample wait for its key, which is being declared or is new; false if there is no room.
+    fn wait(&mut self, name: &str, incoming: Incoming) -> bool {
+        if !self.take_room(incoming.bytes()) {
+            return false;
+        }
+        match self.all.get_mut(name) {
+            Some(Key::Opening(waiting)) => waiting.push(incoming),
+            _ => drop(self.all.insert(name.to_owned(), Key::Opening(vec![incoming]))),
+        }
+        true
+    }
+
+    /// What has waited for a key; none if that is not being declared.
+    fn take_waiting(&mut self, name: &str) -> Option<Vec<Incoming>> {
+        let Some(Key::Opening(waiting)) = self.all.get_mut(name) else { return None };
+        let waiting = std::mem::take(waiting);
+        self.waiting -= waiting.iter().map(Incoming::bytes).sum::<usize>();
+        self.all.remove(name);
+        Some(waiting)
+    }
 }
 
 /// A key of the plain side.
@@ -61,7 +111,7 @@ struct Shared {
     node: Node,
     number: usize,
     rule: ImportRule,
-    keys: Mutex<HashMap<String, Key>>,
+    keys: Mutex<Keys>,
     said: Mutex<Option<Instant>>,
     /// Dropped with the rule, so that its thread ends.
     to_open: Mutex<Option<SyncSender<String>>>,
@@ -116,7 +166,7 @@ impl Drop for Import {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        lock(&self.shared.keys).clear();
+        lock(&self.shared.keys).all.clear();
     }
 }
 
@@ -135,8 +185,8 @@ impl Shared {
                 .say(|| format!("takes at most {most} bytes (max_bytes): '{name}' has {bytes}"));
         }
         let mut keys = lock(&self.keys);
-        let full = keys.len() >= self.rule.keys;
-        match keys.get_mut(name) {
+        let full = keys.all.len() >= self.rule.keys;
+        match keys.all.get_mut(name) {
             Some(Key::Open(key)) => {
                 if !key.may_enter() {
                     self.node.note_dropped(DropReason::Policed, 1);
@@ -146,10 +196,13 @@ impl Shared {
                 let incoming = incoming(sample, &self.rule, &mut key.encodings);
                 self.publish(key, incoming);
             }
-            Some(Key::Opening(waiting)) if waiting.len() < OPENING_SAMPLES => {
-                waiting.push(incoming(sample, &self.rule, &mut Encodings::default()));
+            Some(Key::Opening(waiting)) => {
+                let crowded = waiting.len() >= OPENING_SAMPLES;
+                let next = incoming(sample, &self.rule, &mut Encodings::default());
+                if crowded || !keys.wait(name, next) {
+                    self.crowded(name);
+                }
             }
-            Some(Key::Opening(_)) => self.node.note_dropped(DropReason::QueueFull, 1),
             Some(Key::Refused) => self.node.note_dropped(DropReason::NotImported, 1),
             None if full => {
                 self.node.note_dropped(DropReason::NotImported, 1);
@@ -158,15 +211,31 @@ impl Shared {
             }
             None => {
                 let first = incoming(sample, &self.rule, &mut Encodings::default());
-                keys.insert(name.to_owned(), Key::Opening(vec![first]));
                 // It has room for as many as there may be keys.
-                let sent = lock(&self.to_open).as_ref().map(|to| to.try_send(name.to_owned()));
-                if !matches!(sent, Some(Ok(()))) {
-                    keys.remove(name);
-                    self.node.note_dropped(DropReason::QueueFull, 1);
+                let open = || {
+                    let to_open = lock(&self.to_open);
+                    to_open.as_ref().is_some_and(|to| to.try_send(name.to_owned()).is_ok())
+                };
+                if !keys.wait(name, first) {
+                    self.crowded(name);
+                } else if !open() {
+                    keys.take_waiting(name);
+                    self.crowded(name);
                 }
             }
         }
+    }
+
+    /// A sample of a new key has no room to wait.
+    fn crowded(&self, name: &str) {
+        self.node.note_dropped(DropReason::QueueFull, 1);
+        self.say(|| {
+            format!(
+                "new keys come faster than they are declared: samples are dropped, of '{name}' last \
+                 ({OPENING_SAMPLES} of a key may wait, {} MiB of the rule)",
+                OPENING_BYTES >> 20
+            )
+        });
     }
 
     fn publish(&self, key: &mut OpenKey, incoming: Incoming) {
@@ -194,7 +263,7 @@ impl Shared {
     }
 
     fn open(&self, name: &str) {
-        let encoding = match lock(&self.keys).get(name) {
+        let encoding = match lock(&self.keys).all.get(name) {
             Some(Key::Opening(waiting)) => {
                 waiting.first().and_then(|it| it.beside.encoding.clone())
             }
@@ -202,7 +271,7 @@ impl Shared {
         };
         let declared = self.declare(name, encoding);
         let mut keys = lock(&self.keys);
-        let Some(Key::Opening(waiting)) = keys.remove(name) else { return };
+        let Some(waiting) = keys.take_waiting(name) else { return };
         match declared {
             Ok(publisher) => {
                 let encodings = Encodings::default();
@@ -216,12 +285,12 @@ impl Shared {
                         self.node.note_dropped(DropReason::Policed, 1);
                     }
                 }
-                keys.insert(name.to_owned(), Key::Open(key));
+                keys.all.insert(name.to_owned(), Key::Open(key));
             }
             Err(what) => {
                 let count = u64::try_from(waiting.len()).unwrap_or(u64::MAX);
                 self.node.note_dropped(DropReason::NotImported, count);
-                keys.insert(name.to_owned(), Key::Refused);
+                keys.all.insert(name.to_owned(), Key::Refused);
                 self.say(|| format!("nothing can be published for '{name}': {what}"));
             }
         }
@@ -252,10 +321,10 @@ impl Shared {
     fn forget_idle(&self) {
         let mut gone = Vec::new();
         let mut keys = lock(&self.keys);
-        if keys.len() < self.rule.keys {
+        if keys.all.len() < self.rule.keys {
             return;
         }
-        keys.retain(|_, key| match key {
+        keys.all.retain(|_, key| match key {
             Key::Open(open) if open.last.elapsed() > IDLE => {
                 gone.push(std::mem::replace(key, Key::Refused));
                 false

@@ -3,6 +3,7 @@
 use paceline::LinkConfig;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 use zenoh::{Config, Session, Wait};
 
 /// Where Zenoh programs look for a router if they are not told otherwise.
@@ -11,6 +12,10 @@ const USUAL: &str = "tcp/localhost:7447";
 const SOCKET: &str = "plain.sock";
 /// The largest message of a plain program, and the most that one connection makes this process hold.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Zenoh closes the connection of a program that does not take a message within this, if it was to wait for it.
+pub(crate) const CLOSES_AFTER: Duration = Duration::from_secs(5);
+/// Pieces of small samples that wait for a program before more are dropped, 64 KiB each: as many as Zenoh takes.
+const PIECES: &str = "16";
 /// Programs that may be connected at a time; Zenoh's default of 1,000 leaves no room for a router beside them.
 const SESSIONS_MAX: usize = 4_096;
 
@@ -90,6 +95,11 @@ impl PlainConfig {
             ("adminspace/permissions/write", "false".to_owned()),
             ("transport/unicast/max_sessions", SESSIONS_MAX.to_string()),
             ("transport/link/rx/max_message_size", MESSAGE_BYTES_MAX.to_string()),
+            ("transport/link/tx/queue/size/data", PIECES.to_owned()),
+            (
+                "transport/link/tx/queue/congestion_control/block/wait_before_close",
+                CLOSES_AFTER.as_micros().to_string(),
+            ),
         ] {
             config.insert_json5(key, &value)?;
         }

@@ -122,6 +122,8 @@ pub struct Control {
     news: bool,
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
+    /// The publishers of this node that subscriptions wait for whose paths have not answered yet.
+    awaited: BTreeSet<PublisherId>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     /// The refusals of local subscriptions and publishers that were told.
     refused: BTreeMap<PairKey, Refusal>,
@@ -166,6 +168,7 @@ impl Control {
             news: false,
             installed: BTreeMap::new(),
             matching: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             heard: BTreeMap::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
@@ -354,6 +357,14 @@ impl Control {
         let Some(mine) = self.registry.record(self.me) else { return false };
         let spec = mine.publishers.get(&id);
         spec.is_some_and(|of| mine.subscriptions.values().any(|it| it.pattern.matches(&of.tag)))
+    }
+
+    /// True until each subscription that is known here and matches this publisher of this node is either carried or
+    /// refused. False once [`Self::poll_output`] has returned `None`, unless a path that was asked for a contract has
+    /// not answered yet.
+    #[must_use]
+    pub fn is_opening(&self, id: PublisherId) -> bool {
+        self.dirty || self.awaited.contains(&id)
     }
 
     /// A subscription of this node asks for something else: [`Self::change_subscription`] without an answer. An unknown one

@@ -133,6 +133,16 @@ impl<P> Ingress<P> {
     pub fn offer(
         &mut self,
         sample: Sample,
+        take: impl FnMut(&mut Output<P>, Result<Sample, DropReason>) -> bool,
+    ) {
+        self.offer_to(|_| true, sample, take);
+    }
+
+    /// As [`Self::offer`], but only to the outputs to these targets. The others do not notice that there was a sample.
+    pub fn offer_to(
+        &mut self,
+        targets: impl Fn(Target) -> bool,
+        sample: Sample,
         mut take: impl FnMut(&mut Output<P>, Result<Sample, DropReason>) -> bool,
     ) {
         let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
@@ -142,7 +152,7 @@ impl<P> Ingress<P> {
             }
         };
         let mut last: Option<&mut Output<P>> = None;
-        for output in &mut self.outputs {
+        for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
             if !output.temporal.take(seq, captured) {
                 output.gate.broke(kind);
             } else if !output.gate.admit(kind) {

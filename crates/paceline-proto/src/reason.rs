@@ -7,7 +7,7 @@ use core::fmt;
 pub enum DropReason {
     /// It could no longer arrive within its deadline.
     DeadlineMissed,
-    /// The stream's queue was full: samples come faster than the link takes them.
+    /// The stream's queue was full: samples come faster than the link takes them, or than a new publisher buffers.
     QueueFull,
     /// A newer picture or state took its place before its first byte was sent.
     Superseded,
@@ -15,7 +15,7 @@ pub enum DropReason {
     LinkDown,
     /// A piece of it was lost on the link.
     LinkLoss,
-    /// No subscription behind this node wants the stream any more.
+    /// No subscription behind this node wants the stream any more, or none does yet.
     NoRoute,
     /// The subscriber did not read fast enough and its queue was full.
     SubscriberFull,
@@ -35,7 +35,7 @@ pub enum DropReason {
     Loop,
     /// A plain program put it on a key that makes no tag, or that its import rule has no room for.
     NotImported,
-    /// Its tag makes no key for plain programs, or their session took it not.
+    /// Its tag makes no key for plain programs, or one of them did not take it in time.
     NotExported,
     /// It waited at a link for longer than best effort may, and newer samples were behind it.
     Expired,

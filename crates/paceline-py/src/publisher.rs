@@ -35,18 +35,21 @@ pub(crate) struct Put {
     seq: u64,
     taken: u32,
     dropped: u32,
+    waits: bool,
 }
 
 impl From<paceline::Put> for Put {
     fn from(put: paceline::Put) -> Self {
-        Self { seq: put.seq, taken: put.taken, dropped: put.dropped }
+        Self { seq: put.seq, taken: put.taken, dropped: put.dropped, waits: put.waits }
     }
 }
 
 #[pymethods]
 impl Put {
     fn __repr__(&self) -> String {
-        format!("Put(seq={}, taken={}, dropped={})", self.seq, self.taken, self.dropped)
+        let Self { seq, taken, dropped, waits } = self;
+        let waits = if *waits { "True" } else { "False" };
+        format!("Put(seq={seq}, taken={taken}, dropped={dropped}, waits={waits})")
     }
 }
 
@@ -144,7 +147,7 @@ impl Publisher {
     /// waits before each until every stream has room.
     #[pyo3(signature = (payloads, *, wait=false))]
     fn put_many(&self, py: Python<'_>, payloads: &Bound<'_, PyAny>, wait: bool) -> PyResult<Put> {
-        let mut sum = Put { seq: 0, taken: 0, dropped: 0 };
+        let mut sum = Put { seq: 0, taken: 0, dropped: 0, waits: false };
         for (number, payload) in payloads.try_iter()?.enumerate() {
             if number % TURN == TURN - 1 {
                 // Between turns other threads go on, and Ctrl-C is heard.
@@ -159,6 +162,7 @@ impl Publisher {
             sum.seq = put.seq;
             sum.taken = sum.taken.saturating_add(put.taken);
             sum.dropped = sum.dropped.saturating_add(put.dropped);
+            sum.waits |= put.waits;
         }
         Ok(sum)
     }

@@ -9,6 +9,7 @@ use crate::publisher::PublisherBuilder;
 use crate::pull::{PullBuilder, PullError};
 use crate::shell::engine::{COMMANDS_MAX, Command, Commands, Engine, Silence};
 use crate::shell::host::{Host, default_dir};
+use crate::shell::opening::WaitingBytes;
 use crate::shell::pull::Holder;
 use crate::shell::rx::RxSources;
 use crate::shell::scaling::ScalePool;
@@ -48,6 +49,7 @@ struct Inner {
     name: String,
     commands: Commands,
     sources: Arc<RxSources>,
+    waiting: Arc<WaitingBytes>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     vitals: Arc<Vitals>,
     watchdog: Mutex<Option<Watchdog>>,
@@ -123,6 +125,7 @@ impl Node {
             outgoing: BTreeMap::new(),
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
+            opening: BTreeMap::new(),
             holder: Holder::new(commands.clone()),
             asking: BTreeMap::new(),
             changing: BTreeMap::new(),
@@ -145,8 +148,8 @@ impl Node {
         let named = std::thread::Builder::new().name(ENGINE.to_owned());
         threads.push(named.spawn(move || engine.run(ENGINE)).map_err(OpenError::Thread)?);
         let watchdog = Mutex::new(Some(vitals.watch().map_err(OpenError::Thread)?));
-        let threads = Mutex::new(threads);
-        let inner = Inner { id, name, commands, sources, threads, vitals, watchdog };
+        let (waiting, threads) = (Arc::default(), Mutex::new(threads));
+        let inner = Inner { id, name, commands, sources, waiting, threads, vitals, watchdog };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -321,6 +324,11 @@ impl Node {
 
     pub(crate) fn commands(&self) -> &Commands {
         &self.inner.commands
+    }
+
+    /// What the first samples of this node's publishers wait in.
+    pub(crate) fn waiting(&self) -> &Arc<WaitingBytes> {
+        &self.inner.waiting
     }
 }
 

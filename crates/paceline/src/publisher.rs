@@ -6,7 +6,7 @@ use crate::error::PublishError;
 use crate::node::Node;
 use crate::shell::clock;
 use crate::shell::engine::Command;
-use crate::shell::port::Port;
+use crate::shell::opening::{Opening, Outlet};
 use crate::shell::source::PublisherShared;
 use bytes::Bytes;
 use event_listener::{EventListener, Listener};
@@ -14,7 +14,7 @@ use paceline_media::Format;
 use paceline_media::audio::AudioFormat;
 use paceline_media::h264::{self, ParameterSets};
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::ingress::{Ingress, Stamper};
+use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_proto::{
     ATTACHMENT_BYTES_MAX, Encoding, Kind, PublisherId, Sample, Size, Tag, Timestamp,
@@ -141,12 +141,12 @@ impl<'a> PublisherBuilder<'a> {
             None if encoding.parse::<AudioFormat>().is_ok() => Kind::Audio,
             None => Kind::Data,
         });
-        let shared = Arc::new(PublisherShared::default());
         let node = self.node.clone();
+        let room = node.waiting().clone();
+        let shared = Arc::new(PublisherShared::opening(self.spec.period, room));
         let (reply, answer) = std::sync::mpsc::channel();
         node.commands().send(Command::Publish(self.spec.clone(), shared.clone(), reply));
         let id = answer.recv().map_err(|_| PublishError::Closed)?;
-        let ingress = Ingress::new(self.spec.period);
         let bytes_declared = self.spec.bytes_max.is_some();
         let stamper = Stamper::default();
         let spec = self.spec;
@@ -158,13 +158,22 @@ impl<'a> PublisherBuilder<'a> {
             parameters: ParameterSets::default(),
             shared,
             node,
-            ingress,
+            outlet: None,
             stamper,
             utc: clock::Utc::default(),
-            seen: 0,
             held,
         })
     }
+}
+
+/// The outputs of a publisher as the engine wants them now; none while its first samples wait for them.
+fn open<'o>(outlet: &'o mut Option<Outlet>, shared: &PublisherShared) -> Option<&'o mut Outlet> {
+    if outlet.is_none() {
+        *outlet = shared.opening.as_ref().and_then(Opening::opened);
+    }
+    let outlet = outlet.as_mut()?;
+    outlet.install(&shared.installs);
+    Some(outlet)
 }
 
 /// What became of one published sample on this node.
@@ -176,6 +185,9 @@ pub struct Put {
     pub taken: u32,
     /// Those that had no room for it; counted there by reason.
     pub dropped: u32,
+    /// The publisher was just declared, and the sample waits until the subscriptions that exist are served. Streams
+    /// that take it then are not counted in `taken`.
+    pub waits: bool,
 }
 
 /// What goes with one sample beside its payload; what is not said is as declared.
@@ -201,11 +213,10 @@ pub struct Publisher {
     parameters: ParameterSets,
     shared: Arc<PublisherShared>,
     node: Node,
-    ingress: Ingress<Port>,
+    /// Its outputs; none while its first samples wait for them.
+    outlet: Option<Outlet>,
     stamper: Stamper,
     utc: clock::Utc,
-    /// Installations applied so far.
-    seen: u64,
     held: Option<Box<Buffer>>,
 }
 
@@ -229,6 +240,12 @@ impl Publisher {
     }
 
     /// Publishes a sample captured now. Never waits: a stream without room drops it, counted.
+    ///
+    /// The first samples of a new publisher are buffered until each subscription that this node knows of is served:
+    /// until the node's next decision, milliseconds after [`PublisherBuilder::declare`], or until a path that is asked
+    /// for a contract has answered, for 1 s at most. Subscribers of this node receive them at once. At most 256 samples
+    /// are buffered, and 64 MiB on all publishers of a node; beyond that they are dropped as `queue_full`, and what a
+    /// path has not answered for in time as `no_route`, among the drops of the node.
     ///
     /// A sample of video/h264 is one access unit, in decode order: one coded picture in Annex B. A
     /// picture that stands alone gets the parameter sets put before it if it lacks them, so that
@@ -266,21 +283,23 @@ impl Publisher {
             _ => self.spec.kind,
         };
         self.observe(&payload, attached);
-        self.install();
         let now = clock::now();
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
         let captured = captured.unwrap_or_else(|| self.utc.at(now));
         let mut sample = self.stamper.stamp(now, captured, kind, encoding, payload);
         sample.attachment = attachment;
-        let mut put = Put { seq: sample.seq, ..Put::default() };
-        self.ingress.offer(sample, |output, sample| {
-            let taken = output.port.take(now, sample);
-            put.taken += u32::from(taken);
-            put.dropped += u32::from(!taken);
-            taken
-        });
+        let put = self.offer(now, sample);
         self.shared.published.fetch_add(1, Ordering::Relaxed);
         Ok(put)
+    }
+
+    fn offer(&mut self, now: paceline_sched::Instant, sample: Sample) -> Put {
+        let shared = &self.shared;
+        match (open(&mut self.outlet, shared), &shared.opening) {
+            (Some(outlet), _) => outlet.offer(now, sample, |_| true),
+            (None, Some(opening)) => opening.put(&shared.installs, now, sample),
+            (None, None) => Put::default(),
+        }
     }
 
     /// The kind of a video sample; one that stands alone is made to carry all that it needs.
@@ -374,11 +393,6 @@ impl Publisher {
         self.node.commands().send(command) && answer.recv().unwrap_or(false)
     }
 
-    fn install(&mut self) {
-        let ingress = &mut self.ingress;
-        self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
-    }
-
     /// A stream without room, to be waited for.
     fn wait_for_room(&mut self) -> Option<EventListener> {
         if self.spec.max_wait().is_some() {
@@ -386,8 +400,12 @@ impl Publisher {
             // Else it is told the next time.
             self.spec.waits = self.announce();
         }
-        self.install();
-        let room = self.ingress.outputs().iter().find_map(|output| output.port.full());
+        let shared = &self.shared;
+        let room = match (open(&mut self.outlet, shared), &shared.opening) {
+            (Some(outlet), _) => outlet.full(),
+            (None, Some(opening)) => opening.full(&shared.change),
+            (None, None) => None,
+        };
         // Looked at after listening: the end is told once.
         room.filter(|_| !self.shared.closed.load(Ordering::Acquire))
     }

@@ -17,6 +17,7 @@ pub(crate) mod guards;
 pub(crate) mod handle;
 pub(crate) mod host;
 pub(crate) mod mailbox;
+pub(crate) mod opening;
 pub(crate) mod port;
 pub(crate) mod pull;
 mod redial;

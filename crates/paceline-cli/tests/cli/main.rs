@@ -18,6 +18,7 @@ mod observe;
 mod plain;
 mod plain_askers;
 mod plain_bounds;
+mod plain_first;
 mod plain_queries;
 mod pull;
 mod record;

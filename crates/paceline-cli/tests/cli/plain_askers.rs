@@ -13,17 +13,17 @@ const RULE: &str = "[[query]]\nkey = \"robot/**\"\ntimeout = \"10min\"\n";
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A program's connection that lets little through on its way back, until it is told to let all through.
-struct Slow {
-    port: u16,
-    wide: Arc<AtomicBool>,
+pub(crate) struct Slow {
+    pub(crate) port: u16,
+    pub(crate) wide: Arc<AtomicBool>,
     /// Bytes that came through to the program.
-    came: Arc<AtomicUsize>,
+    pub(crate) came: Arc<AtomicUsize>,
     /// The node closed it.
-    closed: Arc<AtomicBool>,
+    pub(crate) closed: Arc<AtomicBool>,
 }
 
 impl Slow {
-    fn before(port: u16) -> Self {
+    pub(crate) fn before(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let slow = Self {
             port: listener.local_addr().unwrap().port(),

@@ -48,6 +48,9 @@ impl Control {
         let before = &self.installed;
         let booked = booked.iter().map(Pair::key).collect();
         let only = self.lingering.carry_on(self.now, &carried, booked, before, &mut installed);
+        let awaited =
+            |key: &&PairKey| key.1.node == me && !live.contains_key(*key) && !only.contains(*key);
+        let awaited = waiting.keys().filter(awaited).map(|(_, publisher)| *publisher).collect();
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
         let mine = pairs.iter().filter(|pair| pair.subscription.node == me);
@@ -60,7 +63,7 @@ impl Control {
             self.announce(change, None);
         }
         self.tell_untold();
-        (self.dirty, self.news) = (false, false);
+        (self.dirty, self.news, self.awaited) = (false, false, awaited);
         self.tell_installs(streams.installed);
         self.tell_matching(streams.matching);
         self.tell_heard(streams.heard);

@@ -68,6 +68,32 @@ fn each_output_gets_what_it_takes() {
 }
 
 #[test]
+fn outputs_that_are_left_out_may_be_offered_the_same_samples_later() {
+    let mut ingress = Ingress::new(None);
+    let plans = [plan(hop(1), every(2), None), plan(Target::Local, every(3), None)];
+    install(&mut ingress, &plans, 0);
+    let mut stamper = Stamper::default();
+    let samples: Vec<Sample> = (0..6)
+        .map(|k| {
+            let captured = Timestamp { nanos: k * 10_000_000, error: 0 };
+            let (kind, encoding) = (Kind::Data, Encoding::Bytes);
+            stamper.stamp(Instant::ZERO, captured, kind, encoding, Bytes::new())
+        })
+        .collect();
+    let mut got = Vec::new();
+    for is_local in [true, false] {
+        for sample in &samples {
+            let targets = |target| (target == Target::Local) == is_local;
+            ingress.offer_to(targets, sample.clone(), |output, offered| {
+                got.push((output.port, offered.unwrap().seq));
+                true
+            });
+        }
+    }
+    assert_eq!(got, [(1, 0), (1, 3), (0, 0), (0, 2), (0, 4)], "each keeps its own phase");
+}
+
+#[test]
 fn outputs_that_stay_keep_their_port_and_phase() {
     let mut ingress = Ingress::new(None);
     let mut stamper = Stamper::default();

@@ -6,6 +6,7 @@ mod command;
 mod feedback;
 mod install;
 mod linger;
+mod opening;
 mod passages;
 mod prospect;
 mod pull;
@@ -33,6 +34,7 @@ pub(crate) use command::{COMMANDS_MAX, Command, Commands};
 pub(crate) use feedback::Awaited;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
+pub(crate) use opening::Opening;
 use paceline_proto::control::{
     ChangeOutcome, Control, HopInfo, Output, SourceKey, SubscriptionSpec, Topic, WayChange, Ways,
 };
@@ -86,6 +88,7 @@ pub(crate) struct Engine {
     pub(crate) outgoing: BTreeMap<SourceKey, Outgoing>,
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
+    pub(crate) opening: BTreeMap<PublisherId, Opening>,
     /// The buffers of this node, and who answers for them.
     pub(crate) holder: Holder,
     pub(crate) pulls: Pulls,
@@ -125,10 +128,10 @@ impl Engine {
 
     fn serve(&mut self) {
         let pulse = self.pulse.clone();
-        while !self.closing || !self.lingering.is_empty() {
+        while !self.closing || !self.lingering.is_empty() || !self.opening.is_empty() {
             let now = clock::now();
-            let mut until =
-                self.control.poll_timeout().min(self.next_tick).min(self.linger_until());
+            let own = self.next_tick.min(self.linger_until()).min(self.opening_until());
+            let mut until = self.control.poll_timeout().min(own);
             if self.undecided {
                 until = self.decide_at;
             }
@@ -159,6 +162,7 @@ impl Engine {
             if !self.undecided {
                 self.decide(now);
             }
+            self.end_openings(now);
             self.stop_lingering(now);
             if self.unsettled {
                 self.unsettled = !self.sources.try_settle(now);
@@ -176,6 +180,7 @@ impl Engine {
             Command::Publish(spec, shared, reply) => {
                 let id = self.control.publish(now, spec);
                 self.publishers.insert(id, shared);
+                self.begin_opening(now, id);
                 // What is on this node is joined before the caller goes on.
                 if self.control.is_wanted_here(id) {
                     self.drain(now);
@@ -281,6 +286,8 @@ impl Engine {
                     self.install(source, &publisher, outputs);
                 }
                 Output::Matching { publisher, matching } => {
+                    // Whoever waits for this has the outputs that follow from it.
+                    self.try_open(publisher);
                     if let Some(shared) = self.publishers.get(&publisher) {
                         shared.matching.store(matching, Ordering::Release);
                         shared.change.notify(usize::MAX);
@@ -333,6 +340,7 @@ impl Engine {
                 }
             }
         }
+        self.end_openings(now);
     }
 
     fn subscribe(

@@ -1,6 +1,7 @@
 //! The receiving side of a node: frames come in on the transport's threads and leave as samples for
 //! outputs, control messages for the engine, and acknowledgements for the egress threads.
 
+mod early;
 mod meet;
 
 use super::clock;
@@ -18,13 +19,14 @@ use super::wake::{Waker, exact_timers};
 use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
+use early::{Early, EarlySamples, Item};
 use paceline_proto::control::SourceKey;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::{DropReason, Kind, NodeId, Sample};
+use paceline_proto::{DropReason, NodeId};
 use paceline_sched::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -68,61 +70,6 @@ pub(crate) struct RxChange {
     pub(crate) installation: Option<Installation>,
 }
 
-/// Samples that wait for what they are handed to, and for how long. Control takes the way through the
-/// engine, so the first samples of a stream may be here before it.
-const EARLY_MAX: usize = 64;
-const EARLY_FOR: Duration = Duration::from_millis(200);
-
-/// A sample that waits so, or the news that samples were lost.
-#[derive(Clone)]
-enum Item {
-    Sample(Sample),
-    Lost(u64, DropReason, Option<Kind>),
-}
-
-impl Item {
-    /// Nobody asked for it: counts it.
-    fn count(&self, drops: &AtomicDrops) {
-        match self {
-            Self::Sample(_) => drops.add(DropReason::NoRoute, 1),
-            Self::Lost(samples, reason, _) => drops.add(*reason, *samples),
-        }
-    }
-
-    /// Hands it over to whoever asked for it.
-    fn offer(self, ingress: &mut Ingress<Port>, now: Instant) {
-        match self {
-            Self::Sample(sample) => {
-                ingress.offer(sample, |output, sample| output.port.take(now, sample));
-            }
-            Self::Lost(samples, reason, kind) => {
-                ingress.handle_lost(kind);
-                ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
-            }
-        }
-    }
-}
-
-struct Early {
-    at: Instant,
-    from: NodeId,
-    key: SourceKey,
-    item: Item,
-}
-
-/// Which of them makes room: the oldest of the neighbour that has most of them.
-fn makes_room(early: &VecDeque<Early>) -> Option<usize> {
-    let mut counts: Vec<(NodeId, usize)> = Vec::new();
-    for it in early {
-        match counts.iter_mut().find(|(node, _)| *node == it.from) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((it.from, 1)),
-        }
-    }
-    let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    early.iter().position(|it| it.from == most)
-}
-
 /// An arriving stream.
 struct Source {
     ingress: Ingress<Port>,
@@ -143,7 +90,7 @@ impl Source {
 struct Sources {
     seen: u64,
     sources: BTreeMap<SourceKey, Source>,
-    early: VecDeque<Early>,
+    early: EarlySamples,
 }
 
 impl Sources {
@@ -157,31 +104,13 @@ impl Sources {
                 let new = || Source { ingress: Ingress::new(period), via: None };
                 let ingress = &mut source.or_insert_with(new).ingress;
                 installation.apply(ingress);
-                early.retain(|it| {
-                    let its = it.key == change.source;
-                    if its {
-                        it.item.clone().offer(ingress, now);
-                    }
-                    !its
-                });
+                early.take(change.source).for_each(|item| item.offer(ingress, now));
             }
             None => {
                 sources.remove(&change.source);
             }
         });
-        while early.front().is_some_and(|it| now.since(it.at) > EARLY_FOR) {
-            early.pop_front().inspect(|it| it.item.count(drops));
-        }
-    }
-
-    /// A sample comes before anybody asked for it.
-    fn wait(&mut self, early: Early, drops: &AtomicDrops) {
-        self.early.push_back(early);
-        if self.early.len() > EARLY_MAX
-            && let Some(place) = makes_room(&self.early)
-        {
-            self.early.remove(place).inspect(|it| it.item.count(drops));
-        }
+        early.expire(now, drops);
     }
 }
 
@@ -252,7 +181,7 @@ impl RxSources {
                     item.offer(&mut source.ingress, now);
                 }
                 None if waits(bytes) => {
-                    guard.wait(Early { at: now, from, key, item }, &self.drops);
+                    guard.early.push(Early { at: now, from, key, item }, &self.drops);
                 }
                 None => item.count(&self.drops),
             }

@@ -2,12 +2,14 @@
 
 use super::events::Events;
 use super::mailbox::Mailbox;
+use super::opening::{Opening, WaitingBytes};
 use super::port::Port;
 use crate::feedback::PublisherEvent;
 use event_listener::Event;
 use paceline_proto::control::OutputPlan;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_sched::Duration;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The new outputs of a source: a port for each that is new, `None` for each that stays.
@@ -44,6 +46,8 @@ impl Installation {
 #[derive(Default)]
 pub(crate) struct PublisherShared {
     pub(crate) installs: Mailbox<Installation>,
+    /// Holds the first samples until the outputs are known; none for a publisher that waits by itself until it is wanted.
+    pub(crate) opening: Option<Opening>,
     pub(crate) matching: AtomicBool,
     pub(crate) events: Events<PublisherEvent>,
     /// How many events there were.
@@ -55,6 +59,11 @@ pub(crate) struct PublisherShared {
 }
 
 impl PublisherShared {
+    /// Of a publisher whose first samples wait for outputs.
+    pub(crate) fn opening(period: Option<Duration>, room: Arc<WaitingBytes>) -> Self {
+        Self { opening: Some(Opening::new(period, room)), ..Self::default() }
+    }
+
     /// Tells whoever has the publisher.
     pub(crate) fn tell(&self, event: PublisherEvent) {
         self.events.push(event);

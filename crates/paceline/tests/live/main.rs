@@ -9,6 +9,7 @@ mod counts;
 mod faults;
 mod feedback;
 mod film;
+mod first;
 mod flood;
 mod fresh;
 mod large;

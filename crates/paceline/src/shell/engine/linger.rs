@@ -39,12 +39,15 @@ impl Engine {
         now: Instant,
         id: PublisherId,
         until: Instant,
-        told: Option<Sender<bool>>,
+        mut told: Option<Sender<bool>>,
     ) {
         if self.lingering.contains_key(&id) || !self.publishers.contains_key(&id) {
             return;
         }
         self.drain(now);
+        if self.leave_opening(id, until, &mut told) {
+            return;
+        }
         let outgoing = self.outgoing.get(&SourceKey { publisher: id, form: Form::FULL });
         let mut scalers = 0;
         for scaler in outgoing.into_iter().flat_map(|outgoing| outgoing.scalers()) {

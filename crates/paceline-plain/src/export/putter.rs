@@ -1,0 +1,129 @@
+//! Puts samples on keys for plain programs.
+
+use super::KEYS_MAX;
+use crate::convert::{DELETION, Encodings};
+use crate::key::Template;
+use crate::mark::Mark;
+use crate::session::CLOSES_AFTER;
+use paceline::{Delivery, DropReason, Encoding, Node, Tag};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use zenoh::bytes::Encoding as ZenohEncoding;
+use zenoh::pubsub::Publisher;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::sample::Locality;
+use zenoh::{Session, Wait};
+
+/// What is said of one rule's drops is said this often at most.
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
+/// Which samples are put, which decides how.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Lane {
+    /// Zenoh drops what a program does not take at once: nobody waits for it.
+    Small,
+    /// Zenoh waits for every program that reads. At a priority of its own, since whoever puts at the same one waits too:
+    /// messages between the programs of this host do not.
+    Large,
+}
+
+/// Where a tag's samples go.
+struct Way {
+    publisher: Publisher<'static>,
+    encodings: Encodings<Encoding, ZenohEncoding>,
+}
+
+/// Puts the samples of a rule in one lane.
+pub(super) struct Putter {
+    pub(super) node: Node,
+    pub(super) session: Session,
+    pub(super) mark: Mark,
+    pub(super) number: usize,
+    /// Makes a key of a tag.
+    pub(super) key: Template,
+    pub(super) lane: Lane,
+    keys: HashMap<Tag, Way>,
+    said: Option<Instant>,
+}
+
+impl Putter {
+    pub(super) fn new(
+        (node, session): (&Node, &Session),
+        (number, mark): (usize, Mark),
+        key: Template,
+        lane: Lane,
+    ) -> Self {
+        let (node, session, keys) = (node.clone(), session.clone(), HashMap::new());
+        Self { node, session, mark, number, key, lane, keys, said: None }
+    }
+
+    /// Forgets the keys that it has put on.
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+    }
+
+    pub(super) fn put(&mut self, delivery: Delivery) {
+        if self.keys.len() >= KEYS_MAX && !self.keys.contains_key(&delivery.tag) {
+            self.keys.clear();
+        }
+        if !self.keys.contains_key(&delivery.tag) {
+            match self.declare(&delivery.tag) {
+                Ok(publisher) => {
+                    let way = Way { publisher, encodings: Encodings::default() };
+                    self.keys.insert(delivery.tag.clone(), way);
+                }
+                Err(what) => {
+                    self.node.note_dropped(DropReason::NotExported, 1);
+                    let (number, tag) = (self.number, &delivery.tag);
+                    return tracing::warn!("export {number}: nothing can be put for {tag}: {what}");
+                }
+            }
+        }
+        let Some(way) = self.keys.get_mut(&delivery.tag) else { return };
+        let began = Instant::now();
+        let tag = delivery.tag.clone();
+        let put = put(way, self.mark, delivery);
+        if let Err(error) = put {
+            self.node.note_dropped(DropReason::NotExported, 1);
+            tracing::debug!("export {}: {tag}: {error}", self.number);
+        } else if self.lane == Lane::Large && began.elapsed() >= CLOSES_AFTER {
+            self.node.note_dropped(DropReason::NotExported, 1);
+            self.say_slow(&tag);
+        }
+    }
+
+    fn say_slow(&mut self, tag: &Tag) {
+        if self.said.is_none_or(|last| last.elapsed() > SAY_EVERY) {
+            self.said = Some(Instant::now());
+            let (number, seconds) = (self.number, CLOSES_AFTER.as_secs());
+            tracing::warn!(
+                "export {number}: a plain program did not take a sample of {tag} within {seconds} s: the sample is \
+                 dropped for it, and Zenoh closes its connection; give it a lower rate or a smaller size with an export \
+                 rule of its own"
+            );
+        }
+    }
+
+    fn declare(&self, tag: &Tag) -> Result<Publisher<'static>, String> {
+        let key = self.key.fill(tag.as_str()).ok_or("its key would be empty")?;
+        let publisher = self.session.declare_publisher(key).allowed_destination(Locality::Remote);
+        let publisher = match self.lane {
+            Lane::Small => publisher.congestion_control(CongestionControl::Drop),
+            Lane::Large => {
+                publisher.congestion_control(CongestionControl::Block).priority(Priority::DataLow)
+            }
+        };
+        publisher.wait().map_err(|error| error.to_string())
+    }
+}
+
+fn put(way: &mut Way, mark: Mark, delivery: Delivery) -> zenoh::Result<()> {
+    let stamp = mark.stamp(delivery.captured);
+    let attachment = delivery.attachment.map(|bytes| bytes.to_vec());
+    if delivery.encoding.as_str() == DELETION {
+        return way.publisher.delete().attachment(attachment).timestamp(stamp).wait();
+    }
+    let encoding = way.encodings.export(&delivery.encoding);
+    let put = way.publisher.put(delivery.payload).encoding(encoding);
+    put.attachment(attachment).timestamp(stamp).wait()
+}
