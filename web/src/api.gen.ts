@@ -36,7 +36,11 @@ about: string, on: boolean, };
 
 export type Turn = { on: boolean, };
 
-export type Node = { id: string, name: string, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
+export type Node = { id: string, name: string, 
+/**
+ * When its counts were read, by a clock of its own: only differences mean something.
+ */
+at_us: number, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
 /**
  * What is promised on paths that begin, end or lead through it.
  */
@@ -56,9 +60,17 @@ stalled: Array<Stalled>, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
-export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, age_max_us: number, 
+export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, 
 /**
- * The ages of all samples delivered, together: the difference of two readings gives the mean.
+ * Of the samples that arrived in the last second or more.
+ */
+age_max_us: number, 
+/**
+ * Of the same samples; null if none arrived.
+ */
+age_mean_us: number | null, 
+/**
+ * The ages of all samples delivered since the start, together.
  */
 age_sum_us: number, dropped: Drops, };
 
@@ -74,11 +86,33 @@ export type Buffer = {
  */
 id: string, pattern: string, samples_max: number, bytes_max: number, age_max_us: number, samples: number, bytes: number, oldest_ns: number | null, newest_ns: number | null, };
 
-export type Link = { name: string, capacity_bits_per_s: number | null, use_bits_per_s: number | null, 
+export type Link = { name: string, 
+/**
+ * When its counts and those of its streams were read, by its node's clock.
+ */
+at_us: number, capacity_bits_per_s: number | null, 
+/**
+ * From one reading to the next.
+ */
+use_bits_per_s: number | null, 
 /**
  * What its streams' contracts hold of it, together.
  */
-reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
+reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, 
+/**
+ * What goes to each of them.
+ */
+neighbours: Array<Neighbour>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
+
+export type Neighbour = { id: string, 
+/**
+ * Bytes sent to it since the link found it, as they count on the wire.
+ */
+wire_bytes: number, 
+/**
+ * From one reading to the next.
+ */
+use_bits_per_s: number | null, };
 
 export type Reservation = { publisher: string, 
 /**
@@ -110,7 +144,15 @@ export type Stream = { publisher: string, tag: string | null, asked: Asked, hop:
 /**
  * What this link has promised to it.
  */
-contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, violations: number, 
+contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, 
+/**
+ * Windows broken since the stream was opened.
+ */
+violations: number, 
+/**
+ * How long ago the last of them was, when the link's counts were read; null if there is none.
+ */
+broken_ago_us: number | null, 
 /**
  * More than the contract allows: too soon, or longer than declared.
  */

@@ -49,6 +49,11 @@ export function attribute(element: Element, name: string, value: string | null):
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
+/** Says what lacks where there is nothing to show. */
+export function empty(id: string, items: readonly unknown[], what: string): void {
+  attribute(byId(id), "data-empty", items.length === 0 ? what : null);
+}
+
 /** How far from the screen something counts as seen, so that it is there when it is scrolled to. */
 const NEAR = "200px";
 

@@ -16,6 +16,13 @@ export function time(us: number | null): string {
   return `${us < 9950 ? (us / 1e3).toFixed(1) : Math.round(us / 1e3)} ms`;
 }
 
+/** How long ago, to the second, the minute or the hour. */
+export function since(us: number): string {
+  const seconds = Math.round(us / 1e6);
+  if (seconds < 120) return `${seconds} s ago`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3600)} h ago`;
+}
+
 /** Samples per second. */
 export function hertz(value: number): string {
   return `${value < 9.95 ? value.toFixed(1) : Math.round(value)} Hz`;

@@ -4,7 +4,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
-const BINARY = process.env.PACELINE_BIN ?? "../target/debug/paceline";
+export const BINARY = process.env.PACELINE_BIN ?? "../target/debug/paceline";
 const BROWSER = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** How long anything may take before a test gives up. */
 export const LIMIT_MS = 30_000;

@@ -91,7 +91,41 @@ test("asked, granted and delivered stand side by side", async () => {
     const [asked, granted, delivered] = await rate();
     return asked === "5.0 Hz" && granted.startsWith("one each") && /^[45]\.\d Hz$/.test(delivered);
   });
-  assert.match(await operator.locator(".note").textContent(), /^promised · .*windows? of 10 broken$/);
+  assert.match(await operator.locator(".note").textContent(), /^promised · (kept|broken) now · (no sample|1 sample|[\d ]+ samples) late or lost on links since the start/);
+});
+
+test("figures on one page do not contradict each other", async () => {
+  /** In microseconds, of "5.0 ms" or "1.20 s". */
+  const time = (text) => {
+    const [, number, unit] = /([\d.]+) (m?s)/.exec(text);
+    return Number(number) * (unit === "s" ? 1e6 : 1e3);
+  };
+  const read = () => page.evaluate(() => {
+    const cells = [...document.querySelectorAll(".card")].map((card) => [...card.querySelectorAll("td.delivered")].map((cell) => cell.textContent));
+    const notes = [...document.querySelectorAll(".card")].map((card) => [card.querySelector(".badge").textContent, card.querySelector(".note").textContent]);
+    const delays = [...document.querySelectorAll("#delay .delay")].map((row) => [row.querySelector(".total").textContent, [...row.querySelectorAll("li")].map((part) => part.textContent)]);
+    return { cells, notes, delays, verdict: document.querySelector("#verdict").textContent, empty: document.querySelector("#delay").dataset.empty };
+  });
+  let compared = 0;
+  for (let event = 0; event < 5; event += 1) {
+    const pulse = await page.textContent("#pulse");
+    await until("the next event", async () => (await page.textContent("#pulse")) !== pulse);
+    const { cells, notes, delays, verdict, empty } = await read();
+    for (const [, , delay] of cells.filter(([, , delay]) => delay?.includes("max"))) {
+      const [mean, max] = delay.split("max");
+      assert.ok(time(mean) <= time(max), delay);
+      compared += 1;
+    }
+    for (const [total, parts] of delays) {
+      const [all, sum] = [time(total.split(" of ")[0]), parts.reduce((us, part) => us + time(part), 0)];
+      // Each figure is rounded to 0.1 ms below 10 ms, and to 1 ms above.
+      assert.ok(Math.abs(all - sum) <= (all < 9_950 ? 50 : 500) * (parts.length + 1), `${total}: ${parts.join(" + ")}`);
+    }
+    if (notes.some(([badge, note]) => /broken now/.test(note) || badge === "misses its promise")) assert.match(verdict, /broken now/);
+    else assert.doesNotMatch(verdict, /broken now/);
+    if (cells.some(([rate]) => rate.endsWith("Hz") && !rate.startsWith("0.0"))) assert.notEqual(empty, "Nothing is delivered now.");
+  }
+  assert.ok(compared > 0, "some card had a delay");
 });
 
 test("the promised way stands on the card, and what it holds on the link", async () => {

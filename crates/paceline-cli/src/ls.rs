@@ -2,6 +2,7 @@
 
 mod document;
 mod gather;
+mod neighbour;
 mod reservation;
 mod view;
 
@@ -13,6 +14,8 @@ pub(crate) use document::{
     Buffer, Class, Document, Link, Node, Publisher, Stream, Subscription, bits_per_s,
 };
 pub(crate) use gather::{Reader, settle};
+#[cfg(test)]
+pub(crate) use neighbour::Neighbour;
 pub(crate) use reservation::ReservedHop;
 #[cfg(test)]
 pub(crate) use reservation::{Processor, Reservation};
@@ -56,7 +59,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let mut due = Instant::now() + EVERY;
     let mut block = Block::on_stdout();
     if !args.watch {
-        // The use of a link is what it carries from one reading to the next.
+        // The use of a link is known from one reading to the next.
         if document.has_links() && !stop.wait_until(due) {
             document = reader.read(&node);
         }

@@ -57,12 +57,13 @@ impl SubscriptionStatus {
         self.0.late
     }
 
+    /// The longest age of the samples that arrived in the last second or more.
     #[getter]
     fn age_max_ms(&self) -> f64 {
         to_ms(self.0.age_max)
     }
 
-    /// The mean age of all samples delivered; none before the first.
+    /// The mean age of all samples delivered since the start; none before the first.
     #[getter]
     fn age_mean_ms(&self) -> Option<f64> {
         mean_ms(self.0.age_sum, self.0.delivered)

@@ -73,7 +73,7 @@ pub use pull::{Missing, MissingReason, PullBuilder, PullError, PullNode, PullSum
 pub use shell::host::default_dir as default_runtime_dir;
 pub use source::{HopView, SourceView, Taken};
 pub use status::{
-    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StalledThread,
+    BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, SentTo, StalledThread,
     StreamContract, StreamStatus, SubscriptionStatus,
 };
 pub use subscriber::{Delivery, Subscriber, SubscriberBuilder, SubscriberEvent, Subscription};

@@ -16,6 +16,10 @@ pub struct NodeStatus {
     pub id: NodeId,
     /// Its name.
     pub name: String,
+    /// When these counts were read, by the node's monotonic clock. Only differences mean something: what a count grew
+    /// from one reading to the next, divided by the difference of their times, is a rate. Those of links are read
+    /// earlier, at [`LinkStatus::at`].
+    pub at: Duration,
     /// What it publishes.
     pub publishers: Vec<PublisherStatus>,
     /// What it subscribes to.
@@ -90,11 +94,13 @@ pub struct SubscriptionStatus {
     pub bytes: u64,
     /// Delivered per second over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// Samples delivered later than the delay bound.
+    /// Samples that arrived later than the delay bound: delivered, or dropped for it and among [`Self::drops`] too.
     pub late: u64,
-    /// Longest age at delivery in the last second or more.
+    /// Longest age of the samples that arrived in the last second or more; zero if none did.
     pub age_max: Duration,
-    /// The ages of all samples delivered, together: the difference of two readings gives the mean.
+    /// Mean age of the same samples, so at most [`Self::age_max`]; none if none arrived.
+    pub age_mean: Option<Duration>,
+    /// The ages of all samples delivered, together: divided by [`Self::delivered`] it is the mean since the start.
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
@@ -125,8 +131,13 @@ pub struct LinkStatus {
     pub name: String,
     /// Its capacity in bits per second, if it has one.
     pub capacity_bits_per_s: Option<u64>,
+    /// When its counts and those of its streams were read, by the node's monotonic clock: up to a quarter of a second
+    /// before [`NodeStatus::at`].
+    pub at: Duration,
     /// Nodes at its other end.
     pub hops: Vec<NodeId>,
+    /// Bytes sent to each of them.
+    pub sent: Vec<SentTo>,
     /// Bytes sent, as counted on the wire: headers of all layers included by estimate.
     pub wire_bytes: u64,
     /// Frames sent.
@@ -146,6 +157,15 @@ pub struct LinkStatus {
     pub muted: Vec<MutedStatus>,
     /// What was lost on the way, and what became of it; all zero where nothing is, as over TCP.
     pub mended: MendCounters,
+}
+
+/// What a link has sent to one node at its other end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SentTo {
+    /// The node.
+    pub node: NodeId,
+    /// Bytes sent to it since the link found it, counted as [`LinkStatus::wire_bytes`].
+    pub wire_bytes: u64,
 }
 
 /// A neighbour that flooded this node, and was muted for it.
@@ -180,6 +200,9 @@ pub struct StreamStatus {
     pub ages: StreamAges,
     /// What became of its samples here.
     pub counters: StreamCounters,
+    /// How long before [`LinkStatus::at`] one of its windows was last broken, to a quarter of a second; none if none
+    /// was since the stream was opened.
+    pub broken_ago: Option<Duration>,
 }
 
 /// What one link has promised to a stream.

@@ -1,54 +1,30 @@
-// Delay, deadlines, drops, refusals, publishers, switches.
+// Deadlines, drops, refusals, publishers, switches.
 
 import { turn } from "../api";
 import type { Publisher, Reason, Switch } from "../api.gen";
-import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
-import { bits, count, hertz, time, words } from "../format";
-import type { Leg, Sub, View } from "../store";
+import { attribute, byId, el, empty, Keyed, type Shown, Table, text } from "../dom";
+import { bits, count, hertz, since, time, words } from "../format";
+import { added, type Leg } from "../legs";
+import { isBrokenNow, sum } from "../promise";
+import type { View } from "../store";
+import { showDelays } from "./delays";
 
-const ROWS_MAX = 10;
-/** Of the long tables. */
+/** Rows of the long tables. */
 const ROWS_SHOWN = 200;
-
-function delayRow(first: Sub): Shown<Sub> {
-  const name = el("span", { class: "who" }, `${first.node.name} · ${first.sub.pattern}`);
-  const total = el("span", { class: "total" });
-  const bar = el("div", { class: "bar" });
-  const parts = el("ol", { class: "parts" });
-  const element = el("div", { class: "delay" }, el("div", { class: "line" }, name, total), bar, parts);
-  return {
-    element,
-    update(sub) {
-      const all = sub.parts.reduce((us, part) => us + part.us, 0);
-      // What is left of the bound stays empty.
-      const scale = Math.max(all, sub.sub.within_us ?? 0, 1);
-      const bound = sub.sub.within_us === null ? "" : ` of ${time(sub.sub.within_us)}`;
-      text(total, `${time(sub.age)}${bound}`);
-      sub.parts.forEach((part, at) => {
-        const piece = (bar.children[at] ?? bar.appendChild(el("span", { class: `p${at % 4}` }))) as HTMLElement;
-        piece.style.width = `${(part.us / scale) * 100}%`;
-        const told = parts.children[at] ?? parts.appendChild(el("li", { class: `p${at % 4}` }));
-        text(told, `${time(part.us)} ${part.name}`);
-      });
-      while (bar.children.length > sub.parts.length) bar.lastElementChild?.remove();
-      while (parts.children.length > sub.parts.length) parts.lastElementChild?.remove();
-    },
-  };
-}
-
-const delays = new Keyed<Sub>(byId("delay"), ({ sub }) => sub.id, delayRow);
 
 const deadlines = new Table<Leg>(
   "Deadlines on links",
-  ["stream", "link", "promised", "met", "missed", "windows broken"],
-  ({ node, link, stream }) => [node.id, link.name, stream.publisher, stream.asked.form, stream.hop].join(" "),
+  ["stream", "link", "promised", "now", "met", "missed", "windows broken"],
+  ({ key }) => key,
   ({ node, link, stream }) => {
-    const missed = stream.late + (stream.dropped.deadline_missed ?? 0);
-    const contract = stream.contract;
+    // What was dropped for whatever reason missed its deadline too: windows count all of it.
+    const missed = stream.late + sum(stream.dropped);
+    const { contract, broken_ago_us: ago } = stream;
     const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
     return [
       `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}`, promised,
-      count(stream.sent - stream.late), count(missed), count(stream.violations),
+      isBrokenNow(stream) ? "broken" : "kept", count(stream.sent - stream.late), count(missed),
+      ago === null ? "0" : `${count(stream.violations)}, the last ${since(ago)}`,
     ];
   },
   "No stream has a contract here: subscribe with --within.",
@@ -72,19 +48,13 @@ function dropRow([reason]: [Reason, number]): Shown<[Reason, number]> {
 const drops = new Keyed<[Reason, number]>(byId("drops"), ([reason]) => reason, dropRow);
 
 function allDrops(view: View): [Reason, number][] {
-  const all = new Map<Reason, number>();
   const rows = [
     ...view.state.nodes.map((node) => node.dropped),
     ...view.subs.map(({ sub }) => sub.dropped),
     ...view.legs.map(({ stream }) => stream.dropped),
     ...view.links.map(({ link }) => link.closed.dropped),
   ];
-  for (const row of rows) {
-    for (const [reason, samples] of Object.entries(row) as [Reason, number][]) {
-      all.set(reason, (all.get(reason) ?? 0) + samples);
-    }
-  }
-  return [...all].sort(([, a], [, b]) => b - a);
+  return (Object.entries(rows.reduce(added, {})) as [Reason, number][]).sort(([, a], [, b]) => b - a);
 }
 
 interface Refused {
@@ -146,19 +116,6 @@ const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name
   });
   return { element: el("div", { class: "switch" }, button, told, problem), update: ({ on }) => attribute(button, "aria-checked", String(on)) };
 });
-
-function empty(id: string, items: readonly unknown[], what: string): void {
-  attribute(byId(id), "data-empty", items.length === 0 ? what : null);
-}
-
-function showDelays(view: View): void {
-  const split = view.subs.filter((sub) => sub.parts.length > 0 && sub.sub.refusals.length === 0);
-  const longest = [...split].sort((a, b) => (b.age ?? 0) - (a.age ?? 0)).slice(0, ROWS_MAX);
-  // In a fixed order, so that rows do not jump.
-  const shown = split.filter((sub) => longest.includes(sub));
-  empty("delay", shown, "Nothing was delivered in the last second.");
-  delays.update(shown);
-}
 
 function showDrops(view: View): void {
   const lost = allDrops(view);

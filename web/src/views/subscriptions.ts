@@ -4,23 +4,23 @@ import type { ReservedHop } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
 import { bits, count, hertz, percent, time } from "../format";
-import { type Sub, sum } from "../store";
+import { badge, note } from "../note";
+import { late, missed, sum, tolerance } from "../promise";
+import type { Sub } from "../store";
 import { PictureView } from "./picture";
 
 const CARDS_MAX = 12;
 const HEADS = ["asked", "granted", "delivered"] as const;
 type Cells = [string, string, string];
 
-const badge = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nobody publishes" };
-
 /** Hops that a card names. */
 const HOPS_MAX = 4;
 
 /** "5/100" as words. */
-function tolerance(loss: string | null): string {
+function mayMiss(loss: string | null): string {
   if (loss === null) return "–";
-  const [x, y] = loss.split("/");
-  return x === "0" ? "none\nmay miss" : `${x} of ${y}\nmay miss`;
+  const [x, y] = tolerance(loss);
+  return x === 0 ? "none\nmay miss" : `${x} of ${y}\nmay miss`;
 }
 
 function size(sub: Sub, picture: PictureView | null): Cells {
@@ -31,7 +31,7 @@ function size(sub: Sub, picture: PictureView | null): Cells {
 
 /** The rows of a card's table. */
 function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
-  const { asked, within_us, loss, rate_hz, late, age_max_us, dropped, refusals } = sub.sub;
+  const { asked, within_us, loss, rate_hz, refusals } = sub.sub;
   const refused = refusals.length > 0;
   const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
   const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
@@ -48,25 +48,15 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
     delay: [
       within_us === null ? "–" : `≤ ${time(within_us)}`,
       refused ? plain : (whole ?? (within_us === null ? "–" : plain)),
-      sub.age === null ? "–" : `${time(sub.age)}\nmax ${time(age_max_us)}`,
+      sub.age === null ? "–" : `${time(sub.age.mean)}\nmax ${time(sub.age.max)}`,
     ],
     loss: [
-      within_us === null ? "–" : tolerance(loss),
-      contract ? tolerance(contract.loss) : "–",
-      `${count(late)} late\n${count(sum(dropped))} lost`,
+      within_us === null ? "–" : mayMiss(loss),
+      contract ? mayMiss(contract.loss) : "–",
+      // Late or lost; the drops by reason say which.
+      `${count(missed(sub.sub))} missed\nsince start`,
     ],
   };
-}
-
-/** Whether links hold anything for it, and whether its promise was broken. */
-function note(sub: Sub): string {
-  const held = sub.legs.filter((leg) => leg.stream.contract);
-  if (sub.sub.refusals.length > 0) return "told before the first byte was sent";
-  if (held.length === 0) return "best effort: no link holds anything for it";
-  const broken = held.reduce((all, leg) => all + leg.stream.violations, 0);
-  const y = sub.sub.loss?.split("/")[1];
-  const windows = y ? `window${broken === 1 ? "" : "s"} of ${y}` : "deadlines";
-  return `promised · ${broken === 0 ? "no" : count(broken)} ${broken === 0 && y ? `window of ${y}` : windows} broken`;
 }
 
 /** A hop of a promised way, and what its link holds. */
@@ -125,7 +115,7 @@ function card(first: Sub): Shown<Sub> {
     element,
     update(sub) {
       attribute(element, "data-health", sub.health);
-      text(state, sub.sub.refusals.length > 0 ? "refused" : badge[sub.health]);
+      text(state, badge(sub));
       text(below, note(sub));
       hops.update(way(sub));
       const refused = sub.sub.refusals.length > 0;
@@ -178,13 +168,13 @@ function drawDelay(chart: Chart, sub: Sub): void {
 const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
 const more = new Table<Sub>(
   "Further subscriptions",
-  ["node", "pattern", "asked", "granted", "bound", "delivered", "delay", "late", "dropped"],
+  ["node", "pattern", "asked", "granted", "bound", "delivered", "delay", "late since the start", "lost since the start"],
   ({ sub }) => sub.id,
   (sub) => {
     const rows = figures(sub, null);
     return [
       sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", rows["delay"]?.[1] ?? "", hertz(sub.sub.rate_hz),
-      time(sub.age), count(sub.sub.late), count(sum(sub.sub.dropped)),
+      time(sub.age?.mean ?? null), count(late(sub.sub)), count(sum(sub.sub.dropped)),
     ];
   },
   "",

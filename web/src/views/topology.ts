@@ -2,8 +2,9 @@
 // the screen is narrow.
 
 import { byId, svg } from "../dom";
+import { type Edge, edges } from "../edges";
 import { bits } from "../format";
-import type { LinkView, View } from "../store";
+import type { View } from "../store";
 
 interface Place {
   id: string;
@@ -12,15 +13,6 @@ interface Place {
   known: boolean;
   x: number;
   y: number;
-}
-
-interface Edge {
-  from: Place;
-  to: Place;
-  label: string;
-  use: number;
-  capacity: number | null;
-  streams: number;
 }
 
 const NODES_MAX = 24;
@@ -78,24 +70,13 @@ function amount(count: number, what: string): string {
   return count === 0 ? "" : `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** One line between two nodes, whichever of them the link is of; the direction that carries more counts. */
-function edges(links: LinkView[], all: Map<string, Place>): Edge[] {
-  const found = new Map<string, Edge>();
-  for (const { node, link } of links) {
-    for (const hop of link.hops) {
-      const [from, to] = [all.get(node.id), all.get(hop)];
-      if (!from || !to) continue;
-      const use = link.use_bits_per_s ?? 0;
-      const key = [node.id, hop].sort().join(" ");
-      const before = found.get(key);
-      if (before && (before.streams > link.streams.length || (before.streams === link.streams.length && before.use >= use))) continue;
-      found.set(key, { from, to, use, label: link.name, capacity: link.capacity_bits_per_s, streams: link.streams.length });
-    }
-  }
-  return [...found.values()];
+/** What goes between the two, and what the whole link carries where others share it. */
+function usage({ use, linkUse, capacity, neighbours }: Edge): string {
+  if (capacity === null) return bits(use);
+  return neighbours > 1 ? `${bits(use)} · link ${bits(linkUse)} of ${bits(capacity)}` : `${bits(use)} of ${bits(capacity)}`;
 }
 
-function drawEdge({ from, to, label, use, capacity }: Edge, across: boolean): SVGElement {
+function drawEdge(edge: Edge, from: Place, to: Place, across: boolean): SVGElement {
   const [x1, y1] = across ? [from.x + BOX.width / 2, from.y] : [from.x, from.y + BOX.height / 2];
   const [x2, y2] = across ? [to.x - BOX.width / 2, to.y] : [to.x, to.y - BOX.height / 2];
   const [mx, my] = [(x1 + x2) / 2, (y1 + y2) / 2];
@@ -105,16 +86,17 @@ function drawEdge({ from, to, label, use, capacity }: Edge, across: boolean): SV
   const straight = (from: number, to: number) => from + (to - from) * t;
   const [lx, ly] = across ? [straight(x1, x2) - 10, bend(y1, y2)] : [bend(x1, x2), straight(y1, y2)];
   const d = across ? `M${x1} ${y1}C${mx} ${y1} ${mx} ${y2} ${x2} ${y2}` : `M${x1} ${y1}C${x1} ${my} ${x2} ${my} ${x2} ${y2}`;
-  const part = capacity === null ? 0 : Math.min(1, use / capacity);
-  const level = part > 0.97 ? "full" : part > 0.7 ? "busy" : "calm";
-  const of = capacity === null ? bits(use) : `${bits(use)} of ${bits(capacity)}`;
+  const share = (use: number | null) => (edge.capacity === null ? 0 : Math.min(1, (use ?? 0) / edge.capacity));
+  const full = share(edge.linkUse);
+  const level = full > 0.97 ? "full" : full > 0.7 ? "busy" : "calm";
+  const width = edge.capacity === null ? 4 : Math.max(1.5, 9 * share(edge.use));
   return svg(
     "g",
     { class: `edge ${level}` },
-    svg("path", { d, class: "pipe", "stroke-width": capacity === null ? 16 : 9 }),
-    svg("path", { d, class: "flow", "stroke-width": capacity === null ? 4 : Math.max(1.5, 9 * part) }),
-    svg("text", { x: lx, y: ly - 15, class: "name" }, label),
-    svg("text", { x: lx, y: ly + 24, class: "use" }, of),
+    svg("path", { d, class: "pipe", "stroke-width": edge.capacity === null ? 16 : 9 }),
+    svg("path", { d, class: "flow", "stroke-width": width }),
+    svg("text", { x: lx, y: ly - 15, class: "name" }, `${edge.label} → ${to.name}`),
+    svg("text", { x: lx, y: ly + 24, class: "use" }, usage(edge)),
   );
 }
 
@@ -133,16 +115,19 @@ export function showTopology(view: View): void {
   const width = Math.max(280, box.clientWidth);
   const across = width >= 560;
   const { all, height } = places(view, across, width);
-  const lines = edges(view.links, all);
+  const lines = edges(view.links).flatMap((edge) => {
+    const [from, to] = [all.get(edge.from), all.get(edge.to)];
+    return from && to ? [{ edge, from, to }] : [];
+  });
   // Drawn again only when something on it differs.
-  const now = JSON.stringify([width, [...all.values()], lines.map((edge) => [edge.label, bits(edge.use), edge.capacity])]);
+  const now = JSON.stringify([width, [...all.values()], lines.map(({ edge }) => [edge.from, edge.label, usage(edge)])]);
   if (now === last) return;
   last = now;
-  const spoken = lines.map((edge) => `${edge.from.name} to ${edge.to.name} over ${edge.label}: ${bits(edge.use)}`);
+  const spoken = lines.map(({ edge, from, to }) => `${from.name} to ${to.name} over ${edge.label}: ${usage(edge)}`);
   const drawing = svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken.join("; ") || "no links" },
-    ...lines.map((edge) => drawEdge(edge, across)),
+    ...lines.map(({ edge, from, to }) => drawEdge(edge, from, to, across)),
     ...[...all.values()].map(drawPlace),
   );
   box.replaceChildren(drawing);

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 #[cfg(test)]
 mod grafana;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -160,6 +161,11 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         at,
         &seconds(row.age_max_us),
     );
+    if let Some(mean) = row.age_mean_us {
+        let help = "Mean age of the same samples; missing if none arrived.";
+        let name = "paceline_subscription_age_mean_seconds";
+        to.add(Kind::Gauge, name, help, at, &seconds(mean));
+    }
     to.gauge(
         "paceline_subscription_publishers",
         "Publishers that are heard.",
@@ -208,6 +214,12 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     ] {
         to.count(name, help, &at, value);
     }
+    for neighbour in &link.neighbours {
+        let mut at = at.clone();
+        at.push(("hop", neighbour.id.as_str()));
+        let (name, help) = ("paceline_hop_wire_bytes_total", "Bytes on the wire to one neighbour.");
+        to.count(name, help, &at, neighbour.wire_bytes);
+    }
     for row in &link.muted {
         let mut at = at.clone();
         at.push(("peer", row.peer.as_str()));
@@ -232,8 +244,8 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a Link) {
     }
     let (name, help) = ("paceline_link_closed_dropped_samples_total", "Dropped of closed streams.");
     to.drops(name, help, &at, &closed.dropped);
-    for stream in &link.streams {
-        write_stream(to, at.clone(), stream);
+    for stream in streams::together(&link.streams) {
+        write_stream(to, at.clone(), &stream);
     }
     for class in &link.classes {
         write_class(to, at.clone(), class);

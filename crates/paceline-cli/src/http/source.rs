@@ -4,10 +4,10 @@ use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
 use crate::ls::{Document, Reader};
 use crate::publish::unix_micros;
-use paceline::{Node, NodeId, NodeStatus};
-use std::collections::BTreeSet;
+use paceline::{Node, NodeId, NodeStatus, Pattern};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a neighbour may take to say how it is.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -66,6 +66,24 @@ impl OwnSource {
     }
 }
 
+impl OwnSource {
+    /// Names the streams and reservations of publishers whose nodes were not asked: every node knows all tags.
+    fn name_streams(&self, nodes: &mut [crate::ls::Node]) {
+        let Ok(all) = Pattern::new("**") else { return };
+        let sources = self.node.sources(&all).into_iter();
+        let tags: BTreeMap<String, String> =
+            sources.map(|it| (it.publisher.to_string(), it.tag.to_string())).collect();
+        for node in nodes {
+            for stream in node.links.iter_mut().flat_map(|link| &mut link.streams) {
+                stream.tag = stream.tag.take().or_else(|| tags.get(&stream.publisher).cloned());
+            }
+            for grant in &mut node.reservations {
+                grant.tag = grant.tag.take().or_else(|| tags.get(&grant.publisher).cloned());
+            }
+        }
+    }
+}
+
 /// Milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
     unix_micros() / 1_000
@@ -77,7 +95,8 @@ impl Source for OwnSource {
         let status = self.status();
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let mut document = Document::new(&status);
-        reader.add_use(&mut document, Instant::now());
+        reader.add_use(&mut document);
+        self.name_streams(&mut document.nodes);
         let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
         let known = match self.neighbours {
             Neighbours::No => Vec::new(),

@@ -1,5 +1,6 @@
 //! The document of `paceline ls --json`, described in docs/json.md.
 
+use super::neighbour::Neighbour;
 use super::reservation::{Processor, Reservation};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
@@ -28,6 +29,8 @@ pub(crate) struct Document {
 pub(crate) struct Node {
     pub(crate) id: String,
     pub(crate) name: String,
+    /// When its counts were read, by a clock of its own: only differences mean something.
+    pub(crate) at_us: u64,
     pub(crate) publishers: Vec<Publisher>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) buffers: Vec<Buffer>,
@@ -95,8 +98,11 @@ pub(crate) struct Subscription {
     pub(crate) bytes: u64,
     pub(crate) rate_hz: f64,
     pub(crate) late: u64,
+    /// Of the samples that arrived in the last second or more.
     pub(crate) age_max_us: u64,
-    /// The ages of all samples delivered, together: the difference of two readings gives the mean.
+    /// Of the same samples; null if none arrived.
+    pub(crate) age_mean_us: Option<u64>,
+    /// The ages of all samples delivered since the start, together.
     pub(crate) age_sum_us: u64,
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
@@ -124,12 +130,17 @@ pub(crate) struct Buffer {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Link {
     pub(crate) name: String,
+    /// When its counts and those of its streams were read, by its node's clock.
+    pub(crate) at_us: u64,
     pub(crate) capacity_bits_per_s: Option<u64>,
+    /// From one reading to the next.
     pub(crate) use_bits_per_s: Option<u64>,
     /// What its streams' contracts hold of it, together.
     pub(crate) reserved_bits_per_s: u64,
     pub(crate) round_trip_us: u64,
     pub(crate) hops: Vec<String>,
+    /// What goes to each of them.
+    pub(crate) neighbours: Vec<Neighbour>,
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
     pub(crate) frames_lost: u64,
@@ -215,9 +226,12 @@ pub(crate) struct Stream {
     pub(crate) sent: u64,
     pub(crate) bytes: u64,
     pub(crate) late: u64,
+    /// Windows broken since the stream was opened.
     pub(crate) violations: u64,
     /// Dropped after the first segment was sent, so the next hop counts them as lost too.
     pub(crate) aborted: u64,
+    /// How long ago the last of them was, when the link's counts were read; null if there is none.
+    pub(crate) broken_ago_us: Option<u64>,
     /// More than the contract allows: too soon, or longer than declared.
     pub(crate) too_early: u64,
     pub(crate) too_long: u64,
@@ -293,6 +307,7 @@ impl Node {
         Self {
             id: node.id.to_string(),
             name: node.name.clone(),
+            at_us: micros(node.at),
             publishers: node.publishers.iter().map(Publisher::new).collect(),
             subscriptions: node.subscriptions.iter().map(Subscription::new).collect(),
             buffers: node.buffers.iter().map(Buffer::new).collect(),
@@ -359,6 +374,7 @@ impl Subscription {
             rate_hz: hertz(subscription.rate_millihertz),
             late: subscription.late,
             age_max_us: micros(subscription.age_max),
+            age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),
             dropped: subscription.drops,
         }
@@ -386,6 +402,7 @@ impl Link {
     fn new(link: &LinkStatus, all: &[NodeStatus]) -> Self {
         Self {
             name: link.name.clone(),
+            at_us: micros(link.at),
             capacity_bits_per_s: link.capacity_bits_per_s,
             use_bits_per_s: None,
             reserved_bits_per_s: link
@@ -395,6 +412,7 @@ impl Link {
                 .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),
             round_trip_us: micros(link.least_round_trip),
             hops: link.hops.iter().map(ToString::to_string).collect(),
+            neighbours: link.sent.iter().map(Neighbour::new).collect(),
             wire_bytes: link.wire_bytes,
             frames: link.frames,
             frames_lost: link.frames_lost,
@@ -460,6 +478,7 @@ impl Stream {
             late: counters.late,
             violations: counters.violations,
             aborted: counters.aborted,
+            broken_ago_us: stream.broken_ago.map(micros),
             too_early: counters.excess.early,
             too_long: counters.excess.long,
             dropped: counters.drops,

@@ -1,6 +1,6 @@
 //! The tables of `paceline ls`.
 
-use super::document::{Document, Link, Mended, Muted, Node};
+use super::document::{Document, Link, Mended, Muted, Node, Stream};
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
@@ -286,12 +286,21 @@ fn streams(document: &Document) -> Table {
                 stream.offered.to_string(),
                 stream.sent.to_string(),
                 of_contract(stream.contracted, stream.late),
-                of_contract(stream.contracted, stream.violations),
+                violated(stream),
                 show::drops(&stream.dropped),
             ]);
         }
     }
     table
+}
+
+/// The windows that were broken since the stream was opened, and when the last of them was.
+fn violated(stream: &Stream) -> String {
+    let count = of_contract(stream.contracted, stream.violations);
+    match stream.broken_ago_us {
+        Some(us) => format!("{count}, {} s ago", us / 1_000_000),
+        None => count,
+    }
 }
 
 /// A count that only a stream with a contract has.
@@ -341,8 +350,8 @@ link        class  peer   share  served bytes  guaranteed  streams  sent  droppe
 robot.thin  video  -     75.0 %        123456        1000        1    47  3 superseded
 
 STREAMS
-link        to        tag           form             offered  sent  late  violated  dropped
-robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1         0  3 superseded
+link        to        tag           form             offered  sent  late     violated  dropped
+robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 s ago  3 superseded
 
 robot.thin: 41 pieces sent again after loss (10332 bytes), 1 sample given up
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";

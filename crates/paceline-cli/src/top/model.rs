@@ -1,5 +1,5 @@
-//! From readings to what is shown: rates and means are differences of two readings. Pure: time comes with the
-//! readings.
+//! From readings to what is shown: rates and means are differences of two readings. Pure: the times of counts come
+//! with them, by the clock of the node that counted.
 
 use crate::ls::{Document, Link, Node, Stream, Subscription};
 use crate::show;
@@ -68,7 +68,7 @@ pub(super) struct Row {
     pub(super) form: String,
     pub(super) rate_hz: f64,
     pub(super) bits_per_s: u64,
-    /// Mean time on the link, or age at delivery; none if nothing came.
+    /// Mean time on the link, or mean age at delivery in the last second; none if nothing came.
     pub(super) delay_us: Option<u64>,
     /// What a contract or `--within` allows.
     pub(super) bound_us: Option<u64>,
@@ -111,7 +111,7 @@ pub(super) struct View {
 struct Known {
     node: Node,
     at: Instant,
-    before: Option<(Node, Instant)>,
+    before: Option<Node>,
 }
 
 /// What was read so far.
@@ -128,7 +128,7 @@ impl Model {
         self.now = Some(at);
         self.known = known;
         for node in document.nodes {
-            let before = self.nodes.remove(&node.id).map(|known| (known.node, known.at));
+            let before = self.nodes.remove(&node.id).map(|known| known.node);
             self.nodes.insert(node.id.clone(), Known { node, at, before });
         }
         self.nodes.retain(|_, known| at.saturating_duration_since(known.at) <= GONE_FOR);
@@ -221,20 +221,33 @@ fn dropped_since(now: &Drops, before: Option<&Drops>) -> Drops {
     since
 }
 
+/// The seconds between two readings of the same counts; none if they were not read again.
+fn seconds(now_us: u64, before_us: u64) -> Option<f64> {
+    let us = now_us.checked_sub(before_us).filter(|us| *us > 0)?;
+    Some(Duration::from_micros(us).as_secs_f64())
+}
+
+/// The stream in the reading before. Several may have the same key for a while, since a new one takes the place of
+/// another: it is the one that counted most of those that counted no more than now.
+fn stream_before<'a>(link: &'a Link, stream: &Stream) -> Option<&'a Stream> {
+    let same = |other: &&Stream| {
+        (&other.publisher, &other.hop, &other.asked.form)
+            == (&stream.publisher, &stream.hop, &stream.asked.form)
+            && other.offered <= stream.offered
+    };
+    link.streams.iter().filter(same).max_by_key(|other| other.offered)
+}
+
 impl Known {
-    /// Seconds since the reading before.
-    fn seconds(&self) -> Option<f64> {
-        let (_, then) = self.before.as_ref()?;
-        let seconds = self.at.saturating_duration_since(*then).as_secs_f64();
-        (seconds > 0.0).then_some(seconds)
+    fn link_before(&self, link: &Link) -> Option<&Link> {
+        self.before.iter().flat_map(|node| &node.links).find(|other| other.name == link.name)
     }
 
     fn link_row(&self, link: &Link, names: &BTreeMap<&str, &str>, gone: bool) -> LinkRow {
         let to: Vec<&str> = link.hops.iter().map(|hop| named(names, hop)).collect();
-        let mut all = self.before.iter().flat_map(|(node, _)| &node.links);
-        let before = all.find(|other| other.name == link.name).filter(|_| !gone);
-        let used = before.zip(self.seconds()).map(|(before, seconds)| {
-            crate::ls::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds)
+        let used = self.link_before(link).filter(|_| !gone).and_then(|before| {
+            let seconds = seconds(link.at_us, before.at_us)?;
+            Some(crate::ls::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds))
         });
         LinkRow {
             place: format!("{}.{}", self.node.name, link.name),
@@ -255,15 +268,10 @@ impl Known {
         names: &BTreeMap<&str, &str>,
         gone: bool,
     ) -> Row {
-        let same = |other: &&Stream| {
-            (&other.publisher, &other.hop, &other.asked.form)
-                == (&stream.publisher, &stream.hop, &stream.asked.form)
-        };
-        let links = self.before.iter().flat_map(|(node, _)| &node.links);
-        let mut all =
-            links.filter(|other| other.name == link.name).flat_map(|other| &other.streams);
-        let before = all.rfind(same);
-        let seconds = self.seconds().filter(|_| before.is_some() && !gone);
+        let link_before = self.link_before(link);
+        let before = link_before.and_then(|link| stream_before(link, stream));
+        let seconds = link_before.and_then(|before| seconds(link.at_us, before.at_us));
+        let seconds = seconds.filter(|_| before.is_some() && !gone);
         let was = |of: fn(&Stream) -> u64| grown(of(stream), before.map_or(0, of));
         let (entered, sent) = (was(|s| s.ages.entered), was(|s| s.sent));
         let mean = |sum: u64, count: u64| sum.checked_div(count);
@@ -290,9 +298,10 @@ impl Known {
     }
 
     fn subscription_row(&self, row: &Subscription, gone: bool) -> Row {
-        let mut all = self.before.iter().flat_map(|(node, _)| &node.subscriptions);
-        let before = all.rfind(|other| other.id == row.id);
-        let seconds = self.seconds().filter(|_| before.is_some() && !gone);
+        let node = self.before.as_ref();
+        let before = node.and_then(|node| node.subscriptions.iter().find(|old| old.id == row.id));
+        let seconds = node.and_then(|node| seconds(self.node.at_us, node.at_us));
+        let seconds = seconds.filter(|_| before.is_some() && !gone);
         let was = |of: fn(&Subscription) -> u64| grown(of(row), before.map_or(0, of));
         let delivered = was(|s| s.delivered);
         Row {
@@ -302,7 +311,7 @@ impl Known {
             form: row.asked.form.clone(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
             bits_per_s: seconds.map_or(0, |s| crate::ls::bits_per_s(was(|s| s.bytes), s)),
-            delay_us: was(|s| s.age_sum_us).checked_div(delivered).filter(|_| seconds.is_some()),
+            delay_us: row.age_mean_us.filter(|_| !gone),
             bound_us: row.within_us,
             late: was(|s| s.late),
             violations: None,

@@ -37,7 +37,7 @@ pub(super) struct Look {
     helps: bool,
 }
 
-const HELP: [&str; 9] = [
+const HELP: [&str; 10] = [
     "s  >  right   sort by the next column     <  left   by the one before",
     "r             turn the order",
     "Tab           streams, subscriptions, refusals",
@@ -46,7 +46,8 @@ const HELP: [&str; 9] = [
     "h  ?          this help",
     "q  Ctrl-C     end",
     "",
-    "Rates and means are of the time between two readings. See paceline ls for sums.",
+    "Rates, counts and times on links are of the time between two readings, ages of the last",
+    "second. See paceline ls for sums.",
 ];
 
 impl Look {

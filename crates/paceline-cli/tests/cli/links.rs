@@ -202,3 +202,34 @@ fn a_source_that_adapts_gets_through_a_link_that_is_too_thin() {
     let pub_file = ["pub", "cam", "--file", crate::host::arg(&file), "--adapt"];
     robot.run(&pub_file).said(2, "--adapt: only the test card is coded here");
 }
+
+#[test]
+fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answer() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
+    let connect = format!("connect=tcp/127.0.0.1:{port},capacity=2mbit");
+    let _flood = robot.start(&["pub", "flood", "--test-card", "640x480@30", "--link", &listen]);
+    let silent = robot.start(&["pub", "silent", "--test-card", "160x120@1"]);
+    let _sub = operator.start(&["sub", "flood", "--json", "--link", &connect]);
+    let thin = || {
+        let ls = robot.run(&["ls", "--json"]);
+        let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
+        let links = document["nodes"].as_array().unwrap().iter();
+        let mut links = links.filter_map(|node| node["links"].as_array()).flatten();
+        links.find(|link| link["name"] == "thin").cloned().unwrap_or_default()
+    };
+    let until = Instant::now() + LIMIT;
+    while thin()["use_bits_per_s"].as_u64().is_none_or(|used| used < 1_500_000) {
+        assert!(Instant::now() < until, "the link never filled up: {}", thin());
+    }
+    // The first answers are waited for until it is given up, the second come at once.
+    silent.signal(rustix::process::Signal::STOP);
+    let shown = thin();
+    silent.signal(rustix::process::Signal::CONT);
+    let used = shown["use_bits_per_s"].as_u64().unwrap();
+    assert!(used <= 2_100_000, "{used} bit/s on a link of 2 Mbit/s: {shown}");
+    let each = shown["neighbours"].as_array().unwrap().iter();
+    let each: u64 = each.filter_map(|to| to["use_bits_per_s"].as_u64()).sum();
+    assert!(each.abs_diff(used) <= 1, "{each} to the neighbours of {used}");
+}

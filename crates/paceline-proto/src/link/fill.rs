@@ -121,7 +121,9 @@ impl Link {
         neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
         // The transport has room for any number of them in one batch.
         out.merges = true;
-        self.count_sent(now, out.len() as u64);
+        let wire = self.on_wire(out.len() as u64);
+        self.pacer.handle_sent(now, wire);
+        self.count_sent(node, wire);
     }
 
     fn fill(
@@ -158,11 +160,10 @@ impl Link {
                 neighbour.hop.handle_background();
             }
             self.pacer.handle_background(now, wire);
-            self.frames += 1;
-            self.wire_bytes += wire;
         } else {
-            self.count_sent(now, out.len() as u64);
+            self.pacer.handle_sent(now, wire);
         }
+        self.count_sent(node, wire);
     }
 
     /// Fills up a frame with segments, and with control behind those with a contract if it has none yet
@@ -221,11 +222,13 @@ impl Link {
         behind && !live
     }
 
-    fn count_sent(&mut self, now: Instant, bytes: u64) {
-        let wire = self.on_wire(bytes);
-        self.pacer.handle_sent(now, wire);
+    /// Counts a frame for `node` that takes so many bytes on the wire.
+    fn count_sent(&mut self, node: NodeId, wire: u64) {
         self.frames += 1;
         self.wire_bytes += wire;
+        if let Some(neighbour) = self.neighbours.get_mut(&node) {
+            neighbour.hop.count_wire(wire);
+        }
     }
 
     /// What a frame takes on this link's wire. One without a capacity is mostly no Ethernet: loopback

@@ -77,6 +77,8 @@ pub struct Hop {
     owed_since: Instant,
     trips: Trips,
     transit: Transit,
+    /// Bytes sent to it since it was found, as they count on the wire.
+    wire_bytes: u64,
     paced: bool,
     ask_again: Duration,
     /// Where frames may be lost: what is in flight, in place of [`Self::flight`].
@@ -109,6 +111,7 @@ impl Hop {
             owed_since: now,
             trips: Trips::new(),
             transit: Transit::new(),
+            wire_bytes: 0,
             paced,
             ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
             ledger: None,
@@ -378,11 +381,11 @@ impl Hop {
 
     /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
     pub fn restart(&mut self, now: Instant) {
-        let known = self.known;
+        let (known, wire_bytes) = (self.known, self.wire_bytes);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
         let batch_bytes = self.batch_bytes;
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self { last_heard: now, known, ledger, batch_bytes, ..new };
+        *self = Self { last_heard: now, known, ledger, batch_bytes, wire_bytes, ..new };
     }
 
     /// What time has changed at `now`: a hop that was silent too long goes down.
@@ -495,6 +498,17 @@ impl Hop {
         self.note_sent(now, bytes, asks, wire_time);
         self.pay();
         asks
+    }
+
+    /// Counts bytes that were sent to this hop, as they count on the wire.
+    pub(super) const fn count_wire(&mut self, bytes: u64) {
+        self.wire_bytes += bytes;
+    }
+
+    /// Returns the bytes sent to this hop since it was found, as they count on the wire.
+    #[must_use]
+    pub const fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
     }
 
     /// The frame that was sent last carries nothing that is live.

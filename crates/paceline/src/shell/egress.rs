@@ -3,12 +3,13 @@
 //! A turn reads the clock once, takes in what was announced, lets the link decide, and hands frames
 //! to the transport. Nothing in it waits but the sleep at its end.
 
+mod broken;
 mod intake;
 mod traces;
 
 use super::clock;
 use super::engine::{Command, Commands};
-use super::handle::{LinkCommand, LinkHandle, LinkSnapshot};
+use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::redial::Redialer;
 use super::rx::{HopShared, LinkRx};
@@ -17,6 +18,8 @@ use super::transport::{Sent, Transport};
 use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
 use crate::config::LinkConfig;
+use crate::status::SentTo;
+use broken::Broken;
 use intake::Intake;
 use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
@@ -80,6 +83,7 @@ struct Egress {
     /// Strangers that were not answered until now.
     ignored: u64,
     pulse: Arc<Pulse>,
+    broken: Broken,
 }
 
 fn is_express(capacity: Option<Capacity>) -> bool {
@@ -128,6 +132,7 @@ pub(crate) fn start(
         frames_lost: 0,
         ignored: 0,
         pulse: vitals.pulse(&name),
+        broken: Broken::default(),
     };
     let vitals = vitals.clone();
     egress.rx.strangers.set_capacity(config.capacity);
@@ -431,8 +436,11 @@ impl Egress {
             self.frames_lost = lost;
         }
         let (frames, wire_bytes) = self.link.sent();
+        self.broken.look(now, &self.link);
+        let up = self.link.hops().filter(|(_, hop)| hop.is_up());
         let snapshot = LinkSnapshot {
-            hops: self.link.hops().map(|(node, hop)| (node, hop.is_up())).collect(),
+            at: now,
+            hops: up.map(|(node, hop)| SentTo { node, wire_bytes: hop.wire_bytes() }).collect(),
             least_round_trip: self.link.hops().filter_map(|(_, h)| h.least_round_trip()).min(),
             frames,
             frames_lost: self.link.frames_lost(),
@@ -440,7 +448,12 @@ impl Egress {
             streams: self
                 .link
                 .streams()
-                .map(|(at, spec, n, _)| (spec.clone(), n, self.link.ages(at).unwrap_or_default()))
+                .map(|(index, spec, counters, _)| StreamSnapshot {
+                    spec: spec.clone(),
+                    counters,
+                    ages: self.link.ages(index).unwrap_or_default(),
+                    broken: self.broken.last(index),
+                })
                 .collect(),
             traced: self.traces.look(now, &mut self.link),
             closed: self.link.closed(),

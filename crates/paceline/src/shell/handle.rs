@@ -2,11 +2,12 @@
 
 use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
+use crate::status::SentTo;
 use bytes::Bytes;
 use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSpec};
 use paceline_proto::{Form, NodeId, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Capacity, Duration};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -48,15 +49,28 @@ pub(crate) struct TracedStream {
     pub(crate) passages: Vec<Passage>,
 }
 
+/// A stream of a link, and what became of its samples.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamSnapshot {
+    pub(crate) spec: StreamSpec,
+    pub(crate) counters: StreamCounters,
+    pub(crate) ages: StreamAges,
+    /// When one of its windows was last broken.
+    pub(crate) broken: Option<Instant>,
+}
+
 /// What a link shows of itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkSnapshot {
-    pub(crate) hops: Vec<(NodeId, bool)>,
+    /// When it was taken.
+    pub(crate) at: Instant,
+    /// The hops that are up.
+    pub(crate) hops: Vec<SentTo>,
     pub(crate) least_round_trip: Option<Duration>,
     pub(crate) frames: u64,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
-    pub(crate) streams: Vec<(StreamSpec, StreamCounters, StreamAges)>,
+    pub(crate) streams: Vec<StreamSnapshot>,
     pub(crate) traced: Vec<TracedStream>,
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,

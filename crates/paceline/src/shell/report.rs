@@ -2,6 +2,7 @@
 
 pub(crate) mod measured;
 pub(crate) mod passages;
+mod times;
 
 use crate::status::{
     BufferStatus, LinkStatus, MutedStatus, NodeStatus, PublisherStatus, StalledThread,
@@ -43,6 +44,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_option(status.processor, processor, &mut out);
     put_rows(&status.links, put_mended, &mut out);
     put_rows(&status.stalled, put_stalled, &mut out);
+    times::put(status, &mut out);
     out
 }
 
@@ -52,6 +54,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     let mut status = NodeStatus {
         id: NodeId(r.u64("node")?),
         name: r.text(TEXT_MAX, "name")?,
+        at: Duration::ZERO,
         publishers: read_rows(r, read_publisher)?,
         subscriptions: read_rows(r, read_subscription)?,
         buffers: read_rows(r, read_buffer)?,
@@ -67,6 +70,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         status.stalled = read_rows(r, read_stalled)?;
+        times::read(r, &mut status)?;
     }
     Ok(status)
 }
@@ -209,6 +213,7 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         rate_millihertz: r.varint("rate")?,
         late: r.varint("late")?,
         age_max: read_time(r)?,
+        age_mean: None,
         age_sum: read_time(r)?,
         drops: read_drops(r)?,
     })
@@ -332,6 +337,8 @@ fn read_link(r: &mut Reader) -> Result<LinkStatus, WireError> {
     Ok(LinkStatus {
         name: r.text(TEXT_MAX, "link")?,
         capacity_bits_per_s: read_option(r, |r| r.varint("capacity"))?,
+        at: Duration::ZERO,
+        sent: Vec::new(),
         hops: read_rows(r, |r| r.u64("hop").map(NodeId))?,
         wire_bytes: r.varint("wire bytes")?,
         frames: r.varint("frames")?,
@@ -406,6 +413,7 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
             left_ns: r.varint("age left")?,
         },
         counters: read_counters(r)?,
+        broken_ago: None,
     })
 }
 
@@ -417,6 +425,7 @@ mod tests {
         NodeStatus {
             id: NodeId(0xb0b),
             name: "robot".to_owned(),
+            at: Duration::from_secs(86_400),
             publishers: vec![PublisherStatus {
                 id: PublisherId { node: NodeId(0xb0b), index: 300 },
                 tag: Tag::new("robot/camera").unwrap(),
@@ -446,12 +455,18 @@ mod tests {
         let bytes = Bytes::from(encode(&told));
         assert_eq!(decode(bytes.clone()), Ok(told.clone()));
         // Those that end before what came later are of older nodes.
-        let stalled = encode(&told).len() - encode_stalled(&told).len();
+        let mut times = Vec::new();
+        times::put(&told, &mut times);
+        let timed = bytes.len() - times.len();
+        let stalled = timed - encode_stalled(&told).len();
         let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-        for end in (0..bytes.len()).filter(|end| ![processor, mended, stalled].contains(end)) {
+        let whole = [processor, mended, stalled, timed];
+        for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
-        let older = NodeStatus { stalled: Vec::new(), ..told };
+        let untimed = NodeStatus { at: Duration::ZERO, ..told };
+        assert_eq!(decode(bytes.slice(..timed)), Ok(untimed.clone()));
+        let older = NodeStatus { stalled: Vec::new(), ..untimed };
         assert_eq!(decode(bytes.slice(..stalled)), Ok(older.clone()));
         assert_eq!(decode(bytes.slice(..mended)), Ok(older.clone()));
         assert_eq!(decode(bytes.slice(..processor)), Ok(NodeStatus { processor: None, ..older }));

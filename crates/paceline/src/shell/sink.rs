@@ -73,12 +73,58 @@ impl AtomicDrops {
 pub(crate) struct SinkCounts {
     pub(crate) delivered: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// Older than the delay bound, delivered or dropped for it.
     pub(crate) late: AtomicU64,
-    /// Longest age since it was last taken, in nanoseconds.
-    pub(crate) age_max: AtomicU64,
-    /// The ages of all samples, together, in nanoseconds.
+    /// The ages of all samples delivered, together, in nanoseconds.
     pub(crate) age_sum: AtomicU64,
     pub(crate) drops: AtomicDrops,
+    ages: Mutex<AgeWindow>,
+}
+
+/// The ages of the samples that arrived since the window began, those included that nobody read in time. They are kept
+/// together: a mean and a longest age of different samples contradict each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AgeWindow {
+    samples: u64,
+    /// In nanoseconds, as all of them.
+    sum: u64,
+    pub(crate) longest: u64,
+}
+
+impl AgeWindow {
+    fn add(&mut self, age: u64) {
+        self.samples += 1;
+        self.sum = self.sum.saturating_add(age);
+        self.longest = self.longest.max(age);
+    }
+
+    /// Returns the mean age; none if no sample arrived.
+    pub(crate) const fn mean(&self) -> Option<u64> {
+        self.sum.checked_div(self.samples)
+    }
+}
+
+impl SinkCounts {
+    /// Returns the ages since this was last called, and begins another window.
+    pub(crate) fn take_ages(&self) -> AgeWindow {
+        std::mem::take(&mut self.ages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn count_delivered(&self, bytes: u64, age: u64) {
+        self.delivered.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.age_sum.fetch_add(age, Ordering::Relaxed);
+        self.ages.lock().unwrap_or_else(PoisonError::into_inner).add(age);
+    }
+
+    /// It was counted as delivered when it entered the queue, and never reached the reader.
+    fn count_unread(&self, delivery: &Delivery, reason: DropReason) {
+        let age = u64::try_from(delivery.age.as_nanos()).unwrap_or(u64::MAX);
+        self.delivered.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(delivery.payload.len() as u64, Ordering::Relaxed);
+        self.age_sum.fetch_sub(age, Ordering::Relaxed);
+        self.drops.add(reason, 1);
+    }
 }
 
 /// The end of a subscription.
@@ -182,10 +228,7 @@ impl Sink {
             counts.drops.add(DropReason::DeadlineMissed, 1);
             return false;
         }
-        counts.delivered.fetch_add(1, Ordering::Relaxed);
-        counts.bytes.fetch_add(sample.payload.len() as u64, Ordering::Relaxed);
-        counts.age_sum.fetch_add(age.as_nanos(), Ordering::Relaxed);
-        counts.age_max.fetch_max(age.as_nanos(), Ordering::Relaxed);
+        counts.count_delivered(sample.payload.len() as u64, age.as_nanos());
         if let Some(held) = &self.held {
             held.push(now, from.tag, from.publisher, &sample);
         }
@@ -230,9 +273,7 @@ impl Sink {
 
     fn drop_unread(&self, delivery: &Delivery, reason: DropReason) {
         self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
-        // It was counted as delivered when it entered the queue; it never reached the reader.
-        self.counts.delivered.fetch_sub(1, Ordering::Relaxed);
-        self.counts.drops.add(reason, 1);
+        self.counts.count_unread(delivery, reason);
     }
 
     /// The next sample that waits and can be used.

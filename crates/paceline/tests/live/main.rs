@@ -8,6 +8,7 @@ mod classes;
 mod counts;
 mod faults;
 mod feedback;
+mod figures;
 mod film;
 mod first;
 mod flood;

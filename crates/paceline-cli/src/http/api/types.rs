@@ -3,8 +3,8 @@
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Node, Processor, Publisher,
-    Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, Processor,
+    Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
 };
 use paceline::DropReason;
 use std::path::Path;
@@ -30,6 +30,7 @@ fn written() -> String {
         Asked::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),
+        Neighbour::decl(&config),
         Reservation::decl(&config),
         ReservedHop::decl(&config),
         Processor::decl(&config),

@@ -17,6 +17,9 @@ fn values_have_their_units_and_labels() {
             "paceline_publisher_samples_total{robot},publisher=\"0000000000000b0b.1\",tag=\"robot/camera\"}} 300"
         ),
         format!("paceline_link_wire_bytes_total{robot},link=\"thin\"}} 400000"),
+        format!(
+            "paceline_hop_wire_bytes_total{robot},link=\"thin\",hop=\"000000000000000b\"}} 400000"
+        ),
         format!("paceline_link_round_trip_seconds{robot},link=\"thin\"}} 0.000150"),
         format!("paceline_link_reserved_bits_per_second{robot},link=\"thin\"}} 400000"),
     ] {
@@ -24,13 +27,21 @@ fn values_have_their_units_and_labels() {
     }
     assert!(text.contains("hop=\"000000000000000b\",reason=\"superseded\"} 3\n"), "{text}");
     assert!(text.contains("paceline_subscription_age_seconds_total{"), "{text}");
+    let mean =
+        text.lines().find(|line| line.starts_with("paceline_subscription_age_mean_seconds{"));
+    assert!(mean.is_some_and(|line| line.ends_with(" 0.021014")), "{mean:?}");
 }
 
 /// The rules of the format: each family once, with its help and type before its samples, which have names
 /// and labels of the allowed letters and differ in their labels.
 #[test]
 fn the_text_keeps_the_rules_of_the_format() {
-    let text = write(&state());
+    let mut state = state();
+    let streams = &mut state.nodes[1].links[0].streams;
+    // One that takes the place of another has its name.
+    streams.push(streams[0].clone());
+    let text = write(&state);
+    assert!(text.contains("hop=\"000000000000000b\",reason=\"superseded\"} 6\n"), "{text}");
     assert!(text.ends_with('\n'));
     let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
     let mut family = String::new();

@@ -1,8 +1,8 @@
 use super::*;
 use paceline::{
     BufferStatus, Capacity, DropReason, Excess, Flood, Grant, GrantedHop, History, Kind,
-    MendCounters, MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, Size, StreamCounters,
-    SubscriptionId, Tag,
+    MendCounters, MutedStatus, NodeId, ProcessorUse, Proxy, PublisherId, SentTo, Size,
+    StreamCounters, SubscriptionId, Tag,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -21,12 +21,13 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
             bits_per_s: 400_000,
         }),
         ages: StreamAges { entered: 50, entered_ns: 250_000_000, left_ns: 940_000_000 },
+        broken_ago: Some(Duration::from_secs(42)),
         counters: StreamCounters {
             offered: 50,
             sent: 47,
             bytes: 300_000,
             late: 1,
-            violations: 0,
+            violations: 2,
             drops,
             aborted: 2,
             excess: Excess { early: 5, long: 2 },
@@ -70,7 +71,9 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let thin = LinkStatus {
         name: "thin".to_owned(),
         capacity_bits_per_s: Some(2_000_000),
+        at: Duration::from_micros(86_399_900_000),
         hops: vec![operator],
+        sent: vec![SentTo { node: operator, wire_bytes: 400_000 }],
         wire_bytes: 400_000,
         frames: 1_000,
         frames_lost: 0,
@@ -95,6 +98,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         rate_millihertz: 5_001,
         late: 1,
         age_max: Duration::from_micros(45_678),
+        age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
         drops: Drops::default(),
     };
@@ -139,6 +143,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
     NodeStatus {
         id,
         name: name.to_owned(),
+        at: Duration::from_secs(86_400),
         publishers: vec![],
         subscriptions: vec![],
         buffers: vec![],
@@ -192,7 +197,7 @@ fn expected_class() -> serde_json::Value {
         "offered": 50,
         "sent": 47,
         "late": 1,
-        "violations": 0,
+        "violations": 2,
         "dropped": { "superseded": 3 },
     })
 }
@@ -201,6 +206,7 @@ fn expected_robot() -> serde_json::Value {
     serde_json::json!({
         "id": "0000000000000b0b",
         "name": "robot",
+        "at_us": 86_400_000_000u64,
         "publishers": [{
             "id": "0000000000000b0b.1",
             "tag": "robot/camera",
@@ -225,11 +231,15 @@ fn expected_robot() -> serde_json::Value {
         }],
         "links": [{
             "name": "thin",
+            "at_us": 86_399_900_000u64,
             "capacity_bits_per_s": 2_000_000,
             "use_bits_per_s": null,
             "reserved_bits_per_s": 400_000,
             "round_trip_us": 150,
             "hops": ["000000000000000b"],
+            "neighbours": [{
+                "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
+            }],
             "wire_bytes": 400_000,
             "frames": 1_000,
             "frames_lost": 0,
@@ -251,8 +261,9 @@ fn expected_robot() -> serde_json::Value {
                 "sent": 47,
                 "bytes": 300_000,
                 "late": 1,
-                "violations": 0,
+                "violations": 2,
                 "aborted": 2,
+                "broken_ago_us": 42_000_000,
                 "too_early": 5,
                 "too_long": 2,
                 "dropped": { "superseded": 3 },
@@ -277,6 +288,7 @@ fn the_schema_is_stable() {
             {
                 "id": "000000000000000b",
                 "name": "operator",
+                "at_us": 86_400_000_000u64,
                 "publishers": [],
                 "subscriptions": [{
                     "id": "000000000000000b.0",
@@ -295,6 +307,7 @@ fn the_schema_is_stable() {
                     "rate_hz": 5.001,
                     "late": 1,
                     "age_max_us": 45_678,
+                    "age_mean_us": 21_014,
                     "age_sum_us": 987_654,
                     "dropped": {},
                 }],

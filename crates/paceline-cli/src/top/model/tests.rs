@@ -6,7 +6,9 @@ use paceline::{DropReason, NodeStatus};
 fn reading(seconds: u64) -> Vec<NodeStatus> {
     let mut status = test_status();
     for node in &mut status {
+        node.at += Duration::from_secs(seconds);
         for link in &mut node.links {
+            link.at += Duration::from_secs(seconds);
             link.wire_bytes += seconds * 60_000;
             for stream in &mut link.streams {
                 stream.counters.sent += seconds * 5;
@@ -21,7 +23,7 @@ fn reading(seconds: u64) -> Vec<NodeStatus> {
         for subscription in &mut node.subscriptions {
             subscription.delivered += seconds * 5;
             subscription.bytes += seconds * 50_000;
-            subscription.age_sum += Duration::from_millis(seconds * 5 * 30);
+            subscription.age_mean = Some(Duration::from_millis(30));
             subscription.late += seconds;
         }
     }
@@ -65,6 +67,42 @@ fn rates_and_means_are_differences_of_two_readings() {
     let row = &view.subscriptions[0];
     assert!((row.rate_hz - 5.0).abs() < 1e-9);
     assert_eq!((row.bits_per_s, row.delay_us, row.late), (400_000, Some(30_000), 2));
+}
+
+#[test]
+fn rates_are_of_the_time_between_the_counts_and_not_between_the_answers() {
+    // The first answers were waited for: the second readings came right after them.
+    let start = Instant::now();
+    let mut model = Model::default();
+    model.take(Document::new(&reading(0)), start, 2);
+    model.take(Document::new(&reading(4)), start + Duration::from_millis(1_000), 2);
+    let view = model.view(Order::Bits, false);
+    assert_eq!((view.links[0].used, view.streams[0].bits_per_s), (Some(480_000), 400_000));
+    assert!((view.subscriptions[0].rate_hz - 5.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_stream_that_takes_the_place_of_another_has_counts_of_its_own() {
+    let with = |second: u64, sent: &[u64]| {
+        let mut status = reading(second);
+        let robot = status.iter_mut().find(|node| node.name == "robot").unwrap();
+        let streams = &mut robot.links[0].streams;
+        let stream = streams.remove(0);
+        streams.extend(sent.iter().map(|&sent| {
+            let counters = paceline::StreamCounters { sent, offered: sent, ..stream.counters };
+            paceline::StreamStatus { counters, ..stream.clone() }
+        }));
+        status
+    };
+    let rates = |before: &[u64], now: &[u64]| {
+        let view = model(&[(0, with(0, before)), (1, with(1, now))]).view(Order::Tag, false);
+        let mut rates: Vec<f64> = view.streams.iter().map(|row| row.rate_hz).collect();
+        rates.sort_by(f64::total_cmp);
+        rates
+    };
+    assert_eq!(rates(&[1_000, 5], &[1_002, 8]), [2.0, 3.0]);
+    assert_eq!(rates(&[5, 1_000], &[8, 1_002]), [2.0, 3.0], "in any order");
+    assert_eq!(rates(&[1_000], &[1_002, 8]), [0.0, 2.0], "the new one has no rate yet");
 }
 
 #[test]

@@ -76,3 +76,25 @@ fn lost_credits_are_asked_for_again() {
     assert_eq!(b.got.len() as u64 + b.lost, counters.sent, "what is lost is counted");
     assert!(b.got.is_sorted_by(|x, y| x < y));
 }
+
+#[test]
+fn what_a_hop_was_sent_makes_up_what_its_link_sent_also_after_it_was_away() {
+    for capacity in [None, Some(Capacity::from_bits_per_s(2_000_000).unwrap())] {
+        let (mut a, mut b) = pair(LinkSpec { capacity, ..LinkSpec::default() });
+        let mut now = at(1_000);
+        talk(&mut now, &mut a, &mut b, 4);
+        a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
+        for seq in 0..20 {
+            a.link.handle_sample(now, STREAM, sample(now, seq, 3_000));
+            talk(&mut now, &mut a, &mut b, 1);
+        }
+        let before = a.hop().wire_bytes();
+        assert!(before > 60_000, "{before}");
+        now += Duration::from_secs(2);
+        a.link.handle_timeout(now);
+        assert!(!a.hop().is_up(), "it was silent for too long");
+        talk(&mut now, &mut a, &mut b, 4);
+        assert!(a.hop().is_up() && a.hop().wire_bytes() > before);
+        assert_eq!(a.hop().wire_bytes(), a.link.sent().1);
+    }
+}

@@ -7,7 +7,7 @@ use crate::subscriber::SubscriberEvent;
 use bytes::Bytes;
 use paceline_proto::control::{StreamExcess, Topic};
 use paceline_proto::wire::Writer;
-use paceline_proto::{Excess, Form, NodeId, PublisherId, StreamCounters, SubscriptionId};
+use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -148,12 +148,12 @@ impl Engine {
         let mut all = Vec::new();
         for link in &self.links {
             let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-            let contracted = snapshot.streams.iter().filter(|(spec, ..)| spec.contract.is_some());
-            all.extend(contracted.map(|(spec, StreamCounters { excess, .. }, _)| StreamExcess {
-                publisher: spec.publisher,
-                form: spec.form,
-                hop: spec.hop,
-                excess: *excess,
+            let contracted = snapshot.streams.iter().filter(|row| row.spec.contract.is_some());
+            all.extend(contracted.map(|row| StreamExcess {
+                publisher: row.spec.publisher,
+                form: row.spec.form,
+                hop: row.spec.hop,
+                excess: row.counters.excess,
             }));
         }
         all

@@ -1,7 +1,9 @@
 //! What the node says of itself, and what it learns of others.
 
 use super::super::clock;
+use super::super::handle::StreamSnapshot;
 use super::super::report;
+use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
     LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus, SubscriptionStatus,
@@ -38,7 +40,7 @@ pub(crate) struct Rates {
 struct Delivered {
     samples: u64,
     millihertz: u64,
-    age_max: u64,
+    ages: AgeWindow,
 }
 
 fn millihertz(samples: u64, over: Duration) -> u64 {
@@ -50,7 +52,7 @@ impl Rates {
     /// Of a subscription of this node: samples in a thousand seconds, and the longest age, of the last second.
     pub(super) fn delivered(&self, id: SubscriptionId) -> (u64, Duration) {
         let of = self.delivered.get(&id).copied().unwrap_or_default();
-        (of.millihertz, Duration::from_nanos(of.age_max))
+        (of.millihertz, Duration::from_nanos(of.ages.longest))
     }
 }
 
@@ -74,8 +76,8 @@ impl Engine {
             let samples = sink.counts.delivered.load(Ordering::Relaxed);
             let before = old.get(id).map_or(0, |delivered| delivered.samples);
             let millihertz = millihertz(samples.saturating_sub(before), over);
-            let age_max = sink.counts.age_max.swap(0, Ordering::Relaxed);
-            self.rates.delivered.insert(*id, Delivered { samples, millihertz, age_max });
+            let ages = sink.counts.take_ages();
+            self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages });
         }
     }
 
@@ -101,6 +103,7 @@ impl Engine {
         NodeStatus {
             id: me,
             name: self.name.clone(),
+            at: clock_time(clock::now()),
             publishers: publishers.collect(),
             subscriptions: self.subscription_rows(),
             buffers: self.buffer_rows(),
@@ -133,7 +136,8 @@ impl Engine {
                     bytes: counts.bytes.load(Ordering::Relaxed),
                     rate_millihertz: rate.millihertz,
                     late: counts.late.load(Ordering::Relaxed),
-                    age_max: Duration::from_nanos(rate.age_max).into(),
+                    age_max: Duration::from_nanos(rate.ages.longest).into(),
+                    age_mean: rate.ages.mean().map(std::time::Duration::from_nanos),
                     age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
                     drops: counts.drops.load(),
                 }
@@ -205,10 +209,15 @@ impl Engine {
     }
 }
 
+/// Only differences mean something: the clock's zero is any.
+fn clock_time(at: Instant) -> std::time::Duration {
+    at.since(Instant::ZERO).into()
+}
+
 fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
     let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-    let streams = snapshot.streams.iter().filter(|(spec, ..)| !private.contains(&spec.publisher));
-    let streams = streams.map(|(spec, counters, ages)| StreamStatus {
+    let shown = snapshot.streams.iter().filter(|row| !private.contains(&row.spec.publisher));
+    let streams = shown.map(|StreamSnapshot { spec, counters, ages, broken }| StreamStatus {
         publisher: spec.publisher,
         form: spec.form,
         hop: spec.hop,
@@ -221,11 +230,14 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         }),
         ages: *ages,
         counters: *counters,
+        broken_ago: broken.map(|broken| snapshot.at.since(broken).into()),
     });
     LinkStatus {
         name: link.config.name.clone(),
         capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
-        hops: snapshot.hops.iter().filter(|(_, up)| *up).map(|(node, _)| *node).collect(),
+        at: clock_time(snapshot.at),
+        hops: snapshot.hops.iter().map(|hop| hop.node).collect(),
+        sent: snapshot.hops.clone(),
         wire_bytes: snapshot.wire_bytes,
         frames: snapshot.frames,
         frames_lost: snapshot.frames_lost,

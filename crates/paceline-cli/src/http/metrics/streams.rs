@@ -1,0 +1,35 @@
+//! Streams of one name: where one takes the place of another both are there for a while, and a family may have each set
+//! of labels once.
+
+use crate::ls::Stream;
+use std::collections::BTreeMap;
+
+/// The streams of a link, those of one name together.
+pub(super) fn together(streams: &[Stream]) -> Vec<Stream> {
+    let mut all: BTreeMap<(&str, &str, &str), Stream> = BTreeMap::new();
+    for stream in streams {
+        let name = (stream.publisher.as_str(), stream.asked.form.as_str(), stream.hop.as_str());
+        all.entry(name).and_modify(|sum| add(sum, stream)).or_insert_with(|| stream.clone());
+    }
+    all.into_values().collect()
+}
+
+fn add(sum: &mut Stream, other: &Stream) {
+    let ages = &other.ages;
+    for (mine, theirs) in [
+        (&mut sum.ages.entered, ages.entered),
+        (&mut sum.ages.entered_us, ages.entered_us),
+        (&mut sum.ages.left_us, ages.left_us),
+        (&mut sum.offered, other.offered),
+        (&mut sum.sent, other.sent),
+        (&mut sum.bytes, other.bytes),
+        (&mut sum.late, other.late),
+        (&mut sum.violations, other.violations),
+        (&mut sum.too_early, other.too_early),
+        (&mut sum.too_long, other.too_long),
+    ] {
+        *mine = mine.saturating_add(theirs);
+    }
+    sum.dropped.merge(&other.dropped);
+    sum.contract = sum.contract.take().or_else(|| other.contract.clone());
+}

@@ -1,0 +1,22 @@
+//! The traffic of a link to each node at its other end.
+
+use paceline::SentTo;
+use serde::{Deserialize, Serialize};
+
+/// A node at the other end of a link.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Neighbour {
+    pub(crate) id: String,
+    /// Bytes sent to it since the link found it, as they count on the wire.
+    pub(crate) wire_bytes: u64,
+    /// From one reading to the next.
+    pub(crate) use_bits_per_s: Option<u64>,
+}
+
+impl Neighbour {
+    pub(super) fn new(sent: &SentTo) -> Self {
+        let SentTo { node, wire_bytes } = *sent;
+        Self { id: node.to_string(), wire_bytes, use_bits_per_s: None }
+    }
+}

@@ -1,0 +1,60 @@
+//! When a window of each stream was last broken, so that a promise that is kept again is not shown as broken.
+
+use paceline_proto::link::Link;
+use paceline_sched::Instant;
+use paceline_sched::discipline::StreamIndex;
+use std::collections::BTreeMap;
+
+/// The streams of which windows were broken.
+#[derive(Debug, Default)]
+pub(super) struct Broken(BTreeMap<StreamIndex, Seen>);
+
+/// How many windows of a stream were broken at the last look, and when the last of them was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Seen {
+    windows: u64,
+    last: Instant,
+}
+
+impl Broken {
+    /// Notes which streams broke a window since the last look.
+    pub(super) fn look(&mut self, now: Instant, link: &Link) {
+        self.note(now, link.streams().map(|(index, _, counters, _)| (index, counters.violations)));
+    }
+
+    fn note(&mut self, now: Instant, streams: impl Iterator<Item = (StreamIndex, u64)>) {
+        let before = std::mem::take(&mut self.0);
+        for (index, windows) in streams.filter(|(_, windows)| *windows > 0) {
+            // With fewer than before it is another stream that has the index.
+            let same = before.get(&index).filter(|seen| seen.windows == windows);
+            let last = same.map_or(now, |seen| seen.last);
+            self.0.insert(index, Seen { windows, last });
+        }
+    }
+
+    /// Returns when a window of the stream was last broken, to the time between two looks.
+    pub(super) fn last(&self, index: StreamIndex) -> Option<Instant> {
+        self.0.get(&index).map(|seen| seen.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_broken_window_keeps_its_time_until_another_breaks() {
+        let (at, index) = (Instant::from_nanos, StreamIndex(7));
+        let mut broken = Broken::default();
+        let mut note = |now, windows: Option<u64>| {
+            broken.note(at(now), windows.map(|windows| (index, windows)).into_iter());
+            broken.last(index)
+        };
+        assert_eq!(note(1, Some(0)), None, "none was broken");
+        assert_eq!(note(2, Some(3)), Some(at(2)));
+        assert_eq!(note(3, Some(3)), Some(at(2)), "it is kept again");
+        assert_eq!(note(4, Some(4)), Some(at(4)));
+        assert_eq!(note(5, Some(1)), Some(at(5)), "another stream has the index");
+        assert_eq!(note(6, None), None, "the stream is closed");
+    }
+}

@@ -1,0 +1,145 @@
+//! When the counts of a status were read and what recent ones are, on the wire: the last part of a status.
+
+use super::{put_option, put_rows, put_time, read_option, read_rows, read_time};
+use crate::status::{LinkStatus, NodeStatus, SentTo, StreamStatus, SubscriptionStatus};
+use paceline_proto::NodeId;
+use paceline_proto::wire::{Reader, WireError, Writer};
+use std::time::Duration;
+
+/// The part of a link.
+struct LinkTimes {
+    at: Duration,
+    sent: Vec<SentTo>,
+    broken_ago: Vec<Option<Duration>>,
+}
+
+/// Writes what only this part has, in the order of the rows before it.
+pub(super) fn put(status: &NodeStatus, out: &mut Vec<u8>) {
+    put_time(status.at, out);
+    put_rows(&status.subscriptions, put_subscription, out);
+    put_rows(&status.links, put_link, out);
+}
+
+/// Reads it into the rows that were read before.
+pub(super) fn read(r: &mut Reader, status: &mut NodeStatus) -> Result<(), WireError> {
+    status.at = read_time(r)?;
+    let means = read_rows(r, |r| read_option(r, read_time))?;
+    for (subscription, mean) in status.subscriptions.iter_mut().zip(means) {
+        subscription.age_mean = mean;
+    }
+    for (link, times) in status.links.iter_mut().zip(read_rows(r, read_link)?) {
+        (link.at, link.sent) = (times.at, times.sent);
+        for (stream, broken_ago) in link.streams.iter_mut().zip(times.broken_ago) {
+            stream.broken_ago = broken_ago;
+        }
+    }
+    Ok(())
+}
+
+fn put_subscription(row: &SubscriptionStatus, out: &mut Vec<u8>) {
+    put_option(row.age_mean, put_time, out);
+}
+
+fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
+    put_time(row.at, out);
+    let put_sent = |sent: &SentTo, out: &mut Vec<u8>| {
+        out.put_u64(sent.node.0);
+        out.put_varint(sent.wire_bytes);
+    };
+    put_rows(&row.sent, put_sent, out);
+    let put_stream =
+        |stream: &StreamStatus, out: &mut Vec<u8>| put_option(stream.broken_ago, put_time, out);
+    put_rows(&row.streams, put_stream, out);
+}
+
+fn read_link(r: &mut Reader) -> Result<LinkTimes, WireError> {
+    let read_sent = |r: &mut Reader| {
+        Ok(SentTo { node: NodeId(r.u64("hop")?), wire_bytes: r.varint("bytes sent to a hop")? })
+    };
+    Ok(LinkTimes {
+        at: read_time(r)?,
+        sent: read_rows(r, read_sent)?,
+        broken_ago: read_rows(r, |r| read_option(r, read_time))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{decode, encode};
+    use super::*;
+    use bytes::Bytes;
+    use paceline_proto::link::MendCounters;
+    use paceline_proto::{Drops, Form, PublisherId, StreamAges, StreamCounters};
+    use paceline_proto::{Proxy, SubscriptionId};
+
+    fn subscription(index: u32, age_mean: Option<Duration>) -> SubscriptionStatus {
+        SubscriptionStatus {
+            id: SubscriptionId { node: NodeId(7), index },
+            pattern: "a/**".to_owned(),
+            form: Form::FULL,
+            within: None,
+            loss: None,
+            proxy: Proxy::Publisher,
+            publishers: Vec::new(),
+            refusals: Vec::new(),
+            delivered: 3,
+            bytes: 300,
+            rate_millihertz: 1_000,
+            late: 0,
+            age_max: Duration::from_millis(9),
+            age_mean,
+            age_sum: Duration::from_millis(20),
+            drops: Drops::default(),
+        }
+    }
+
+    fn link(at: u64, broken_ago: &[Option<Duration>]) -> LinkStatus {
+        let stream = |broken_ago: &Option<Duration>| StreamStatus {
+            publisher: PublisherId { node: NodeId(7), index: 1 },
+            form: Form::FULL,
+            hop: NodeId(8),
+            contracted: true,
+            contract: None,
+            ages: StreamAges::default(),
+            counters: StreamCounters::default(),
+            broken_ago: *broken_ago,
+        };
+        LinkStatus {
+            name: "thin".to_owned(),
+            capacity_bits_per_s: None,
+            at: Duration::from_millis(at),
+            hops: vec![NodeId(8), NodeId(9)],
+            sent: [(8, 70_000), (9, u64::MAX)].map(to).into(),
+            wire_bytes: 70_000,
+            frames: 3,
+            least_round_trip: Duration::ZERO,
+            streams: broken_ago.iter().map(stream).collect(),
+            closed: StreamCounters::default(),
+            classes: Vec::new(),
+            muted: Vec::new(),
+            mended: MendCounters::default(),
+        }
+    }
+
+    const fn to((node, wire_bytes): (u64, u64)) -> SentTo {
+        SentTo { node: NodeId(node), wire_bytes }
+    }
+
+    #[test]
+    fn each_row_gets_what_was_told_of_it() {
+        let some = |millis| Some(Duration::from_millis(millis));
+        let told = NodeStatus {
+            id: NodeId(7),
+            name: "robot".to_owned(),
+            at: Duration::from_secs(86_400),
+            publishers: Vec::new(),
+            subscriptions: vec![subscription(0, some(4)), subscription(1, None)],
+            buffers: Vec::new(),
+            links: vec![link(5, &[None, some(42_000)]), link(6, &[]), link(7, &[some(0)])],
+            reservations: Vec::new(),
+            processor: None,
+            drops: Drops::default(),
+        };
+        assert_eq!(decode(Bytes::from(encode(&told))), Ok(told));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a node says of itself contradicts nothing that it says in the same breath.
+
+use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
+use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
+use std::time::Duration;
+
+fn own(node: &Node) -> NodeStatus {
+    node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
+}
+
+fn link(node: &Node) -> LinkStatus {
+    own(node).links.into_iter().find(|link| link.name == "hub").unwrap()
+}
+
+#[test]
+fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_get() {
+    let node = isolated("slow", []);
+    let mut pose = node.publisher("pose").unwrap().declare().unwrap();
+    let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
+    wait_until("it is heard", || pose.matching());
+    let mut seen = 0;
+    // Over two windows of a second in which all but two samples are dropped unread.
+    at_rate(100, 300, |_| {
+        pose.put(vec![7; 64]).unwrap();
+        let status = own(&node);
+        let row = &status.subscriptions[0];
+        assert!(row.age_mean.is_none_or(|mean| mean <= row.age_max), "{row:?}");
+        seen += u32::from(row.age_mean.is_some_and(|mean| mean > Duration::ZERO));
+    });
+    assert!(seen > 0, "no age was ever told");
+    let row = own(&node).subscriptions.remove(0);
+    assert_eq!((row.delivered, row.bytes, row.drops.total()), (2, 2 * 64, 298));
+    wait_until("nothing arrives any more, so nothing is said of recent ages", || {
+        let row = own(&node).subscriptions.remove(0);
+        row.age_mean.is_none() && row.age_max.is_zero()
+    });
+}
+
+#[test]
+fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
+    let (bits, endpoint) = (2_000_000, free_endpoint());
+    let capacity = Capacity::from_bits_per_s(bits).unwrap();
+    let shape = |link: LinkConfig| link.capacity(capacity);
+    let hub = isolated("hub", [shape(LinkConfig::new("hub").listen(&endpoint))]);
+    let far = |name| isolated(name, [shape(LinkConfig::new("hub").connect(&endpoint))]);
+    let (near, idle) = (far("near"), far("idle"));
+    let mut bulk = hub.publisher("bulk").unwrap().declare().unwrap();
+    let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
+    wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
+    let first = link(&hub);
+    // Three times what the link carries.
+    at_rate(100, 200, |_| {
+        bulk.put(vec![7; 7_500]).unwrap();
+    });
+    taken.recv_timeout(SOON).unwrap();
+    let last = link(&hub);
+    let to = |link: &LinkStatus, node: &Node| {
+        link.sent.iter().find(|sent| sent.node == node.id()).unwrap().wire_bytes
+    };
+    assert_eq!(to(&last, &near) + to(&last, &idle), last.wire_bytes);
+    let (busy, quiet) =
+        (to(&last, &near) - to(&first, &near), to(&last, &idle) - to(&first, &idle));
+    assert!(busy > 20 * quiet, "{busy} to who takes all, {quiet} to who takes nothing");
+    // The bytes belong to the time that the link gives: it never carries more than its capacity.
+    let seconds = (last.at - first.at).as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let rate = (last.wire_bytes - first.wire_bytes) as f64 * 8.0 / seconds;
+    assert!(seconds > 1.0 && rate < 2_100_000.0, "{rate} bit/s over {seconds} s");
+}

@@ -1,0 +1,101 @@
+// The streams of links, and which of them carry a subscription.
+
+import type { Drops, Link, Node, Publisher, Reason, Reservation, State, Stream, Subscription } from "./api.gen";
+
+/** A stream with the link and the node that it leaves over. */
+export interface Leg {
+  key: string;
+  node: Node;
+  link: Link;
+  stream: Stream;
+}
+
+/** Legs that a way has at most. */
+const LEGS_MAX = 8;
+
+/** All streams. Where one takes the place of another both are there for a while: they count as one. */
+export function legsOf(state: State): Leg[] {
+  const legs = new Map<string, Leg>();
+  for (const node of state.nodes) {
+    for (const link of node.links) {
+      for (const stream of link.streams) {
+        const key = [node.id, link.name, stream.publisher, stream.asked.form, stream.hop].join(" ");
+        const other = legs.get(key);
+        legs.set(key, { key, node, link, stream: other ? together(other.stream, stream) : stream });
+      }
+    }
+  }
+  return [...legs.values()];
+}
+
+function together(one: Stream, other: Stream): Stream {
+  const contract = one.contract ?? other.contract;
+  const agos = [one.broken_ago_us, other.broken_ago_us].filter((ago) => ago !== null);
+  return {
+    ...one,
+    contract,
+    contracted: contract !== null,
+    ages: {
+      entered: one.ages.entered + other.ages.entered,
+      entered_us: one.ages.entered_us + other.ages.entered_us,
+      left_us: one.ages.left_us + other.ages.left_us,
+    },
+    offered: one.offered + other.offered,
+    sent: one.sent + other.sent,
+    bytes: one.bytes + other.bytes,
+    late: one.late + other.late,
+    violations: one.violations + other.violations,
+    broken_ago_us: agos.length > 0 ? Math.min(...agos) : null,
+    too_early: one.too_early + other.too_early,
+    too_long: one.too_long + other.too_long,
+    dropped: added(one.dropped, other.dropped),
+  };
+}
+
+/** Drops of both, by reason. */
+export function added(one: Drops, other: Drops): Drops {
+  const all = { ...one };
+  for (const [reason, samples] of Object.entries(other) as [Reason, number][]) {
+    all[reason] = (all[reason] ?? 0) + samples;
+  }
+  return all;
+}
+
+/** The streams that carry a subscription, from the publisher on as far as they are known. */
+export function legsTo(node: Node, sub: Subscription, legs: readonly Leg[]): Leg[] {
+  const way: Leg[] = [];
+  const publisher = sub.publishers[0];
+  if (publisher === undefined) return way;
+  let at = node.id;
+  while (way.length < LEGS_MAX && !publisher.startsWith(`${at}.`)) {
+    const found = legs.filter(({ stream }) => stream.publisher === publisher && stream.hop === at);
+    const leg = found.find(({ stream }) => stream.asked.form === sub.asked.form) ?? found[0];
+    if (!leg) break;
+    way.unshift(leg);
+    at = leg.node.id;
+  }
+  return way;
+}
+
+/** Promises by subscription. Every node of a path tells of them: each counts once. */
+export function grantsOf(state: State): Map<string, Reservation[]> {
+  const grants = new Map<string, Reservation[]>();
+  for (const one of state.nodes.flatMap((node) => node.reservations)) {
+    const known = grants.get(one.subscription) ?? [];
+    if (known.some(({ publisher }) => publisher === one.publisher)) continue;
+    known.push(one);
+    grants.set(one.subscription, known);
+  }
+  return grants;
+}
+
+/** What a subscription must get each second; null where nobody says. */
+export function expectedRate(sub: Subscription, publishers: readonly Publisher[]): number | null {
+  if (publishers.length === 0) return null;
+  const rates = publishers.map((one) => {
+    const hertz = one.period_us ? 1e6 / one.period_us : one.rate_hz;
+    const rate = hertz / (sub.asked.every ?? 1);
+    return sub.asked.max_hz === null ? rate : Math.min(rate, sub.asked.max_hz);
+  });
+  return rates.reduce((all, rate) => all + rate, 0);
+}

@@ -1,0 +1,38 @@
+// The words of a subscription's card: how it is now, and what became of its promise.
+
+import { count, since } from "./format";
+import { tolerance } from "./promise";
+import type { Sub } from "./store";
+
+const BADGES = { good: "gets what it asked for", warm: "gets less", bad: "misses its promise", idle: "nothing arrives" };
+
+/** How it is now, in words. */
+export function badge({ sub, health }: Sub): string {
+  if (sub.refusals.length > 0) return "refused";
+  return health === "idle" && sub.publishers.length === 0 ? "nobody publishes" : BADGES[health];
+}
+
+/** Whether anything is promised to it and whether that is kept now, and what its links broke since the start. */
+export function note(sub: Sub): string {
+  const held = sub.legs.filter((leg) => leg.stream.contract);
+  if (sub.sub.refusals.length > 0) return "refused before the first byte was sent";
+  if (sub.near) return "no link lies between";
+  if (sub.sub.within_us === null) {
+    return held.length > 0 ? "best effort, on a stream that links hold for others" : "best effort: no link holds anything for it";
+  }
+  if (held.length === 0 && sub.grants.length === 0) return "best effort: no link holds anything for it";
+  const state = sub.health === "bad" ? "broken now" : "kept now";
+  if (held.length === 0) return `promised · ${state} · its links are on other pages`;
+  const { windows, agoUs } = sub.broken;
+  const sizes = new Set(held.map(({ stream }) => tolerance(stream.contract?.loss ?? null)[1]));
+  const [y] = sizes.size === 1 ? sizes : [];
+  const last = agoUs === null ? "" : `, the last ${since(agoUs)}`;
+  return `promised · ${state} · ${onLinks(windows, y)} since the start${last}`;
+}
+
+/** What links broke: of a contract without a tolerance each window is a sample. */
+function onLinks(windows: number, y: number | undefined): string {
+  const many = windows === 0 ? "no" : count(windows);
+  const s = windows === 1 || windows === 0 ? "" : "s";
+  return y === 1 ? `${many} sample${s} late or lost on links` : `${many} window${s}${y === undefined ? "" : ` of ${y}`} broken`;
+}

@@ -1,0 +1,72 @@
+// The one sentence that says whether all is well: now, and apart from that since the start.
+
+import { count, since } from "./format";
+import { broken, isBrokenNow } from "./promise";
+import type { Health, Sub, View } from "./store";
+
+/** What is named in full; the rest is counted. */
+const NAMES_MAX = 2;
+
+export interface Verdict {
+  text: string;
+  state: Health;
+}
+
+export function verdict({ subs, legs }: Pick<View, "subs" | "legs">): Verdict {
+  const now = current(subs, legs);
+  const refused = subs.filter(({ sub }) => sub.refusals.length > 0).length;
+  const no = refused > 0 ? `; ${refused} refused, with an offer` : "";
+  return { ...now, text: `${now.text}${past(legs)}${no}` };
+}
+
+/** How it is now. */
+function current(subs: readonly Sub[], legs: View["legs"]): Verdict {
+  const served = subs.filter(({ sub, health }) => sub.refusals.length === 0 && health !== "idle");
+  const bad = served.filter(({ health }) => health === "bad").map(({ node, sub }) => `${node.name} ${sub.pattern}`);
+  // Of promises to subscriptions on nodes that are not shown these links tell too.
+  const shown = keys(subs.filter(({ sub }) => sub.within_us !== null));
+  const lost = legs.filter(({ key, stream }) => !shown.has(key) && isBrokenNow(stream));
+  const names = [...bad, ...lost.map(({ node, link, stream }) => `${stream.tag ?? stream.publisher} on ${node.name} ${link.name}`)];
+  if (names.length > 0) {
+    const which = names.length === 1 ? "a promise is broken now" : `${names.length} promises are broken now`;
+    return { text: `${which}: ${named(names)}`, state: "bad" };
+  }
+  const short = served.filter(({ health }) => health !== "good");
+  const promised = short.filter(({ sub }) => sub.within_us !== null);
+  if (promised.length > 0) {
+    const less = short.map(({ node, sub }) => `${node.name} ${sub.pattern}`);
+    return { text: `${short.length} of ${served.length} get less now: ${named(less)}`, state: "warm" };
+  }
+  if (short.length > 0) {
+    return { text: `every promise is kept now; ${short.length} without one ${short.length === 1 ? "gets" : "get"} less`, state: "good" };
+  }
+  if (served.length > 0) {
+    const all = served.length === 1 ? "the subscription gets" : `all ${served.length} subscriptions get`;
+    return { text: `${all} what was asked for`, state: "good" };
+  }
+  const own = keys(subs);
+  const passing = legs.filter(({ key }) => !own.has(key));
+  if (passing.length > 0) {
+    const many = passing.length === 1 ? "1 stream leads" : `${passing.length} streams lead`;
+    const held = passing.some(({ stream }) => stream.contract) ? "; every promise is kept now" : "";
+    return { text: `${many} to other nodes${held}`, state: "good" };
+  }
+  return { text: subs.length === 0 ? "nobody subscribes yet" : "nothing arrives now", state: "idle" };
+}
+
+function keys(subs: readonly Sub[]): Set<string> {
+  return new Set(subs.flatMap((sub) => sub.legs.map(({ key }) => key)));
+}
+
+/** What was broken before; nothing if nothing was. */
+function past(legs: View["legs"]): string {
+  const { windows, agoUs } = broken(legs.map(({ stream }) => stream));
+  if (windows === 0 || agoUs === null) return "";
+  const many = windows === 1 ? "1 window of a contract" : `${count(windows)} windows of contracts`;
+  return `; links broke ${many} since the start, the last ${since(agoUs)}`;
+}
+
+function named(names: readonly string[]): string {
+  const rest = names.length - NAMES_MAX;
+  return `${names.slice(0, NAMES_MAX).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+}
