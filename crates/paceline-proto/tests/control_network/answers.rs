@@ -119,7 +119,7 @@ fn no_request_gets_the_answer_of_another_one() {
     for (pause, order) in (0..60).step_by(4).flat_map(|n| (0..3).map(move |order| (n, order))) {
         let (mut net, _, user) = watched(250, hertz(10));
         let (mut expected, mut turn) = (Expected::new(), order);
-        let mut known = |net: &Net, questions: &[(u64, bool)], expected: &mut Expected| {
+        let known = |net: &Net, questions: &[(u64, bool)], expected: &mut Expected| {
             for &(question, fits) in questions {
                 expected.extend(net.number(0, question).map(|number| (number, fits)));
             }

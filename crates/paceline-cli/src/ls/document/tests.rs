@@ -125,6 +125,7 @@ fn promised(robot: NodeId, operator: NodeId) -> Grant {
     Grant {
         subscription: SubscriptionId { node: operator, index: 0 },
         publisher: PublisherId { node: robot, index: 1 },
+        revision: 0,
         bound: millis(197),
         within: Some(millis(200)),
         hops: vec![GrantedHop {
