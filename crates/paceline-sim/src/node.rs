@@ -472,9 +472,8 @@ impl Node {
                     }
                 }
                 Output::Granted { grant } => {
-                    if let Some(sink) = self.sinks.get_mut(&grant.subscription) {
-                        sink.grants.insert(grant.publisher, grant);
-                    }
+                    let sink = self.sinks.get_mut(&grant.subscription);
+                    _ = sink.map(|sink| sink.grants.insert(grant.publisher, grant));
                 }
                 Output::Over { .. }
                 | Output::Unpromised { .. }
