@@ -122,8 +122,11 @@ impl Coder {
             Some((made_for, encoder)) if made_for == size => encoder,
             Some(_) | None => {
                 self.key = true;
-                Encoder::with_api_config(OpenH264API::from_source(), config(size, self.hz))
-                    .map_err(|error| refuse(&error))?
+                let made =
+                    Encoder::with_api_config(OpenH264API::from_source(), config(size, self.hz));
+                let mut encoder = made.map_err(|error| refuse(&error))?;
+                silence(&mut encoder);
+                encoder
             }
         };
         if self.key || self.since_key >= self.key_every {
@@ -155,6 +158,20 @@ pub(super) fn check_target(size: Size) -> Result<(), MediaError> {
     };
     let mend = "choose even sides in that range, such as 320x180";
     Err(MediaError::H264Encode { size, reason, mend })
+}
+
+/// Keeps openh264 from writing to standard error. The crate sets the level only after the encoder has looked at its
+/// parameters, and has warned that without skipped pictures the rate may be exceeded.
+#[expect(unsafe_code, reason = "the crate has no safe function that comes early enough")]
+fn silence(encoder: &mut Encoder) {
+    const ENCODER_OPTION_TRACE_LEVEL: i32 = 25;
+    const WELS_LOG_QUIET: i32 = 0;
+    let mut level = WELS_LOG_QUIET;
+    // SAFETY: the encoder was made and not destroyed; before its parameters are set this option is one of three that
+    // it takes, and of this one it reads the `i32` behind the pointer and keeps nothing.
+    unsafe {
+        encoder.raw_api().set_option(ENCODER_OPTION_TRACE_LEVEL, (&raw mut level).cast());
+    }
 }
 
 fn encoder_hz(hz: f64) -> f64 {

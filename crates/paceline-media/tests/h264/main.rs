@@ -4,5 +4,6 @@
 
 mod damage;
 mod made;
+mod quiet;
 mod real;
 mod support;
