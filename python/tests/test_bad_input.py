@@ -34,6 +34,8 @@ from test_put_and_recv import pair
         ({"audio": "8000x99"}, ValueError, "8000 Hz x 99"),
         ({"audio": "8000x999"}, TypeError, "audio='8000x999'"),
         ({"deadline": 5}, TypeError, "deadline"),
+        ({"max_hz": 5, "every": 2}, ValueError, "every and max_hz are both given: give one of them"),
+        ({"size": "8x8", "audio": "8000x1"}, ValueError, "size and audio are both given"),
     ],
 )
 def test_what_is_asked_for_wrongly(
@@ -52,6 +54,8 @@ def test_what_is_asked_for_wrongly(
         ({"encoding": 7}, TypeError, "encoding=7: it must be a text"),
         ({"late": "yes"}, TypeError, "late='yes'"),
         ({"bytes_max": -1}, TypeError, "bytes_max=-1"),
+        ({"hz": 5, "period_ms": 200}, ValueError, "hz and period are both given: give one of them"),
+        ({"encoding": "a/b\x1b[2J"}, ValueError, "has a control character"),
     ],
 )
 def test_what_is_declared_wrongly(
@@ -62,7 +66,7 @@ def test_what_is_declared_wrongly(
 
 
 def test_tags_that_are_none(node: paceline.Node) -> None:
-    for tag in ("", "a/*", "@a", "a//b"):
+    for tag in ("", "a/*", "@a", "a//b", "a\n", "a\u202eb"):
         with pytest.raises(paceline.PublishError):
             node.publisher(tag)
     with pytest.raises(paceline.SubscribeError):
@@ -116,6 +120,26 @@ def test_timeouts_that_are_none(node: paceline.Node) -> None:
         subscriber.recv("soon")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_samples=0"):
         subscriber.take(0)
+
+
+def test_options_that_exclude_each_other_wherever_they_are_taken(node: paceline.Node) -> None:
+    _, subscriber = pair(node)
+    both: dict[str, object] = {"max_hz": 5, "every": 2}
+    for ask in (
+        lambda: node.buffer("a", **both),  # type: ignore[arg-type]
+        lambda: node.pull("a", **both),  # type: ignore[arg-type]
+        lambda: subscriber.change(**both),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match="every and max_hz are both given"):
+            ask()
+
+
+def test_names_that_are_no_plain_text(host: object) -> None:
+    for name in ("", "a\nb", "a\u202eb"):
+        with pytest.raises(paceline.OpenError, match="1 to 255 bytes"):
+            paceline.Node(isolated=True, links=[paceline.Link(name=name, listen=["tcp/127.0.0.1:0"])])
+        with pytest.raises(paceline.OpenError, match="1 to 255 bytes"):
+            paceline.Node(name=name, isolated=True)
 
 
 def test_links_that_are_none(host: object) -> None:

@@ -11,6 +11,7 @@ pub(crate) use link::{LinkSpec, capacity, endpoint, policy};
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use wish::WishArgs;
 
+use paceline::text::is_plain;
 use paceline::{Kind, NodeId, Proxy, PublisherId, Retransmit};
 use paceline_media::Size;
 use paceline_media::audio::{CHANNELS_MAX, RATE_MAX as RATE_MAX_AUDIO, RATE_MIN as RATE_MIN_AUDIO};
@@ -121,7 +122,7 @@ pub(crate) const NAME: &str =
 
 /// What people call a node.
 pub(crate) fn name(text: &str) -> Result<String, String> {
-    let fits = (1..=255).contains(&text.len()) && !text.contains(char::is_control);
+    let fits = (1..=255).contains(&text.len()) && is_plain(text);
     fits.then(|| text.to_owned()).ok_or_else(|| NAME.to_owned())
 }
 

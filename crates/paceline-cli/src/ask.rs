@@ -82,6 +82,7 @@ pub(crate) fn run(args: &AskArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
     settle(&node, args.timeout, &stop);
+    args.wish.check(&node, &args.pattern)?;
     let until = Instant::now() + args.timeout;
     let mut prospects = ask(args, &node)?;
     while prospects.is_empty() && Instant::now() < until && !stop.requested() {
@@ -113,7 +114,7 @@ const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
 
 fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
     let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?.proxy(args.proxy);
-    Ok(args.wish.apply(builder).map_err(exit::usage)?.ask()?)
+    Ok(args.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)?)
 }
 
 /// One publisher's answer in words; `promises`: a contract was asked for.

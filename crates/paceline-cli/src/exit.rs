@@ -1,7 +1,7 @@
 //! How the command ends: codes, and errors that carry one.
 
+use crate::show;
 use std::fmt;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// It failed while running.
@@ -56,7 +56,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // A closed standard error must not turn one error into a panic.
-    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    show::note(&format!("error: {error:#}"));
     ExitCode::from(error.downcast_ref::<Coded>().map_or(FAILED, |coded| coded.code))
 }
 

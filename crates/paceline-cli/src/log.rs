@@ -1,11 +1,13 @@
 //! What is logged to standard error, and changing that while the command runs.
 
 mod given_up;
+mod line;
 
 pub(crate) use given_up::{take as take_given_up, watch as watch_given_up};
 
 use crate::exit;
 use given_up::{GivenUp, Watched};
+use line::Limited;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -41,10 +43,13 @@ pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
     }
     let said = flag.or(named.as_deref());
     let (filter, handle) = reload::Layer::new(filter(said.unwrap_or(DEFAULT)));
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(std::io::stderr).fmt_fields(line::fields());
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     // The journal has the time already.
-    let lines = if is_journal() { lines.without_time().boxed() } else { lines.boxed() };
+    let lines = match is_journal() {
+        true => lines.without_time().map_event_format(Limited::new).boxed(),
+        false => lines.map_event_format(Limited::new).boxed(),
+    };
     // A second start, in a test, leaves the first in place.
     let lines = lines.with_filter(filter);
     let given_up = GivenUp.with_filter(Watched);

@@ -23,7 +23,6 @@ pub(crate) use reservation::{Processor, Reservation};
 use crate::args::{self, NodeArgs};
 use crate::show::{self, Block};
 use crate::stop::Stop;
-use anyhow::Context as _;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -81,9 +80,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
 fn print(document: &Document, args: &LsArgs, block: &mut Block) -> anyhow::Result<()> {
     match (args.json, args.watch) {
         (true, true) => show::json(document),
-        (true, false) => {
-            show::line(&serde_json::to_string_pretty(document).context("cannot write JSON")?)
-        }
+        (true, false) => show::json_pretty(document),
         (false, _) if args.reservations => block.update(&reservation::tables(document)),
         (false, _) => block.update(&view::tables(document)),
     }

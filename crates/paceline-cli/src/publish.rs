@@ -3,6 +3,7 @@
 mod adapt;
 mod args;
 mod card;
+mod files;
 mod heard;
 mod links;
 mod pace;

@@ -2,7 +2,9 @@
 
 use crate::netns::is_gone;
 use anyhow::{Context as _, Result};
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The folder, for as long as this lives.
@@ -17,7 +19,7 @@ impl Scratch {
         let prefix = format!("paceline-{name}-");
         remove_leftovers(&prefix);
         let path = std::env::temp_dir().join(format!("{prefix}{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("folder {}", path.display()))?;
+        make(&path).with_context(|| format!("folder {}", path.display()))?;
         Ok(Self { path, next: AtomicU32::new(0) })
     }
 
@@ -25,6 +27,11 @@ impl Scratch {
     pub(crate) fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
+}
+
+/// Makes a folder that only this user may write, whatever the user's mask is: nodes refuse any other.
+pub(crate) fn make(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Removes the folders of runs that are gone.

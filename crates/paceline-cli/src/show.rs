@@ -2,25 +2,66 @@
 
 use crate::exit::StdoutClosed;
 use anyhow::Context as _;
+use paceline::text::{escape_except, is_unprintable};
 use paceline::{Form, LossTolerance};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+/// Returns text that moves no cursor, rings no bell and turns no direction of writing: what would is written out, line
+/// breaks and tabs stay.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    escape_except(text, &['\n', '\t'])
+}
+
 /// Writes one line to standard output.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
-    written(writeln!(io::stdout().lock(), "{text}"))
+    written(writeln!(io::stdout().lock(), "{}", harmless(text)))
 }
 
 /// Writes text that ends with a line break to standard output.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    written(io::stdout().lock().write_all(text.as_bytes()))
+    written(io::stdout().lock().write_all(harmless(text).as_bytes()))
+}
+
+/// Writes a payload and what belongs to it to standard output: as it is for another program, harmless on a terminal.
+pub(crate) fn payload(text: &str) -> anyhow::Result<()> {
+    match io::stdout().is_terminal() {
+        true => line(text),
+        false => written(writeln!(io::stdout().lock(), "{text}")),
+    }
 }
 
 /// Writes one line of JSON to standard output.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(&serde_json::to_string(value).context("cannot write JSON")?)
+    line(&json_escaped(&serde_json::to_string(value).context("cannot write JSON")?))
+}
+
+/// Writes JSON over several lines to standard output.
+pub(crate) fn json_pretty(value: &impl Serialize) -> anyhow::Result<()> {
+    line(&json_escaped(&serde_json::to_string_pretty(value).context("cannot write JSON")?))
+}
+
+/// The same JSON in which all that is not [plain](paceline::text) is escaped: `serde_json` leaves DEL, the control
+/// characters above it and marks of writing direction as they are. They occur in strings only.
+pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
+    let bad = |c: char| c != '\n' && is_unprintable(c);
+    if !json.contains(bad) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if bad(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Tells a reader who went away from other failures of standard output.
@@ -62,7 +103,7 @@ impl Block {
         }
         let width = if self.terminal { terminal_width() } else { usize::MAX };
         self.shown = 0;
-        for line in text.lines() {
+        for line in harmless(text).lines() {
             out.extend(line.chars().take(width));
             out.push('\n');
             self.shown += 1;
@@ -85,7 +126,7 @@ impl Block {
 
 /// Writes a line to standard error.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 
 fn terminal_width() -> usize {
@@ -96,10 +137,11 @@ fn terminal_width() -> usize {
     }
 }
 
-/// Microseconds as milliseconds: two digits below 10, one below 100.
+/// Microseconds as milliseconds: two digits below 10, one below 100, three below 0.01.
 pub(crate) fn millis(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000, micros % 1_000);
     match whole {
+        0 if (1..10).contains(&rest) => format!("0.00{rest}"),
         0..=9 => format!("{whole}.{:02}", rest / 10),
         10..=99 => format!("{whole}.{}", rest / 100),
         _ => whole.to_string(),
@@ -157,6 +199,7 @@ mod tests {
     #[test]
     fn numbers_keep_three_digits() {
         assert_eq!(millis(0), "0.00");
+        assert_eq!((millis(7), millis(10)), ("0.007".to_owned(), "0.01".to_owned()));
         assert_eq!(millis(1_239), "1.23");
         assert_eq!(millis(45_678), "45.6");
         assert_eq!(millis(200_000), "200");
@@ -180,6 +223,24 @@ mod tests {
         dropped.add(paceline::DropReason::QueueFull, 2);
         dropped.add(paceline::DropReason::DeadlineMissed, 10);
         assert_eq!(drops(&dropped), "10 deadline_missed, 2 queue_full");
+    }
+
+    #[test]
+    fn what_is_shown_cannot_rule_the_terminal() {
+        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
+        assert_eq!(harmless("\x1b[2J\r\u{9b}é"), "\\u{1b}[2J\\r\\u{9b}é");
+        assert_eq!(harmless("cam\u{202e}gpj"), "cam\\u{202e}gpj");
+    }
+
+    #[test]
+    fn json_says_the_same_without_acting_on_a_terminal() {
+        let text = "a\u{7f}\u{9b}31m\u{202e}b\u{feff}\u{e0041}\x1b\n\"ü";
+        let written = serde_json::to_string(&text).unwrap();
+        let escaped = json_escaped(&written);
+        assert!(paceline::text::is_plain(&escaped), "{escaped:?}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), text);
+        assert_eq!(escaped, r#""a\u007f\u009b31m\u202eb\ufeff\udb40\udc41\u001b\n\"ü""#);
+        assert!(matches!(json_escaped("{\n  \"a\": 1\n}"), Cow::Borrowed(_)));
     }
 
     #[test]

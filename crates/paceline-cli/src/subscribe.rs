@@ -1,6 +1,7 @@
 //! `paceline sub`: one subscriber, shown, written to a file or passed on.
 
 mod args;
+mod named;
 mod sample;
 mod sink;
 mod still;
@@ -65,6 +66,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open()?;
+    args.wish.check(&node, &args.pattern)?;
     let subscriber = declare(&node, args).map_err(|error| {
         if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
     })?;
@@ -136,7 +138,7 @@ impl<'a> Session<'a> {
             if deadline.is_some_and(|deadline| now >= deadline) {
                 break End::Timeout;
             }
-            self.hear();
+            self.hear()?;
             if self.args.require && !self.refused.is_empty() {
                 break End::Refused;
             }
@@ -148,7 +150,7 @@ impl<'a> Session<'a> {
                 Err(error) => return Err(error.into()),
             }
         };
-        self.hear();
+        self.hear()?;
         let reason = self.reason(&end);
         self.summary(reason.as_deref())?;
         self.verdict(&end, reason)
@@ -169,7 +171,7 @@ impl<'a> Session<'a> {
     }
 
     /// What the subscriber is told beside samples.
-    fn hear(&mut self) {
+    fn hear(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.subscriber.try_event() {
             match event {
                 // Who is refused hears nobody either; then the refusal says so.
@@ -181,7 +183,10 @@ impl<'a> Session<'a> {
                         "no publisher on {pattern} any more; waiting on (Ctrl-C ends)"
                     ));
                 }
-                SubscriberEvent::Publishers(publishers) => self.heard |= !publishers.is_empty(),
+                SubscriberEvent::Publishers(publishers) => {
+                    self.heard |= !publishers.is_empty();
+                    self.args.wish.check(self.node, &self.args.pattern)?;
+                }
                 SubscriberEvent::Granted(grant) => {
                     self.block.note(&format!("granted: publisher {}: {grant}", grant.publisher));
                     self.granted.insert(grant.publisher);
@@ -224,6 +229,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     fn tick(&mut self, now: Instant) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
 //! Tables of text: aligned columns within a width.
 
+use paceline::text::escape;
+
 /// Which side of its column a cell keeps to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Align {
@@ -30,7 +32,8 @@ impl Table {
     /// Adds a row: one cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
-        self.rows.push(cells);
+        // A line break in a cell would look like a row.
+        self.rows.push(cells.iter().map(|cell| escape(cell).into_owned()).collect());
     }
 
     /// True if it has no rows.

@@ -47,7 +47,8 @@ impl<From, To> Default for Encodings<From, To> {
 }
 
 impl Encodings<ZenohEncoding, Encoding> {
-    /// The media type by its name.
+    /// The media type by its name; that of bytes of an unknown type where the name is not plain text, as no media type
+    /// is.
     pub(crate) fn import(&mut self, encoding: &ZenohEncoding) -> Encoding {
         if let Some((from, to)) = &self.0
             && from == encoding
@@ -55,7 +56,8 @@ impl Encodings<ZenohEncoding, Encoding> {
             return to.clone();
         }
         let name: Cow<'static, str> = encoding.into();
-        let to = Encoding::new(&name);
+        let named = Encoding::new(&name);
+        let to = if named.is_plain() { named } else { Encoding::Bytes };
         self.0 = Some((encoding.clone(), to.clone()));
         to
     }
@@ -97,6 +99,17 @@ mod tests {
             }
         }
         assert_eq!(import.import(&ZenohEncoding::default()).as_str(), "zenoh/bytes");
+    }
+
+    #[test]
+    fn an_encoding_that_is_no_plain_text_is_not_taken_over() {
+        for bad in ["text/plain;\x1b[2J", "a/b\nerror: all is lost", "image/\u{202e}gpj"] {
+            assert_eq!(
+                Encodings::default().import(&ZenohEncoding::from(bad)),
+                Encoding::Bytes,
+                "{bad:?}"
+            );
+        }
     }
 
     #[test]

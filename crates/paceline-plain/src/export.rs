@@ -11,7 +11,9 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ExportRule;
 use large::Large;
-use paceline::{Form, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent};
+use paceline::{
+    Form, LogLimit, Node, Rate, RecvError, SubscribeError, Subscriber, SubscriberEvent,
+};
 use putter::{Lane, Putter};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -119,6 +121,7 @@ impl Export {
             number,
             rule: rule.clone(),
             wanted: wanted.clone(),
+            said: LogLimit::new(),
             small: putter(Lane::Small),
             large: Large::new(putter(Lane::Large)),
         };
@@ -147,6 +150,7 @@ struct Worker {
     node: Node,
     number: usize,
     rule: ExportRule,
+    said: LogLimit,
     wanted: Arc<Wanted>,
     small: Putter,
     large: Large,
@@ -211,8 +215,15 @@ impl Worker {
 
     fn tell(&self, event: SubscriberEvent) {
         if let SubscriberEvent::Refused(publisher, refusal) = event {
+            self.say(|| format!("{publisher} was refused: {refusal}"));
+        }
+    }
+
+    /// Logs what is wrong with this rule, limited.
+    fn say(&self, what: impl FnOnce() -> String) {
+        if let Some(suppressed) = self.said.pass() {
             let (number, tag) = (self.number, &self.rule.tag);
-            tracing::warn!("export {number} (tag '{tag}'): {publisher} was refused: {refusal}");
+            tracing::warn!("export {number} (tag '{tag}'): {}{suppressed}", what());
         }
     }
 }

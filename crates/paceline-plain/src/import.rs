@@ -9,7 +9,7 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::ImportRule;
 use bytes::Bytes;
-use paceline::{Beside, DropReason, Encoding, Node, PublishError, Publisher};
+use paceline::{Beside, DropReason, Encoding, LogLimit, Node, PublishError, Publisher};
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -28,8 +28,6 @@ const OPENING_BYTES: usize = 64 << 20;
 const IDLE: Duration = Duration::from_secs(60);
 /// How often a full rule is looked through.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What is said of one rule's drops is said this often at most.
-const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// A sample on its way in.
 struct Incoming {
@@ -112,7 +110,7 @@ struct Shared {
     number: usize,
     rule: ImportRule,
     keys: Mutex<Keys>,
-    said: Mutex<Option<Instant>>,
+    said: LogLimit,
     /// Dropped with the rule, so that its thread ends.
     to_open: Mutex<Option<SyncSender<String>>>,
 }
@@ -138,7 +136,7 @@ impl Import {
             number,
             rule,
             keys: Mutex::default(),
-            said: Mutex::default(),
+            said: LogLimit::new(),
             to_open: Mutex::new(Some(to_open)),
         });
         let (worker, taker) = (shared.clone(), shared.clone());
@@ -351,13 +349,15 @@ impl Shared {
         });
     }
 
-    /// Says what is wrong, now and then.
+    /// Logs what is wrong with this rule, limited.
     fn say(&self, what: impl FnOnce() -> String) {
-        let mut said = lock(&self.said);
-        if said.is_none_or(|last| last.elapsed() > SAY_EVERY) {
-            *said = Some(Instant::now());
-            drop(said);
-            tracing::warn!("import {} (key '{}'): {}", self.number, self.rule.key, what());
+        if let Some(suppressed) = self.said.pass() {
+            tracing::warn!(
+                "import {} (key '{}'): {}{suppressed}",
+                self.number,
+                self.rule.key,
+                what()
+            );
         }
     }
 }

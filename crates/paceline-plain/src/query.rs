@@ -22,10 +22,12 @@ use crate::rule::QueryRule;
 use answerer::Answerer;
 use asker::Asker;
 use offers::Offers;
-use paceline::{Node, NodeId, SubscribeError, Subscriber, SubscriberBuilder, SubscriberEvent};
+use paceline::{
+    LogLimit, Node, NodeId, SubscribeError, Subscriber, SubscriberBuilder, SubscriberEvent,
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zenoh::Session;
 
 /// The parameter of what a node asks its programs for another one, with that node's id: without it two nodes
@@ -38,8 +40,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const QUEUE: usize = 256;
 /// Nodes that may have been heard before all names are learnt anew.
 const NAMES_MAX: usize = 1_024;
-/// What is said of one rule's drops is said this often at most.
-const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// A rule at work; it ends when dropped.
 pub(crate) struct Queries {
@@ -63,7 +63,7 @@ impl Queries {
             session: session.clone(),
             number,
             rule: rule.clone(),
-            said: Mutex::default(),
+            said: LogLimit::new(),
             names: Mutex::default(),
         };
         let (mut offers, mut answerer, mut asker) = (None, None, None);
@@ -89,7 +89,7 @@ struct Common {
     session: Session,
     number: usize,
     rule: QueryRule,
-    said: Mutex<Option<Instant>>,
+    said: LogLimit,
     /// Names of nodes that were heard: one that is gone is told of by its name.
     names: Mutex<BTreeMap<NodeId, String>>,
 }
@@ -128,10 +128,7 @@ impl Common {
                     heard = Some(others);
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
-                    let (number, key) = (self.number, &self.rule.key);
-                    tracing::warn!(
-                        "query {number} (key '{key}'): {publisher} was refused: {refusal}"
-                    );
+                    self.say(|| format!("{publisher} was refused: {refusal}"));
                 }
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
@@ -158,13 +155,15 @@ impl Common {
         lock(&self.names).get(&id).cloned().unwrap_or_else(|| id.to_string())
     }
 
-    /// Says what is wrong, now and then.
+    /// Logs what is wrong with this rule, limited.
     fn say(&self, what: impl FnOnce() -> String) {
-        let mut said = lock(&self.said);
-        if said.is_none_or(|last| last.elapsed() > SAY_EVERY) {
-            *said = Some(Instant::now());
-            drop(said);
-            tracing::warn!("query {} (key '{}'): {}", self.number, self.rule.key, what());
+        if let Some(suppressed) = self.said.pass() {
+            tracing::warn!(
+                "query {} (key '{}'): {}{suppressed}",
+                self.number,
+                self.rule.key,
+                what()
+            );
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod retransmit;
 pub mod sample;
 pub mod tag;
 pub mod temporal;
+pub mod text;
 pub mod video;
 pub mod wire;
 

@@ -1,5 +1,6 @@
 //! Samples: one message each, with what travels beside the payload.
 
+use crate::text::{is_plain, is_unprintable};
 use bytes::Bytes;
 use core::fmt;
 use paceline_sched::{Duration, Instant};
@@ -126,17 +127,24 @@ impl Encoding {
             "text/plain" => Self::Text,
             "application/json" => Self::Json,
             "image/jpeg" => Self::Jpeg,
-            other => Self::Other(Self::cut(other).into()),
+            other => Self::Other(shorten(other).into()),
         }
     }
 
-    /// As much of a name as an encoding may have. [`Self::Other`] can be written with a longer one.
-    pub(crate) fn cut(name: &str) -> &str {
-        let mut end = name.len().min(255);
-        while !name.is_char_boundary(end) {
-            end -= 1;
+    /// Returns true if the name is [plain text](crate::text). Publishers refuse any other.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        match self {
+            Self::Bytes | Self::Text | Self::Json | Self::Jpeg => true,
+            Self::Other(name) => is_plain(name),
         }
-        name.get(..end).unwrap_or_default()
+    }
+
+    /// The part of a name that the wire carries: at most 255 bytes of plain text. [`Self::Other`] can be made with
+    /// any text.
+    pub(crate) fn cut(name: &str) -> &str {
+        let plain = name.find(is_unprintable).unwrap_or(name.len());
+        shorten(name.get(..plain).unwrap_or_default())
     }
 
     /// The media type.
@@ -150,6 +158,15 @@ impl Encoding {
             Self::Other(name) => name,
         }
     }
+}
+
+/// The first 255 bytes of a name.
+fn shorten(name: &str) -> &str {
+    let mut end = name.len().min(255);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or_default()
 }
 
 impl fmt::Display for Encoding {

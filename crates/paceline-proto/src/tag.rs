@@ -1,5 +1,6 @@
 //! Tags and patterns.
 
+use crate::text::{escape, is_unprintable};
 use core::fmt;
 use std::sync::Arc;
 
@@ -21,23 +22,28 @@ pub struct Pattern(Arc<str>);
 #[non_exhaustive]
 pub enum TagError {
     /// It is empty, or one of its chunks is.
-    #[error("tag '{0}' has an empty chunk: write chunks joined by single '/', like robot/camera")]
+    #[error(
+        "tag '{}' has an empty chunk: write chunks joined by single '/', like robot/camera", escape(.0)
+    )]
     EmptyChunk(String),
     /// It is longer than [`TAG_BYTES_MAX`].
     #[error("tag of {0} bytes is too long: at most {TAG_BYTES_MAX}")]
     TooLong(usize),
     /// It has a character that no tag may have.
     #[error(
-        "tag '{0}' contains '{1}': use letters, digits and marks other than # ? $ * and blanks"
+        "tag '{}' contains '{}': use letters, digits and marks other than # ? $ * and blanks",
+        escape(.0), escape(.1.encode_utf8(&mut [0; 4]))
     )]
     BadCharacter(String, char),
     /// A publisher's tag has a wildcard.
     #[error(
-        "tag '{0}' has a wildcard: a publisher needs a full name; only subscribers use patterns"
+        "tag '{}' has a wildcard: a publisher needs a full name; only subscribers use patterns", escape(.0)
     )]
     Wildcard(String),
     /// A `*` that is not a whole chunk.
-    #[error("pattern '{0}': '*' and '**' must be whole chunks, like robot/*/camera or robot/**")]
+    #[error(
+        "pattern '{}': '*' and '**' must be whole chunks, like robot/*/camera or robot/**", escape(.0)
+    )]
     PartialWildcard(String),
 }
 
@@ -48,7 +54,7 @@ fn check(text: &str) -> Result<(), TagError> {
     if text.split('/').any(str::is_empty) {
         return Err(TagError::EmptyChunk(text.to_owned()));
     }
-    let bad = |c: char| matches!(c, '#' | '?' | '$') || c.is_whitespace() || c.is_control();
+    let bad = |c: char| matches!(c, '#' | '?' | '$') || c.is_whitespace() || is_unprintable(c);
     match text.chars().find(|&c| bad(c)) {
         Some(c) => Err(TagError::BadCharacter(text.to_owned(), c)),
         None => Ok(()),
@@ -218,5 +224,17 @@ mod tests {
         assert_eq!(Tag::new("a b"), Err(TagError::BadCharacter("a b".into(), ' ')));
         assert_eq!(Pattern::new("a/b*"), Err(TagError::PartialWildcard("a/b*".into())));
         assert_eq!(Tag::new(&"x".repeat(256)), Err(TagError::TooLong(256)));
+    }
+
+    #[test]
+    fn names_act_on_no_terminal_and_neither_do_their_errors() {
+        for bad in ["a\x1b[2J", "a\nb", "a\u{9b}b", "cam\u{202e}gpj", "a\u{200b}", "\u{feff}a"] {
+            let error = Tag::new(bad).unwrap_err();
+            assert!(matches!(error, TagError::BadCharacter(..)), "{bad:?}: {error:?}");
+            assert!(crate::text::is_plain(&error.to_string()), "{error:?}");
+            assert!(Pattern::new(bad).is_err(), "{bad:?}");
+        }
+        let error = Tag::new("a//\x1b").unwrap_err().to_string();
+        assert!(error.contains("'a//\\u{1b}' has an empty chunk"), "{error}");
     }
 }

@@ -90,9 +90,9 @@ impl LinkConfig {
     /// Says what [`NodeBuilder::open`] would refuse about this link before it opens anything.
     ///
     /// # Errors
-    /// [`OpenError::Link`]: no endpoint, one that lets anybody in, or classes that contradict each other.
+    /// [`OpenError::Link`]: a name that is empty, too long or no plain text, no endpoint, one that lets anybody in, or classes that contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
-        crate::node::check_link(self)
+        crate::check::link(self)
     }
 }
 

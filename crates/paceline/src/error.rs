@@ -1,9 +1,31 @@
 //! What can go wrong, one type per operation.
 
+use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
+use paceline_proto::text::escape;
 use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
 use paceline_sched::ContractError;
+
+/// Two options that state the same thing in two ways, or exclude each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{one} and {other} are both given: give one of them")]
+pub struct Contradiction {
+    /// The option that was given first.
+    pub one: &'static str,
+    /// The other.
+    pub other: &'static str,
+}
+
+impl Contradiction {
+    /// Notes that the option `name` is given; refuses it where another one of its kind was `given` before.
+    pub(crate) fn refuse(given: &mut Option<&'static str>, name: &'static str) -> Result<(), Self> {
+        match given.replace(name) {
+            Some(one) if one != name => Err(Self { one, other: name }),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// Why a node could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -17,8 +39,35 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Others could join this host's nodes, or replace its socket, through this folder.
+    #[error(
+        "runtime folder {path}: {what}, or set PACELINE_RUNTIME_DIR to a folder that only you can write"
+    )]
+    UnsafeRuntimeDir {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What is wrong with it, and a fix.
+        what: String,
+    },
+    /// The name of the node is empty, too long or no plain text.
+    #[error(
+        "node name '{}': must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as robot",
+        escape(.0)
+    )]
+    Name(String),
+    /// The process may open too few files: sockets count as files.
+    #[error(
+        "this process may open {limit} files, this node needs at least {needed}; raise the limit with ulimit -n 1024, \
+         or LimitNOFILE=1024 in the service's unit"
+    )]
+    Descriptors {
+        /// The limit, `RLIMIT_NOFILE`.
+        limit: u64,
+        /// The files that are open, and those that the node opens.
+        needed: u64,
+    },
     /// A link's configuration is wrong.
-    #[error("link '{link}': {what}")]
+    #[error("link '{}': {}", escape(link), escape(what))]
     Link {
         /// The link's name.
         link: String,
@@ -26,7 +75,7 @@ pub enum OpenError {
         what: String,
     },
     /// Zenoh could not open the link: the port is in use, the address is not ours.
-    #[error("link '{link}': cannot open {endpoints}: {what}")]
+    #[error("link '{}': cannot open {}: {}", escape(link), escape(endpoints), escape(what))]
     Transport {
         /// The link's name.
         link: String,
@@ -86,6 +135,9 @@ pub enum PublishError {
     /// The tag is one of the system's own.
     #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
     Private(String),
+    /// Two options exclude each other.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// The limits of its buffer are none.
     #[error(transparent)]
     Limits(#[from] LimitsError),
@@ -95,6 +147,12 @@ pub enum PublishError {
     /// A rate that is not above 0 and at most 1,000,000 Hz.
     #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
     Rate(f64),
+    /// The media type is not plain text.
+    #[error(
+        "encoding '{}' has a control character or a mark of writing direction: give a media type such as image/jpeg",
+        escape(.0)
+    )]
+    Encoding(String),
     /// The sample is larger than a node accepts.
     #[error("sample of {bytes} bytes: at most {max}; send it in pieces")]
     TooLarge {
@@ -139,6 +197,9 @@ pub enum SubscribeError {
         "pattern '{0}' begins with '@', as tags of the system do: begin with another character"
     )]
     Private(String),
+    /// Two options exclude each other.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// The limits of its buffer are none.
     #[error(transparent)]
     Limits(#[from] LimitsError),

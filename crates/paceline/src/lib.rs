@@ -23,9 +23,11 @@
 mod arrival;
 mod buffer;
 mod change;
+mod check;
 mod config;
 mod error;
 mod feedback;
+mod limit;
 mod node;
 mod passages;
 mod prospect;
@@ -42,9 +44,12 @@ pub use buffer::{Buffer, BufferBuilder, History};
 pub use change::SubscriptionView;
 pub use config::{LinkConfig, NodeBuilder};
 pub use error::{
-    CapacityError, ChangeError, ClassesError, OpenError, PublishError, RecvError, SubscribeError,
+    CapacityError, ChangeError, ClassesError, Contradiction, OpenError, PublishError, RecvError,
+    SubscribeError,
 };
 pub use feedback::{Feedback, FeedbackWatch, Measured, PublisherEvent};
+#[doc(hidden)]
+pub use limit::{LogLimit, Suppressed};
 pub use node::{LINKS_MAX, Node};
 pub use paceline_proto::control::{
     ChangeOutcome, Grant, GrantedHop, ProcessorUse, Refusal, RefusalReason, Unpromised,
@@ -57,6 +62,7 @@ pub use paceline_proto::link::{
     PASSAGES_MAX, Passage,
 };
 pub use paceline_proto::pull::{Limits, LimitsError, SelectionError};
+pub use paceline_proto::text;
 pub use paceline_proto::wire::SAMPLE_BYTES_MAX;
 pub use paceline_proto::{
     ATTACHMENT_BYTES_MAX, DropReason, Drops, Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy,

@@ -3,6 +3,7 @@
 mod link;
 
 use crate::buffer::BufferBuilder;
+use crate::check::{self, classes, wrong_class};
 use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::{CapacityError, ClassesError, OpenError, PublishError, SubscribeError};
 use crate::publisher::PublisherBuilder;
@@ -20,11 +21,11 @@ use crate::subscriber::SubscriberBuilder;
 use crate::view::View;
 use link::open_link;
 use paceline_proto::control::{Control, Ways};
-use paceline_proto::link::{ClassError, ClassTree, LinkClass};
+use paceline_proto::link::LinkClass;
+use paceline_proto::text::escape;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId, Tag};
 use paceline_sched::{Capacity, Instant};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -74,9 +75,11 @@ impl Node {
         if builder.links.len() > LINKS_MAX {
             return Err(OpenError::TooManyLinks(builder.links.len()));
         }
-        builder.links.iter().try_for_each(check_link)?;
-        let id = NodeId(random());
+        check::links(&builder.links)?;
         let name = builder.name.clone().unwrap_or_else(default_name);
+        check::node_name(&name)?;
+        check::descriptors(builder.links.len() + usize::from(!builder.isolated))?;
+        let id = NodeId(random());
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
         let sources = Arc::new(RxSources::default());
@@ -108,6 +111,9 @@ impl Node {
                 open_link(id, links.len(), config, &sources, (&commands, &vitals))?;
             links.push(link);
             threads.push(thread);
+        }
+        if let Some((place, _)) = host.as_mut().filter(|(place, _)| place.listens()) {
+            place.note_bound();
         }
         let engine = Engine {
             control,
@@ -357,47 +363,6 @@ impl Drop for Inner {
     }
 }
 
-/// An endpoint that only this host can reach, or one that is encrypted.
-fn is_safe(endpoint: &str) -> bool {
-    let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
-    let address = rest.split(['?', '#']).next().unwrap_or_default();
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || matches!(protocol, "unixsock-stream" | "tls")
-}
-
-pub(crate) fn check_link(link: &LinkConfig) -> Result<(), OpenError> {
-    let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
-    if link.listen.is_empty() && link.connect.is_empty() {
-        return refuse(
-            "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
-        );
-    }
-    if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
-        && !link.insecure
-    {
-        return refuse(format!(
-            "listening on {open} lets anybody in: use tls/…, an address of this host, or say \
-             insecure"
-        ));
-    }
-    classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
-}
-
-fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
-    OpenError::Link { link: link.name.clone(), what: error.to_string() }
-}
-
-/// The classes of a link, if it has any.
-pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, ClassError> {
-    if link.classes.is_empty() {
-        return Ok(None);
-    }
-    ClassTree::new(link.classes.clone(), link.capacity).map(|tree| Some(Arc::new(tree)))
-}
-
 fn random() -> u64 {
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {
@@ -411,33 +376,5 @@ fn random() -> u64 {
 fn default_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = if host.trim().is_empty() { "node" } else { host.trim() };
-    format!("{host}-{}", std::process::id())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_host_or_tls_is_safe_to_listen_on() {
-        for safe in [
-            "tcp/127.0.0.1:7600",
-            "udp/[::1]:7600",
-            "tcp/localhost:7600#so_sndbuf=65536",
-            "tls/0.0.0.0:7600",
-            "unixsock-stream//run/a.sock",
-        ] {
-            assert!(is_safe(safe), "{safe}");
-        }
-        for open in [
-            "tcp/0.0.0.0:7600",
-            "tcp/[::]:7600",
-            "tcp/localhost.example:7600",
-            "tcp/127.example:7600",
-            "udp/10.0.0.1:7600",
-            "nonsense",
-        ] {
-            assert!(!is_safe(open), "{open}");
-        }
-    }
+    format!("{}-{}", escape(host), std::process::id())
 }

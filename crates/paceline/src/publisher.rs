@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::buffer::{Buffer, History};
-use crate::error::PublishError;
+use crate::error::{Contradiction, PublishError};
 use crate::node::Node;
 use crate::shell::clock;
 use crate::shell::engine::Command;
@@ -35,6 +35,8 @@ pub struct PublisherBuilder<'a> {
     spec: PublisherSpec,
     kind: Option<Kind>,
     history: Option<History>,
+    /// The option that states the rate.
+    rate_by: Option<&'static str>,
 }
 
 impl<'a> PublisherBuilder<'a> {
@@ -50,14 +52,19 @@ impl<'a> PublisherBuilder<'a> {
             bytes_max: None,
             waits: false,
         };
-        Self { node, spec, kind: None, history: None }
+        Self { node, spec, kind: None, history: None, rate_by: None }
     }
 
     /// Declares that a sample comes every `period`: the base of its deadlines.
     ///
     /// # Errors
-    /// [`PublishError::Contract`] if it is zero.
+    /// [`PublishError::Contract`] if it is zero, and [`PublishError::Contradiction`] with [`Self::hz`].
     pub fn period(mut self, period: Duration) -> Result<Self, PublishError> {
+        Contradiction::refuse(&mut self.rate_by, "period")?;
+        self.every(period)
+    }
+
+    fn every(mut self, period: Duration) -> Result<Self, PublishError> {
         if period.is_zero() {
             return Err(ContractError::ZeroPeriod.into());
         }
@@ -68,12 +75,14 @@ impl<'a> PublisherBuilder<'a> {
     /// Declares `hertz` samples per second.
     ///
     /// # Errors
-    /// [`PublishError::Rate`] if it is not above 0 and at most 1,000,000.
-    pub fn hz(self, hertz: f64) -> Result<Self, PublishError> {
+    /// [`PublishError::Rate`] if it is not above 0 and at most 1,000,000, and [`PublishError::Contradiction`] with
+    /// [`Self::period`].
+    pub fn hz(mut self, hertz: f64) -> Result<Self, PublishError> {
+        Contradiction::refuse(&mut self.rate_by, "hz")?;
         if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
             return Err(PublishError::Rate(hertz));
         }
-        self.period(Duration::from_secs_f64(1.0 / hertz))
+        self.every(Duration::from_secs_f64(1.0 / hertz))
     }
 
     /// What the samples are. If not said, it goes by the encoding: [`Kind::Picture`] for pictures,
@@ -128,8 +137,9 @@ impl<'a> PublisherBuilder<'a> {
     /// Announces the publisher; every node knows it within a second.
     ///
     /// # Errors
-    /// [`PublishError::Closed`] if the node was closed.
+    /// [`PublishError::Encoding`] if the media type is not plain text, [`PublishError::Closed`] if the node was closed.
     pub fn declare(mut self) -> Result<Publisher, PublishError> {
+        check_encoding(&self.spec.encoding)?;
         // First, so that no sample goes before it.
         let held = self.history.map(|history| Buffer::local(self.node, &self.spec.tag, history));
         let held = held.transpose()?.map(Box::new);
@@ -260,7 +270,7 @@ impl Publisher {
     /// As [`Self::put`], with an encoding, a capture time or an attachment of its own.
     ///
     /// # Errors
-    /// As [`Self::put`], and [`PublishError::AttachmentTooLong`].
+    /// As [`Self::put`], [`PublishError::AttachmentTooLong`] and [`PublishError::Encoding`].
     pub fn put_with(
         &mut self,
         payload: impl Into<Bytes>,
@@ -271,6 +281,9 @@ impl Publisher {
         let attached = attachment.as_ref().map_or(0, |bytes| bytes.len());
         if attached > ATTACHMENT_BYTES_MAX {
             return Err(PublishError::AttachmentTooLong { bytes: attached });
+        }
+        if let Some(encoding) = &encoding {
+            check_encoding(encoding)?;
         }
         if self.shared.closed.load(Ordering::Relaxed) {
             return Err(PublishError::Closed);
@@ -440,6 +453,14 @@ impl Publisher {
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
+}
+
+/// Refuses a media type that is not plain text: it would reach the terminals and logs of other nodes.
+fn check_encoding(encoding: &Encoding) -> Result<(), PublishError> {
+    if encoding.is_plain() {
+        return Ok(());
+    }
+    Err(PublishError::Encoding(encoding.to_string()))
 }
 
 impl Drop for Publisher {

@@ -1,6 +1,6 @@
 //! Pull: samples that were published before, from the buffers that hold them.
 
-use crate::error::RecvError;
+use crate::error::{Contradiction, RecvError};
 use crate::node::Node;
 use crate::publisher::HERTZ_MAX;
 use crate::shell::pull::{Pipe, Told, Wanted, start};
@@ -24,6 +24,9 @@ pub enum PullError {
     /// The tag is one of the system's own.
     #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
     Private(String),
+    /// Two options exclude each other.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// The selection is none.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -110,6 +113,7 @@ impl PullError {
         match self {
             Self::Tag(_)
             | Self::Private(_)
+            | Self::Contradiction(_)
             | Self::Selection(_)
             | Self::EveryZero
             | Self::Rate(_)
@@ -147,6 +151,10 @@ pub struct PullBuilder<'a> {
     node: &'a Node,
     wanted: Wanted,
     timeout: Option<Duration>,
+    /// The options that say which samples, at what rate, and what becomes of them.
+    selected_by: Option<&'static str>,
+    rate_by: Option<&'static str>,
+    scaled_by: Option<&'static str>,
 }
 
 impl<'a> PullBuilder<'a> {
@@ -154,10 +162,15 @@ impl<'a> PullBuilder<'a> {
         let selection = Selection::Newest(1);
         let find = Find { tag, publisher: None, selection, rate: Rate::All, after: None };
         let wanted = Wanted { find, form: Form::FULL, from: None, until: None };
-        Self { node, wanted, timeout: None }
+        Self { node, wanted, timeout: None, selected_by: None, rate_by: None, scaled_by: None }
     }
 
-    fn select(mut self, selection: Result<Selection, SelectionError>) -> Result<Self, PullError> {
+    fn select(
+        mut self,
+        by: &'static str,
+        selection: Result<Selection, SelectionError>,
+    ) -> Result<Self, PullError> {
+        Contradiction::refuse(&mut self.selected_by, by)?;
         self.wanted.find.selection = selection?;
         Ok(self)
     }
@@ -167,7 +180,7 @@ impl<'a> PullBuilder<'a> {
     /// # Errors
     /// [`PullError::Selection`].
     pub fn newest(self, n: u32) -> Result<Self, PullError> {
-        self.select(Selection::newest(n))
+        self.select("newest", Selection::newest(n))
     }
 
     /// The `n`-th newest sample of each publisher alone, from 1, the newest, to 65,536.
@@ -175,7 +188,7 @@ impl<'a> PullBuilder<'a> {
     /// # Errors
     /// [`PullError::Selection`].
     pub fn nth(self, n: u32) -> Result<Self, PullError> {
-        self.select(Selection::nth(n))
+        self.select("nth", Selection::nth(n))
     }
 
     /// Those whose sequence numbers are in a range, both ends included.
@@ -183,7 +196,7 @@ impl<'a> PullBuilder<'a> {
     /// # Errors
     /// [`PullError::Selection`] if the range ends before it begins.
     pub fn seq(self, seqs: RangeInclusive<u64>) -> Result<Self, PullError> {
-        self.select(Selection::seq(*seqs.start(), *seqs.end()))
+        self.select("seq", Selection::seq(*seqs.start(), *seqs.end()))
     }
 
     /// Those that were captured in a range of time, both ends included, in nanoseconds since 1970 UTC by
@@ -192,7 +205,7 @@ impl<'a> PullBuilder<'a> {
     /// # Errors
     /// [`PullError::Selection`] if the range ends before it begins.
     pub fn time(self, nanos: RangeInclusive<u64>) -> Result<Self, PullError> {
-        self.select(Selection::time(*nanos.start(), *nanos.end()))
+        self.select("time", Selection::time(*nanos.start(), *nanos.end()))
     }
 
     /// Only from the buffers of this node, by its name or id; from the nearest of all if not said.
@@ -211,8 +224,9 @@ impl<'a> PullBuilder<'a> {
     /// where that is not enough it is decoded and coded again where it is held.
     ///
     /// # Errors
-    /// [`PullError::EveryZero`].
+    /// [`PullError::EveryZero`], and [`PullError::Contradiction`] with [`Self::max_hz`].
     pub fn every(mut self, n: u32) -> Result<Self, PullError> {
+        Contradiction::refuse(&mut self.rate_by, "every")?;
         self.wanted.find.rate = Rate::Every(NonZeroU32::new(n).ok_or(PullError::EveryZero)?);
         Ok(self)
     }
@@ -221,8 +235,9 @@ impl<'a> PullBuilder<'a> {
     /// as for [`Self::every`].
     ///
     /// # Errors
-    /// [`PullError::Rate`] below 0.001 Hz and above 1,000,000 Hz.
+    /// [`PullError::Rate`] below 0.001 Hz and above 1,000,000 Hz, and [`PullError::Contradiction`] with [`Self::every`].
     pub fn max_hz(mut self, hertz: f64) -> Result<Self, PullError> {
+        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = || PullError::Rate(hertz.to_string());
         if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
             return Err(refuse());
@@ -240,8 +255,9 @@ impl<'a> PullBuilder<'a> {
     /// Pictures of this size, scaled where they are held. Video is decoded and coded again.
     ///
     /// # Errors
-    /// [`PullError::Size`].
+    /// [`PullError::Size`], and [`PullError::Contradiction`] with [`Self::audio`].
     pub fn size(mut self, width: u32, height: u32) -> Result<Self, PullError> {
+        Contradiction::refuse(&mut self.scaled_by, "size")?;
         if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
             return Err(PullError::Size { width, height });
         }
@@ -255,6 +271,7 @@ impl<'a> PullBuilder<'a> {
     /// # Errors
     /// [`PullError::Audio`] unless the rate is from 1,000 to 384,000 and there are 1 to 8 channels.
     pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, PullError> {
+        Contradiction::refuse(&mut self.scaled_by, "audio")?;
         if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
             return Err(PullError::Audio { rate, channels });
         }

@@ -1,6 +1,6 @@
 //! Publishers as the registry of every node knows them, and the ways that their samples take.
 
-use paceline_proto::{Form, NodeId, PublisherId, Retransmit, SubscriptionId, Tag};
+use paceline_proto::{Encoding, Form, NodeId, PublisherId, Retransmit, SubscriptionId, Tag};
 use paceline_sched::Capacity;
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ pub struct SourceView {
     pub tag: Tag,
     /// The name of its node.
     pub node: String,
+    /// The media type that it declared.
+    pub encoding: Encoding,
     /// The period that it declared.
     pub period: Option<Duration>,
     /// The hops from its node to this one, in the order of the way; none if it is on this node, or if no way is

@@ -2,7 +2,7 @@
 
 use crate::arrival::Arrival;
 use crate::buffer::History;
-use crate::error::{RecvError, SubscribeError};
+use crate::error::{Contradiction, RecvError, SubscribeError};
 use crate::node::Node;
 use crate::prospect::Prospect;
 use crate::publisher::HERTZ_MAX;
@@ -39,6 +39,8 @@ pub struct SubscriberBuilder<'a> {
     spec: SubscriptionSpec,
     queue: usize,
     history: Option<History>,
+    /// The option that states the rate.
+    rate_by: Option<&'static str>,
 }
 
 impl<'a> SubscriberBuilder<'a> {
@@ -55,13 +57,13 @@ impl<'a> SubscriberBuilder<'a> {
             revision: 0,
             or_stop: false,
         };
-        Self { node, spec, queue: QUEUE_SAMPLES, history: None }
+        Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
     }
 
     /// What is asked for already, to be asked for otherwise.
     pub(crate) const fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
         spec.or_stop = false;
-        Self { node, spec, queue: QUEUE_SAMPLES, history: None }
+        Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
     }
 
     /// For a change ([`Node::change`](crate::Node::change)): if a path refuses it, the stream ends. By default a refused
@@ -81,8 +83,9 @@ impl<'a> SubscriberBuilder<'a> {
     /// One sample in `n`.
     ///
     /// # Errors
-    /// [`SubscribeError::EveryZero`].
+    /// [`SubscribeError::EveryZero`], and [`SubscribeError::Contradiction`] with [`Self::max_hz`].
     pub fn every(mut self, n: u32) -> Result<Self, SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "every")?;
         self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
         Ok(self)
     }
@@ -90,8 +93,10 @@ impl<'a> SubscriberBuilder<'a> {
     /// At most `hertz` samples per second, evenly spread.
     ///
     /// # Errors
-    /// [`SubscribeError::Rate`] below 0.001 Hz and above 1,000,000 Hz.
+    /// [`SubscribeError::Rate`] below 0.001 Hz and above 1,000,000 Hz, and [`SubscribeError::Contradiction`] with
+    /// [`Self::every`].
     pub fn max_hz(mut self, hertz: f64) -> Result<Self, SubscribeError> {
+        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = SubscribeError::Rate(hertz);
         if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
             return Err(refuse);
@@ -211,8 +216,9 @@ impl<'a> SubscriberBuilder<'a> {
     /// is reserved, and nothing subscribed to; nodes have half a second to answer.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node was closed.
+    /// As [`Self::declare`].
     pub fn ask(&self) -> Result<Vec<Prospect>, SubscribeError> {
+        self.check()?;
         let (reply, answers) = std::sync::mpsc::channel();
         if !self.node.commands().send(Command::Ask(self.spec.clone(), reply)) {
             return Err(SubscribeError::Closed);
@@ -222,11 +228,23 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(prospects)
     }
 
+    /// What excludes each other in what is asked for.
+    fn check(&self) -> Result<(), Contradiction> {
+        let Form { size, audio, .. } = self.spec.form;
+        // A pattern may match pictures and sound.
+        match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
+            true => Err(Contradiction { one: "size", other: "audio" }),
+            false => Ok(()),
+        }
+    }
+
     /// Announces the subscription.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node was closed.
+    /// [`SubscribeError::Closed`] if the node was closed, and [`SubscribeError::Contradiction`] if both a picture size
+    /// and sound are asked of one tag.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
+        self.check()?;
         let held = self.history.map(History::hold);
         let sink = Sink::with_queue(&self.spec, self.queue).holding(held);
         Ok(Subscriber { subscription: Subscription::declare(self.node, self.spec, sink)? })
@@ -236,11 +254,12 @@ impl<'a> SubscriberBuilder<'a> {
     /// must not block.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node was closed.
+    /// As [`Self::declare`].
     pub fn callback(
         self,
         deliver: impl FnMut(Delivery) + Send + 'static,
     ) -> Result<Subscription, SubscribeError> {
+        self.check()?;
         let held = self.history.map(History::hold);
         let sink = Sink::with_callback(&self.spec, Box::new(deliver)).holding(held);
         Subscription::declare(self.node, self.spec, sink)

@@ -1,5 +1,6 @@
 //! `--link`: one link in one argument.
 
+use super::name;
 use paceline::{Capacity, LinkClass, LinkConfig, Policy};
 use std::str::FromStr;
 
@@ -67,7 +68,7 @@ impl LinkSpec {
         };
         match key {
             "name" if self.name.is_some() => return Err("name is there twice".to_owned()),
-            "name" => self.name = Some(value.to_owned()),
+            "name" => self.name = Some(named(key, value, name)?),
             "listen" => self.listen.push(named(key, value, endpoint)?),
             "connect" => self.connect.push(named(key, value, endpoint)?),
             "capacity" => self.capacity = Some(named(key, value, capacity)?),
@@ -155,6 +156,11 @@ mod tests {
             ("connect=", "connect has no value"),
             ("listen=127.0.0.1:7600", "listen '127.0.0.1:7600': must be PROTOCOL/ADDRESS"),
             ("listen=quic/127.0.0.1:7600", "protocol tcp, udp, tls, unixsock-stream"),
+            (
+                "name=a\x1b[2J,listen=tcp/[::1]:1",
+                "must be text of 1 to 255 bytes without line breaks",
+            ),
+            ("name=,listen=tcp/[::1]:1", "name has no value: write name=VALUE"),
             ("name=a,name=b,listen=tcp/[::1]:1", "name is there twice"),
             ("listen=tcp/[::1]:1,capacity=0mbit", "capacity is 0 bit/s"),
             ("listen=tcp/[::1]:1,policy=lottery", "policy 'lottery': unknown policy: must be fifo"),

@@ -24,7 +24,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
     /// Stays apart from the other processes of this host: only the links given
-    #[arg(long)]
+    #[arg(long, conflicts_with = "runtime_dir")]
     pub(crate) isolated: bool,
     /// A configuration file, over which flags win; `paceline node --print-config` shows its keys
     #[arg(long, value_name = "FILE")]

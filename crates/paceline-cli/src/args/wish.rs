@@ -1,8 +1,9 @@
 //! What is asked of the samples, for the commands that subscribe, look or ask.
 
-use crate::args;
-use paceline::{LossTolerance, SubscribeError, SubscriberBuilder};
-use paceline_media::Size;
+use crate::{args, exit};
+use paceline::{LossTolerance, Node, Pattern, SubscribeError, SubscriberBuilder};
+use paceline_media::audio::AudioFormat;
+use paceline_media::{Format, Size};
 use std::time::Duration;
 
 /// At which rate and size, how soon, and how much of it may miss.
@@ -39,6 +40,20 @@ impl WishArgs {
         self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
     }
 
+    /// Refuses what no publisher of a tag can give: a size of what is no picture, or sound of what is none. What a
+    /// pattern matches may be of several kinds.
+    pub(crate) fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
+        if !pattern.is_tag() || self.size.is_none() && self.audio.is_none() {
+            return Ok(());
+        }
+        let sources = node.sources(pattern);
+        let encodings: Vec<&str> = sources.iter().map(|source| source.encoding.as_str()).collect();
+        let wrong = contradiction(self.size.is_some(), self.audio.is_some(), &encodings);
+        wrong.map_or(Ok(()), |(flag, what)| {
+            Err(exit::usage(format!("{flag}: {pattern} {what}; leave {flag} out")))
+        })
+    }
+
     /// Asks for it.
     pub(crate) fn apply<'a>(
         &self,
@@ -63,5 +78,45 @@ impl WishArgs {
             builder = builder.loss(loss.x(), loss.y())?;
         }
         Ok(builder)
+    }
+}
+
+/// The flag that contradicts the encodings of all publishers of a tag, and what is wrong; or both flags each other.
+fn contradiction(size: bool, audio: bool, encodings: &[&str]) -> Option<(&'static str, String)> {
+    if size && audio {
+        let what = "is one tag, so it is pictures or sound, and --size is for pictures";
+        return Some(("--audio", what.to_owned()));
+    }
+    let first = encodings.first()?;
+    let fits = |encoding: &&str| match audio {
+        true => encoding.parse::<AudioFormat>().is_ok(),
+        false => encoding.parse::<Format>().is_ok(),
+    };
+    if !size && !audio || encodings.iter().any(fits) {
+        return None;
+    }
+    Some(match audio {
+        true => ("--audio", format!("is {first}, which is no sound")),
+        false => ("--size", format!("is {first}, which is no picture")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_for_pictures_and_audio_for_sound() {
+        let sound = "audio/pcm;format=s16le;rate=8000;channels=1";
+        assert!(sound.parse::<AudioFormat>().is_ok());
+        assert_eq!(contradiction(false, true, &[sound]), None);
+        assert_eq!(contradiction(true, false, &["image/jpeg"]), None);
+        assert_eq!(contradiction(true, false, &[sound, "video/h264"]), None, "one of two");
+        assert_eq!(contradiction(true, false, &[]), None, "nobody yet");
+        let flag =
+            |size, audio, encodings: &[&str]| contradiction(size, audio, encodings).unwrap().0;
+        assert_eq!(flag(false, true, &["image/jpeg"]), "--audio");
+        assert_eq!(flag(true, false, &["text/plain"]), "--size");
+        assert_eq!(flag(true, true, &[]), "--audio");
     }
 }

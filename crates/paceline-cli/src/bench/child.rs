@@ -30,7 +30,7 @@ impl Child {
         runtime_dir: &Path,
     ) -> Result<Self> {
         let executable = std::env::current_exe().context("path of this executable")?;
-        std::fs::create_dir_all(runtime_dir)
+        crate::scratch::make(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
         let mut command = match namespace {
             None => Command::new(executable),

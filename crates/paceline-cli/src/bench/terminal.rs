@@ -34,7 +34,7 @@ impl Terminal {
         runtime_dir: &Path,
         namespace: Option<&str>,
     ) -> Result<Self> {
-        std::fs::create_dir_all(runtime_dir)
+        crate::scratch::make(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
         let executable = std::env::current_exe().context("path of this executable")?;
         let command = format!("paceline {}", words.join(" "));

@@ -43,7 +43,7 @@ pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) ->
             node.close();
             row(&format!("{shown}, {}", socket(&dir)), State::Ok, "")
         }
-        Err(error @ OpenError::RuntimeDir { .. }) => {
+        Err(error @ (OpenError::RuntimeDir { .. } | OpenError::UnsafeRuntimeDir { .. })) => {
             row(&format!("{shown} cannot be used"), State::Lack, &error.to_string())
         }
         Err(error) => row(&shown.to_string(), State::Lack, &error.to_string()),

@@ -29,7 +29,7 @@ impl Program {
         runtime_dir: &Path,
         aside: bool,
     ) -> Result<Self> {
-        std::fs::create_dir_all(runtime_dir)
+        crate::scratch::make(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
         let mut command = namespace.command("sh");
         command.args(["-c", text]).stdin(Stdio::null()).process_group(0);

@@ -97,6 +97,7 @@ mod tests {
             publisher: PublisherId { node: NodeId(ROBOT), index: 0 },
             tag: Tag::new("robot/camera").unwrap(),
             node: "robot".to_owned(),
+            encoding: paceline::Encoding::Jpeg,
             period: None,
             hops,
             taken: taken.collect(),

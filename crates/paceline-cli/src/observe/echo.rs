@@ -11,7 +11,6 @@ use crate::subscribe::SampleLine;
 use paceline::Node;
 use payload::{Payload, PayloadLine};
 use serde::Serialize;
-use std::io::IsTerminal as _;
 use std::time::Instant;
 
 /// Prints each sample.
@@ -19,8 +18,6 @@ pub(super) struct Printing<'a> {
     args: &'a EchoArgs,
     /// How many bytes of what is no text.
     bytes_max: usize,
-    /// Nothing that comes may move the cursor.
-    terminal: bool,
     /// It was said that a field is not there.
     noted: bool,
 }
@@ -38,7 +35,6 @@ impl<'a> Printing<'a> {
         Self {
             args,
             bytes_max: if args.full_length { usize::MAX } else { args.truncate_length },
-            terminal: std::io::stdout().is_terminal(),
             noted: false,
         }
     }
@@ -59,8 +55,7 @@ impl<'a> Printing<'a> {
             false => String::new(),
         };
         let text = payload.text(delivery);
-        let text = if self.terminal { payload::harmless(&text) } else { text };
-        show::line(&format!("{head}{}\n---", text.trim_end_matches('\n')))
+        show::payload(&format!("{head}{}\n---", text.trim_end_matches('\n')))
     }
 }
 

@@ -109,24 +109,38 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A figure with `usual` digits behind the point, as `ros2 topic` has them, and where these are all zero with as many
+/// as show two that are not: a delay of 41 µs is not 0.000.
+fn digits(value: f64, usual: usize) -> String {
+    let mut digits = usual;
+    let mut least = 10f64.powi(-i32::try_from(usual).unwrap_or_default());
+    while digits < 8 && value > 0.0 && value < least {
+        (digits, least) = (digits + 1, least / 10.0);
+    }
+    let digits = if digits > usual { digits + 1 } else { usual };
+    format!("{value:.digits$}")
+}
+
 impl Figures {
     /// The lines that `ros2 topic` prints, without the last line break.
     pub(super) fn lines(&self) -> String {
         let seconds = |us: f64| us / 1e6;
         let spread = |min, max, std_dev, window| {
-            let (min, max, std_dev) = (seconds(min), seconds(max), seconds(std_dev));
-            format!("\tmin: {min:.3}s max: {max:.3}s std dev: {std_dev:.5}s window: {window}")
+            let (min, max) = (digits(seconds(min), 3), digits(seconds(max), 3));
+            let std_dev = digits(seconds(std_dev), 5);
+            format!("\tmin: {min}s max: {max}s std dev: {std_dev}s window: {window}")
         };
         match *self {
             Self::Rate { rate_hz, min_us, max_us, std_dev_us, window } => {
                 format!(
-                    "average rate: {rate_hz:.3}\n{}",
+                    "average rate: {}\n{}",
+                    digits(rate_hz, 3),
                     spread(min_us, max_us, std_dev_us, window)
                 )
             }
             Self::Delay { mean_us, min_us, max_us, std_dev_us, window } => {
-                let delay = seconds(mean_us);
-                format!("average delay: {delay:.3}\n{}", spread(min_us, max_us, std_dev_us, window))
+                let delay = digits(seconds(mean_us), 3);
+                format!("average delay: {delay}\n{}", spread(min_us, max_us, std_dev_us, window))
             }
             Self::Bandwidth { bytes_per_s, mean_bytes, min_bytes, max_bytes, window } => {
                 // All in the unit of the first, as there.
@@ -150,6 +164,13 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_below_a_millisecond_are_not_zero() {
+        let told = [0.0, 1.5, 0.001, 0.00053, 0.000041, 0.000_000_3].map(|value| digits(value, 3));
+        assert_eq!(told, ["0.000", "1.500", "0.001", "0.00053", "0.000041", "0.00000030"]);
+        assert_eq!((digits(0.0, 5), digits(0.000_003, 5)), ("0.00000".into(), "0.0000030".into()));
+    }
 
     /// Samples at these milliseconds, of as many bytes and microseconds of age as given.
     fn lines(measure: Measure, window: usize, samples: &[(u64, usize, u64)], now: u64) -> String {

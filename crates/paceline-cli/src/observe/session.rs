@@ -65,6 +65,7 @@ impl<'a> Session<'a> {
         let node = look.node.open_guest()?;
         // Asking for what cannot be is found before anybody waits for a publisher.
         drop(look.ask(&node, "a", Form::FULL).map_err(exit::usage)?);
+        look.patterns.iter().try_for_each(|pattern| look.wish.check(&node, pattern))?;
         let (sender, samples) = sync_channel(queue);
         Ok(Self {
             look,
@@ -126,6 +127,7 @@ impl<'a> Session<'a> {
         let mut sources: BTreeMap<Tag, Vec<SourceView>> = BTreeMap::new();
         for pattern in &self.look.patterns {
             let found = self.node.sources(pattern);
+            self.look.wish.check(&self.node, pattern)?;
             if found.is_empty()
                 && now >= self.began + PATIENCE
                 && self.noted.insert(pattern.clone())

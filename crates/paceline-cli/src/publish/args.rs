@@ -2,6 +2,7 @@
 
 use crate::args::{self, CardSpec, NodeArgs, Speed, Telemetry};
 use clap::ArgGroup;
+use paceline::text::is_plain;
 use paceline::{History, Kind, LossTolerance, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,9 +10,9 @@ use std::time::Duration;
 const AFTER: &str = "\
 .mjpeg and .mjpg files are published picture by picture, 30 a second if not said; .y4m files as raw \
 I420 pictures at their own rate; .264 and .h264 files access unit by access unit, at their own rate if \
-they say one; a .png file is one picture; .wav files go in blocks of 20 ms, at their own pace; .ulg files \
-message by message at their own times, each topic on a tag of its own below TAG. Other files and standard input are published line by line as text, \
-or in pieces of --chunk bytes; without --hz or --period as fast as they come.
+they say one; a .png or .jpg file is one picture; .wav files go in blocks of 20 ms, at their own pace; .ulg files \
+message by message at their own times, each topic on a tag of its own below TAG. Other files and standard input are published line by line if they are text in UTF-8, \
+else in pieces of --chunk bytes, or line by line with the --encoding that is said; without --hz or --period as fast as they come.
 Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
 for those that state none of their own.";
 
@@ -60,7 +61,7 @@ pub(crate) struct PubArgs {
     /// Codes the test card with less quality as long as a subscriber gets less than it asked for
     #[arg(long)]
     pub(crate) adapt: bool,
-    /// The media type of the samples, if not the file's own
+    /// The media type of lines or pieces; pictures, video and sound have their own
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,
     /// data, state, picture, audio or video, if not by the media type: of state and pictures a newer one
@@ -116,7 +117,10 @@ fn dash(text: &str) -> Result<Dash, String> {
 
 fn encoding(text: &str) -> Result<String, String> {
     match text.len() {
-        1..=255 => Ok(text.to_owned()),
+        1..=255 if is_plain(text) => Ok(text.to_owned()),
+        1..=255 => {
+            Err("must be text without control characters; application/json is one".to_owned())
+        }
         bytes => {
             Err(format!("has {bytes} bytes, must have from 1 to 255; application/json is one"))
         }

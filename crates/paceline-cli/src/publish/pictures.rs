@@ -1,4 +1,4 @@
-//! Picture files: motion JPEG, Y4M and PNG.
+//! Picture files: motion JPEG, Y4M, PNG and JPEG.
 
 use super::args::PubArgs;
 use super::source::Opened;
@@ -18,7 +18,7 @@ pub(super) fn open_mjpeg(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> 
     let first = pictures.first().map(|picture| Format::Jpeg.picture_size(picture));
     let size = first.transpose().with_context(|| file.display().to_string())?;
     let hz = Some(args.rate().unwrap_or(HZ));
-    Ok(opened(args, file, pictures, about(Format::Jpeg, size, hz)))
+    opened(args, file, pictures, about(Format::Jpeg, size, hz))
 }
 
 /// Opens an uncompressed video file.
@@ -29,11 +29,11 @@ pub(super) fn open_y4m(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     let pictures = gather(file, "pictures", reader, |picture| bytes.slice_ref(picture.bytes()))?;
     let own = f64::from(rate.num) / f64::from(rate.den);
     let hz = Some(args.rate().unwrap_or(own));
-    Ok(opened(args, file, pictures, about(Format::I420(size), Some(size), hz)))
+    opened(args, file, pictures, about(Format::I420(size), Some(size), hz))
 }
 
-/// Opens a file with one PNG picture.
-pub(super) fn open_png(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
+/// Opens a file with one picture.
+pub(super) fn open_still(args: &PubArgs, file: &Path, format: Format) -> anyhow::Result<Opened> {
     if args.repeat && args.rate().is_none() {
         return Err(crate::exit::usage(format!(
             "--loop: {} is one picture without a rate; give --hz or --period",
@@ -41,9 +41,9 @@ pub(super) fn open_png(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
         )));
     }
     let bytes = read(file)?;
-    let size = Format::Png.picture_size(&bytes).with_context(|| file.display().to_string())?;
-    let about = about(Format::Png, Some(size), args.rate());
-    Ok(opened(args, file, vec![bytes], About { name: "picture", ..about }))
+    let size = format.picture_size(&bytes).with_context(|| file.display().to_string())?;
+    let about = about(format, Some(size), args.rate());
+    opened(args, file, vec![bytes], About { name: "picture", ..about })
 }
 
 fn about(format: Format, size: Option<paceline_media::Size>, hz: Option<f64>) -> About {

@@ -1,6 +1,7 @@
 //! Lines and pieces of files and of standard input, read on a thread of their own so that a silent
 //! input never keeps the command from ending.
 
+use super::files::is_text;
 use super::source::Next;
 use anyhow::{Context as _, anyhow};
 use bytes::Bytes;
@@ -14,6 +15,17 @@ const LINE_MAX: usize = 4 * 1024 * 1024;
 /// Samples read ahead.
 const AHEAD: usize = 16;
 
+/// How an input is cut into samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Cut {
+    /// Lines of text; anything else is an error.
+    Text,
+    /// Lines, whatever they hold.
+    Lines,
+    /// Pieces of so many bytes.
+    Bytes(usize),
+}
+
 /// Samples from a reading thread.
 pub(crate) struct Pieces {
     samples: Receiver<io::Result<Bytes>>,
@@ -22,16 +34,16 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Begins to read `file`, or standard input: in pieces of `chunk` bytes, or line by line.
-    pub(crate) fn start(file: Option<&Path>, chunk: Option<usize>, repeat: bool) -> Self {
+    /// Begins to read `file`, or standard input.
+    pub(crate) fn start(file: Option<&Path>, cut: Cut, repeat: bool) -> Self {
         let (to, samples) = sync_channel(AHEAD);
         let from =
             file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
         let file = file.map(Path::to_owned);
         std::thread::spawn(move || {
             let read = match file {
-                Some(file) => read_file(file, chunk, repeat, &to),
-                None => feed(&mut io::stdin().lock(), chunk, &to).map(drop),
+                Some(file) => read_file(file, cut, repeat, &to),
+                None => feed(&mut io::stdin().lock(), cut, &to).map(drop),
             };
             if let Err(error) = read {
                 // Fails only when nobody waits for samples any more.
@@ -61,13 +73,13 @@ impl Pieces {
 
 fn read_file(
     file: PathBuf,
-    chunk: Option<usize>,
+    cut: Cut,
     repeat: bool,
     to: &SyncSender<io::Result<Bytes>>,
 ) -> io::Result<()> {
     let mut input = BufReader::new(std::fs::File::open(file)?);
     loop {
-        let fed = feed(&mut input, chunk, to)?;
+        let fed = feed(&mut input, cut, to)?;
         if fed == 0 || !repeat {
             return Ok(());
         }
@@ -76,16 +88,13 @@ fn read_file(
 }
 
 /// Sends the input sample by sample; returns how many were sent, 0 once nobody takes them.
-fn feed(
-    input: &mut impl BufRead,
-    chunk: Option<usize>,
-    to: &SyncSender<io::Result<Bytes>>,
-) -> io::Result<u64> {
+fn feed(input: &mut impl BufRead, cut: Cut, to: &SyncSender<io::Result<Bytes>>) -> io::Result<u64> {
     let mut sent = 0;
     loop {
-        let sample = match chunk {
-            Some(bytes) => piece(input, bytes)?,
-            None => line(input, sent + 1)?,
+        let sample = match cut {
+            Cut::Bytes(bytes) => piece(input, bytes)?,
+            Cut::Lines => line(input, sent + 1)?,
+            Cut::Text => text(input, sent + 1)?,
         };
         let Some(sample) = sample else { return Ok(sent) };
         if to.send(Ok(sample)).is_err() {
@@ -100,6 +109,18 @@ fn piece(input: &mut impl BufRead, bytes: usize) -> io::Result<Option<Bytes>> {
     let mut piece = Vec::new();
     input.take(bytes as u64).read_to_end(&mut piece)?;
     Ok((!piece.is_empty()).then(|| piece.into()))
+}
+
+/// The next line of text without its end.
+fn text(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
+    let line = line(input, number)?;
+    match &line {
+        Some(line) if !is_text(line, false) => Err(io::Error::other(format!(
+            "line {number} is no text in UTF-8; give --chunk BYTES to publish the bytes in pieces, or --encoding TYPE \
+             if lines are samples of that type"
+        ))),
+        _ => Ok(line),
+    }
 }
 
 /// The next line without its end.
@@ -126,22 +147,32 @@ fn line(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
 mod tests {
     use super::*;
 
-    fn all(mut input: &[u8], chunk: Option<usize>) -> Vec<Bytes> {
+    fn all(mut input: &[u8], cut: Cut) -> Vec<Bytes> {
         let (to, samples) = sync_channel(64);
-        feed(&mut input, chunk, &to).unwrap();
+        feed(&mut input, cut, &to).unwrap();
         drop(to);
         samples.iter().map(Result::unwrap).collect()
     }
 
     #[test]
     fn lines_lose_their_ends_and_empty_ones_count() {
-        assert_eq!(all(b"a\r\n\nlast", None), ["a", "", "last"]);
-        assert!(all(b"", None).is_empty());
+        assert_eq!(all(b"a\r\n\nlast", Cut::Text), ["a", "", "last"]);
+        assert!(all(b"", Cut::Text).is_empty());
     }
 
     #[test]
     fn pieces_have_the_size_asked_for_save_the_last() {
-        assert_eq!(all(b"abcde", Some(2)), ["ab", "cd", "e"]);
+        assert_eq!(all(b"abcde", Cut::Bytes(2)), ["ab", "cd", "e"]);
+    }
+
+    #[test]
+    fn bytes_are_no_text_unless_an_encoding_says_what_lines_hold() {
+        let (to, samples) = sync_channel(64);
+        let error =
+            feed(&mut &b"good\n\xff\xd8\nmore\n"[..], Cut::Text, &to).unwrap_err().to_string();
+        assert!(error.contains("line 2 is no text in UTF-8; give --chunk BYTES"), "{error}");
+        assert_eq!(samples.try_iter().map(Result::unwrap).collect::<Vec<_>>(), ["good"]);
+        assert_eq!(all(b"\xff\xd8\n\0", Cut::Lines), [&b"\xff\xd8"[..], b"\0"]);
     }
 
     #[test]

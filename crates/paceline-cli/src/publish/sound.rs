@@ -38,7 +38,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     }
     let (name, encoding) = ("blocks", wav.format.to_string());
     let about = About { name, encoding, size: None, hz: Some(hz), keeps_time: false };
-    Ok(opened(args, file, blocks, about))
+    opened(args, file, blocks, about)
 }
 
 /// Frames in a block, and blocks per second.

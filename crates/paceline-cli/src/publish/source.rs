@@ -3,10 +3,10 @@
 use super::adapt::Quality;
 use super::args::PubArgs;
 use super::card::{self, Card};
-use super::pieces::Pieces;
+use super::files::{self, FileType};
+use super::pieces::{Cut, Pieces};
 use super::stored::Stored;
 use super::{pictures, sound, video};
-use anyhow::Context as _;
 use bytes::Bytes;
 use paceline::{Encoding, Size};
 use std::path::Path;
@@ -122,29 +122,27 @@ pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     if file.is_dir() {
         anyhow::bail!("cannot read {}: it is a folder; give a file in it", file.display());
     }
-    let extension = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
-    let extension = extension.to_ascii_lowercase();
-    let whole = ["mjpeg", "mjpg", "y4m", "png", "264", "h264", "wav"];
-    if args.chunk.is_some() && whole.contains(&extension.as_str()) {
+    let format = FileType::of(file);
+    if args.chunk.is_some() && format.has_samples() {
         return Err(crate::exit::usage(format!(
             "--chunk: {} is published sample by sample; leave --chunk out",
             file.display()
         )));
     }
-    match extension.as_str() {
-        "mjpeg" | "mjpg" => pictures::open_mjpeg(args, file),
-        "y4m" => pictures::open_y4m(args, file),
-        "png" => pictures::open_png(args, file),
-        "264" | "h264" => video::open(args, file),
-        "wav" => sound::open(args, file),
-        _ => {
+    match format {
+        FileType::Mjpeg => pictures::open_mjpeg(args, file),
+        FileType::Y4m => pictures::open_y4m(args, file),
+        FileType::Still(format) => pictures::open_still(args, file, format),
+        FileType::H264 => video::open(args, file),
+        FileType::Wav => sound::open(args, file),
+        FileType::Other => {
             if args.repeat && args.rate().is_none() {
                 return Err(crate::exit::usage(format!(
                     "--loop: {} has no rate of its own; give --hz or --period",
                     file.display()
                 )));
             }
-            std::fs::File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
+            files::check_lines(args, file)?;
             Ok(pieces(args, Some(file)))
         }
     }
@@ -155,6 +153,12 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
         (Some(name), _) => Encoding::new(name),
         (None, Some(_)) => Encoding::Bytes,
         (None, None) => Encoding::Text,
+    };
+    let cut = match (args.chunk, &args.encoding) {
+        (Some(bytes), _) => Cut::Bytes(bytes),
+        // The encoding says that lines may hold anything.
+        (None, Some(_)) => Cut::Lines,
+        (None, None) => Cut::Text,
     };
     let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
     let how = match args.chunk {
@@ -172,6 +176,6 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
             wait: Duration::from_secs(u64::from(!args.repeat)),
             what: format!("{from} {how} {rate}, {encoding}"),
         },
-        feed: Source::Pieces(Pieces::start(file, args.chunk, args.repeat)),
+        feed: Source::Pieces(Pieces::start(file, cut, args.repeat)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::args::PubArgs;
 use super::source::{Next, Opened, Origin, Source};
-use crate::show;
+use crate::{exit, show};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use paceline::{Encoding, Size};
@@ -25,7 +25,7 @@ pub(crate) struct Stored {
 pub(super) struct About {
     /// What they are called: pictures.
     pub(super) name: &'static str,
-    /// The media type, if `--encoding` says no other.
+    /// The media type.
     pub(super) encoding: String,
     pub(super) size: Option<paceline_media::Size>,
     /// Samples per second.
@@ -109,13 +109,23 @@ pub(super) fn gather<P>(
 }
 
 /// A file whose samples are there.
-pub(super) fn opened(args: &PubArgs, file: &Path, samples: Vec<Bytes>, about: About) -> Opened {
+pub(super) fn opened(
+    args: &PubArgs,
+    file: &Path,
+    samples: Vec<Bytes>,
+    about: About,
+) -> anyhow::Result<Opened> {
     let About { name, encoding, size, hz, keeps_time } = about;
-    let encoding = args.encoding.clone().unwrap_or(encoding);
+    if args.encoding.as_ref().is_some_and(|said| *said != encoding) {
+        return Err(exit::usage(format!(
+            "--encoding: {} holds {name} of the type {encoding}; leave --encoding out",
+            file.display()
+        )));
+    }
     let at = size.map(|size| format!(" of {size}")).unwrap_or_default();
     let rate = hz.map_or_else(String::new, |hz| format!(" at {hz} Hz"));
     let what = format!("{}, {} {name}{at}{rate}, {encoding}", file.display(), samples.len());
-    Opened {
+    Ok(Opened {
         origin: Origin {
             encoding: Encoding::new(&encoding),
             hz,
@@ -125,7 +135,7 @@ pub(super) fn opened(args: &PubArgs, file: &Path, samples: Vec<Bytes>, about: Ab
             what,
         },
         feed: Source::Stored(Stored { samples, repeat: args.repeat, keeps_time }),
-    }
+    })
 }
 
 #[cfg(test)]

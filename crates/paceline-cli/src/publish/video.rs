@@ -41,5 +41,5 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     });
     let size = info.map(|info| info.size);
     let (name, encoding) = ("pictures", Format::H264.to_string());
-    Ok(opened(args, file, units, About { name, encoding, size, hz: Some(hz), keeps_time: true }))
+    opened(args, file, units, About { name, encoding, size, hz: Some(hz), keeps_time: true })
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 const AFTER: &str = "\
 Once a second it shows rate, size, age at delivery (p50, p99, max), late and dropped samples. --out \
 writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file; a name \
-that ends in .y4m makes a Y4M file, .wav a WAV file, and .png keeps the newest PNG picture. Text and JSON samples end with a line break each.";
+that ends in .y4m makes a Y4M file, .wav a WAV file, .png and .jpg keep the newest picture; any other name gets the \
+payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.";
 
 /// `paceline sub`.
 #[derive(Debug, clap::Args)]

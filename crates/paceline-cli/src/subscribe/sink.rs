@@ -1,5 +1,6 @@
 //! Where payloads go: nowhere, to standard output, or to a file.
 
+use super::named::{Holds, check};
 use super::still::Still;
 use super::wave::Wave;
 use crate::{exit, show};
@@ -7,7 +8,7 @@ use anyhow::{Context as _, anyhow};
 use paceline::{Delivery, Encoding, Node, PublisherId};
 use paceline_media::{Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,13 +16,16 @@ use std::time::Duration;
 pub(crate) enum Sink {
     /// Only counted.
     Nowhere,
-    /// One after the other to standard output.
-    Stdout,
+    /// One after the other to standard output; text alone if that is a terminal.
+    Stdout {
+        /// Whether it is one.
+        terminal: bool,
+    },
     /// To a file.
     File(Output),
     /// To a WAV file.
     Wave(Wave),
-    /// To a PNG file.
+    /// To a file of one picture.
     Still(Still),
 }
 
@@ -29,7 +33,7 @@ pub(crate) enum Sink {
 pub(crate) struct Output {
     file: File,
     path: PathBuf,
-    y4m: bool,
+    holds: Holds,
     header: Option<Y4mWriter>,
     samples: u64,
     bytes: u64,
@@ -60,8 +64,9 @@ impl Sink {
                     "--out - and --json both write to standard output; give --out a file",
                 ));
             }
-            return Ok(Self::Stdout);
+            return Ok(Self::Stdout { terminal: io::stdout().is_terminal() });
         }
+        let holds = Holds::of(path)?;
         let file = File::create(path).map_err(|error| {
             let mend = match error.kind() == io::ErrorKind::NotFound {
                 true => "create the folder first, or give another --out",
@@ -69,23 +74,19 @@ impl Sink {
             };
             anyhow!("--out {}: cannot create it: {error}; {mend}", path.display())
         })?;
-        let named = |end| path.extension().is_some_and(|name| name.eq_ignore_ascii_case(end));
-        if named("wav") {
-            return Ok(Self::Wave(Wave::new(file, path.to_owned())));
-        }
-        if named("png") {
-            return Ok(Self::Still(Still::new(path.to_owned())));
-        }
-        let y4m = named("y4m");
-        Ok(Self::File(Output {
-            file,
-            path: path.to_owned(),
-            y4m,
-            header: None,
-            samples: 0,
-            bytes: 0,
-            buffer: Vec::new(),
-        }))
+        Ok(match holds {
+            Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
+            Holds::Still(encoding) => Self::Still(Still::new(path.to_owned(), encoding)),
+            Holds::RawPictures | Holds::Only(_) | Holds::Any => Self::File(Output {
+                file,
+                path: path.to_owned(),
+                holds,
+                header: None,
+                samples: 0,
+                bytes: 0,
+                buffer: Vec::new(),
+            }),
+        })
     }
 
     /// Writes one sample.
@@ -99,7 +100,8 @@ impl Sink {
             Self::Nowhere => Ok(()),
             Self::Wave(wave) => wave.write(delivery),
             Self::Still(still) => still.write(delivery),
-            Self::Stdout => {
+            Self::Stdout { terminal: true } => to_terminal(delivery),
+            Self::Stdout { terminal: false } => {
                 let mut stdout = io::stdout().lock();
                 let all = stdout
                     .write_all(&delivery.payload)
@@ -108,7 +110,7 @@ impl Sink {
                 show::written(all)
             }
             Self::File(output) => {
-                if output.y4m && output.header.is_none() {
+                if output.holds == Holds::RawPictures && output.header.is_none() {
                     output.begin_y4m(delivery, rate(asked, node, delivery.publisher))?;
                 }
                 output.write(delivery)
@@ -138,6 +140,9 @@ impl Output {
     }
 
     fn write(&mut self, delivery: &Delivery) -> anyhow::Result<()> {
+        if let Holds::Only(encoding) = self.holds {
+            check(&self.path, encoding, delivery)?;
+        }
         match self.header {
             Some(writer) => self.append_frame(&writer, delivery)?,
             None => {
@@ -187,6 +192,25 @@ impl Output {
             Ok(Format::Rgb8(_) | Format::H264) | Err(_) => return Err(self.no_picture(delivery)),
         }
         .with_context(|| format!("--out {}: sample {}", self.path.display(), delivery.seq))
+    }
+}
+
+/// Shows a sample on a terminal, if it is text.
+fn to_terminal(delivery: &Delivery) -> anyhow::Result<()> {
+    let payload = &delivery.payload;
+    match std::str::from_utf8(payload) {
+        Ok(text) if !text.contains('\0') => {
+            show::text(text)?;
+            show::text(if end_of(&delivery.encoding).is_empty() { "" } else { "\n" })
+        }
+        _ => Err(exit::usage(format!(
+            "--out -: sample {} of {} is {}, {} bytes that are no text: a terminal cannot show them; give --out FILE, \
+             or pipe them into a program",
+            delivery.seq,
+            delivery.tag,
+            delivery.encoding,
+            payload.len()
+        ))),
     }
 }
 

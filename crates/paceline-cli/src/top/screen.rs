@@ -1,6 +1,8 @@
 //! The terminal: taken over while it is shown, and given back however the command ends.
 
+use crate::show::written;
 use anyhow::Context as _;
+use paceline::text::escape;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -51,7 +53,8 @@ impl Screen {
             tcsetattr(io::stdin(), OptionalActions::Now, &modes)
                 .context("cannot set the terminal's modes; try --batch")?;
         }
-        crate::show::text(ENTER)?;
+        let mut stdout = io::stdout().lock();
+        written(stdout.write_all(ENTER.as_bytes()).and_then(|()| stdout.flush()))?;
         Ok(screen)
     }
 
@@ -100,12 +103,12 @@ impl Screen {
             if at > 0 {
                 out.push_str("\r\n");
             }
-            out.push_str(line);
+            out.push_str(&escape(line));
             out.push_str("\x1b[K");
         }
         out.push_str("\x1b[J");
         let mut stdout = io::stdout().lock();
-        crate::show::written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
+        written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
     }
 }
 

@@ -1,7 +1,9 @@
 //! A host for one test: a runtime folder that no other test shares, and the commands started there.
 
+use std::fs::DirBuilder;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +40,8 @@ impl Host {
         // Short: the path of a socket has at most 107 bytes.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("plt-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("a temporary folder");
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
+        made.expect("a temporary folder");
         Self { dir }
     }
 

@@ -74,7 +74,7 @@ impl Worker {
                     let running = Arc::new(AtomicUsize::new(0));
                     self.askers.insert(*node, Peer { way, running });
                 }
-                Err(error) => tracing::error!("query {}: {error}", self.common.number),
+                Err(error) => self.common.say(|| error.to_string()),
             }
         }
     }

@@ -139,7 +139,7 @@ impl Worker {
                 let peer = Peer { way, offers, ready: false };
                 self.asking.state().peers.insert(node, peer);
             }
-            Err(error) => tracing::error!("query {}: {error}", common.number),
+            Err(error) => common.say(|| error.to_string()),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::form::{Audio, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::sample::Kind;
 use crate::tag::{TAG_BYTES_MAX, Tag};
+use crate::text::escape;
 use crate::wire::segment::{read_audio, read_rate, write_audio, write_rate};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -235,6 +236,8 @@ fn read_fetch(reader: &mut Reader) -> Result<Fetch, WireError> {
 
 /// Appends a reason, as much of it as may be.
 fn put_reason(out: &mut Vec<u8>, reason: &str) {
+    // The other end takes plain text only.
+    let reason = escape(reason);
     let mut end = reason.len().min(REFUSED_BYTES_MAX);
     while !reason.is_char_boundary(end) {
         end -= 1;

@@ -1,5 +1,6 @@
 //! Reading and writing the fields of the wire format: little-endian, LEB128 for counts.
 
+use crate::text::is_plain;
 use bytes::Bytes;
 
 /// Why bytes from a link were not understood.
@@ -156,14 +157,18 @@ impl Reader {
         usize::try_from(value).map_err(|_| WireError::Invalid(field))
     }
 
-    /// A length (at most `max`) and as many bytes of UTF-8.
+    /// A length (at most `max`) and as many bytes of plain text in UTF-8.
+    ///
+    /// Names and messages of other nodes reach terminals and logs, so text that is not [plain](crate::text) is refused
+    /// here, at one place.
     ///
     /// # Errors
-    /// As [`Self::len`] and [`Self::bytes`]; [`WireError::Invalid`] if it is not UTF-8.
+    /// As [`Self::len`] and [`Self::bytes`]; [`WireError::Invalid`] if it is not plain text in UTF-8.
     pub fn text(&mut self, max: usize, field: &'static str) -> Result<String, WireError> {
         let len = self.len(max, field)?;
         let bytes = self.bytes(len, field)?;
-        core::str::from_utf8(&bytes).map(str::to_owned).map_err(|_| WireError::Invalid(field))
+        let text = core::str::from_utf8(&bytes).ok().filter(|text| is_plain(text));
+        text.map(str::to_owned).ok_or(WireError::Invalid(field))
     }
 
     /// A flag byte, 0 or 1.
@@ -254,6 +259,21 @@ mod tests {
             }
             prop_assert_eq!(reader.finish(), Ok(()));
         }
+    }
+
+    #[test]
+    fn text_is_plain_or_refused() {
+        let read = |text: &str| {
+            let mut out = Vec::new();
+            out.put_text(text);
+            Reader::new(out.into()).text(255, "name")
+        };
+        assert_eq!(read("robot \u{fc}"), Ok("robot \u{fc}".to_owned()));
+        for bad in ["a\x1b[31m", "a\nerror: b", "\u{202e}tobor", "\u{9b}2J", "\0"] {
+            assert_eq!(read(bad), Err(WireError::Invalid("name")), "{bad:?}");
+        }
+        let bytes = Bytes::from_static(&[1, 0xff]);
+        assert_eq!(Reader::new(bytes).text(255, "name"), Err(WireError::Invalid("name")));
     }
 
     #[test]

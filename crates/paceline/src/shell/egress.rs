@@ -161,7 +161,7 @@ fn redialer(
     Redialer::start(&config.name, &config.connect, move || {
         match Transport::open(me, &its, rx.clone()) {
             Ok(transport) => handle.send(LinkCommand::Redial(Box::new(transport))),
-            Err(error) => tracing::warn!("link '{}': connecting anew: {error}", its.name),
+            Err(error) => crate::warn_limited!("link '{}': connecting anew: {error}", its.name),
         }
     })
 }
@@ -257,7 +257,7 @@ impl Egress {
         tracing::debug!("link {}: connecting anew", self.index);
         for node in self.hops.keys() {
             if let Err(error) = transport.add_hop(*node) {
-                tracing::warn!("no way to node {node}: {error}");
+                crate::warn_limited!("no way to node {node}: {error}");
             }
         }
         std::mem::replace(&mut self.transport, transport).close_aside();
@@ -280,7 +280,7 @@ impl Egress {
             return;
         };
         if let Err(error) = self.transport.add_hop(node) {
-            tracing::warn!("no way to node {node}: {error}");
+            crate::warn_limited!("no way to node {node}: {error}");
             self.rx.remove_hop(node);
             return;
         }

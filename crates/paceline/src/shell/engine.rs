@@ -8,6 +8,7 @@ mod install;
 mod linger;
 mod opening;
 mod passages;
+mod place;
 mod prospect;
 mod pull;
 mod silence;
@@ -208,7 +209,7 @@ impl Engine {
             Command::Hop { link, node, up } => self.handle_hop(now, link, node, up),
             Command::Message { from, message } => {
                 if let Err(error) = self.control.handle_message(now, from, message) {
-                    tracing::warn!("control message from {from} not understood: {error}");
+                    crate::warn_limited!("control message from {from} not understood: {error}");
                 }
             }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
@@ -398,22 +399,7 @@ impl Engine {
         self.update_rates(now);
         self.finish_statuses(now);
         self.tell_silence(now);
-        let Some((host, index)) = &mut self.host else { return };
-        if self.host_open || !host.listens() && !host.try_take_over() {
-            return;
-        }
-        let Some(link) = self.links.get_mut(*index) else { return };
-        tracing::info!("this process is the host's node now");
-        link.config = LinkConfig::new(&link.config.name).listen(&host.endpoint());
-        let inbound: Arc<dyn Inbound> = link.rx.clone();
-        match Transport::open(self.control.me(), &link.config, inbound) {
-            Ok(transport) => {
-                self.host_open = true;
-                link.handle.send(LinkCommand::Reopen(Box::new(transport)));
-            }
-            // What the last host left may not be cleared away yet: the next tick tries again.
-            Err(error) => tracing::warn!("cannot take over the host's node yet: {error}"),
-        }
+        self.keep_place();
     }
 
     fn close(&mut self) {

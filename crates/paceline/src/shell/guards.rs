@@ -43,7 +43,7 @@ impl Guards {
                 Flood::Unasked => ("samples that nobody here asked for", "they are looked at"),
                 Flood::Malformed => ("frames that are not understood", "its frames are read"),
             };
-            tracing::warn!(
+            crate::warn_limited!(
                 "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after that ends"
             );
         }

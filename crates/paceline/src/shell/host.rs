@@ -1,13 +1,24 @@
 //! One node per host: the processes of a host meet in a runtime folder, and one of them listens there.
+//!
+//! The folder decides who may join, so it must belong to this user and nobody else may write it. Files in it may be
+//! deleted at any time, by a user or by a cleaner of temporary folders: the node that listens looks after them.
 
 use crate::error::OpenError;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, symlink_metadata};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The longest path that a unix socket can have, with room for the file's name.
 const PATH_BYTES_MAX: usize = 108 - "/node.sock".len() - 1;
+/// The socket that processes connect to.
+const SOCKET: &str = "node.sock";
+/// A second name of the socket's file: under it the file is still there when the first name was deleted.
+const KEPT: &str = "node.sock.kept";
+/// What the transport holds while it listens.
+const SOCKET_LOCK: &str = "node.sock.lock";
+/// The file whose lock is the host's place.
+const LOCK: &str = "node.lock";
 
 /// This process's place among those of its host.
 #[derive(Debug)]
@@ -16,28 +27,32 @@ pub(crate) struct Host {
     lock: File,
     listens: bool,
     guest: bool,
+    /// The socket's file, by device and inode, once it listens.
+    bound: Option<(u64, u64)>,
+}
+
+/// What the node that listens has to do about its files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Upkeep {
+    /// Nothing: they are there.
+    Kept,
+    /// Nothing: the socket's file was deleted or replaced, and is there again.
+    Restored,
+    /// The socket has no file any more: listen anew.
+    Listen,
+    /// Another process has become the host's node meanwhile: connect to it.
+    Connect,
 }
 
 impl Host {
     /// Opens the folder, and takes the host's place if it is free; a guest never takes it.
     pub(crate) fn join(dir: PathBuf, guest: bool) -> Result<Self, OpenError> {
-        let refuse = |source: std::io::Error| OpenError::RuntimeDir { path: dir.clone(), source };
         if dir.as_os_str().len() > PATH_BYTES_MAX {
             let what = format!("path longer than {PATH_BYTES_MAX} bytes");
-            return Err(refuse(std::io::Error::other(what)));
+            return Err(OpenError::RuntimeDir { path: dir, source: std::io::Error::other(what) });
         }
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(refuse)?;
-        let owner = std::fs::metadata(&dir).map_err(refuse)?.uid();
-        if owner != rustix::process::geteuid().as_raw() {
-            return Err(refuse(std::io::Error::other("belongs to another user")));
-        }
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(dir.join("node.lock"))
-            .map_err(refuse)?;
-        let mut host = Self { dir, lock, listens: false, guest };
+        let lock = open_lock(&dir)?;
+        let mut host = Self { dir, lock, listens: false, guest, bound: None };
         host.try_take_over();
         Ok(host)
     }
@@ -52,27 +67,135 @@ impl Host {
     /// The lock belongs to the open file: the kernel gives it back when its process ends, however it
     /// ends.
     pub(crate) fn try_take_over(&mut self) -> bool {
-        if !self.listens
-            && !self.guest
-            && flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
+        if !self.listens && !self.guest && self.has_lock_file() && self.try_lock() {
             // What the last host left would keep us from listening.
-            let _ = std::fs::remove_file(self.socket());
+            for left in [SOCKET, KEPT] {
+                let _ = std::fs::remove_file(self.dir.join(left));
+            }
             self.listens = true;
             return true;
         }
         false
     }
 
+    /// Notes that this process listens at the socket, and gives the socket's file its second name.
+    pub(crate) fn note_bound(&mut self) {
+        self.bound = symlink_metadata(self.socket()).ok().map(|file| identity(&file));
+        let kept = self.dir.join(KEPT);
+        let _ = std::fs::remove_file(&kept);
+        // Not every file system has second names: without one a deleted socket is bound anew.
+        let _ = std::fs::hard_link(self.socket(), kept);
+    }
+
+    /// Looks whether the files of the node that listens are still there.
+    pub(crate) fn look_after(&mut self) -> Upkeep {
+        if !self.has_lock_file() {
+            return Upkeep::Kept;
+        }
+        if !self.try_lock() {
+            (self.listens, self.bound) = (false, None);
+            return Upkeep::Connect;
+        }
+        if self.bound.is_some() && self.file(SOCKET) == self.bound {
+            return Upkeep::Kept;
+        }
+        if self.bound.is_some() && self.file(KEPT) == self.bound && self.restore().is_ok() {
+            return Upkeep::Restored;
+        }
+        for left in [SOCKET, SOCKET_LOCK] {
+            let _ = std::fs::remove_file(self.dir.join(left));
+        }
+        Upkeep::Listen
+    }
+
+    /// Puts the socket's file back in its place, of which nobody sees a moment without it.
+    fn restore(&self) -> std::io::Result<()> {
+        let next = self.dir.join("node.sock.next");
+        let _ = std::fs::remove_file(&next);
+        std::fs::hard_link(self.dir.join(KEPT), &next)?;
+        std::fs::rename(next, self.socket())
+    }
+
+    /// Device and inode of a file of the folder.
+    fn file(&self, name: &str) -> Option<(u64, u64)> {
+        symlink_metadata(self.dir.join(name)).ok().map(|file| identity(&file))
+    }
+
+    /// True if the lock that processes which start now would take is the one that is open here. The folder or the
+    /// file may have been deleted: then they are made again.
+    fn has_lock_file(&mut self) -> bool {
+        let ours = self.lock.metadata().ok().map(|file| identity(&file));
+        if ours.is_some() && self.file(LOCK) == ours {
+            return true;
+        }
+        match open_lock(&self.dir) {
+            Ok(lock) => self.lock = lock,
+            Err(error) => {
+                tracing::debug!("{error}");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// True if this process has the lock, from before or from now on.
+    fn try_lock(&self) -> bool {
+        flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
     /// Where the host listens.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.dir.join("node.sock")
+        self.dir.join(SOCKET)
     }
 
     /// The host's own link, as an endpoint.
     pub(crate) fn endpoint(&self) -> String {
         format!("unixsock-stream/{}", self.socket().display())
     }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if self.listens && self.file(KEPT) == self.bound {
+            let _ = std::fs::remove_file(self.dir.join(KEPT));
+        }
+    }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Opens the lock of a folder, which is made if there is none.
+fn open_lock(dir: &Path) -> Result<File, OpenError> {
+    let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(refuse)?;
+    check_folder(dir)?;
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(dir.join(LOCK))
+        .map_err(refuse)
+}
+
+/// Refuses a folder in which others could put a socket of theirs in place of ours.
+fn check_folder(dir: &Path) -> Result<(), OpenError> {
+    let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
+    let found = symlink_metadata(dir).map_err(refuse)?;
+    let (mode, owner) = (found.mode() & 0o7777, found.uid());
+    let what = if found.is_symlink() {
+        "is a symbolic link, which is not followed: give the folder that it points to".to_owned()
+    } else if owner != rustix::process::geteuid().as_raw() {
+        format!("belongs to another user (uid {owner}): give a folder of your own")
+    } else if mode & 0o022 != 0 {
+        let place = dir.display();
+        format!("others can write to it (mode {mode:04o}): run chmod go-w '{place}'")
+    } else {
+        return Ok(());
+    };
+    Err(OpenError::UnsafeRuntimeDir { path: dir.to_owned(), what })
 }
 
 /// The folder in which the processes of a host meet, if none is named: `$PACELINE_RUNTIME_DIR`, else
@@ -92,6 +215,9 @@ pub fn default_dir() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
     fn the_second_attaches_and_takes_over_when_the_first_is_gone() {
@@ -105,6 +231,94 @@ mod tests {
         assert!(!guest.try_take_over());
         assert!(second.try_take_over() && second.listens());
         drop(second);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A folder of this test, without anything in it.
+    fn fresh(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("pl-host-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        dir
+    }
+
+    fn refusal(dir: &Path) -> String {
+        Host::join(dir.to_owned(), false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused_with_the_fix() {
+        let dir = fresh("open");
+        std::fs::create_dir(&dir).unwrap();
+        for mode in [0o777, 0o1777, 0o770, 0o702] {
+            std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
+            let error = refusal(&dir);
+            assert!(
+                error.contains(&format!("others can write to it (mode {mode:04o})")),
+                "{error}"
+            );
+            assert!(error.contains(&format!("chmod go-w '{}'", dir.display())), "{error}");
+            assert!(!dir.join(LOCK).exists(), "nothing was made in it");
+        }
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
+        assert!(Host::join(dir.clone(), false).unwrap().listens());
+        std::fs::remove_dir_all(&dir).unwrap();
+        drop(Host::join(dir.clone(), false).unwrap());
+        assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "as it is made");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_symbolic_link_and_the_folder_of_another_user_are_refused() {
+        let (dir, link) = (fresh("real"), fresh("link"));
+        let _ = std::fs::remove_file(&link);
+        std::fs::create_dir(&dir).unwrap();
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        assert!(refusal(&link).contains("is a symbolic link, which is not followed"));
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "nothing was made behind it");
+        std::fs::remove_file(link).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&dir, Some(65_534), None).unwrap();
+            assert!(refusal(&dir).contains("belongs to another user (uid 65534)"));
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_deleted_or_replaced_socket_is_put_back_as_it_was() {
+        let dir = fresh("socket");
+        let mut host = Host::join(dir.clone(), false).unwrap();
+        let listener = UnixListener::bind(host.socket()).unwrap();
+        host.note_bound();
+        assert_eq!(host.look_after(), Upkeep::Kept);
+        std::fs::remove_file(host.socket()).unwrap();
+        assert_eq!(host.look_after(), Upkeep::Restored);
+        std::fs::remove_file(host.socket()).unwrap();
+        std::fs::write(host.socket(), "not a socket").unwrap();
+        assert_eq!((host.look_after(), host.look_after()), (Upkeep::Restored, Upkeep::Kept));
+        let _client = UnixStream::connect(host.socket()).unwrap();
+        assert!(listener.accept().is_ok());
+        for name in [SOCKET, KEPT] {
+            std::fs::remove_file(dir.join(name)).unwrap();
+        }
+        assert_eq!(host.look_after(), Upkeep::Listen, "no name is left");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn where_the_whole_folder_was_deleted_one_process_is_the_host() {
+        let dir = fresh("gone");
+        let mut first = Host::join(dir.clone(), false).unwrap();
+        let mut waiting = Host::join(dir.clone(), false).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(first.look_after(), Upkeep::Listen, "it makes the folder again, and stays");
+        assert!(!waiting.try_take_over(), "it looks at the lock that there is now");
+        std::fs::remove_dir_all(&dir).unwrap();
+        let newcomer = Host::join(dir.clone(), false).unwrap();
+        assert!(newcomer.listens());
+        assert_eq!(first.look_after(), Upkeep::Connect, "a newcomer was faster");
+        assert!(!first.listens() && !waiting.try_take_over());
+        drop(newcomer);
+        assert!(first.try_take_over());
         std::fs::remove_dir_all(dir).unwrap();
     }
 

@@ -14,6 +14,7 @@ use paceline_proto::guard::Flood;
 use paceline_proto::link::{ClassView, MendCounters};
 use paceline_proto::pull::Limits;
 use paceline_proto::pull::limits::SAMPLES_MAX;
+use paceline_proto::text::escape;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{
@@ -94,6 +95,8 @@ fn read_rows<T>(
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
+    // The other end takes plain text only.
+    let text = escape(text);
     let mut end = text.len().min(TEXT_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -339,9 +339,8 @@ impl LinkRx {
     }
 
     fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {
-        if self.malformed.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
-            tracing::warn!("frame from {from} not understood: {what}");
-        }
+        self.malformed.fetch_add(1, Ordering::Relaxed);
+        crate::warn_limited!("frame from {from} not understood: {what}");
     }
 }
 

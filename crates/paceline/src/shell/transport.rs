@@ -178,7 +178,7 @@ impl Transport {
     pub(crate) fn close_aside(self) {
         let aside = std::thread::Builder::new().name("paceline-close".to_owned());
         if let Err(error) = aside.spawn(move || self.close()) {
-            tracing::warn!("closing a link at once: {error}");
+            crate::warn_limited!("closing a link at once: {error}");
         }
     }
 
@@ -255,7 +255,7 @@ fn listen_for_neighbours(
                 }
             }
             [version, ..] if other_version.swap(version, Ordering::Relaxed) != version => {
-                tracing::warn!(
+                crate::warn_limited!(
                     "a neighbour speaks wire format version {version}, this node {VERSION}: \
                          update the older one"
                 );

@@ -172,18 +172,6 @@ fn media(delivery: &Delivery) -> String {
     text
 }
 
-/// Text that moves no cursor and rings no bell: control characters are shown, line breaks and tabs stay.
-pub(super) fn harmless(text: &str) -> String {
-    let shown = |c: char| -> String {
-        match c {
-            '\n' | '\t' => c.to_string(),
-            _ if c.is_control() => c.escape_default().to_string(),
-            _ => c.to_string(),
-        }
-    };
-    text.chars().map(shown).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,11 +232,5 @@ mod tests {
         assert_eq!(text("a.b.0.z"), Err("has no z; it has no fields".to_owned()));
         let other = Payload::read(&delivery("text/plain", b"{}"), 4);
         assert_eq!(other.field("a"), Err("is not JSON".to_owned()));
-    }
-
-    #[test]
-    fn what_comes_cannot_rule_the_terminal() {
-        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
-        assert_eq!(harmless("\x1b[2J\r\u{9b}é"), "\\u{1b}[2J\\r\\u{9b}é");
     }
 }

@@ -1,6 +1,7 @@
 //! What is wrong with the classes of a link.
 
 use super::{CLASSES_MAX, Combined, DEFAULT, LinkClass, NAME_BYTES_MAX};
+use crate::text::{escape, is_plain};
 use core::fmt;
 use paceline_sched::hfsc::SpecError;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ impl fmt::Display for ClassError {
         if class.is_empty() {
             return write!(f, "class: {what}");
         }
-        write!(f, "class '{class}': {key}: {what}")
+        write!(f, "class '{}': {key}: {what}", escape(class))
     }
 }
 
@@ -84,11 +85,10 @@ pub(super) fn free_default(classes: &[LinkClass]) -> Result<(), ClassError> {
 pub(super) fn parents(classes: &[LinkClass]) -> Result<Vec<Option<usize>>, ClassError> {
     let mut places = BTreeMap::new();
     for (place, class) in classes.iter().enumerate() {
-        if !(1..=NAME_BYTES_MAX).contains(&class.name.len())
-            || class.name.chars().any(char::is_control)
-        {
+        if !(1..=NAME_BYTES_MAX).contains(&class.name.len()) || !is_plain(&class.name) {
             let what = format!(
-                "must be text of 1 to {NAME_BYTES_MAX} bytes without control characters; \"video\" is one"
+                "must be text of 1 to {NAME_BYTES_MAX} bytes without line breaks and other control characters; \
+                 \"video\" is one"
             );
             return Err(ClassError::new(&class.name, "name", what));
         }

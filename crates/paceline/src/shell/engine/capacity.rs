@@ -3,8 +3,8 @@
 use super::Engine;
 use super::EngineLink;
 use super::LinkCommand;
+use crate::check::classes;
 use crate::error::{CapacityError, ClassesError};
-use crate::node::classes;
 use paceline_proto::control::WayChange;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Instant};

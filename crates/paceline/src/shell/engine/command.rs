@@ -112,7 +112,9 @@ impl Commands {
     pub(crate) fn offer(&self, command: Command) -> bool {
         let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
         if lost {
-            tracing::warn!("the engine is behind by {COMMANDS_MAX} commands; one was dropped");
+            crate::warn_limited!(
+                "the engine is behind by {COMMANDS_MAX} commands; one was dropped"
+            );
         }
         !lost
     }

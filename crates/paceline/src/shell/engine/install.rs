@@ -272,7 +272,11 @@ impl Engine {
         let at = self.ways.link(hop)?;
         let link = self.links.get_mut(at)?;
         let Some(index) = link.slots.take() else {
-            tracing::error!("link '{}': all {STREAMS_MAX} streams are in use", link.config.name);
+            crate::log_limited!(
+                error,
+                "link '{}': all {STREAMS_MAX} streams are in use",
+                link.config.name
+            );
             return None;
         };
         let (port, end) = ring(index, link.handle.announcements.clone());

@@ -55,7 +55,7 @@ impl Engine {
     pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
         match Question::decode(body) {
             Ok(question) => self.holder.ask(request, from, question),
-            Err(error) => tracing::warn!("a pull of {from} was not understood: {error}"),
+            Err(error) => crate::warn_limited!("a pull of {from} was not understood: {error}"),
         }
     }
 
@@ -67,7 +67,7 @@ impl Engine {
                 // Who asked may have gone.
                 let _ = reply.send(Reply { node, token, answer });
             }
-            Err(error) => tracing::warn!("an answer of {node} was not understood: {error}"),
+            Err(error) => crate::warn_limited!("an answer of {node} was not understood: {error}"),
         }
         true
     }

@@ -56,6 +56,7 @@ impl Engine {
             publisher: id,
             tag: spec.tag.clone(),
             node: node.to_owned(),
+            encoding: spec.encoding.clone(),
             period: spec.period.map(Into::into),
             hops: self.hops(id.node, self.control.me()),
             taken,

@@ -184,7 +184,7 @@ impl Engine {
             if pending.requests.remove(&request).is_some() {
                 match report::decode(rows.clone()) {
                     Ok(status) => pending.found.push(status),
-                    Err(error) => tracing::warn!(
+                    Err(error) => crate::warn_limited!(
                         "status of {node} not understood: {error}; it may be of another version of Paceline than {}: \
                          start both from the same",
                         env!("CARGO_PKG_VERSION")

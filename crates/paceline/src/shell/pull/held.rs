@@ -72,7 +72,7 @@ impl HeldBuffer {
             Pushed::Duplicate => return,
             Pushed::TooLarge | Pushed::TooOld => {
                 if self.shown.refused.fetch_add(1, Ordering::Relaxed).is_power_of_two() {
-                    tracing::warn!(
+                    crate::warn_limited!(
                         "a sample of {} bytes on {tag} does not fit into a pull buffer of {} bytes \
                          and {}",
                         sample.payload.len(),

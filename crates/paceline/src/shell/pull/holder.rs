@@ -65,7 +65,9 @@ impl Holder {
         if let Some(thread) = self.thread()
             && thread.try_send(asked).is_err()
         {
-            tracing::warn!("{QUESTIONS_MAX} questions wait for the pull buffers; one was dropped");
+            crate::warn_limited!(
+                "{QUESTIONS_MAX} questions wait for the pull buffers; one was dropped"
+            );
         }
     }
 
@@ -82,7 +84,9 @@ impl Holder {
             let named = std::thread::Builder::new().name("paceline-pull".to_owned());
             match named.spawn(move || responder.run()) {
                 Ok(_) => self.thread = Some(sender),
-                Err(error) => tracing::error!("cannot start the thread of pull buffers: {error}"),
+                Err(error) => {
+                    crate::log_limited!(error, "cannot start the thread of pull buffers: {error}")
+                }
             }
         }
         self.thread.as_ref()

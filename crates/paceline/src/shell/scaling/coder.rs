@@ -111,7 +111,7 @@ impl Coder {
         let to = self.size.map(|size| paceline_media::Size::new(size.width, size.height));
         let made = to.transpose().and_then(|to| Transcoder::new(to, self.hertz));
         self.due.clear();
-        self.transcoder = Some(made.inspect_err(|error| tracing::warn!("video: {error}"))?);
+        self.transcoder = Some(made.inspect_err(|error| crate::warn_limited!("video: {error}"))?);
         Ok(())
     }
 

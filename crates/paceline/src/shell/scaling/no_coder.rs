@@ -12,7 +12,7 @@ pub(in crate::shell) struct Coder;
 
 impl Coder {
     pub(super) fn new(form: Form, _: Option<Duration>) -> Self {
-        tracing::warn!("video {form}: {WHY}");
+        crate::warn_limited!("video {form}: {WHY}");
         Self
     }
 

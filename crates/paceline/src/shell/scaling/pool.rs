@@ -35,7 +35,7 @@ impl ScalePool {
             let named = std::thread::Builder::new().name("paceline-scale".to_owned());
             match named.spawn(move || pool.work()) {
                 Ok(_) => queue.workers += 1,
-                Err(error) => tracing::error!("cannot start a scaling thread: {error}"),
+                Err(error) => crate::log_limited!(error, "cannot start a scaling thread: {error}"),
             }
         }
         drop(queue);
@@ -49,7 +49,7 @@ impl ScalePool {
                 drop(queue);
                 let run = std::panic::AssertUnwindSafe(|| task.run());
                 if std::panic::catch_unwind(run).is_err() {
-                    tracing::error!("a scaler or a subscriber's callback panicked");
+                    crate::log_limited!(error, "a scaler or a subscriber's callback panicked");
                     task.go_on();
                 }
                 queue = lock(&self.queue);

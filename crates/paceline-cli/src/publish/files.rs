@@ -1,0 +1,120 @@
+//! The types of files, by their names; what is of none of them is published line by line if it is text.
+
+use super::args::PubArgs;
+use crate::exit;
+use anyhow::Context as _;
+use paceline_media::Format;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// How much of a file is looked at to tell text from other bytes.
+const LOOK_BYTES: u64 = 64 * 1024;
+
+/// The types that are known, for errors.
+const KNOWN: &str = ".mjpeg, .mjpg, .y4m, .png, .jpg, .jpeg, .264, .h264, .wav and .ulg files, and text line by line";
+
+/// A type of file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum FileType {
+    /// JPEG pictures, one after the other.
+    Mjpeg,
+    /// Raw pictures.
+    Y4m,
+    /// One picture.
+    Still(Format),
+    /// H.264, as a byte stream.
+    H264,
+    /// Sound.
+    Wav,
+    /// Any other.
+    Other,
+}
+
+impl FileType {
+    /// By the end of its name.
+    pub(super) fn of(file: &Path) -> Self {
+        match extension(file).as_str() {
+            "mjpeg" | "mjpg" => Self::Mjpeg,
+            "y4m" => Self::Y4m,
+            "png" => Self::Still(Format::Png),
+            "jpg" | "jpeg" => Self::Still(Format::Jpeg),
+            "264" | "h264" => Self::H264,
+            "wav" => Self::Wav,
+            _ => Self::Other,
+        }
+    }
+
+    /// True if it says by itself where its samples begin and end.
+    pub(super) fn has_samples(self) -> bool {
+        self != Self::Other
+    }
+}
+
+fn extension(file: &Path) -> String {
+    let name = file.extension().and_then(|name| name.to_str()).unwrap_or_default();
+    name.to_ascii_lowercase()
+}
+
+/// Refuses a file that is no text, where it would be published line by line as text.
+pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
+    let what = || format!("cannot open {}", file.display());
+    // What a pipe or a device holds can be read once only: its lines are checked as they come.
+    let is_file = std::fs::metadata(file).with_context(what)?.is_file();
+    if args.chunk.is_some() || args.encoding.is_some() || !is_file {
+        return Ok(());
+    }
+    let opened = File::open(file).with_context(what)?;
+    let mut start = Vec::new();
+    let read = opened.take(LOOK_BYTES).read_to_end(&mut start);
+    read.with_context(|| format!("cannot read {}", file.display()))?;
+    if is_text(&start, start.len() as u64 == LOOK_BYTES) {
+        return Ok(());
+    }
+    let fix = match extension(file).as_str() {
+        "mcap" => "publish a recording with paceline replay".to_owned(),
+        "mp4" | "m4v" | "mov" | "mkv" | "avi" | "webm" | "flv" | "ts" => format!(
+            "take its video out with ffmpeg -i '{}' -c:v copy -bsf:v h264_mp4toannexb OUT.264, and publish that",
+            file.display()
+        ),
+        _ => "give --chunk BYTES to publish it in pieces, or --encoding TYPE if its lines are samples of that type"
+            .to_owned(),
+    };
+    Err(exit::usage(format!(
+        "--file {}: its type is not known and it is no text in UTF-8; {fix}; known are {KNOWN}",
+        file.display()
+    )))
+}
+
+/// True for UTF-8 without a zero byte; a character at the end may be `cut`.
+pub(super) fn is_text(bytes: &[u8], cut: bool) -> bool {
+    if bytes.contains(&0) {
+        return false;
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => cut && error.error_len().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_follow_the_end_of_the_name_in_any_case() {
+        assert_eq!(FileType::of(Path::new("a/b.MJPG")), FileType::Mjpeg);
+        assert_eq!(FileType::of(Path::new("b.jpeg")), FileType::Still(Format::Jpeg));
+        for other in ["png", "x.txt", "x.mp4", "x", ".264"] {
+            assert!(!FileType::of(Path::new(other)).has_samples(), "{other}");
+        }
+    }
+
+    #[test]
+    fn text_is_utf8_without_zeros() {
+        assert!(is_text(b"", false) && is_text("a\tä\r\n\x1b[1mb".as_bytes(), false));
+        let cut = "ä".as_bytes().split_last().unwrap().1;
+        assert!(is_text(cut, true) && !is_text(cut, false));
+        assert!(!is_text(b"\xff\xd8\xff\xe0", true) && !is_text(b"a\0b", true));
+    }
+}

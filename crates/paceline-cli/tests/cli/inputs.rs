@@ -1,0 +1,174 @@
+//! What is published, written and asked for, where it does not fit: refused with the fix.
+
+use crate::host::{Host, LIMIT, Running};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Bytes that are no text, with line ends among them.
+const NOISE: &[u8] = b"\x7fELF\n\xff\xd8\0\n\x1b[2J\xfe\n";
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
+    let host = Host::new();
+    for (name, fix) in [
+        ("x.bin", "give --chunk BYTES to publish it in pieces"),
+        ("film.mp4", "-bsf:v h264_mp4toannexb OUT.264"),
+        ("log.mcap", "publish a recording with paceline replay"),
+        ("without-end", "give --chunk BYTES"),
+    ] {
+        std::fs::write(host.path(name), NOISE).unwrap();
+        let refused = host.run(&["pub", "t", "--file", name]);
+        refused
+            .said(2, &format!("--file {name}: its type is not known and it is no text in UTF-8"));
+        refused.said(2, fix).said(2, ".264, .h264, .wav and .ulg files");
+    }
+    // Text after 64 KiB that are text.
+    let mut late = b"line\n".repeat(20_000);
+    late.extend_from_slice(b"\xff\n");
+    std::fs::write(host.path("late"), late).unwrap();
+    let refused = host.run(&["pub", "t", "--file", "late", "--wait", "0"]);
+    refused.said(1, "line 20001 is no text in UTF-8; give --chunk BYTES");
+    let child = host.command(&["pub", "t", "-", "--wait", "0"]).stdin(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    child.stdin.take().unwrap().write_all(NOISE).unwrap();
+    let refused = Running::gathered(child).ended();
+    refused.said(1, "cannot read standard input: line 2 is no text in UTF-8");
+}
+
+#[test]
+fn bytes_are_published_as_they_are_where_that_is_asked_for() {
+    let host = Host::new();
+    let _node = host.start_node();
+    std::fs::write(host.path("x.bin"), NOISE).unwrap();
+    for how in [&["--chunk", "1000"][..], &["--encoding", "application/x-lines"]] {
+        let sub = [
+            "sub",
+            "t",
+            "--out",
+            "got.bin",
+            "--count",
+            if how[0] == "--chunk" { "1" } else { "3" },
+        ];
+        let sub = host.start(&[&sub[..], &["--timeout", "30"]].concat());
+        host.wait_for_subscriptions(1);
+        let sent = host.run(&[&["pub", "t", "--file", "x.bin", "--wait", "20"], how].concat());
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        let sub = sub.ended();
+        assert_eq!(sub.code, Some(0), "{sub:?}");
+        let got = std::fs::read(host.path("got.bin")).unwrap();
+        let lines: Vec<u8> = NOISE.iter().copied().filter(|&byte| byte != b'\n').collect();
+        assert_eq!(got, if how[0] == "--chunk" { NOISE } else { &lines });
+    }
+}
+
+#[test]
+fn a_file_holds_what_its_name_says_and_a_terminal_is_shown_text_only() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    assert!(
+        host.run(&["sub", "cam", "--out", "x.mp4"]).code == Some(2) && !host.path("x.mp4").exists()
+    );
+    let video = host.run(&["sub", "cam", "--out", "x.264", "--count", "1", "--timeout", "30"]);
+    video.said(1, "of cam is image/jpeg, a .264 file holds video/h264; give another name");
+    let still = host.run(&["sub", "cam", "--out", "x.jpg", "--count", "3", "--timeout", "30"]);
+    assert_eq!(still.code, Some(0), "{still:?}");
+    assert!(std::fs::read(host.path("x.jpg")).unwrap().starts_with(b"\xff\xd8"));
+    let onto = |tag: &str| {
+        let program = env!("CARGO_BIN_EXE_paceline");
+        let line = format!("'{program}' sub {tag} --out - --count 1 --timeout 30");
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("PACELINE_RUNTIME_DIR", host.path(""));
+        script.stdin(Stdio::null()).output()
+    };
+    let Ok(shown) = onto("cam") else {
+        println!("skipped: there is no script(1)");
+        return;
+    };
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(
+        text.contains("that are no text: a terminal cannot show them; give --out FILE, or pipe"),
+        "{text}"
+    );
+    assert!(!shown.stdout.contains(&0xff), "{text}");
+    let mut lines =
+        host.command(&["pub", "t", "-", "--wait", "20"]).stdin(Stdio::piped()).spawn().unwrap();
+    lines.stdin.take().unwrap().write_all("red \x1b[31m\u{202e}".as_bytes()).unwrap();
+    let _lines = Running::gathered(lines);
+    let shown = onto("t").unwrap();
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.contains("red \\u{1b}[31m\\u{202e}"), "{text:?}");
+}
+
+#[test]
+fn a_size_of_text_and_the_sound_of_pictures_are_refused_before_the_first_sample() {
+    let host = Host::new();
+    let _node = host.start_node();
+    std::fs::write(host.path("lines"), "a\nb\n").unwrap();
+    let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
+    let _text = host.start(&["pub", "t", "--file", "lines", "--hz", "10", "--loop"]);
+    for (tag, flag, value, what) in [
+        (
+            "cam",
+            "--audio",
+            "8000x1",
+            "--audio: cam is image/jpeg, which is no sound; leave --audio out",
+        ),
+        ("t", "--size", "80x60", "--size: t is text/plain, which is no picture; leave --size out"),
+    ] {
+        for command in ["sub", "echo", "hz", "delay", "ask"] {
+            let limit: &[&str] = match command {
+                "ask" => &[],
+                "sub" => &["--timeout", "20"],
+                _ => &["--duration", "20"],
+            };
+            let refused = host.run(&[&[command, tag, flag, value][..], limit].concat());
+            refused.said(2, what);
+            assert!(refused.stdout.is_empty(), "{refused:?}");
+        }
+    }
+    // A pattern may match pictures and sound.
+    let all = host.run(&["sub", "*", "--audio", "8000x1", "--count", "2", "--timeout", "30"]);
+    assert_eq!(all.code, Some(0), "{all:?}");
+}
+
+#[test]
+fn rates_and_delays_below_a_millisecond_are_not_zero() {
+    let host = Host::new();
+    let _node = host.start_node();
+    std::fs::write(host.path("lines"), "a\nb\n".repeat(100)).unwrap();
+    let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "4000", "--loop"]);
+    let seconds = LIMIT.as_secs().to_string();
+    for command in ["hz", "delay"] {
+        let told = host.run(&[command, "t", "--count", "2000", "--duration", &seconds]);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        let text = told.text();
+        let spreads: Vec<&str> = text.lines().filter(|line| line.starts_with("\tmin: ")).collect();
+        assert!(!spreads.is_empty(), "{told:?}");
+        for line in spreads {
+            let min = line.trim_start_matches("\tmin: ").split('s').next().unwrap();
+            assert!(min.parse::<f64>().unwrap() > 0.0, "{line}");
+        }
+        if command == "delay" {
+            let heads = text.lines().filter_map(|line| line.strip_prefix("average delay: "));
+            assert!(
+                heads.map(|head| head.parse::<f64>().unwrap()).all(|mean| mean > 0.0),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn echo_prints_as_many_as_it_is_told_to() {
+    let host = Host::new();
+    let _node = host.start_node();
+    std::fs::write(host.path("lines"), (0..500).map(|n| format!("{n}\n")).collect::<String>())
+        .unwrap();
+    let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "2000", "--loop"]);
+    for count in [1usize, 7, 300] {
+        let echo = host.run(&["echo", "t", "--count", &count.to_string(), "--duration", "30"]);
+        assert_eq!(echo.code, Some(0), "{echo:?}");
+        assert_eq!(echo.text().lines().filter(|line| *line == "---").count(), count);
+    }
+}

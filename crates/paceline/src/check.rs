@@ -1,0 +1,150 @@
+//! Checks of a node before anything of it is opened: its name, its links, and the descriptors that it needs.
+
+use crate::config::LinkConfig;
+use crate::error::OpenError;
+use paceline_proto::control::NAME_BYTES_MAX;
+use paceline_proto::link::{ClassError, ClassTree};
+use paceline_proto::text::is_plain;
+use rustix::process::{Resource, getrlimit};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Descriptors that a node opens without links, and those of each link: sessions, runtimes, sockets and neighbours.
+/// Measured, and doubled.
+const FILES: u64 = 32;
+const FILES_PER_LINK: u64 = 32;
+
+/// Names of nodes and links are shown by every node.
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain(name)
+}
+
+pub(crate) fn node_name(name: &str) -> Result<(), OpenError> {
+    if is_name(name) { Ok(()) } else { Err(OpenError::Name(name.to_owned())) }
+}
+
+/// Refuses links that are wrong by themselves, and two of one name.
+pub(crate) fn links(links: &[LinkConfig]) -> Result<(), OpenError> {
+    for (at, config) in links.iter().enumerate() {
+        link(config)?;
+        if links.iter().take(at).any(|before| before.name == config.name) {
+            let what = "two links have this name: give each a name of its own".to_owned();
+            return Err(OpenError::Link { link: config.name.clone(), what });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
+    let refuse = |what: String| Err(OpenError::Link { link: link.name.clone(), what });
+    if !is_name(&link.name) {
+        return refuse(format!(
+            "its name must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as radio"
+        ));
+    }
+    if link.listen.is_empty() && link.connect.is_empty() {
+        return refuse(
+            "it has no endpoint: give listen or connect, like tcp/127.0.0.1:7600".into(),
+        );
+    }
+    if let Some(open) = link.listen.iter().find(|endpoint| !is_safe(endpoint))
+        && !link.insecure
+    {
+        return refuse(format!(
+            "listening on {open} lets anybody in: use tls/…, an address of this host, or say \
+             insecure"
+        ));
+    }
+    classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
+}
+
+/// An endpoint that only this host can reach, or one that is encrypted.
+fn is_safe(endpoint: &str) -> bool {
+    let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
+    let address = rest.split(['?', '#']).next().unwrap_or_default();
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+        || matches!(protocol, "unixsock-stream" | "tls")
+}
+
+pub(crate) fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
+    OpenError::Link { link: link.name.clone(), what: error.to_string() }
+}
+
+/// The classes of a link, if it has any.
+pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, ClassError> {
+    if link.classes.is_empty() {
+        return Ok(None);
+    }
+    ClassTree::new(link.classes.clone(), link.capacity).map(|tree| Some(Arc::new(tree)))
+}
+
+/// Refuses to open a node with `links` links where the process may not open the files that it needs: the transport
+/// below panics without them.
+pub(crate) fn descriptors(links: usize) -> Result<(), OpenError> {
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
+    within(getrlimit(Resource::Nofile).current, open, links as u64)
+}
+
+fn within(limit: Option<u64>, open: u64, links: u64) -> Result<(), OpenError> {
+    let needed = open + FILES + FILES_PER_LINK * links;
+    match limit {
+        Some(limit) if limit < needed => Err(OpenError::Descriptors { limit, needed }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_host_or_tls_is_safe_to_listen_on() {
+        for safe in [
+            "tcp/127.0.0.1:7600",
+            "udp/[::1]:7600",
+            "tcp/localhost:7600#so_sndbuf=65536",
+            "tls/0.0.0.0:7600",
+            "unixsock-stream//run/a.sock",
+        ] {
+            assert!(is_safe(safe), "{safe}");
+        }
+        for open in [
+            "tcp/0.0.0.0:7600",
+            "tcp/[::]:7600",
+            "tcp/localhost.example:7600",
+            "tcp/127.example:7600",
+            "udp/10.0.0.1:7600",
+            "nonsense",
+        ] {
+            assert!(!is_safe(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn names_are_plain_text_and_no_two_links_share_one() {
+        let named = |name: &str| LinkConfig::new(name).listen("tcp/127.0.0.1:0");
+        let long = "x".repeat(256);
+        for bad in ["", "a\nb", "\x1b[2J", "radio\u{202e}", "a\0b", &long] {
+            let refused = link(&named(bad)).unwrap_err().to_string();
+            assert!(refused.contains("must be text of 1 to 255 bytes"), "{refused}");
+            assert!(is_plain(&refused), "{refused:?}");
+            let refused = node_name(bad).unwrap_err().to_string();
+            assert!(refused.contains("1 to 255 bytes") && is_plain(&refused), "{refused:?}");
+        }
+        assert!(links(&[named("a"), named("b ü")]).is_ok());
+        let twice = links(&[named("a"), named("b"), named("a")]).unwrap_err().to_string();
+        assert!(twice.contains("link 'a': two links have this name"), "{twice}");
+    }
+
+    #[test]
+    fn too_few_descriptors_are_named_with_those_needed() {
+        let error = within(Some(8), 5, 2).unwrap_err().to_string();
+        for part in ["8 files", "at least 101", "ulimit -n 1024", "LimitNOFILE=1024"] {
+            assert!(error.contains(part), "'{part}' is not in {error}");
+        }
+        assert!(within(Some(101), 5, 2).is_ok() && within(None, 5, 16).is_ok());
+    }
+}

@@ -1,0 +1,71 @@
+//! The host's place: which process listens at the runtime folder's socket, and that the socket stays there.
+
+use super::super::handle::LinkCommand;
+use super::super::host::Upkeep;
+use super::super::transport::{Inbound, Transport};
+use super::Engine;
+use crate::config::LinkConfig;
+use std::sync::Arc;
+
+impl Engine {
+    /// Takes the host's place if it has become free; if this process has it, looks after the socket.
+    pub(super) fn keep_place(&mut self) {
+        let Some((host, _)) = &mut self.host else { return };
+        if !self.host_open {
+            let new = host.try_take_over();
+            if new {
+                tracing::info!("this process is the host's node now");
+            }
+            if new || host.listens() {
+                self.listen_at_socket();
+            }
+            return;
+        }
+        let socket = host.socket();
+        let socket = socket.display();
+        match host.look_after() {
+            Upkeep::Kept => {}
+            Upkeep::Restored => {
+                crate::warn_limited!("{socket} was deleted or replaced: it is back")
+            }
+            Upkeep::Listen => {
+                crate::warn_limited!("{socket} was deleted or replaced: listening there anew");
+                self.host_open = false;
+                self.listen_at_socket();
+            }
+            Upkeep::Connect => {
+                crate::warn_limited!(
+                    "{socket} was deleted, and another process listens there now: connecting to it"
+                );
+                self.host_open = false;
+                self.reopen(LinkConfig::connect);
+            }
+        }
+    }
+
+    fn listen_at_socket(&mut self) {
+        self.host_open = self.reopen(LinkConfig::listen);
+        if let Some((host, _)) = self.host.as_mut().filter(|_| self.host_open) {
+            host.note_bound();
+        }
+    }
+
+    /// Gives the host's own link another session; true if it is open.
+    fn reopen(&mut self, how: impl Fn(LinkConfig, &str) -> LinkConfig) -> bool {
+        let Some((host, index)) = &self.host else { return false };
+        let Some(link) = self.links.get_mut(*index) else { return false };
+        link.config = how(LinkConfig::new(&link.config.name), &host.endpoint());
+        let inbound: Arc<dyn Inbound> = link.rx.clone();
+        match Transport::open(self.control.me(), &link.config, inbound) {
+            Ok(transport) => {
+                link.handle.send(LinkCommand::Reopen(Box::new(transport)));
+                true
+            }
+            // What the last host left may not be cleared away yet: the next tick tries again.
+            Err(error) => {
+                crate::warn_limited!("cannot open the host's socket yet: {error}");
+                false
+            }
+        }
+    }
+}
