@@ -6,12 +6,14 @@
 //! stream, when its class lets the head go, and when a new sample finds the queue full. The sample behind takes the
 //! turn. So a stream whose turns are further apart than the limit still sends the oldest sample that is within it.
 //!
-//! Of video, the pictures that need an expired one are dropped with it, up to the next I.
+//! Of video, the pictures that need an expired one are dropped with it, up to the next I. A P or B is dropped earlier if
+//! sending it would make the next I expire: Is are worth most, and those behind them need them.
 
-use super::stream::Stream;
+use super::stream::{Queued, Stream};
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
-use paceline_sched::Instant;
+use crate::sample::Kind;
+use paceline_sched::{Duration, Instant};
 
 impl Stream {
     /// True if the head has waited for too long. What its class has charged for and let go does not expire: the
@@ -24,33 +26,57 @@ impl Stream {
             && self.queue.front().is_some_and(|head| waited(head.since))
     }
 
+    /// True if the head is a P or B, and the next I would expire behind it if the head took the link for `service`.
+    fn head_costs_an_i(&self, now: Instant, service: Duration) -> bool {
+        let Some(max_wait) = self.spec.max_wait else { return false };
+        let next_i = self.queue.iter().find(|queued| queued.kind == Kind::VideoI);
+        let expires = |i: &Queued| (now + service).since(i.since) > max_wait;
+        let needs_others = self.head().is_some_and(|head| head.kind != Kind::VideoI);
+        needs_others && !self.head_begun && !self.passed && next_i.is_some_and(expires)
+    }
+
+    /// Drops the head, and what needs it.
+    fn drop_head_and_tail(&mut self, reason: DropReason) {
+        let kind = self.head().map(|sample| sample.kind);
+        self.drop_head(reason);
+        kind.into_iter().for_each(|kind| {
+            self.drop_tail(kind);
+        });
+    }
+
     /// Drops heads that have expired, and what needs them, as long as it `goes_on`. Returns how many samples that were.
     fn drop_expired(&mut self, now: Instant, goes_on: impl Fn(&Self) -> bool) -> usize {
         let before = self.waiting();
-        while self.head_has_expired(now)
-            && goes_on(self)
-            && let Some(kind) = self.head().map(|sample| sample.kind)
-        {
-            self.drop_head(DropReason::Expired);
-            self.drop_tail(kind);
+        while self.head_has_expired(now) && goes_on(self) {
+            self.drop_head_and_tail(DropReason::Expired);
         }
         before - self.waiting()
     }
 }
 
 impl Link {
-    /// True if the head of a stream has waited for too long.
-    pub(super) fn has_expired(&self, now: Instant, index: StreamIndex) -> bool {
-        self.stream(index).is_some_and(|stream| stream.head_has_expired(now))
+    /// Why the head of a stream that is to send now is dropped instead, if it is.
+    pub(super) fn expiry(&self, now: Instant, index: StreamIndex) -> Option<DropReason> {
+        let stream = self.stream(index)?;
+        stream.spec.max_wait?;
+        if stream.head_has_expired(now) {
+            return Some(DropReason::Expired);
+        }
+        let costs = || stream.head_costs_an_i(now, self.left(stream.head_left()).service);
+        (stream.sheds() && costs()).then_some(DropReason::Superseded)
     }
 
     /// Drops what has expired at the front of a stream that is to send now. Returns how many samples that were.
     pub(super) fn drop_expired(&mut self, now: Instant, index: StreamIndex) -> usize {
-        let dropped = self.stream_mut(index).map_or(0, |stream| stream.drop_expired(now, |_| true));
-        if dropped > 0 {
-            self.replace_head(now, index);
+        let waiting = |link: &Self| link.stream(index).map_or(0, Stream::waiting);
+        let before = waiting(self);
+        while let Some(reason) = self.expiry(now, index)
+            && let Some(stream) = self.stream_mut(index)
+        {
+            stream.drop_head_and_tail(reason);
         }
-        dropped
+        self.replace_head(now, index);
+        before - waiting(self)
     }
 
     /// Drops what has expired of a stream whose class is about to be charged for the head, which the discipline does

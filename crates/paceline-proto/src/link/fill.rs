@@ -84,7 +84,7 @@ impl Link {
             } else if self.is_window_full(now) {
                 return None;
             }
-            if self.has_expired(now, index) {
+            if self.expiry(now, index).is_some() {
                 let dropped = self.drop_expired(now, index);
                 self.backlog.note_dropped(dropped);
                 if self.is_behind() {
