@@ -43,7 +43,7 @@ impl Path {
 
     /// Publishes for a minute, and runs until nothing waits any more.
     fn overload(&mut self, spec: PublisherSpec, payload: Payload) -> (Pub, Sub) {
-        let (period, tag) = (spec.period.unwrap(), spec.tag.to_string());
+        let (period, tag) = (spec.period.expect("publishers here have a period"), spec.tag.to_string());
         let publisher = self.world.publish(self.robot, spec);
         let subscription = self.world.subscribe(self.console, all(&tag));
         self.world.run_for(Duration::from_secs(2));
@@ -67,7 +67,8 @@ impl Path {
     }
 
     fn oldest(&self, subscription: Sub) -> Duration {
-        self.world.delivered(subscription).iter().map(|sample| sample.age).max().unwrap()
+        let ages = self.world.delivered(subscription).iter().map(|sample| sample.age);
+        ages.max().expect("something is delivered")
     }
 }
 

@@ -95,7 +95,10 @@ impl Node {
             match self.outcome(subscription, revision, left.min(PATIENCE))? {
                 ChangeOutcome::Unknown => return Err(ChangeError::Unknown(subscription)),
                 ChangeOutcome::Pending if left > STEP => std::thread::sleep(STEP),
-                outcome => return Ok(outcome),
+                outcome @ (ChangeOutcome::Pending
+                | ChangeOutcome::Replaced
+                | ChangeOutcome::InForce { .. }
+                | ChangeOutcome::Refused { .. }) => return Ok(outcome),
             }
         }
     }

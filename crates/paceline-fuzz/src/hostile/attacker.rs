@@ -261,7 +261,7 @@ impl Attacker {
         match self.chance.below(16) {
             0 => self.open(stream, out),
             1..8 => self.data(stream, out),
-            8 => write_close(stream, out),
+            8 => write_close(stream, self.sample_number(stream), out),
             9 => write_abort(stream, self.sample_number(stream), out),
             10 => {
                 let total = self.chance.below(5_000);
@@ -283,7 +283,8 @@ impl Attacker {
             let ways = [Retransmit::None, Retransmit::GoBackN, Retransmit::Selective];
             let retransmit = ways[self.chance.below(3)];
             let hold = Duration::from_micros(self.number().min(u64::MAX / 1_000));
-            let mend = Mend { retransmit, hold: Some(hold) };
+            let first = self.sample_number(stream);
+            let mend = Mend { retransmit, first, hold: Some(hold) };
             write_open_mended(stream, publisher, &Form::FULL, mend, out);
         }
         self.numbers[stream as usize % 8] = 0;
@@ -299,7 +300,7 @@ impl Attacker {
             total,
             seq: self.number(),
             captured: Timestamp { nanos: self.number(), error: u8::MAX },
-            kind: Kind::from_code(self.chance.below(7) as u8).unwrap_or(Kind::Data),
+            kind: Kind::from_code(u8::try_from(self.chance.below(7)).unwrap_or(0)).unwrap_or(Kind::Data),
             encoding: Encoding::Bytes,
             age: Duration::from_micros(self.number()),
             attachment: None,
@@ -329,7 +330,7 @@ impl Attacker {
     }
 
     fn stream(&mut self) -> u32 {
-        if self.chance.below(16) == 0 { self.word() } else { self.chance.below(8) as u32 }
+        if self.chance.below(16) == 0 { self.word() } else { u32::try_from(self.chance.below(8)).unwrap_or(0) }
     }
 
     /// Mostly the next one, so that samples are delivered; else anything.
@@ -370,6 +371,7 @@ impl Attacker {
             size: (self.chance.below(2) == 0)
                 .then(|| Size { width: self.word(), height: self.word() }),
             bytes_max: Some(self.number()),
+            waits: self.chance.below(2) == 0,
         }
     }
 
@@ -384,6 +386,8 @@ impl Attacker {
             holds: false,
             local: false,
             retransmit: Retransmit::default(),
+            or_stop: self.chance.below(2) == 0,
+            revision: self.number(),
         }
     }
 }

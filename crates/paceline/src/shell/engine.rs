@@ -24,7 +24,6 @@ use super::rx::{LinkRx, RxSources};
 use super::scaling::ScalePool;
 use super::sink::Sink;
 use super::source::PublisherShared;
-use super::transport::{Inbound, Transport};
 use super::vitals::{Pulse, Vitals};
 use crate::config::LinkConfig;
 use crate::feedback::PublisherEvent;

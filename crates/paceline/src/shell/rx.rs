@@ -20,13 +20,13 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
+use paceline_proto::NodeId;
 use paceline_proto::control::SourceKey;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::{DropReason, NodeId};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_flood_of_beacons_is_greeted_at_a_bounded_rate_and_frames_beside_it() {
         let strangers = Strangers::new(NOW);
-        strangers.set_capacity(Capacity::from_bits_per_s(2_000_000));
+        strangers.set_capacity(Capacity::from_bits_per_s(2_000_000).ok());
         let mut greeted = 0;
         for tenth in 0..100_000_u64 {
             let now = NOW + Duration::from_micros(100 * tenth);

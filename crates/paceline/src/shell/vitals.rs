@@ -198,7 +198,7 @@ mod tests {
     fn a_thread_that_sleeps_does_not_stand_still_and_one_that_works_for_long_does() {
         let vitals = Vitals::default();
         let (radio, gone) = (vitals.pulse("radio"), vitals.pulse("gone"));
-        let at = |millis| Instant::from_millis(100_000 + millis);
+        let at = |millis: u64| Instant::from_millis(100_000 + millis);
         let stalled = |now| {
             let stalled = vitals.stalled(now);
             stalled.into_iter().map(|it| (it.thread, it.still.as_millis())).collect::<Vec<_>>()

@@ -43,6 +43,7 @@ impl Ends {
             form: Form::FULL,
             scale: Form::FULL,
             contract: None,
+            max_wait: None,
             demand: None,
             upstream: Duration::ZERO,
             slack: Duration::ZERO,
@@ -61,7 +62,7 @@ impl Ends {
 
 /// The numbers of the samples that a link got.
 fn got(end: &mut RingEnd) -> Vec<u64> {
-    std::iter::from_fn(|| end.consumer.pop().ok()).map(|sample| sample.seq).collect()
+    std::iter::from_fn(|| end.consumer.pop().ok()).map(|(_, sample)| sample.seq).collect()
 }
 
 #[test]

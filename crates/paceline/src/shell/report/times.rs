@@ -105,6 +105,7 @@ mod tests {
             broken_ago: *broken_ago,
         };
         LinkStatus {
+            frames_lost: 0,
             name: "thin".to_owned(),
             capacity_bits_per_s: None,
             at: Duration::from_millis(at),
@@ -129,6 +130,7 @@ mod tests {
     fn each_row_gets_what_was_told_of_it() {
         let some = |millis| Some(Duration::from_millis(millis));
         let told = NodeStatus {
+            stalled: Vec::new(),
             id: NodeId(7),
             name: "robot".to_owned(),
             at: Duration::from_secs(86_400),

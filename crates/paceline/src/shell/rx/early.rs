@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(dropped(), 1);
         samples.expire(Instant::ZERO + WAIT_MAX, &drops);
         assert_eq!(dropped(), 1);
-        samples.expire(Instant::ZERO + WAIT_MAX * 2, &drops);
+        samples.expire(Instant::ZERO + WAIT_MAX + WAIT_MAX, &drops);
         assert_eq!(dropped(), 2);
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
     }
