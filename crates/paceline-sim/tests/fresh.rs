@@ -43,7 +43,8 @@ impl Path {
 
     /// Publishes for a minute, and runs until nothing waits any more.
     fn overload(&mut self, spec: PublisherSpec, payload: Payload) -> (Pub, Sub) {
-        let (period, tag) = (spec.period.expect("publishers here have a period"), spec.tag.to_string());
+        let (period, tag) =
+            (spec.period.expect("publishers here have a period"), spec.tag.to_string());
         let publisher = self.world.publish(self.robot, spec);
         let subscription = self.world.subscribe(self.console, all(&tag));
         self.world.run_for(Duration::from_secs(2));

@@ -300,7 +300,8 @@ impl Attacker {
             total,
             seq: self.number(),
             captured: Timestamp { nanos: self.number(), error: u8::MAX },
-            kind: Kind::from_code(u8::try_from(self.chance.below(7)).unwrap_or(0)).unwrap_or(Kind::Data),
+            kind: Kind::from_code(u8::try_from(self.chance.below(7)).unwrap_or(0))
+                .unwrap_or(Kind::Data),
             encoding: Encoding::Bytes,
             age: Duration::from_micros(self.number()),
             attachment: None,
@@ -330,7 +331,11 @@ impl Attacker {
     }
 
     fn stream(&mut self) -> u32 {
-        if self.chance.below(16) == 0 { self.word() } else { u32::try_from(self.chance.below(8)).unwrap_or(0) }
+        if self.chance.below(16) == 0 {
+            self.word()
+        } else {
+            u32::try_from(self.chance.below(8)).unwrap_or(0)
+        }
     }
 
     /// Mostly the next one, so that samples are delivered; else anything.
