@@ -9,8 +9,8 @@ use rustix::process::{Resource, getrlimit};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Descriptors that a node opens without links, and those of each link: sessions, runtimes, sockets and neighbours.
-/// Measured, and doubled.
+/// Descriptors that must be free for a node, and for each link: sessions, runtimes, sockets and neighbours. An estimate
+/// with room to spare; the test of descriptor limits shows that a node opens at exactly this limit.
 const FILES: u64 = 32;
 const FILES_PER_LINK: u64 = 32;
 
