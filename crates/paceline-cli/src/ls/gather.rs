@@ -150,7 +150,10 @@ mod tests {
             let mut document = Document::new(&status);
             reader.add_use(&mut document);
             let link = &document.nodes[1].links[0];
-            (link.use_bits_per_s, link.neighbours.iter().map(|to| to.use_bits_per_s).collect())
+            (
+                link.use_bits_per_s,
+                link.neighbours.iter().map(|to| to.use_bits_per_s).collect::<Vec<_>>(),
+            )
         };
         readings.iter().map(&mut read).collect()
     }

@@ -210,7 +210,6 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
     let connect = format!("connect=tcp/127.0.0.1:{port},capacity=2mbit");
     let _flood = robot.start(&["pub", "flood", "--test-card", "640x480@30", "--link", &listen]);
-    let silent = robot.start(&["pub", "silent", "--test-card", "160x120@1"]);
     let _sub = operator.start(&["sub", "flood", "--json", "--link", &connect]);
     let thin = || {
         let ls = robot.run(&["ls", "--json"]);
@@ -222,6 +221,11 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     let until = Instant::now() + LIMIT;
     while thin()["use_bits_per_s"].as_u64().is_none_or(|used| used < 1_500_000) {
         assert!(Instant::now() < until, "the link never filled up: {}", thin());
+    }
+    // Only now: the process that has the link holds the host's place, and goes on answering.
+    let silent = robot.start(&["pub", "silent", "--test-card", "160x120@1"]);
+    while !robot.run(&["ls", "--json"]).text().contains("\"silent\"") {
+        assert!(Instant::now() < until, "it was never listed");
     }
     // The first answers are waited for until it is given up, the second come at once.
     silent.signal(rustix::process::Signal::STOP);
