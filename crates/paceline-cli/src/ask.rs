@@ -114,7 +114,7 @@ const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
 
 fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
     let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?.proxy(args.proxy);
-    Ok(args.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)?)
+    args.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)
 }
 
 /// One publisher's answer in words; `promises`: a contract was asked for.

@@ -192,6 +192,9 @@ const fn remedy(reason: DropReason) -> &'static str {
         }
         DropReason::LinkLoss => "the link lost a piece of them; paceline ls shows what it loses",
         DropReason::NoRoute => "nobody behind that node asked for them at that time",
+        DropReason::Expired => {
+            "they waited too long for the link; ask for a lower --max-hz or a smaller --size, or publish with --late"
+        }
         DropReason::SubscriberFull => "they were not read fast enough; give a larger --queue",
         DropReason::CannotScale => {
             "they cannot be scaled to the size asked for; ask for another --size"

@@ -12,7 +12,7 @@ fn printed(ended: &Ended, code: i32, part: &str) {
 }
 
 /// A camera behind 2 Mbit/s, and the operator's end of the link.
-fn camera(robot: &Host) -> (crate::host::Running, String) {
+fn camera(robot: &Host) -> (Running, String) {
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port},capacity=2mbit");

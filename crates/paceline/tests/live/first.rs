@@ -1,9 +1,8 @@
 //! The first samples of a publisher: subscriptions that exist get them, wherever they are.
 
-use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
+use crate::support::{SOON, free_endpoint, isolated, pair};
 use paceline::{Capacity, LinkConfig, Node, Subscriber};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Publishers that each test declares, one after the other.
 const PUBLISHERS: usize = 40;
