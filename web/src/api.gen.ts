@@ -102,7 +102,7 @@ reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>,
 /**
  * What goes to each of them.
  */
-neighbours: Array<Neighbour>, wire_bytes: number, frames: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
+neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
 
 export type Neighbour = { id: string, 
 /**
@@ -149,6 +149,10 @@ contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: num
  * Windows broken since the stream was opened.
  */
 violations: number, 
+/**
+ * Dropped after the first segment was sent, so the next hop counts them as lost too.
+ */
+aborted: number, 
 /**
  * How long ago the last of them was, when the link's counts were read; null if there is none.
  */

@@ -16,7 +16,7 @@ use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
-use paceline_proto::receive::{Received, Receiver};
+use paceline_proto::receive::Received;
 use paceline_proto::sample::Sample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::{Duration, Instant};
@@ -178,7 +178,8 @@ impl Node {
         // Grows with the clock, so it is above any earlier one on this hop.
         let tenths = now.as_nanos() / 100_000_000 + 1;
         end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
-        end.hops.insert(node, HopEnd { wire, receiver: Receiver::new() });
+        let receiver = end.parted.remove(&node).unwrap_or_default();
+        end.hops.insert(node, HopEnd { wire, receiver });
         end.touched = true;
         self.touched = true;
     }
@@ -407,7 +408,11 @@ impl Node {
         }
         self.close_retired(now, link);
         let Some(end) = self.links.get_mut(link) else { return moved };
-        end.hops.retain(|node, _| end.link.epoch(*node) > 0);
+        let LinkEnd { hops, parted, link, .. } = end;
+        let gone: Vec<_> = hops.keys().copied().filter(|node| link.epoch(*node) == 0).collect();
+        for node in gone {
+            parted.extend(hops.remove(&node).map(|hop| (node, hop.receiver)));
+        }
         while let Some(node) = end.link.poll_frame(now, &mut self.frame) {
             moved = true;
             let Some(place) = end.hops.get(&node).map(|hop| hop.wire) else { continue };

@@ -25,6 +25,8 @@ pub(super) struct LinkEnd {
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
     pub(super) hops: BTreeMap<NodeId, HopEnd>,
+    /// Receivers of neighbours that are gone: their streams go on where they ended.
+    pub(super) parted: BTreeMap<NodeId, Receiver>,
     pub(super) rings: Rings,
     /// Streams that still send what waited when others took their place.
     pub(super) retired: Vec<Retired>,
@@ -51,9 +53,10 @@ pub(super) struct HopEnd {
 
 impl LinkEnd {
     pub(super) fn new(name: String, spec: LinkSpec) -> Self {
-        let (hops, rings, retired) = (BTreeMap::new(), Rings::default(), Vec::new());
+        let (hops, parted) = (BTreeMap::new(), BTreeMap::new());
+        let (rings, retired) = (Rings::default(), Vec::new());
         let link = Link::new(spec.clone());
-        Self { name, spec, link, hops, rings, retired, touched: true, wake: Instant::FAR }
+        Self { name, spec, link, hops, parted, rings, retired, touched: true, wake: Instant::FAR }
     }
 
     /// When it has to be served if nothing comes in.

@@ -72,13 +72,7 @@ impl Node {
     }
 
     pub(crate) fn open_with(builder: NodeBuilder) -> Result<Self, OpenError> {
-        if builder.links.len() > LINKS_MAX {
-            return Err(OpenError::TooManyLinks(builder.links.len()));
-        }
-        check::links(&builder.links)?;
-        let name = builder.name.clone().unwrap_or_else(default_name);
-        check::node_name(&name)?;
-        check::descriptors(builder.links.len() + usize::from(!builder.isolated))?;
+        let name = checked_name(&builder)?;
         let id = NodeId(random());
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
@@ -88,19 +82,9 @@ impl Node {
         vitals.on_fault(move || {
             ends.offer(Command::Close);
         });
-        let mut configs = Vec::new();
-        let mut host = None;
-        if !builder.isolated {
-            let place =
-                Host::join(builder.runtime_dir.clone().unwrap_or_else(default_dir), builder.guest)?;
-            let link = LinkConfig::new(HOST_LINK);
-            let endpoint = place.endpoint();
-            let link =
-                if place.listens() { link.listen(&endpoint) } else { link.connect(&endpoint) };
-            configs.push(link);
-            host = Some((place, 0));
-        }
-        configs.extend(builder.links);
+        let (place, host_link) = host_place(&builder)?.unzip();
+        let mut host = place.map(|place| (place, 0));
+        let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
         let mut threads = Vec::new();
         let mut links = Vec::new();
         let mut control = Control::new(id, &name);
@@ -361,6 +345,30 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// The name of a node about which nothing is wrong before anything of it is opened.
+fn checked_name(builder: &NodeBuilder) -> Result<String, OpenError> {
+    if builder.links.len() > LINKS_MAX {
+        return Err(OpenError::TooManyLinks(builder.links.len()));
+    }
+    check::links(&builder.links)?;
+    let name = builder.name.clone().unwrap_or_else(default_name);
+    check::node_name(&name)?;
+    check::descriptors(builder.links.len() + usize::from(!builder.isolated))?;
+    Ok(name)
+}
+
+/// The node's place on its host and the link to it; `None` for a node that stays apart.
+fn host_place(builder: &NodeBuilder) -> Result<Option<(Host, LinkConfig)>, OpenError> {
+    if builder.isolated {
+        return Ok(None);
+    }
+    let dir = builder.runtime_dir.clone().unwrap_or_else(default_dir);
+    let place = Host::join(dir, builder.guest)?;
+    let (link, endpoint) = (LinkConfig::new(HOST_LINK), place.endpoint());
+    let link = if place.listens() { link.listen(&endpoint) } else { link.connect(&endpoint) };
+    Ok(Some((place, link)))
 }
 
 fn random() -> u64 {

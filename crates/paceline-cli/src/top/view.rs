@@ -46,8 +46,8 @@ const HELP: [&str; 10] = [
     "h  ?          this help",
     "q  Ctrl-C     end",
     "",
-    "Rates, counts and times on links are of the time between two readings, ages of the last",
-    "second. See paceline ls for sums.",
+    "Rates, counts and times on links are of the time between two readings, ages",
+    "of the last second. See paceline ls for sums.",
 ];
 
 impl Look {

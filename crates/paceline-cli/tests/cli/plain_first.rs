@@ -1,9 +1,7 @@
 //! The first samples of new keys of plain programs, and large ones.
 
 use crate::plain::{Pair, listen, node_of, put, wait_for};
-use crate::plain_askers::Slow;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use zenoh::Wait;
@@ -91,37 +89,4 @@ fn samples_of_a_megabyte_reach_plain_programs() {
 #[test]
 fn samples_of_ten_megabytes_reach_plain_programs() {
     large_samples_arrive(10 << 20, 10);
-}
-
-#[test]
-fn a_program_that_reads_large_samples_slowly_holds_up_no_small_ones() {
-    let pair = Pair::new();
-    let rules = format!("{IMPORT}[[export]]\ntag = \"robot/**\"\nkey = \"far/{{1}}\"\n");
-    let _robot = pair.start(&pair.robot, &rules);
-    let slow = Slow::before(pair.ports[1]);
-    let (here, there) = (pair.session_at(1), pair.session_at(1));
-    let got = listen(&there, "far/small");
-    let large = listen(&pair.session_on(slow.port), "far/large");
-    wait_for("small samples arrive", || {
-        put(&here, "robot/small", 0);
-        got.recv_timeout(Duration::from_millis(100)).ok()
-    });
-    for _ in 0..10 {
-        let put = here.put("robot/large", vec![0; 1 << 20]);
-        put.congestion_control(CongestionControl::Block).wait().unwrap();
-    }
-    wait_for("the slow program has begun to read", || {
-        (slow.came.load(Ordering::Relaxed) > 200_000).then_some(())
-    });
-    for n in 1..=100 {
-        put(&here, "robot/small", n);
-        wait_for("a small sample", || got.recv_timeout(Duration::from_millis(100)).ok());
-    }
-    slow.wide.store(true, Ordering::Relaxed);
-    let mut arrived = 0;
-    wait_for("all large samples arrive once the program reads", || {
-        arrived += large.try_iter().count();
-        (arrived == 10).then_some(())
-    });
-    assert!(!slow.closed.load(Ordering::Relaxed));
 }

@@ -143,7 +143,9 @@ impl Mender {
         if let Some(known) = self.streams.get_mut(&place) {
             if known.id == id && known.publisher == publisher && known.form == form {
                 let mut sorted = core::mem::take(&mut self.sorted);
+                let before = known.sorter.bytes();
                 known.sorter.set_mend(mend, &mut sorted);
+                self.bytes = self.bytes - before + known.sorter.bytes();
                 hand_over(known, &mut sorted, found);
                 self.sorted = sorted;
                 return;

@@ -96,7 +96,8 @@ impl Sorter {
     pub(super) fn set_mend(&mut self, mend: Mend, out: &mut Vec<Sorted>) {
         self.mend = mend;
         if self.next.saturating_add(NUMBER_STEP_MAX) < mend.first {
-            self.next = mend.first;
+            self.part(out);
+            self.next = self.next.max(mend.first);
         } else if self.next < mend.first {
             self.parted = true;
             self.skip_to(mend.first, out);
@@ -111,6 +112,9 @@ impl Sorter {
 
     /// No sample below `number` will arrive any more.
     pub(super) fn skip_to(&mut self, number: u64, out: &mut Vec<Sorted>) {
+        if let Some(before) = number.checked_sub(1) {
+            self.release_to(Some(before), out);
+        }
         let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
         self.parted = false;
         let samples = number.saturating_sub(self.next);

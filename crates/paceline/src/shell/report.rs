@@ -71,6 +71,8 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         status.stalled = read_rows(r, read_stalled)?;
+    }
+    if !r.is_empty() {
         times::read(r, &mut status)?;
     }
     Ok(status)

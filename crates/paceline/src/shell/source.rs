@@ -1,5 +1,6 @@
 //! A source of samples: what it is told of its outputs.
 
+use super::clock;
 use super::events::Events;
 use super::mailbox::Mailbox;
 use super::opening::{Opening, WaitingBytes};
@@ -8,7 +9,7 @@ use crate::feedback::PublisherEvent;
 use event_listener::Event;
 use paceline_proto::control::OutputPlan;
 use paceline_proto::ingress::{Ingress, OutputKey};
-use paceline_sched::Duration;
+use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -48,6 +49,8 @@ pub(crate) struct PublisherShared {
     pub(crate) installs: Mailbox<Installation>,
     /// Holds the first samples until the outputs are known; none for a publisher that waits by itself until it is wanted.
     pub(crate) opening: Option<Opening>,
+    /// When it was declared; zero for one that is not kept for others to hear of.
+    pub(crate) declared: Instant,
     pub(crate) matching: AtomicBool,
     pub(crate) events: Events<PublisherEvent>,
     /// How many events there were.
@@ -61,7 +64,8 @@ pub(crate) struct PublisherShared {
 impl PublisherShared {
     /// Of a publisher whose first samples wait for outputs.
     pub(crate) fn opening(period: Option<Duration>, room: Arc<WaitingBytes>) -> Self {
-        Self { opening: Some(Opening::new(period, room)), ..Self::default() }
+        let opening = Some(Opening::new(period, room));
+        Self { opening, declared: clock::now(), ..Self::default() }
     }
 
     /// Tells whoever has the publisher.

@@ -2,7 +2,6 @@
 
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
 use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
-use std::time::Duration;
 
 fn own(node: &Node) -> NodeStatus {
     node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
@@ -25,7 +24,7 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
         let status = own(&node);
         let row = &status.subscriptions[0];
         assert!(row.age_mean.is_none_or(|mean| mean <= row.age_max), "{row:?}");
-        seen += u32::from(row.age_mean.is_some_and(|mean| mean > Duration::ZERO));
+        seen += u32::from(row.age_mean.is_some());
     });
     assert!(seen > 0, "no age was ever told");
     let row = own(&node).subscriptions.remove(0);

@@ -73,8 +73,10 @@ fn the_first_sample_waits_for_a_contract_that_is_asked_for() {
 #[test]
 fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
     let (robot, operator) = pair(|link| link);
-    let mut far = operator.subscriber("new/*").unwrap().declare().unwrap();
-    let mut near = robot.subscriber("new/1").unwrap().declare().unwrap();
+    let far = operator.subscriber("new/*").unwrap().queue(1_000).unwrap();
+    let mut far = far.declare().unwrap();
+    let near = robot.subscriber("new/1").unwrap().queue(1_000).unwrap();
+    let mut near = near.declare().unwrap();
     meet(&robot);
     for n in 0..2 {
         let mut publisher = robot.publisher(&format!("new/{n}")).unwrap().declare().unwrap();

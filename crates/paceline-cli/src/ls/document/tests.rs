@@ -203,6 +203,53 @@ fn expected_class() -> serde_json::Value {
     })
 }
 
+fn expected_link() -> serde_json::Value {
+    serde_json::json!({
+        "name": "thin",
+        "at_us": 86_399_900_000u64,
+        "capacity_bits_per_s": 2_000_000,
+        "use_bits_per_s": null,
+        "reserved_bits_per_s": 400_000,
+        "round_trip_us": 150,
+        "hops": ["000000000000000b"],
+        "neighbours": [{
+            "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
+        }],
+        "wire_bytes": 400_000,
+        "frames": 1_000,
+        "frames_lost": 0,
+        "streams": [{
+            "publisher": "0000000000000b0b.1",
+            "tag": "robot/camera",
+            "asked": {
+                "form": "5 Hz at 160x120",
+                "every": null, "max_hz": 5.0, "width": 160, "height": 120,
+            },
+            "hop": "000000000000000b",
+            "contracted": true,
+            "contract": {
+                "period_us": 200_000, "deadline_us": 190_000,
+                "loss": "1/10", "bits_per_s": 400_000,
+            },
+            "ages": { "entered": 50, "entered_us": 250_000, "left_us": 940_000 },
+            "offered": 50,
+            "sent": 47,
+            "bytes": 300_000,
+            "late": 1,
+            "violations": 2,
+            "aborted": 2,
+            "broken_ago_us": 42_000_000,
+            "too_early": 5,
+            "too_long": 2,
+            "dropped": { "superseded": 3 },
+        }],
+        "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
+        "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
+        "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
+        "classes": [expected_class()],
+    })
+}
+
 fn expected_robot() -> serde_json::Value {
     serde_json::json!({
         "id": "0000000000000b0b",
@@ -230,51 +277,9 @@ fn expected_robot() -> serde_json::Value {
             "oldest_ns": 1_700_000_000_000_000_000u64,
             "newest_ns": 1_700_000_003_300_000_000u64,
         }],
-        "links": [{
-            "name": "thin",
-            "at_us": 86_399_900_000u64,
-            "capacity_bits_per_s": 2_000_000,
-            "use_bits_per_s": null,
-            "reserved_bits_per_s": 400_000,
-            "round_trip_us": 150,
-            "hops": ["000000000000000b"],
-            "neighbours": [{
-                "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
-            }],
-            "wire_bytes": 400_000,
-            "frames": 1_000,
-            "frames_lost": 0,
-            "streams": [{
-                "publisher": "0000000000000b0b.1",
-                "tag": "robot/camera",
-                "asked": {
-                    "form": "5 Hz at 160x120",
-                    "every": null, "max_hz": 5.0, "width": 160, "height": 120,
-                },
-                "hop": "000000000000000b",
-                "contracted": true,
-                "contract": {
-                    "period_us": 200_000, "deadline_us": 190_000,
-                    "loss": "1/10", "bits_per_s": 400_000,
-                },
-                "ages": { "entered": 50, "entered_us": 250_000, "left_us": 940_000 },
-                "offered": 50,
-                "sent": 47,
-                "bytes": 300_000,
-                "late": 1,
-                "violations": 2,
-                "aborted": 2,
-                "broken_ago_us": 42_000_000,
-                "too_early": 5,
-                "too_long": 2,
-                "dropped": { "superseded": 3 },
-            }],
-            "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
-            "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
-            "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
-            "classes": [expected_class()],
-        }],
+        "links": [expected_link()],
         "reservations": [expected_reservation()],
+        "stalled": [],
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
     })
@@ -315,6 +320,7 @@ fn the_schema_is_stable() {
                 "buffers": [],
                 "links": [],
                 "reservations": [],
+                "stalled": [],
                 "processor": null,
                 "dropped": {},
             },

@@ -16,10 +16,16 @@ use std::sync::mpsc::Sender;
 /// No longer than this, whatever still waits, if nobody said how long.
 pub(super) const LINGER_MAX: Duration = Duration::from_millis(500);
 
+/// Other nodes hear of a publisher for at least so long: a node that decides on many at once would else have its samples
+/// before it has outputs for them.
+const KNOWN_MIN: Duration = Duration::from_millis(250);
+
 /// A publisher that has gone, the scalers that still have its samples, and the streams that still
 /// carry them.
 pub(crate) struct Lingering {
     pub(super) until: Instant,
+    /// When others have known of it for long enough.
+    known: Instant,
     scalers: usize,
     streams: BTreeSet<(usize, StreamIndex)>,
     /// Whom to tell whether all was sent.
@@ -29,6 +35,11 @@ pub(crate) struct Lingering {
 impl Lingering {
     fn is_over(&self) -> bool {
         self.scalers == 0 && self.streams.is_empty()
+    }
+
+    /// Everybody may be notified of its end.
+    fn ends(&self, now: Instant) -> bool {
+        self.is_over() && now >= self.known || now >= self.until
     }
 }
 
@@ -57,8 +68,10 @@ impl Engine {
             });
             scalers += 1;
         }
-        let streams = outgoing.into_iter().flat_map(|o| o.open_streams()).collect();
-        self.lingering.insert(id, Lingering { until, scalers, streams, told });
+        let streams: BTreeSet<_> = outgoing.into_iter().flat_map(|o| o.open_streams()).collect();
+        let declared = self.publishers.get(&id).map_or(now, |shared| shared.declared);
+        let known = if streams.is_empty() { now } else { declared + KNOWN_MIN };
+        self.lingering.insert(id, Lingering { until, known, scalers, streams, told });
         if scalers == 0 {
             self.watch(id);
         }
@@ -108,7 +121,7 @@ impl Engine {
         let gone: Vec<_> = self
             .lingering
             .iter()
-            .filter(|(_, lingering)| lingering.is_over() || now >= lingering.until)
+            .filter(|(_, lingering)| lingering.ends(now))
             .map(|(id, _)| *id)
             .collect();
         for id in gone {
@@ -127,6 +140,7 @@ impl Engine {
 
     /// When [`Self::stop_lingering`] has something to do at the latest.
     pub(super) fn linger_until(&self) -> Instant {
-        self.lingering.values().map(|lingering| lingering.until).min().unwrap_or(Instant::FAR)
+        let next = |it: &Lingering| if it.is_over() { it.known.min(it.until) } else { it.until };
+        self.lingering.values().map(next).min().unwrap_or(Instant::FAR)
     }
 }

@@ -29,7 +29,8 @@ fn receive(socket: &Socket) -> (Vec<u8>, SocketAddr) {
 fn who_is_not_answered_gets_no_second_datagram_through() {
     let (_standing, public, zenoh) = front();
     let (hostile, peer) = (socket(), socket());
-    for number in 0..200 {
+    // Fewer than the system keeps for a socket: the peer's message must not be lost behind them.
+    for number in 0..100 {
         hostile.send_to(&[number, 7], public).unwrap();
         hostile.send_to(&[INIT, number], public).unwrap();
     }
