@@ -96,9 +96,8 @@ impl Node {
             links.push(link);
             threads.push(thread);
         }
-        if let Some((place, _)) = host.as_mut().filter(|(place, _)| place.listens()) {
-            place.note_bound();
-        }
+        let listening = host.iter_mut().map(|(place, _)| place).filter(|place| place.listens());
+        listening.for_each(Host::note_bound);
         let engine = Engine {
             control,
             name: name.clone(),
