@@ -17,7 +17,7 @@ mod declare;
 
 use crate::config::LinkConfig;
 use bytes::Bytes;
-use declare::{Declarer, Listening, Own, Slot};
+use declare::{Declarer, Listening, Slot};
 use paceline_proto::NodeId;
 use paceline_proto::link::Carrier;
 use paceline_proto::wire::VERSION;
@@ -86,10 +86,9 @@ impl Transport {
     ) -> zenoh::Result<Self> {
         let session = zenoh::open(config(link)?).wait()?;
         let carrier = link.carrier();
-        let own = Own::default();
-        let subscribers = listen(me, &session, &own, &inbound)?;
+        let subscribers = listen(me, &session, &inbound)?;
         let beacon = KeyExpr::try_from("p/hi")?;
-        let listening = Listening { me, session: session.clone(), inbound, own, subscribers };
+        let listening = Listening { me, session: session.clone(), inbound, subscribers };
         let declarer = Declarer::start(&link.name, listening)?;
         Ok(Self { me, session, carrier, beacon, hops: BTreeMap::new(), declarer })
     }
@@ -157,7 +156,7 @@ impl Transport {
     /// Forgets a neighbour. Never waits.
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
         if let Some(route) = self.hops.remove(&node) {
-            self.declarer.forget(node, route.declared);
+            self.declarer.forget(route.declared);
         }
     }
 
@@ -191,34 +190,25 @@ impl Transport {
     }
 }
 
-/// Listens for frames from one neighbour.
-fn listen_to(
-    node: NodeId,
+/// Subscribes to the key of one neighbour, so that its frames name that key by a number. The subscriber to all nodes takes
+/// the frames: were they this one's, a frame that arrives while it is declared could find neither.
+fn subscribe_to(node: NodeId, me: NodeId, session: &Session) -> zenoh::Result<Subscriber<()>> {
+    session.declare_subscriber(format!("p/{me}/{node}")).callback(|_| {}).wait()
+}
+
+/// Listens for frames from all nodes.
+fn listen_to_all(
     me: NodeId,
     session: &Session,
     inbound: &Arc<dyn Inbound>,
 ) -> zenoh::Result<Subscriber<()>> {
     let frames = inbound.clone();
     session
-        .declare_subscriber(format!("p/{me}/{node}"))
-        .callback(move |sample| frames.frame(node, shared_bytes(sample.payload())))
-        .wait()
-}
-
-/// Listens for frames from all nodes, but for those with a subscriber of their own.
-fn listen_to_all(
-    me: NodeId,
-    session: &Session,
-    own: &Own,
-    inbound: &Arc<dyn Inbound>,
-) -> zenoh::Result<Subscriber<()>> {
-    let (frames, own) = (inbound.clone(), own.clone());
-    session
         .declare_subscriber(format!("p/{me}/*"))
         .callback(move |sample| {
             let key = sample.key_expr().as_str();
             let from = key.rsplit('/').next().and_then(parse_node);
-            if let Some(from) = from.filter(|from| !own.has(*from)) {
+            if let Some(from) = from {
                 frames.frame(from, shared_bytes(sample.payload()));
             }
         })
@@ -229,13 +219,9 @@ fn listen_to_all(
 fn listen(
     me: NodeId,
     session: &Session,
-    own: &Own,
     inbound: &Arc<dyn Inbound>,
 ) -> zenoh::Result<Vec<Subscriber<()>>> {
-    Ok(vec![
-        listen_to_all(me, session, own, inbound)?,
-        listen_for_neighbours(me, session, inbound)?,
-    ])
+    Ok(vec![listen_to_all(me, session, inbound)?, listen_for_neighbours(me, session, inbound)?])
 }
 
 fn listen_for_neighbours(

@@ -4,11 +4,10 @@
 //! fill that room for seconds. No frame waits for it: until a hop is declared its frames name their key in full, and arrive
 //! at the subscriber to all neighbours.
 
-use super::{Inbound, listen, listen_to};
+use super::{Inbound, listen, subscribe_to};
 use paceline_proto::NodeId;
-use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use zenoh::bytes::ZBytes;
 use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::{CongestionControl, Priority};
@@ -37,27 +36,9 @@ impl Declared {
 /// What is declared for one hop, once it is.
 pub(super) type Slot = Arc<OnceLock<Declared>>;
 
-/// The neighbours that have a subscriber of their own: the one to all neighbours leaves their frames to it.
-#[derive(Clone, Default)]
-pub(super) struct Own(Arc<RwLock<BTreeSet<NodeId>>>);
-
-impl Own {
-    pub(super) fn has(&self, node: NodeId) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&node)
-    }
-
-    fn add(&self, node: NodeId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(node);
-    }
-
-    fn remove(&self, node: NodeId) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&node);
-    }
-}
-
 enum Job {
     Declare { node: NodeId, express: bool, slot: Slot },
-    Forget(NodeId, Slot),
+    Forget(Slot),
     ListenAgain,
 }
 
@@ -66,7 +47,6 @@ pub(super) struct Listening {
     pub(super) me: NodeId,
     pub(super) session: Session,
     pub(super) inbound: Arc<dyn Inbound>,
-    pub(super) own: Own,
     pub(super) subscribers: Vec<Subscriber<()>>,
 }
 
@@ -74,7 +54,7 @@ pub(super) struct Listening {
 pub(super) struct Declarer {
     jobs: SyncSender<Job>,
     /// Hops that are gone and found no room among the jobs.
-    leaving: Vec<(NodeId, Slot)>,
+    leaving: Vec<Slot>,
 }
 
 impl Declarer {
@@ -94,8 +74,8 @@ impl Declarer {
     }
 
     /// Takes back what was declared for a hop; never waits.
-    pub(super) fn forget(&mut self, node: NodeId, slot: Slot) {
-        self.leaving.push((node, slot));
+    pub(super) fn forget(&mut self, slot: Slot) {
+        self.leaving.push(slot);
         self.retry();
     }
 
@@ -105,11 +85,11 @@ impl Declarer {
     }
 
     fn retry(&mut self) {
-        while let Some((node, slot)) = self.leaving.pop() {
-            if let Err(TrySendError::Full(Job::Forget(node, slot))) =
-                self.jobs.try_send(Job::Forget(node, slot))
+        while let Some(slot) = self.leaving.pop() {
+            if let Err(TrySendError::Full(Job::Forget(slot))) =
+                self.jobs.try_send(Job::Forget(slot))
             {
-                self.leaving.push((node, slot));
+                self.leaving.push(slot);
                 return;
             }
         }
@@ -121,37 +101,30 @@ impl Listening {
         while let Ok(job) = inbox.recv() {
             match job {
                 Job::Declare { node, express, slot } => match self.declare(node, express) {
-                    Ok(declared) => {
-                        if slot.set(declared).is_ok() {
-                            self.own.add(node);
-                        }
-                    }
+                    Ok(declared) => drop(slot.set(declared)),
                     Err(error) => tracing::warn!("declaring the hop to node {node}: {error}"),
                 },
-                Job::Forget(node, slot) => {
-                    self.own.remove(node);
-                    drop(slot);
-                }
+                Job::Forget(slot) => drop(slot),
                 Job::ListenAgain => self.listen_again(),
             }
         }
     }
 
     fn declare(&self, node: NodeId, express: bool) -> zenoh::Result<Declared> {
-        let Self { me, session, inbound, .. } = self;
+        let Self { me, session, .. } = self;
         let publisher = |express| {
             let publisher = session.declare_publisher(format!("p/{node}/{me}"));
             let publisher = publisher.congestion_control(CongestionControl::Drop);
             publisher.priority(Priority::Data).express(express).wait()
         };
         let express = if express { Some(publisher(true)?) } else { None };
-        let (merging, back) = (publisher(false)?, listen_to(node, *me, session, inbound)?);
+        let (merging, back) = (publisher(false)?, subscribe_to(node, *me, session)?);
         Ok(Declared { merging, express, _back: back })
     }
 
     fn listen_again(&mut self) {
         self.subscribers.clear();
-        match listen(self.me, &self.session, &self.own, &self.inbound) {
+        match listen(self.me, &self.session, &self.inbound) {
             Ok(subscribers) => self.subscribers = subscribers,
             Err(error) => tracing::warn!("listening again: {error}"),
         }
