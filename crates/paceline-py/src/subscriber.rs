@@ -240,7 +240,7 @@ impl Subscriber {
 
     /// Asks for something else from now on: what is not said stays, `reset` takes back all that was asked for before.
     #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, size=None, audio=None, \
-        within_ms=None, loss=None, proxy=None, retransmit=None, reset=False)")]
+        within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
     fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
         let asked = asked.unwrap_or_else(|| PyDict::new(py));
         convert::only(&asked, CHANGEABLE)?;

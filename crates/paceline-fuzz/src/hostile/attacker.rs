@@ -18,6 +18,8 @@ use paceline_proto::{
 use paceline_sched::{Duration, Instant, Late, LossTolerance};
 use std::collections::{BTreeSet, VecDeque};
 
+/// Publishers that it has at once, and subscriptions.
+const KEPT_MAX: usize = 16;
 /// Values at which something may overflow.
 const EXTREMES: [u64; 20] = [
     0,
@@ -63,6 +65,9 @@ pub(super) struct Attacker {
     messages: VecDeque<Bytes>,
     next_message: u64,
     numbers: [u64; 8],
+    /// What it publishes and subscribes to, oldest first.
+    published: VecDeque<PublisherId>,
+    subscribed: VecDeque<SubscriptionId>,
     heard_at: Instant,
     silent_until: Instant,
     pub(super) sent: u64,
@@ -88,6 +93,8 @@ impl Attacker {
             messages: VecDeque::new(),
             next_message: 0,
             numbers: [0; 8],
+            published: VecDeque::new(),
+            subscribed: VecDeque::new(),
             heard_at: now,
             silent_until: Instant::ZERO,
             sent: 0,
@@ -184,14 +191,25 @@ impl Attacker {
         match self.chance.below(6) {
             0 | 1 => {
                 let spec = self.publisher();
-                self.control.publish(now, spec);
+                self.published.push_back(self.control.publish(now, spec));
             }
             2 | 3 => {
                 let spec = self.subscription();
-                self.control.subscribe(now, spec);
+                self.subscribed.push_back(self.control.subscribe(now, spec));
             }
             4 => self.control.unpublish(now, id),
             _ => self.control.unsubscribe(now, SubscriptionId { node: HOSTILE, index }),
+        }
+        // Each is matched with each of the others on every change: many cost the test time and find nothing more.
+        if self.published.len() > KEPT_MAX
+            && let Some(oldest) = self.published.pop_front()
+        {
+            self.control.unpublish(now, oldest);
+        }
+        if self.subscribed.len() > KEPT_MAX
+            && let Some(oldest) = self.subscribed.pop_front()
+        {
+            self.control.unsubscribe(now, oldest);
         }
     }
 
