@@ -172,31 +172,6 @@ def test_a_subscription_of_another_node_is_changed(thin: Thin) -> None:
         robot.change(view, every=1)
 
 
-def test_a_refused_change_leaves_everything_as_it_was(thin: Thin) -> None:
-    robot, operator = thin
-    publisher = robot.publisher("a", hz=20, bytes_max=5_000)
-    subscriber = operator.subscriber("a", max_hz=5, within_ms=1_000, require=True)
-    assert publisher.wait_matching(SOON_S)
-    told: list[object] = []
-
-    def hear(kind: type) -> list[object]:
-        told.extend(subscriber.events())
-        return [event for event in told if isinstance(event, kind)]
-
-    wait_until("it is granted", lambda: hear(paceline.Grant))
-    subscriber.change(within_ms=1)
-    wait_until("it is refused", lambda: hear(paceline.ChangeRefused))
-    (refused,) = hear(paceline.ChangeRefused)
-    (changed,) = hear(paceline.Changed)
-    assert isinstance(refused, paceline.ChangeRefused) and isinstance(changed, paceline.Changed)
-    assert (refused.form, refused.within_ms) == ("5 Hz", 1_000)
-    assert [refusal.revision for refusal in refused.refusals] == [changed.revision]
-    publisher.put(b"still")
-    assert bytes(subscriber.recv(SOON_S)) == b"still"
-    subscriber.change(within_ms=1, or_stop=True)
-    wait_until("it is refused", lambda: hear(paceline.Refusal))
-
-
 def test_a_node_holds_what_others_publish(node: paceline.Node) -> None:
     buffer = node.buffer("log/**", every=2, history_samples=3)
     publisher = node.publisher("log/a")
