@@ -138,10 +138,7 @@ fn run(time: Duration, progress: PathBuf, failed: PathBuf) -> io::Result<usize> 
         CARRIED.load(Ordering::Relaxed)
     );
     println!("{} samples under a promise that was kept", PROMISED.load(Ordering::Relaxed));
-    println!(
-        "{} acknowledged frames of hostile neighbours, none of which did harm",
-        ACKNOWLEDGED.load(Ordering::Relaxed)
-    );
+    println!("{} acknowledged frames of hostile neighbours", ACKNOWLEDGED.load(Ordering::Relaxed));
     Ok(run.failures.lock().unwrap_or_else(PoisonError::into_inner).len())
 }
 
