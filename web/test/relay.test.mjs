@@ -58,8 +58,10 @@ test("streams that flow have a delay and a verdict although nobody subscribes he
   await until("a row for each", async () => (await rows.count()) >= 2);
   assert.equal(await page.locator("#delay").getAttribute("data-empty"), null);
   // Also the names of tags whose publishers are on other pages.
-  assert.match((await rows.allTextContents()).join("\n"), /to operator · camera, .*, until it left thin/);
-  assert.match(await verdict(), /^\d streams lead to other nodes; every promise is kept now/);
+  const named = /to operator · camera, .*, until it left thin/;
+  await until("its tag is known", async () => named.test((await rows.allTextContents()).join("\n")));
+  const kept = /^\d streams lead to other nodes; every promise is kept now/;
+  await until("the sentence says so", async () => kept.test(await verdict()));
 });
 
 test("a promise that was broken reads so now, and once it is kept again since the start", async () => {

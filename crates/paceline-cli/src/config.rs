@@ -59,13 +59,18 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let cannot = |what: &dyn fmt::Display| {
         exit::usage(format!("cannot read the configuration {shown}: {what}"))
     };
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| cannot(&error))?;
-    file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| cannot(&error))?;
+    let text = text(path).map_err(|error| cannot(&error))?;
     if text.len() as u64 > BYTES_MAX {
         return Err(cannot(&format!("it is longer than {BYTES_MAX} bytes")));
     }
     read::read(&text, &shown).map_err(exit::usage)
+}
+
+/// The text of a file, or as much of it as shows that it is too long.
+pub(crate) fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The file that holds if none is named: `$PACELINE_CONFIG`, which must exist, else the user's, else

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::form::{Form, Proxy, Rate, Size};
+use paceline_proto::form::{Proxy, Rate, Size};
 use paceline_proto::retransmit::Retransmit;
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
@@ -150,18 +150,7 @@ pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
 #[must_use]
 pub fn all(pattern: &str) -> SubscriptionSpec {
     let Ok(pattern) = Pattern::new(pattern) else { panic!("no pattern: {pattern}") };
-    SubscriptionSpec {
-        pattern,
-        form: Form::FULL,
-        within: None,
-        loss: None,
-        proxy: Proxy::Publisher,
-        holds: false,
-        local: false,
-        retransmit: Retransmit::default(),
-        revision: 0,
-        or_stop: false,
-    }
+    SubscriptionSpec::all_of(pattern)
 }
 
 /// A payload of `len` bytes that begins with `number`.

@@ -15,6 +15,12 @@ const FILES: u64 = 32;
 const FILES_PER_LINK: u64 = 32;
 
 /// Names of nodes and links are shown by every node.
+/// Where Zenoh reads which threads its tasks run on, once in the life of a process.
+const THREADS: &str = "ZENOH_RUNTIME";
+/// One thread for all of them, so that no two use one TLS connection at the same time.
+const ONE_THREAD: &str =
+    "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
+
 fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain(name)
 }
@@ -55,6 +61,15 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
              insecure"
         ));
     }
+    let threads = std::env::var(THREADS).unwrap_or_default();
+    if let Some(tls) = link.listen.iter().chain(&link.connect).find(|it| it.starts_with("tls/"))
+        && !is_one_thread(&threads)
+    {
+        return refuse(format!(
+            "{tls} needs {THREADS}='{ONE_THREAD}' in the environment when the process starts: with more threads Zenoh reads \
+             and writes a TLS connection at the same time, which breaks it (eclipse-zenoh/zenoh issue 2557)"
+        ));
+    }
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
 }
 
@@ -67,6 +82,12 @@ fn is_safe(endpoint: &str) -> bool {
     host == "localhost"
         || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
         || matches!(protocol, "unixsock-stream" | "tls")
+}
+
+/// Whether one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] has it.
+fn is_one_thread(threads: &str) -> bool {
+    let threads: String = threads.chars().filter(|it| !it.is_whitespace()).collect();
+    threads.contains("rx:(worker_threads:1)") && threads.contains("tx:(handover:rx)")
 }
 
 pub(crate) fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
@@ -120,6 +141,19 @@ mod tests {
             "nonsense",
         ] {
             assert!(!is_safe(open), "{open}");
+        }
+    }
+
+    #[test]
+    fn tls_needs_one_thread_for_all_connections() {
+        let tls = LinkConfig::new("radio").connect("tls/robot:7600");
+        let refused = link(&tls).unwrap_err().to_string();
+        assert!(refused.contains("tls/robot:7600 needs ZENOH_RUNTIME='(rx:"), "{refused}");
+        assert!(is_one_thread(ONE_THREAD) && is_one_thread(&ONE_THREAD.replace(' ', "")));
+        for other in
+            ["", "()", "(rx: (worker_threads: 2), tx: (handover: rx))", "(rx: (worker_threads: 1))"]
+        {
+            assert!(!is_one_thread(other), "{other}");
         }
     }
 

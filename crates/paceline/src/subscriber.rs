@@ -45,18 +45,7 @@ pub struct SubscriberBuilder<'a> {
 
 impl<'a> SubscriberBuilder<'a> {
     pub(crate) const fn new(node: &'a Node, pattern: Pattern) -> Self {
-        let spec = SubscriptionSpec {
-            pattern,
-            form: Form::FULL,
-            within: None,
-            loss: None,
-            proxy: Proxy::Publisher,
-            holds: false,
-            local: false,
-            retransmit: Retransmit::Selective,
-            revision: 0,
-            or_stop: false,
-        };
+        let spec = SubscriptionSpec::all_of(pattern);
         Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
     }
 

@@ -102,9 +102,9 @@ fn a_file_sets_up_the_node_and_flags_win_over_it() {
 }
 
 /// The pools of Zenoh's whose threads a node runs, by the names that Zenoh gives these.
-fn pools(said: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> {
+fn pools(link: &str, said: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> {
     let host = Host::new();
-    let mut command = host.command(&["node", "--json", "--link", "listen=tcp/127.0.0.1:0"]);
+    let mut command = host.command(&["node", "--json", "--link", link]);
     command.env_remove("ZENOH_RUNTIME").envs(said.map(|said| ("ZENOH_RUNTIME", said)));
     let mut node = Running::unread(command.spawn().unwrap());
     node.first_line();
@@ -123,10 +123,23 @@ fn pools(said: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> 
 
 #[test]
 fn tasks_of_zenoh_share_two_threads_unless_the_environment_says_otherwise() {
-    let shared = pools(None, ("rx", 2));
+    let tcp = "listen=tcp/127.0.0.1:0";
+    let shared = pools(tcp, None, ("rx", 2));
     assert_eq!(shared.iter().filter(|it| *it == "rx").count(), 2, "{shared:?}");
     assert!(shared.iter().all(|it| ["rx", "app"].contains(&it.as_str())), "{shared:?}");
-    assert!(pools(Some("()"), ("net", 1)).contains(&"net".to_owned()));
+    assert!(pools(tcp, Some("()"), ("net", 1)).contains(&"net".to_owned()));
+}
+
+#[test]
+fn tasks_of_zenoh_share_one_thread_where_tls_is_used() {
+    let tls = "connect=tls/localhost:1";
+    let one = pools(tls, None, ("rx", 1));
+    assert_eq!(one.iter().filter(|it| *it == "rx").count(), 1, "{one:?}");
+    assert!(one.iter().all(|it| ["rx", "app"].contains(&it.as_str())), "{one:?}");
+    let host = Host::new();
+    let mut more = host.command(&["node", "--link", tls]);
+    let refused = Running::gathered(more.env("ZENOH_RUNTIME", "()").spawn().unwrap()).ended();
+    refused.said(1, "tls/localhost:1 needs ZENOH_RUNTIME='(rx:");
 }
 
 #[test]

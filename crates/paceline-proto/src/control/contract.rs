@@ -219,9 +219,7 @@ pub(crate) fn uncounted(wire: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::form::Proxy;
     use crate::form::Size;
-    use crate::retransmit::Retransmit;
     use crate::sample::{Encoding, Kind};
     use crate::tag::{Pattern, Tag};
     use core::num::NonZeroU32;
@@ -272,16 +270,9 @@ mod tests {
     #[test]
     fn what_a_publisher_declares_holds_for_those_who_bound_the_delay_and_state_no_loss() {
         let ask = |within: Option<u64>, loss| SubscriptionSpec {
-            pattern: Pattern::new("camera").unwrap(),
-            form: Form::FULL,
             within: within.map(Duration::from_millis),
             loss,
-            proxy: Proxy::Publisher,
-            holds: false,
-            local: false,
-            retransmit: Retransmit::default(),
-            revision: 0,
-            or_stop: false,
+            ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
         };
         let declares = PublisherSpec { loss: Some(loss(2, 5)), ..camera() };
         assert_eq!(tolerance(&ask(Some(60), None), &declares), Some(loss(2, 5)));

@@ -113,6 +113,23 @@ pub struct SubscriptionSpec {
 }
 
 impl SubscriptionSpec {
+    /// All samples that match, as they are published, best effort.
+    #[must_use]
+    pub const fn all_of(pattern: Pattern) -> Self {
+        Self {
+            pattern,
+            form: Form::FULL,
+            within: None,
+            loss: None,
+            proxy: Proxy::Publisher,
+            holds: false,
+            local: false,
+            retransmit: Retransmit::Selective,
+            revision: 0,
+            or_stop: false,
+        }
+    }
+
     /// True if both ask for the same, whatever the numbers of the requests.
     #[must_use]
     pub fn asks_the_same(&self, other: &Self) -> bool {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::control::registry::REFUSALS_MAX;
     use crate::control::{HopInfo, PublisherSpec, SubscriptionSpec};
-    use crate::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Tag};
+    use crate::{Encoding, Kind, Pattern, Tag};
     use paceline_sched::{Capacity, Duration, Instant, Late};
 
     const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
@@ -110,16 +110,8 @@ mod tests {
         nodes[1].subscribe(
             now,
             SubscriptionSpec {
-                pattern: Pattern::new("camera").unwrap(),
-                form: Form::FULL,
                 within: Some(Duration::from_millis(200)),
-                loss: None,
-                proxy: Proxy::Publisher,
-                holds: false,
-                local: false,
-                retransmit: Retransmit::default(),
-                revision: 0,
-                or_stop: false,
+                ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
             },
         );
         let told = talk(&mut nodes, &mut now);

@@ -2,7 +2,6 @@
 
 use crate::impair::{Impairment, WireKind};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::form::Form;
 use paceline_proto::link::{Carrier, Link, LinkSpec};
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
@@ -182,18 +181,7 @@ impl SubscriberPlan {
     /// One that asks for everything that `pattern` matches.
     #[must_use]
     pub fn new(node: usize, pattern: Pattern) -> Self {
-        let spec = SubscriptionSpec {
-            pattern,
-            form: Form::FULL,
-            within: None,
-            loss: None,
-            proxy: paceline_proto::form::Proxy::Publisher,
-            holds: false,
-            local: false,
-            retransmit: paceline_proto::Retransmit::default(),
-            revision: 0,
-            or_stop: false,
-        };
+        let spec = SubscriptionSpec::all_of(pattern);
         Self { node, spec, span: Span::default() }
     }
 

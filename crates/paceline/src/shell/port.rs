@@ -187,7 +187,9 @@ impl LocalPort {
         delivered & last.sink.deliver(now, &from, (&last.order, 0), sample)
     }
 
-    fn count(&self, reason: DropReason, samples: u64) {
+    /// Counts samples that none of the subscribers gets; also those who have come since the last sample.
+    fn count(&mut self, reason: DropReason, samples: u64) {
+        self.settle();
         self.sinks.iter().for_each(|place| place.sink.counts.drops.add(reason, samples));
     }
 }
@@ -249,7 +251,7 @@ impl Port {
     }
 
     /// Counts samples that were lost on their way here.
-    pub(crate) fn count(&self, reason: DropReason, samples: u64) {
+    pub(crate) fn count(&mut self, reason: DropReason, samples: u64) {
         match self {
             Self::Ring(ring) => ring.shared.drops.add(reason, samples),
             Self::Local(local) => local.count(reason, samples),
@@ -264,5 +266,25 @@ impl Port {
             Self::Scale(scale) => scale.full(),
             Self::Local(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_proto::control::SubscriptionSpec;
+    use paceline_proto::{NodeId, Pattern};
+
+    #[test]
+    fn what_was_lost_before_the_first_sample_is_counted_at_subscribers() {
+        let publisher = PublisherId { node: NodeId(1), index: 0 };
+        let id = SubscriptionId { node: NodeId(2), index: 0 };
+        let spec = SubscriptionSpec::all_of(Pattern::new("tag").unwrap());
+        let (sink, changes) = (Arc::new(Sink::with_queue(&spec, 4)), Arc::<Mailbox<_>>::default());
+        let tag = Tag::new("tag").unwrap();
+        let mut port = LocalPort::new(tag, publisher, Late::Drop, changes.clone());
+        changes.post(SinkChange::Join(id, sink.clone(), sink.order_of(publisher)));
+        port.count(DropReason::LinkLoss, 3);
+        assert_eq!(sink.counts.drops.load().of(DropReason::LinkLoss), 3);
     }
 }

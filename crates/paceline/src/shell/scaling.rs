@@ -84,8 +84,8 @@ impl ScalePort {
     }
 
     /// Counts samples that were lost on their way to the scaler.
-    pub(crate) fn count(&self, reason: DropReason, samples: u64) {
-        match &self.port {
+    pub(crate) fn count(&mut self, reason: DropReason, samples: u64) {
+        match &mut self.port {
             Some(port) => port.count(reason, samples),
             None => lock(&self.task.waiting).count_lost(self.slot, reason, samples),
         }

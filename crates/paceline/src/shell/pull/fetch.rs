@@ -13,7 +13,7 @@ use paceline_proto::pull::{
     Answer, Answered, Fetch as Asked, Making, NEXT_MAX, Page, Question, private_pattern,
     publisher_of,
 };
-use paceline_proto::{Form, NodeId, Proxy, PublisherId, SubscriptionId};
+use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -400,18 +400,7 @@ fn subscribe(
     me: NodeId,
     pull: u64,
 ) -> Result<(Arc<Sink>, SubscriptionId), PullError> {
-    let spec = SubscriptionSpec {
-        pattern: private_pattern(me, pull)?,
-        form: Form::FULL,
-        within: None,
-        loss: None,
-        proxy: Proxy::Publisher,
-        holds: false,
-        local: false,
-        retransmit: paceline_proto::Retransmit::Selective,
-        revision: 0,
-        or_stop: false,
-    };
+    let spec = SubscriptionSpec::all_of(private_pattern(me, pull)?);
     let sink = Arc::new(Sink::with_queue(&spec, QUEUE_SAMPLES));
     let (reply, id) = channel();
     commands.send(Command::Subscribe(spec, sink.clone(), reply));

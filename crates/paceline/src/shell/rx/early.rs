@@ -6,14 +6,16 @@ use super::super::port::Port;
 use super::super::sink::AtomicDrops;
 use paceline_proto::control::SourceKey;
 use paceline_proto::ingress::Ingress;
-use paceline_proto::{DropReason, Kind, NodeId, Sample};
+use paceline_proto::{DropReason, Drops, Kind, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// As many as a neighbour sends at once when it opens a publisher, and some more.
 const SAMPLES_MAX: usize = 512;
 /// Their bytes. One sample may always wait, whatever its length.
 const BYTES_MAX: usize = 64 << 20;
+/// Sources whose samples were dropped to make room, and that may still be asked for.
+const CROWDED_MAX: usize = 64;
 /// How long they wait.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -44,7 +46,8 @@ impl Item {
             }
             Self::Lost(samples, reason, kind) => {
                 ingress.handle_lost(kind);
-                ingress.outputs().iter().for_each(|o| o.port.count(reason, samples));
+                let outputs = ingress.outputs_mut().iter_mut();
+                outputs.for_each(|output| output.port.count(reason, samples));
             }
         }
     }
@@ -58,44 +61,77 @@ pub(super) struct Early {
     pub(super) item: Item,
 }
 
+/// What was dropped of one source to make room.
+struct Crowded {
+    /// When the last of it was dropped.
+    at: Instant,
+    drops: Drops,
+}
+
 /// Those that wait, oldest first.
 #[derive(Default)]
 pub(super) struct EarlySamples {
     waiting: VecDeque<Early>,
     bytes: usize,
+    /// Counted at the subscriptions that ask for it in time, else at the node.
+    crowded: BTreeMap<SourceKey, Crowded>,
 }
 
 impl EarlySamples {
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.crowded.is_empty()
     }
 
-    /// Has an item wait. What is dropped to make room is counted.
+    /// Has an item wait, and drops the oldest of whoever sends most if there is no room.
     pub(super) fn push(&mut self, early: Early, drops: &AtomicDrops) {
         self.bytes += early.item.bytes();
         self.waiting.push_back(early);
         while self.waiting.len() > 1 && (self.waiting.len() > SAMPLES_MAX || self.bytes > BYTES_MAX)
         {
-            let Some(place) = self.makes_room() else { break };
-            self.remove(place, drops);
+            let Some(gone) = self.makes_room().and_then(|place| self.remove(place)) else { break };
+            self.crowd_out(gone, drops);
+        }
+    }
+
+    /// Notes what is dropped to make room.
+    fn crowd_out(&mut self, gone: Early, drops: &AtomicDrops) {
+        if !self.crowded.contains_key(&gone.key) && self.crowded.len() >= CROWDED_MAX {
+            return gone.item.count(drops);
+        }
+        let new = || Crowded { at: gone.at, drops: Drops::default() };
+        let its = self.crowded.entry(gone.key).or_insert_with(new);
+        its.at = its.at.max(gone.at);
+        match gone.item {
+            Item::Sample(_) => its.drops.add(DropReason::QueueFull, 1),
+            Item::Lost(samples, reason, _) => its.drops.add(reason, samples),
         }
     }
 
     /// Drops and counts those that have waited for too long.
     pub(super) fn expire(&mut self, now: Instant, drops: &AtomicDrops) {
         while self.waiting.front().is_some_and(|it| now.since(it.at) > WAIT_MAX) {
-            self.remove(0, drops);
+            self.remove(0).iter().for_each(|gone| gone.item.count(drops));
         }
+        self.crowded.retain(|_, its| {
+            let waits = now.since(its.at) <= WAIT_MAX;
+            if !waits {
+                its.drops.iter().for_each(|(reason, samples)| drops.add(reason, samples));
+            }
+            waits
+        });
     }
 
-    /// Takes out the items of a source, in order.
+    /// Takes out the items of a source, in order, after the news of those that were dropped to make room.
     pub(super) fn take(&mut self, key: SourceKey) -> impl Iterator<Item = Item> + use<> {
         let all = std::mem::take(&mut self.waiting);
         let (its, others): (VecDeque<_>, VecDeque<_>) =
             all.into_iter().partition(|it| it.key == key);
         self.waiting = others;
         self.bytes -= its.iter().map(|it| it.item.bytes()).sum::<usize>();
-        its.into_iter().map(|it| it.item)
+        let crowded = self.crowded.remove(&key).map(|its| its.drops).unwrap_or_default();
+        let lost = crowded.iter().map(|(reason, samples)| Item::Lost(samples, reason, None));
+        let lost: Vec<_> = lost.collect();
+        lost.into_iter().chain(its.into_iter().map(|it| it.item))
     }
 
     /// Which of them makes room: the oldest of the neighbour that has most of them.
@@ -111,10 +147,10 @@ impl EarlySamples {
         self.waiting.iter().position(|it| it.from == most)
     }
 
-    fn remove(&mut self, place: usize, drops: &AtomicDrops) {
-        let Some(gone) = self.waiting.remove(place) else { return };
+    fn remove(&mut self, place: usize) -> Option<Early> {
+        let gone = self.waiting.remove(place)?;
         self.bytes -= gone.item.bytes();
-        gone.item.count(drops);
+        Some(gone)
     }
 }
 
@@ -134,11 +170,20 @@ mod tests {
         Early { at: now, from: NodeId(from), key, item }
     }
 
-    fn take(samples: &mut EarlySamples, from: u64) -> Vec<u64> {
+    /// How many samples were lost before those that waited, and the numbers of those.
+    fn take(samples: &mut EarlySamples, from: u64) -> (u64, Vec<u64>) {
         let publisher = PublisherId { node: NodeId(from), index: 0 };
-        let its = samples.take(SourceKey { publisher, form: Form::FULL });
-        let seq = |item| if let Item::Sample(sample) = item { Some(sample.seq) } else { None };
-        its.filter_map(seq).collect()
+        let (mut lost, mut waited) = (0, Vec::new());
+        for item in samples.take(SourceKey { publisher, form: Form::FULL }) {
+            match item {
+                Item::Sample(sample) => waited.push(sample.seq),
+                Item::Lost(samples, reason, _) => {
+                    assert_eq!((reason, waited.len()), (DropReason::QueueFull, 0));
+                    lost += samples;
+                }
+            }
+        }
+        (lost, waited)
     }
 
     #[test]
@@ -147,29 +192,39 @@ mod tests {
         let samples: &mut EarlySamples = &mut samples;
         let drops = AtomicDrops::default();
         samples.push(early(&mut quiet, 1, 10), &drops);
-        for n in 0..SAMPLES_MAX + 9 {
+        for _ in 0..SAMPLES_MAX + 9 {
             samples.push(early(&mut loud, 2, 10), &drops);
-            let dropped = (n + 2).saturating_sub(SAMPLES_MAX) as u64;
-            assert_eq!(drops.load().of(DropReason::NoRoute), dropped);
         }
-        assert_eq!(take(samples, 1), [0]);
-        assert!(take(samples, 2).into_iter().eq(10..SAMPLES_MAX as u64 + 9));
+        assert_eq!(take(samples, 1), (0, vec![0]));
+        assert_eq!(take(samples, 2), (10, (10..SAMPLES_MAX as u64 + 9).collect()));
+        assert_eq!(drops.load().total(), 0, "each is counted where it was asked for");
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn sources_of_which_samples_were_dropped_are_bounded() {
+        let (mut samples, drops) = (EarlySamples::default(), AtomicDrops::default());
+        for from in 0..1_000 {
+            let item = early(&mut Stamper::default(), from, 10);
+            samples.crowd_out(item, &drops);
+        }
+        assert_eq!(samples.crowded.len(), CROWDED_MAX);
+        assert_eq!(drops.load().total(), 1_000 - CROWDED_MAX as u64);
     }
 
     #[test]
     fn their_bytes_and_their_time_are_bounded() {
         let (mut samples, mut stamper) = (EarlySamples::default(), Stamper::default());
         let drops = AtomicDrops::default();
-        let dropped = || drops.load().of(DropReason::NoRoute);
+        let dropped = |reason| drops.load().of(reason);
         samples.push(early(&mut stamper, 1, BYTES_MAX + 1), &drops);
-        assert_eq!(dropped(), 0);
+        assert_eq!(samples.waiting.len(), 1);
         samples.push(early(&mut stamper, 1, 1), &drops);
-        assert_eq!(dropped(), 1);
+        assert_eq!(samples.waiting.len(), 1);
         samples.expire(Instant::ZERO + WAIT_MAX, &drops);
-        assert_eq!(dropped(), 1);
+        assert_eq!(drops.load().total(), 0);
         samples.expire(Instant::ZERO + WAIT_MAX + WAIT_MAX, &drops);
-        assert_eq!(dropped(), 2);
+        assert_eq!((dropped(DropReason::NoRoute), dropped(DropReason::QueueFull)), (1, 1));
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
     }
 }
