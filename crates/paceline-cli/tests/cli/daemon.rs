@@ -132,14 +132,14 @@ fn tasks_of_zenoh_share_two_threads_unless_the_environment_says_otherwise() {
 
 #[test]
 fn tasks_of_zenoh_share_one_thread_where_tls_is_used() {
-    let tls = "connect=tls/localhost:1";
+    let tls = "connect=tls/127.0.0.1:1";
     let one = pools(tls, None, ("rx", 1));
     assert_eq!(one.iter().filter(|it| *it == "rx").count(), 1, "{one:?}");
     assert!(one.iter().all(|it| ["rx", "app"].contains(&it.as_str())), "{one:?}");
     let host = Host::new();
     let mut more = host.command(&["node", "--link", tls]);
     let refused = Running::gathered(more.env("ZENOH_RUNTIME", "()").spawn().unwrap()).ended();
-    refused.said(1, "tls/localhost:1 needs ZENOH_RUNTIME='(rx:");
+    refused.said(1, "tls/127.0.0.1:1 needs ZENOH_RUNTIME='(rx:");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Sound: each subscriber with the rate and channels that it asked for.
 
+use crate::sums;
 use crate::support::{SOON, pair, wait_until};
 use paceline::{Delivery, DropReason, Encoding, Kind, Subscriber};
 use std::time::Duration;
@@ -62,6 +63,7 @@ fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
     assert!((395..=400).contains(&rises), "{rises}");
     let loudest = levels.iter().map(|level| level.unsigned_abs()).max();
     assert!(loudest.is_some_and(|level| (11_000..13_500).contains(&level)), "{loudest:?}");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -84,6 +86,7 @@ fn a_broken_block_is_dropped_with_a_reason_and_the_sound_goes_on() {
         let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
         drops.is_some_and(|drops| drops.of(DropReason::CannotScale) == 1)
     });
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]

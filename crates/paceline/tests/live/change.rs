@@ -1,5 +1,6 @@
 //! Subscriptions that ask for something else while samples come.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{
     Capacity, ChangeError, ChangeOutcome, Form, Rate, SubscribeError, Subscriber, SubscriberEvent,
@@ -51,6 +52,7 @@ fn what_comes_goes_on_coming_while_it_changes() {
     };
     assert!(steps(0, 500, 1) > 450 && steps(2_000, 2_500, 1) > 350, "{came:?}");
     assert!(steps(500, 1_000, 2) > 100 && steps(1_000, 1_500, 4) > 50, "{came:?}");
+    sums::check(&[&robot, &operator]);
 }
 
 /// Beside messages without end each sample waits for its turn, and so do those of before a change.
@@ -80,6 +82,7 @@ fn what_waits_while_it_changes_comes_all_the_same() {
         assert_eq!(number(&poses.recv_timeout(SOON).unwrap().payload), n);
     }
     drop(heard);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -161,4 +164,5 @@ fn a_refused_change_leaves_the_stream_as_it_was() {
     let none = poses.change_and_wait(SOON, |wish| Ok(wish.every(1)?.or_stop())).unwrap();
     assert!(matches!(none, ChangeOutcome::Refused { kept: false, .. }), "{none:?}");
     wait_until("nobody hears it", || !pose.matching());
+    sums::check(&[&robot, &operator]);
 }

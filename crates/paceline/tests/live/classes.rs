@@ -1,6 +1,7 @@
 //! Classes of a live link: who is in them, what becomes of a flood, and other classes while it runs. What
 //! they share is proved in virtual time; here counts are asserted.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{
     Capacity, ClassPolice, ClassStatus, ClassesError, Curve, Curves, DropReason, Late, LinkClass,
@@ -78,6 +79,7 @@ fn a_flood_stays_in_its_class_and_every_sample_has_its_reason() {
     ages.sort();
     assert_eq!(ages.len(), 200);
     println!("commands p50 {:?} p99 {:?} max {:?}", ages[100], ages[198], ages[199]);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -110,4 +112,5 @@ fn classes_change_while_the_link_runs() {
     sensor.put(vec![0; 100]).unwrap();
     heard.recv().unwrap();
     wait_until("there are no classes any more", || rows().is_empty());
+    sums::check(&[&robot, &operator]);
 }

@@ -1,6 +1,7 @@
 //! Bad days: the host's process goes, a neighbour dies, a subscriber stops reading, garbage arrives.
 
 use crate::rogue::stranger;
+use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, pair, wait_until};
 use paceline::{DropReason, LinkConfig};
 use std::time::Duration;
@@ -42,6 +43,7 @@ fn a_dead_neighbour_is_noticed_and_its_return_too() {
         far.close();
         wait_until("the neighbour is gone", || near.nodes().len() == 1 && !publisher.matching());
     }
+    sums::check(&[&near]);
 }
 
 #[test]
@@ -62,6 +64,7 @@ fn a_subscriber_that_stops_reading_loses_its_own_oldest_samples_alone() {
     assert_eq!(kept, seqs[96..]);
     assert_eq!(lazy.drops().of(DropReason::SubscriberFull), 96);
     assert_eq!(eager.drops().total(), 0);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -92,4 +95,5 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
     // What pretended to come from the neighbour may have cost its hop a restart.
     wait_until("both are known", || near.nodes().len() == 2);
     rogue.close().wait().unwrap();
+    sums::check(&[&near, &far]);
 }

@@ -1,5 +1,6 @@
 //! What a publisher hears of its subscribers.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{Capacity, Feedback, PublisherEvent, SubscriberEvent};
 use std::sync::mpsc::channel;
@@ -48,6 +49,7 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
     let id = pose.id();
     drop(pose);
     wait_until("nobody publishes", || robot.feedback(id, SOON).is_empty());
+    sums::check(&[&robot]);
 }
 
 #[test]
@@ -164,4 +166,5 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
     assert_eq!(blamed.count(), 0);
     // Some come all the same: nothing is dropped for being too long.
     assert!(more.recv_timeout(SOON).is_ok() && kept.recv_timeout(SOON).is_ok());
+    sums::check(&[&robot, &operator]);
 }

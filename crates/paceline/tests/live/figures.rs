@@ -1,5 +1,6 @@
 //! What a node says of itself contradicts nothing that it says in the same breath.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
 use paceline::{Capacity, LinkConfig, LinkStatus, Node, NodeStatus};
 
@@ -33,6 +34,7 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
         let row = own(&node).subscriptions.remove(0);
         row.age_mean.is_none() && row.age_max.is_zero()
     });
+    sums::check(&[&node]);
 }
 
 #[test]
@@ -65,4 +67,5 @@ fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let rate = (last.wire_bytes - first.wire_bytes) as f64 * 8.0 / seconds;
     assert!(seconds > 1.0 && rate < 2_100_000.0, "{rate} bit/s over {seconds} s");
+    sums::check(&[&hub]);
 }

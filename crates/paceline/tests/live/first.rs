@@ -1,5 +1,6 @@
 //! The first samples of a publisher: subscriptions that exist get them, wherever they are.
 
+use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair};
 use paceline::{Capacity, LinkConfig, Node, Subscriber};
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ fn the_first_sample_reaches_a_subscription_of_another_node() {
     let (robot, operator) = pair(|link| link);
     let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -59,6 +61,7 @@ fn the_first_sample_crosses_nodes_between() {
     let operator = isolated("operator", [link("cb").connect(&ends[1])]);
     let mut subscriber = operator.subscriber("new/*").unwrap().declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -68,6 +71,7 @@ fn the_first_sample_waits_for_a_contract_that_is_asked_for() {
     let subscriber = operator.subscriber("new/*").unwrap().within(SOON).unwrap();
     let mut subscriber = subscriber.declare().unwrap();
     each_first_sample_arrives(&robot, &mut subscriber);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -89,6 +93,7 @@ fn what_is_published_before_the_outputs_are_known_keeps_its_order() {
     assert!(got.values().all(|numbers| numbers.iter().copied().eq(0..100)), "{got:?}");
     let got = arrive(&mut near, 100);
     assert!(got["new/1"].iter().copied().eq(0..100), "{got:?}");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -102,4 +107,5 @@ fn what_was_published_before_the_publisher_went_arrives() {
     }
     let got = arrive(&mut subscriber, PUBLISHERS);
     assert_eq!(got.len(), PUBLISHERS, "{got:?}");
+    sums::check(&[&robot, &operator]);
 }

@@ -1,6 +1,7 @@
 //! A neighbour that floods a node: with control, with samples that nobody asked for, with what is no frame.
 
 use crate::rogue::Rogue;
+use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
 use paceline::{Flood, LinkConfig, MutedStatus, Node, Pattern};
 use std::time::{Duration, Instant};
@@ -41,6 +42,7 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     wait_until("all that it says now is known", || there("after").len() == 1);
     wait_until("what it took back while it was muted is gone", || there("flood").is_empty());
     drop(after);
+    sums::check(&[&robot, &operator]);
 }
 
 /// A flood of frames, each as `send` sends it, at an operator that hears a robot on the same link.
@@ -115,4 +117,5 @@ fn a_sample_number_that_cannot_be_ends_nobody() {
     assert_eq!(operator.fault(), None);
     let status = operator.status_of(&[operator.id()], SOON);
     assert!(status[0].drops.total() < 100, "{:?}", status[0].drops);
+    sums::check(&[&operator, &robot]);
 }

@@ -1,6 +1,7 @@
 //! Best effort on a thin link that is asked to carry three times what it can. Ages are printed; they are proved in
 //! virtual time.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{Capacity, DropReason, Node, PublisherId, StreamCounters};
 use std::time::Duration;
@@ -45,4 +46,5 @@ fn live_data_expires_and_a_file_waits() {
     let ages: Vec<Duration> = (0..10).map(|_| pieces.recv_timeout(SOON).unwrap().age).collect();
     assert!(ages[9] > Duration::from_secs(3), "it waited for longer than live data may: {ages:?}");
     assert_eq!(counters(&robot, file.id()).drops.total(), 0);
+    sums::check(&[&robot, &operator]);
 }

@@ -1,5 +1,6 @@
 //! Nodes find each other and everything that is published and wanted.
 
+use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
 use paceline::{LinkConfig, Node, SubscriberEvent};
 use std::time::Duration;
@@ -107,4 +108,5 @@ fn three_hops_know_each_other_and_carry_samples_in_the_asked_form() {
     assert_eq!(seqs, (first + 1..=first + 30).collect::<Vec<_>>());
     let thirds: Vec<u64> = (0..10).map(|_| third.recv_timeout(SOON).unwrap().seq).collect();
     assert!(thirds.windows(2).all(|pair| pair[1] - pair[0] == 3), "{thirds:?}");
+    sums::check(&[&a, &b, &c, &d]);
 }

@@ -2,6 +2,7 @@
 
 use crate::cable::Cable;
 use crate::counts::Counts;
+use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use bytes::Bytes;
 use paceline::{
@@ -64,6 +65,10 @@ impl Drop for Live {
         self.over.store(true, Ordering::Relaxed);
         for driver in self.drivers.drain(..) {
             let _ = driver.join();
+        }
+        let delivered = |end: &End| !end.delivered.lock().unwrap().is_empty();
+        if !std::thread::panicking() && self.ends.iter().any(delivered) {
+            sums::check(&self.nodes.iter().collect::<Vec<_>>());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Spatial scaling: real JPEG pictures, each subscriber at its own size.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{Encoding, Proxy};
 use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
@@ -50,6 +51,7 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
         counts.push(got.len());
     }
     assert_eq!(counts, [90, 30, 15, 15]);
+    sums::check(&[&robot, &operator]);
 }
 
 fn camera_outputs(robot: &paceline::Node) -> usize {
@@ -85,4 +87,5 @@ fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_comes() {
         let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
         drops.is_some_and(|drops| drops.of(paceline::DropReason::CannotScale) == 3)
     });
+    sums::check(&[&robot, &operator]);
 }

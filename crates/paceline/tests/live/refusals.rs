@@ -1,5 +1,6 @@
 //! Being told no: contracts that cannot be kept, and requests that make no sense.
 
+use crate::sums;
 use crate::support::{SOON, free_endpoint, pair, wait_until};
 use paceline::{
     Capacity, CapacityError, LINKS_MAX, LinkConfig, Node, OpenError, PublishError, RefusalReason,
@@ -42,6 +43,7 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
         "a lower rate is granted",
         || matches!(fewer.try_event(), Some(SubscriberEvent::Publishers(p)) if p.len() == 1),
     );
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]

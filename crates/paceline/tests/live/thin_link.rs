@@ -1,6 +1,7 @@
 //! One thin link shared by steering and pictures: counts are asserted, delays are printed. The delays
 //! themselves are proved in virtual time and measured by `paceline bench main-job`.
 
+use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{Capacity, DropReason, Kind, Late};
 use std::time::Duration;
@@ -43,4 +44,5 @@ fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
     let counters = counters();
     assert_eq!(counters.offered, 90);
     assert_eq!(counters.drops.of(DropReason::Superseded), 90 - got, "and the rest has its reason");
+    sums::check(&[&robot, &operator]);
 }

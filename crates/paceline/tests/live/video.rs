@@ -1,6 +1,7 @@
 //! Video: pictures that need each other, each subscriber at its own rate and size.
 
 use crate::film::{Shown, check_with_ffmpeg, decode, film};
+use crate::sums;
 use crate::support::{HostDir, SOON, at_rate, free_endpoint, isolated, pair, wait_until};
 use paceline::{
     Delivery, DropReason, Encoding, Kind, LinkConfig, Node, PublishError, Publisher, Subscriber,
@@ -94,6 +95,7 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
         assert_eq!(cards(&pictures), (0..90).step_by(step).collect::<Vec<_>>());
         assert!(pictures.iter().all(|picture| picture.size == (160, 120)));
     }
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -125,6 +127,7 @@ fn who_comes_late_begins_with_a_picture_that_stands_alone() {
         let cards = cards(&shown(&got));
         assert_eq!((cards[0], cards.last()), (20, Some(&(59 - u64::from(place == 1)))));
     }
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -150,6 +153,7 @@ fn subscribers_of_one_form_share_the_work() {
     let payload = |sample: &Delivery| (sample.seq, sample.kind, sample.payload.clone());
     assert!(first[40..].iter().map(payload).eq(second.iter().map(payload)));
     assert_eq!(first[40].kind, Kind::VideoI);
+    sums::check(&[&robot]);
 }
 
 #[test]
@@ -167,6 +171,7 @@ fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
     let drops = slow.drops();
     assert_eq!(drops.of(DropReason::SubscriberFull), 35);
     assert_eq!(drops.of(DropReason::Undecodable), 5);
+    sums::check(&[&node]);
 }
 
 #[test]
@@ -210,6 +215,7 @@ fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
         let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
         drops.is_some_and(|drops| drops.of(DropReason::CannotScale) > 0)
     });
+    sums::check(&[&robot, &operator]);
 }
 
 /// Each rate and size of a real film at once.

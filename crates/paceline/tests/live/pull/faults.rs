@@ -2,6 +2,7 @@
 
 use super::{all, fill, history, holding, meets, publish};
 use crate::cable::Cable;
+use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
 use paceline::{Capacity, LinkConfig, MissingReason, PullError, RecvError};
 use std::time::Duration;
@@ -33,6 +34,7 @@ fn a_holder_that_dies_in_mid_pull_is_told_by_name() {
     assert_eq!(summary.missing.len(), 100 - got);
     let gone = MissingReason::HolderGone("robot".to_owned());
     assert!(summary.missing.iter().all(|missing| missing.reason == gone), "{summary:?}");
+    sums::check(&[&robot]);
 }
 
 #[test]
@@ -56,6 +58,7 @@ fn a_link_that_comes_back_costs_time_and_no_sample() {
         }
     }
     assert_eq!(got, (0..60).collect::<Vec<_>>(), "{:?}", pulled.summary());
+    sums::check_after_cuts(&[&robot]);
 }
 
 #[test]
@@ -87,6 +90,7 @@ fn another_holder_takes_over() {
     assert_eq!((rest + 1, summary.missing.len()), (20, 0), "{summary:?}");
     let from: Vec<_> = summary.nodes.iter().map(|node| node.id).collect();
     assert!(from.contains(&keepers[1 - first].id()), "{summary:?}");
+    sums::check(&[&operator]);
 }
 
 #[test]
@@ -102,6 +106,7 @@ fn time_that_is_over_leaves_the_rest_missing() {
     let summary = pulled.summary().unwrap();
     assert!(got < 10 && summary.missing.len() == 10 - got, "{got}");
     assert!(summary.missing.iter().all(|missing| missing.reason == MissingReason::TimeIsOver));
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -123,6 +128,7 @@ fn a_reader_that_leaves_ends_the_pull_and_harms_nobody() {
     wait_until("a buffer goes with its publisher", || {
         matches!(operator.pull("log").unwrap().run(), Err(PullError::NoBuffer(_)))
     });
+    sums::check(&[&robot, &operator]);
     drop((robot, operator));
 }
 

@@ -1,6 +1,7 @@
 //! Pulls over links: thin ones, several hops, beside live streams, and with scaling.
 
 use super::{all, fill, history, holding, meets, publish, seqs};
+use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, pair, wait_until};
 use paceline::{Capacity, Delivery, Encoding, Late, LinkConfig, Node};
 use paceline_media::{Size, TestCard, jpeg, read_card_jpeg};
@@ -73,6 +74,7 @@ fn pictures_are_pulled_at_the_size_that_was_asked_for() {
     assert!(got.is_empty());
     let reason = summary.missing[0].reason.to_string();
     assert!(reason.contains("1280x960 is above the source size 640x480"), "{reason}");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -100,6 +102,7 @@ fn a_pull_goes_on_while_live_samples_come() {
     let got: Vec<_> = rest.collect();
     assert!(got.len() > 10);
     assert!(got.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1), "none of the live is lost");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -140,4 +143,5 @@ fn twenty_five_megabytes_leave_a_contracted_stream_alone() {
     let of = |part: usize| ages[(ages.len() - 1) * part / 1_000];
     println!("{put} commands: p50 {:?} p99.9 {:?} max {:?}", of(500), of(999), of(1_000));
     assert_eq!(ages.len(), put, "every command arrives");
+    sums::check(&[&robot, &operator]);
 }

@@ -2,6 +2,7 @@
 
 use super::{all, history, meets, seqs};
 use crate::film::{decode, film};
+use crate::sums;
 use crate::support::{pair, wait_until};
 use paceline::{Delivery, Encoding, Kind, MissingReason, Node, Publisher, PullBuilder};
 
@@ -46,6 +47,7 @@ fn a_film_comes_whole_thinned_and_smaller_and_can_be_decoded() {
     // A selection begins at the picture that stands alone before it, and ends where it was said to.
     let part = operator.pull("camera").unwrap().seq(40..=44).unwrap().size(160, 120).unwrap();
     assert_eq!(cards(&complete(part), small), (30..=44).collect::<Vec<_>>());
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -61,6 +63,7 @@ fn a_picture_that_cannot_be_scaled_is_told_with_the_reason() {
     let reason = &summary.missing[0].reason;
     assert!(matches!(reason, MissingReason::CannotScale(_)), "{reason}");
     assert_eq!(seqs(operator.pull("stills").unwrap()), [0], "as it is held it comes");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -82,6 +85,7 @@ fn a_damaged_picture_is_told_and_the_film_goes_on() {
     let told = |reason: &MissingReason| matches!(reason, MissingReason::CannotScale(_));
     assert!(!summary.missing.is_empty());
     assert!(summary.missing.iter().all(|missing| told(&missing.reason)), "{summary:?}");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -102,4 +106,5 @@ fn sound_comes_at_another_rate() {
     assert_eq!(got[0].encoding.as_str(), "audio/pcm;format=s16le;rate=8000;channels=1");
     let refused = pull().audio(1, 1).map(drop).unwrap_err();
     assert!(refused.is_usage() && refused.to_string().contains("audio 1 Hz x 1"), "{refused}");
+    sums::check(&[&robot, &operator]);
 }

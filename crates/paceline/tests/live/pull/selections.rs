@@ -1,6 +1,7 @@
 //! Each selection, from one buffer and from several.
 
 use super::{all, fill, history, holding, meets, publish, seqs};
+use crate::sums;
 use crate::support::{SOON, isolated, pair, wait_until};
 use paceline::{LimitsError, Node, PullError, SubscribeError};
 use std::time::Duration;
@@ -30,6 +31,7 @@ fn a_publisher_holds_what_it_published_and_each_selection_brings_its_own() {
     let (first, last) = (got[0].captured.nanos, got[9].captured.nanos);
     assert_eq!(seqs(pull().time(first..=last).unwrap()), (60..70).collect::<Vec<_>>());
     assert_eq!(seqs(robot.pull("robot/log").unwrap().newest(2).unwrap()), [98, 99], "from itself");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -42,6 +44,7 @@ fn ages_and_captures_are_those_of_the_first_time() {
     let (got, _) = all(operator.pull("log").unwrap());
     assert!(got[0].age >= Duration::from_millis(300), "{:?}", got[0].age);
     assert!(!got[0].late);
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -59,6 +62,7 @@ fn one_publisher_or_all() {
     let nobody = paceline::PublisherId { index: 77, ..one.id() };
     let error = pull().publisher(nobody).run().unwrap_err().to_string();
     assert!(error.contains(&format!("nothing of publisher {nobody}")), "{error}");
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -82,6 +86,7 @@ fn two_buffers_of_one_tag_are_one_history() {
     assert_eq!((got.len(), summary.nodes[0].name.as_str()), (3, "robot"));
     let by_id = operator.pull("log").unwrap().from(&robot.id().to_string());
     assert_eq!(all(by_id).1.nodes[0].id, robot.id());
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -101,6 +106,7 @@ fn a_subscriber_holds_what_it_gets() {
     wait_until("the buffer is gone", || {
         matches!(robot.pull("log").unwrap().run(), Err(PullError::NoBuffer(_)))
     });
+    sums::check(&[&robot, &operator]);
 }
 
 #[test]
@@ -138,6 +144,7 @@ fn what_cannot_be_pulled_is_told_with_what_could() {
         let error = error.map(drop).unwrap_err();
         assert!(error.is_usage() && error.to_string().contains(part), "{error}");
     }
+    sums::check(&[&node]);
 }
 
 #[test]
@@ -168,6 +175,7 @@ fn bytes_and_age_bound_a_buffer_too() {
     assert_eq!(short.len(), 10);
     wait_until("age goes on without samples", || short.is_empty());
     assert_eq!(small.len(), 2);
+    sums::check(&[&node]);
 }
 
 #[test]
@@ -197,4 +205,5 @@ fn nobody_is_shown_what_a_pull_does_and_everybody_its_buffers() {
             && node.links.iter().all(|link| link.streams.is_empty())
     };
     assert!(every.iter().all(hidden), "{every:?}");
+    sums::check(&[&robot, &operator]);
 }
