@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) operator: Host,
     /// Of the link, the robot's plain side and the operator's.
     pub(crate) ports: [u16; 3],
-    /// Of the link.
+    /// Of the link, or "" for none.
     pub(crate) capacity: &'static str,
 }
 
@@ -40,10 +40,13 @@ impl Pair {
         let (name, way, port) =
             if at_robot { ("robot", "listen", robot) } else { ("operator", "connect", operator) };
         let path = host.path("config.toml");
+        let capacity = match self.capacity {
+            "" => String::new(),
+            said => format!("capacity = \"{said}\"\n"),
+        };
         let text = format!(
             "name = \"{name}\"\n[[link]]\nname = \"radio\"\n{way} = [\"tcp/127.0.0.1:{link}\"]\n\
-             capacity = \"{}\"\n[plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rules}",
-            self.capacity
+             {capacity}[plain]\nlisten = [\"tcp/127.0.0.1:{port}\"]\n{rules}"
         );
         std::fs::write(&path, text).unwrap();
         path
