@@ -42,6 +42,27 @@ def test_who_publishes_later_is_refused_where_samples_are_waited_for(thin: Thin)
     assert bears.try_recv() is None
 
 
+@pytest.mark.parametrize("require", [False, True])
+def test_a_refused_change_leaves_the_stream_as_it_was(thin: Thin, require: bool) -> None:
+    robot, operator = thin
+    pose = robot.publisher("pose", hz=500, bytes_max=1_000)
+    wait_until("the pose is known", lambda: operator.ask("pose"))
+    poses = operator.subscriber("pose", max_hz=5, within_ms=2_000, require=require)
+    told: list[object] = []
+
+    def is_told(kind: type) -> bool:
+        told.extend(poses.events())
+        return any(isinstance(event, kind) for event in told)
+
+    wait_until("it is granted", lambda: is_told(paceline.Grant))
+    poses.change(every=1)
+    wait_until("the change is refused", lambda: is_told(paceline.ChangeRefused))
+    refused = next(event for event in told if isinstance(event, paceline.ChangeRefused))
+    assert refused.within_ms == 2_000 and refused.refusals[0].reason == "capacity"
+    pose.put(b"still")
+    assert bytes(poses.recv(SOON_S)) == b"still"
+
+
 def test_of_whom_nobody_knows_how_much_it_sends_nothing_is_promised(thin: Thin) -> None:
     robot, operator = thin
     log = robot.publisher("log")

@@ -65,6 +65,8 @@ pub(crate) struct Subscriber {
 struct Open {
     inner: Inner,
     events: VecDeque<SubscriberEvent>,
+    /// The first no that was heard and not raised yet.
+    no: Option<No>,
 }
 
 /// What a look at a subscriber showed.
@@ -99,24 +101,22 @@ impl No {
 }
 
 impl Open {
-    /// Takes over what was told; gives the first no of it.
-    fn hear(&mut self) -> Option<No> {
-        let mut first = None;
+    /// Takes over what was told.
+    fn hear(&mut self) {
         while let Some(event) = self.inner.try_event() {
-            first = first.or_else(|| No::of(&event));
+            self.no = self.no.take().or_else(|| No::of(&event));
             if self.events.len() >= EVENTS_MAX {
                 self.events.pop_front();
             }
             self.events.push_back(event);
         }
-        first
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(inner: Inner, node: paceline::Node, require: bool) -> Self {
         let id = inner.id();
-        let open = Open { inner, events: VecDeque::new() };
+        let open = Open { inner, events: VecDeque::new(), no: None };
         Self { open: Held::new(Mutex::new(Some(open))), node: Held::new(node), id, require }
     }
 
@@ -133,10 +133,11 @@ impl Subscriber {
     /// What `take` finds, unless the subscription ended or something was refused that is required.
     fn look<T>(&self, take: impl FnOnce(&mut Inner) -> Option<T>) -> PyResult<Option<T>> {
         let seen = self.with(|open| {
-            if self.require
-                && let Some(no) = open.hear()
-            {
-                return Seen::Told(Box::new(no));
+            if self.require {
+                open.hear();
+                if let Some(no) = open.no.take() {
+                    return Seen::Told(Box::new(no));
+                }
             }
             // Before taking: what came before the end can still be read.
             let closed = open.inner.is_closed();
@@ -229,10 +230,7 @@ impl Subscriber {
     /// What was told since this was last called: who is heard, what was granted, what refused.
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let told: Vec<SubscriberEvent> = self.with(|open| {
-            // Where no refusal is borne, it is raised where samples are waited for before it is told here.
-            if !self.require {
-                open.hear();
-            }
+            open.hear();
             open.events.drain(..).collect()
         })?;
         told.into_iter().map(|told| event::of(py, told)).collect()
