@@ -36,6 +36,13 @@ fn minutes(value: Option<&str>) -> Result<u64, String> {
 }
 
 pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
+    // The live tests that take minutes; they are ignored by `cargo xtask test`.
+    let mut live = crate::cargo(root);
+    live.args(["test", "--quiet", "--workspace", "--test", "live", "--"]);
+    let status = live.args(["a_minute_of", "--ignored", "--nocapture"]).status();
+    if !status.context("cargo does not start; is it on the PATH?")?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
     let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let progress = folder.unwrap_or_else(|| root.join("target")).join("long/progress");
     if args.fresh && progress.exists() {

@@ -40,6 +40,14 @@ impl Node {
         if publishes || !plans.is_empty() {
             self.sources.insert(key, source);
         }
+        // The neighbour may have reported these losses before control installed the source again.
+        if !plans.is_empty()
+            && let Some(lost) = self.lost_early.remove(&key)
+        {
+            for (reason, samples) in lost.iter() {
+                self.count(now, key, reason, samples);
+            }
+        }
     }
 
     /// An output that stays may have another contract, or other subscriptions behind it.

@@ -86,8 +86,8 @@ pub(super) struct Node {
     /// What arrived, and where of each stream.
     arrived: Vec<Arrived>,
     arrived_of: Lookup<StreamKey, usize>,
-    /// Samples that arrived and found nobody to go to.
-    pub(super) drops: Drops,
+    /// Losses of streams that control has not installed yet.
+    pub(super) lost_early: BTreeMap<SourceKey, Drops>,
     /// Frames that were not understood.
     pub(super) malformed: u64,
     pub(super) stalled: bool,
@@ -124,7 +124,7 @@ impl Node {
             closed: BTreeMap::new(),
             arrived: Vec::new(),
             arrived_of: Lookup::default(),
-            drops: Drops::default(),
+            lost_early: BTreeMap::new(),
             malformed: 0,
             stalled: false,
             down: false,
@@ -244,9 +244,7 @@ impl Node {
                 if let Some(arrived) = self.arrived.get_mut(place) {
                     arrived.whole += 1;
                 }
-                if !self.offer(now, key, sample) {
-                    self.drops.add(DropReason::NoRoute, 1);
-                }
+                self.offer(now, key, sample);
             }
             Received::Lost { publisher, form, samples, reason, kind } => {
                 let place = self.arrived_at(from, publisher, form);
@@ -258,7 +256,7 @@ impl Node {
                     source.ingress.handle_lost(kind);
                 }
                 if !self.count(now, key, reason, samples) {
-                    self.drops.add(reason, samples);
+                    self.lost_early.entry(key).or_default().add(reason, samples);
                 }
             }
         }
@@ -295,14 +293,14 @@ impl Node {
         place
     }
 
-    /// Hands a sample to the outputs of its source; false if there is no such source.
-    fn offer(&mut self, now: Instant, key: SourceKey, sample: Sample) -> bool {
-        let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        outlets.offer(&mut source.ingress, sample);
-        true
+    /// Hands a sample to the outputs of its source, if there is such a source.
+    fn offer(&mut self, now: Instant, key: SourceKey, sample: Sample) {
+        if let Some((source, mut outlets)) = self.source(now, key) {
+            outlets.offer(&mut source.ingress, sample);
+        }
     }
 
-    fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
+    pub(super) fn count(&mut self, now: Instant, key: SourceKey, reason: DropReason, samples: u64) -> bool {
         let Some((source, mut outlets)) = self.source(now, key) else { return false };
         for output in source.ingress.outputs() {
             outlets.count(output.key, &output.port, reason, samples);

@@ -3,9 +3,10 @@
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{
-    Capacity, ChangeError, ChangeOutcome, Form, Rate, SubscribeError, Subscriber, SubscriberEvent,
+    Capacity, ChangeError, ChangeOutcome, Encoding, Form, Rate, SubscribeError, Subscriber, SubscriberEvent,
     SubscriptionId,
 };
+use paceline_media::{Size as PictureSize, TestCard};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -82,6 +83,41 @@ fn what_waits_while_it_changes_comes_all_the_same() {
         assert_eq!(number(&poses.recv_timeout(SOON).unwrap().payload), n);
     }
     drop(heard);
+    sums::check(&[&robot, &operator]);
+}
+
+/// Requests that follow each other faster than the path answers them: full pictures and small ones are on their way and in
+/// the scaler at the same time. Of 350 samples 2 arrived out of order when they had no common order.
+#[test]
+fn samples_stay_in_order_while_the_form_changes_all_the_time() {
+    let capacity = Capacity::from_bits_per_s(20_000_000).unwrap();
+    let (robot, operator) = pair(|link| link.capacity(capacity));
+    let camera = robot.publisher("camera").unwrap().encoding(Encoding::Jpeg).hz(100.0).unwrap();
+    let mut camera = camera.declare().unwrap();
+    let pictures = operator.subscriber("camera").unwrap().queue(4_096).unwrap();
+    let pictures = pictures.declare().unwrap();
+    assert!(camera.wait_matching(SOON));
+    let mut card = TestCard::new(PictureSize::new(320, 240).unwrap()).unwrap();
+    let cards: Vec<_> = (0..8).map(|n| card.draw_jpeg(n, 0, 80).unwrap()).collect();
+    at_rate(100, 700, |n| {
+        camera.put(cards[n as usize % cards.len()].clone()).unwrap();
+        let change = match n % 8 {
+            0 => pictures.change(|wish| wish.size(160, 120)),
+            2 => robot.change(pictures.id(), |wish| Ok(wish.as_published())),
+            4 => pictures.change(|wish| wish.every(2)?.size(80, 60)),
+            6 => pictures.change(|wish| Ok(wish.as_published())),
+            _ => Ok(()),
+        };
+        change.unwrap();
+    });
+    let mut pictures = pictures;
+    let mut arrived = Vec::new();
+    while let Ok(picture) = pictures.recv_timeout(Duration::from_millis(500)) {
+        arrived.push(picture.seq);
+    }
+    assert!(arrived.len() > 200, "{} of 700 arrived", arrived.len());
+    let disorder = arrived.windows(2).find(|pair| pair[1] <= pair[0]);
+    assert!(disorder.is_none(), "{disorder:?}");
     sums::check(&[&robot, &operator]);
 }
 

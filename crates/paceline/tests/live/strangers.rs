@@ -125,7 +125,7 @@ fn frames_of_made_up_nodes_disturb_nobody() {
 }
 
 #[test]
-#[ignore = "takes two minutes: cargo test -p paceline --test live a_minute_of -- --ignored"]
+#[ignore = "takes two minutes: cargo xtask long runs it"]
 fn a_minute_of_made_up_nodes_disturbs_nobody() {
     nobody_is_disturbed(Cry::Beacons, Duration::from_secs(60));
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(60));
