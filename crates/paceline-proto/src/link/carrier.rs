@@ -1,7 +1,7 @@
 //! The transport that carries a link's frames.
 
 /// The maximum frame length over TCP and TLS, in bytes. Zenoh 1.10 limits the batches of such a link to the
-/// largest multiple of half the segment size below 65,495 bytes, so a batch has room for at least 32,747. A
+/// largest multiple of half the segment size below 65,495 bytes. So a batch has room for at least 32,747. A
 /// longer frame could occupy two.
 const STREAM_BYTES_MAX: u64 = 32_000;
 /// The maximum frame length over a unix socket, in bytes; its batches have room for 65,535.

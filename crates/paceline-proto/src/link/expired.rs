@@ -3,9 +3,9 @@
 //! A sample expires if it was queued on this link longer than [`StreamSpec::max_wait`](super::StreamSpec)
 //! before its first byte was sent. Only the wait on this link counts, not the sample's age. So a long path
 //! alone causes no expiry, and each link bounds the delay that it adds. The check runs where it is cheap:
-//! when the discipline picks the stream, when its class admits the head, and when a new sample finds the
-//! queue full. The next sample takes the turn of an expired one. So a stream whose turns are further apart
-//! than the limit still sends the oldest sample within it.
+//! when the discipline picks the stream, when its class admits the head, and when the queue is full. The next
+//! sample replaces an expired one in the schedule. So a stream that is scheduled less often than the limit
+//! still sends the oldest sample within it.
 //!
 //! With video, the pictures that depend on an expired one are dropped with it, up to the next I. A P or B is
 //! dropped earlier if sending it would make the next I expire, because the pictures behind an I depend on it.

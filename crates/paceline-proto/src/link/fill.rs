@@ -74,7 +74,7 @@ impl Link {
     /// some, so they do not block other streams.
     pub(super) fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
         // While misses remain, the picked sample may be one of them. Without credit on any hop, a pick would
-        // cost a stream its turn for nothing.
+        // use up a stream's schedule position for nothing.
         if self.is_behind() || !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
             return None;
         }

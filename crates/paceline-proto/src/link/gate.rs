@@ -3,9 +3,8 @@
 //! A sample is charged with its size on the wire if sent alone, including headers, so that very small samples
 //! are not nearly free. A constraint in packets bounds their number as well. A class that drops does so on
 //! arrival. A class that delays leaves the sample in the stream's queue, unknown to the discipline. Of each
-//! stream only the head waits for the policer, first come, first served, so that streams take turns.
-//! Deadlines keep running meanwhile. A class that demotes queues the sample behind the others of its stream
-//! (`demoted.rs`).
+//! stream only the head waits for the policer, in FIFO order, so that streams alternate. Deadlines keep
+//! running meanwhile. A class that demotes queues the sample behind the others of its stream (`demoted.rs`).
 
 use super::{Link, Stream, StreamIndex};
 use crate::reason::DropReason;

@@ -23,8 +23,9 @@ impl Link {
         if demoted { None } else { self.next_head(now, index) }
     }
 
-    /// Reports that a newer sample has replaced the head. With best effort the new sample keeps the turn of
-    /// the old one. Otherwise a stream whose samples arrive faster than its turns would never be served.
+    /// Reports that a newer sample has replaced the head. With best effort the new sample keeps the old one's
+    /// position in the schedule. Otherwise a stream whose samples arrive faster than it is scheduled would
+    /// never be served.
     pub(super) fn replace_head(&mut self, now: Instant, index: StreamIndex) {
         let contracted = self.stream(index).is_some_and(|stream| stream.spec.contract.is_some());
         let head = if contracted { None } else { self.next_head(now, index) };

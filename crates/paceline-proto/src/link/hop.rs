@@ -25,7 +25,7 @@ const ASK_EVERY_FRAMES: usize = super::WINDOW_FRAMES / 3;
 const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
 /// The same for hops that are not paced, where few frames request an acknowledgement.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// A hop whose oldest unacknowledged frame is older than this is stalled: it receives nothing until it
+/// A hop whose oldest unacknowledged frame is older than this is stalled. It receives nothing until it
 /// answers, and no longer counts against the link's limit of bytes in flight.
 const STALLED_AFTER: Duration = Duration::from_millis(150);
 
@@ -244,8 +244,8 @@ impl Hop {
         self.ledger.as_deref().map_or_else(front, settled)
     }
 
-    /// Returns the longest acknowledgement delay at the hop within the last 10 to 20 s: the time from a
-    /// frame's arrival to the arrival of the frame that acknowledges it, without the path delay.
+    /// Returns the longest acknowledgement delay at the hop within the last 10 to 20 s. The delay starts with
+    /// a frame's arrival there and ends with the arrival of the acknowledgement here, without the path delay.
     ///
     /// Returns at least two times `frame_time`, the delay on a return path that is as fast as the forward
     /// path. A new sender must not stop until the first late acknowledgement has arrived.

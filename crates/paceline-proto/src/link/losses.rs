@@ -2,8 +2,8 @@
 //!
 //! The rules follow RFC 9002, section 6. A frame is lost once a frame sent three later is acknowledged. It is
 //! also lost once any later frame is acknowledged and 9/8 of a round trip has passed. Without any
-//! acknowledgement, for instance for the last frame of a burst, a frame is lost when its acknowledgement is
-//! late. It is late by one eighth of a round trip, or by four times the RTT variation if that is more.
+//! acknowledgement, for instance for the last frame of a burst, a frame is lost after a timeout. The timeout
+//! is one RTT plus RTT/8, or plus four times the RTT variation if that is more.
 //!
 //! Reordering is not loss. A late acknowledgement of an overtaken frame shows the reordering delay of the
 //! path. For some time afterwards only time counts, and the time limit grows by that delay. RACK (RFC 8985)

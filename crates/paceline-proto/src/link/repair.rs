@@ -7,8 +7,8 @@
 //!
 //! Repairs precede samples that have a deadline with at most one tenth of the link's capacity, which
 //! admission reserves. So a stream with heavy loss cannot break the contracts of others. Best-effort repairs
-//! precede other best effort within the same limit. Beyond the limit, they use their own stream's turns,
-//! ahead of its head.
+//! precede other best effort within the same limit. Beyond the limit, they are sent when the discipline
+//! schedules their own stream, ahead of its head.
 //!
 //! A sample with a piece that can no longer arrive in time is given up. None of it is retransmitted, the
 //! receiver is notified, and the sample counts as a miss.
@@ -34,8 +34,8 @@ const SHARE: u64 = 10;
 const BURST: Duration = Duration::from_millis(50);
 
 /// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
-/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts hold whatever is
-/// lost.
+/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
+/// is lost.
 pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
     let bytes = capacity.bytes_in(BURST).div_ceil(SHARE);
     let frame = frame_on_wire(capacity, Carrier::Datagrams);
@@ -142,7 +142,7 @@ pub(super) enum Next {
     Repair(RepairKey),
     /// A lost piece that precedes other traffic, so its wire time is charged.
     Before(RepairKey),
-    /// A lost piece in the turn of its stream's head.
+    /// A lost piece that is sent in the schedule position of its stream's head.
     Turn(RepairKey),
 }
 
@@ -334,7 +334,7 @@ impl Link {
         self.repairs.waiting.keys().find(|key| key.stream == index).copied()
     }
 
-    /// Charges a retransmitted piece to the turn of its stream's head.
+    /// Charges a retransmitted piece to the schedule position of its stream's head.
     pub(super) fn take_turn(&mut self, index: StreamIndex, bytes: usize) {
         let Some(left) = self.stream(index).map(Stream::head_left) else { return };
         let left = self.left(left);

@@ -1,8 +1,8 @@
 //! Load shedding for video: B pictures before P before I, and undecodable pictures together with their
 //! reference.
 //!
-//! One rule holds for every stream whose publisher declares video. Each sent sample follows every sample that
-//! it references, since the stream or its hop came up.
+//! One rule applies to every stream whose publisher declares video. Each sent sample follows every sample
+//! that it references, since the stream or its hop came up.
 //!
 //! *Best effort.* While more than 4 samples are queued, unsent Bs are shed, oldest first. When more than 32
 //! samples or more than 4 MiB are queued, the oldest B is shed. If there is none, the newest P is shed, and
@@ -10,9 +10,9 @@
 //! and Bs. If only Is are queued, the oldest is shed. So no P is shed for lack of room while a B is queued,
 //! and no I while a P is queued. A link that can carry the reference pictures loses none of them.
 //!
-//! *Contracted.* A sample that can no longer arrive in time is dropped when its turn comes, and an I or P
-//! takes its tail with it. Earlier shedding drops Bs, oldest first, and then Ps that precede a queued I, from
-//! the end of their group. It happens in two cases:
+//! *Contracted.* A sample that can no longer arrive in time is dropped when the discipline reaches it, and an
+//! I or P takes its tail with it. Earlier shedding drops Bs, oldest first, and then Ps that precede a queued
+//! I, from the end of their group. It happens in two cases:
 //! - A queued I or P behind them could not arrive in time even if the link carried nothing else but control
 //!   and one more frame.
 //! - One of the last 64 samples missed its deadline and other samples are queued too, since other streams use

@@ -147,7 +147,7 @@ impl StreamSpec {
     /// Returns `true` if a sample that misses its deadline on this link stays queued, since it may still meet
     /// the delay bound downstream.
     ///
-    /// False where loss is tolerated, since the time to send a late sample is promised to others. False for
+    /// False where loss is tolerated, since the time to send a late sample is reserved for others. False for
     /// video, which has its own shedding order.
     pub(super) fn is_patient(&self) -> bool {
         let contract = self.contract.filter(|it| it.late == Late::Drop && it.loss.x() == 0);

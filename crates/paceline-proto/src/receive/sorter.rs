@@ -1,9 +1,9 @@
 //! Ordering of one stream on a carrier that may lose frames: delivers each sample once and in order.
 //!
-//! *Selective*: a sample behind a gap is buffered until the gap is repaired, until the sender gives up the
-//! missing samples, or until the sample itself would be late. *None*: it is buffered only as long as the
-//! missing samples may merely be reordered. *Go-back-n*: nothing is buffered. Samples out of order are
-//! refused, and their frame counts as not received, so that the sender retransmits them.
+//! *Selective*: a sample behind a gap is buffered until the gap is repaired or given up by the sender, or
+//! until the sample itself would be late. *None*: it is buffered only as long as the missing samples may
+//! merely be reordered. *Go-back-n*: nothing is buffered. Samples out of order are refused, and their frame
+//! counts as not received, so that the sender retransmits them.
 
 use super::assembly::Assembly;
 use crate::reason::DropReason;
