@@ -127,7 +127,8 @@ impl ClassTree {
     /// Returns the tree of `classes` on a link of this capacity. Adds the class [`DEFAULT`] if no class
     /// matches every stream.
     ///
-    /// # Errors Returns a [`ClassError`] with the class, its key, the problem and a remedy.
+    /// # Errors
+    /// Returns a [`ClassError`] with the class, its key, the problem and a remedy.
     pub fn new(
         mut classes: Vec<LinkClass>,
         capacity: Option<Capacity>,
