@@ -1,8 +1,8 @@
-//! What the turns of links cost after they stood still for seconds, with ten thousand streams and all of
-//! their queues full: the longest turn, and all of them.
+//! Measures the iterations of links after a stall of seconds, with ten thousand streams whose queues are
+//! full: the longest iteration, and the sum of all.
 //!
-//! A link takes its turns by itself, and carries [`STREAMS_MAX`] streams: ten thousand are those of three
-//! links. A turn of one that is full is measured too.
+//! Each link iterates on its own and carries [`STREAMS_MAX`] streams, so ten thousand streams are those of
+//! three links. One iteration of a full link is measured as well.
 //!
 //! `cargo run --release -p paceline-proto --example stall [-- POLICY]`
 
@@ -14,20 +14,21 @@ use paceline_proto::{DropReason, Encoding, Form, Kind, NodeId, PublisherId, Samp
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance, Policy};
 
-/// What a stream with such a contract may have waiting.
+/// The number of samples that a stream with this contract may have queued.
 const WAITING: u64 = 64;
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// Whoever else uses the machine makes some turns long, but the same one rarely in each run.
+/// The number of repetitions. Other load on the machine makes some iterations long, but rarely the same one
+/// in each run.
 const RUNS: usize = 5;
 
-/// How long a turn took.
+/// The duration of an iteration.
 type Took = std::time::Duration;
 
 const HERE: NodeId = NodeId(1);
 const THERE: NodeId = NodeId(2);
 
-/// A link whose hop is up.
+/// Returns a link whose hop is up.
 fn connected(policy: Policy) -> (Link, Instant) {
     let capacity = Capacity::from_bits_per_s(1_000_000_000).ok();
     let mut ends = [
@@ -89,7 +90,7 @@ fn fill(link: &mut Link, streams: u32, now: Instant) {
     }
 }
 
-/// Takes turns at `now` until nothing is due at once any more.
+/// Runs iterations at `now` until nothing more is due at once.
 #[expect(clippy::disallowed_methods, reason = "it measures")]
 fn catch_up(link: &mut Link, now: Instant) -> Vec<Took> {
     let (mut turns, mut frame) = (Vec::new(), FrameBuf::default());
@@ -104,8 +105,8 @@ fn catch_up(link: &mut Link, now: Instant) -> Vec<Took> {
     }
 }
 
-/// What `links` links with `streams` streams each do after `stall`: their turns, and what was given up
-/// for `reason`.
+/// Stalls `links` links with `streams` streams each for `stall`. Returns the durations of their iterations,
+/// and the number of samples dropped for `reason`.
 fn measure(
     policy: Policy,
     (links, streams): (u32, u32),
@@ -123,7 +124,7 @@ fn measure(
 }
 
 fn print(policy: Policy, links: u32, streams: u32) {
-    // A hop may be silent for up to 1.8 s; after that what waits for it is given up as a whole.
+    // A hop may be silent for up to 1.8 s; after that all samples queued for it are dropped at once.
     for (millis, what, reason) in [
         (1_200, "1.2 s, hop there", DropReason::DeadlineMissed),
         (30_000, "30 s, hop gone", DropReason::LinkDown),

@@ -1,4 +1,4 @@
-//! The way in: one source's samples, picked for each of the streams that leave here.
+//! Ingress: distributes one source's samples to the streams that leave this node.
 
 use crate::control::{OutputPlan, Target};
 use crate::form::{Form, Rate};
@@ -9,14 +9,14 @@ use crate::video::DecodeGate;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
-/// Numbers and stamps a publisher's samples.
+/// Assigns sequence numbers and timestamps to a publisher's samples.
 #[derive(Clone, Debug, Default)]
 pub struct Stamper {
     next_seq: u64,
 }
 
 impl Stamper {
-    /// The sample that `payload` makes, captured now.
+    /// Returns a sample of `payload` with the next sequence number, published at `now`.
     pub fn stamp(
         &mut self,
         now: Instant,
@@ -31,17 +31,17 @@ impl Stamper {
     }
 }
 
-/// Names an output of a source: its way and the form in which samples leave.
+/// Identifies an output of a source by its target and form.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct OutputKey {
-    /// The next hop, or the subscribers here.
+    /// The next hop, or the local subscribers.
     pub target: Target,
-    /// In which form samples leave.
+    /// The form in which samples leave.
     pub form: Form,
 }
 
 impl OutputKey {
-    /// The name of the output that `plan` asks for.
+    /// Returns the key of the output that `plan` requests.
     #[must_use]
     pub const fn of(plan: &OutputPlan) -> Self {
         Self { target: plan.target, form: plan.form }
@@ -49,8 +49,8 @@ impl OutputKey {
 }
 
 impl OutputPlan {
-    /// The part of [`Self::scale`] that is left to the port: size and sound, and for video the rate as
-    /// well, since only what nothing depends on may be left out ([`crate::video::Thinner`]).
+    /// Returns the part of [`Self::scale`] that the port performs: picture size and audio, and for video also
+    /// the rate. Only pictures that no other depends on may be omitted ([`crate::video::Thinner`]). Returns
     /// [`Form::FULL`] if the port has nothing to do.
     #[must_use]
     pub const fn at_port(&self) -> Form {
@@ -59,31 +59,31 @@ impl OutputPlan {
     }
 }
 
-/// One output: what it takes of the source, and the port that takes it.
+/// An output of a source, with its port.
 #[derive(Debug)]
 pub struct Output<P> {
-    /// Its name.
+    /// The key of the output.
     pub key: OutputKey,
-    /// What the port still has to do before samples leave ([`OutputPlan::at_port`]).
+    /// The scaling that the port performs ([`OutputPlan::at_port`]).
     pub scale: Form,
-    /// Where samples go: the shell's ring, the simulator's queue.
+    /// The destination of samples, for instance a ring of the shell or a queue of the simulator.
     pub port: P,
     temporal: TemporalScaler,
     gate: DecodeGate,
 }
 
 impl<P> Output<P> {
-    /// True if this is the output that `plan` asks for: it then stays, with its port and its phase.
+    /// Returns `true` if this is the output that `plan` requests; it then keeps its port and phase.
     pub fn is_for(&self, plan: &OutputPlan) -> bool {
         self.key == OutputKey::of(plan) && self.scale == plan.at_port()
     }
 }
 
-/// One source's samples on their way in: temporal scaling → what can be decoded → the port's
-/// scaling → stream.
+/// The ingress of one source: temporal scaling, then the decode gate, then the port's scaling, then the
+/// stream.
 ///
-/// A source is a publisher of this node, or a stream that arrives here. Everything runs on the thread
-/// that brings the sample; what it decides on was installed before, so that nothing is looked up.
+/// A source is a publisher of this node, or a stream that arrives here. All steps run on the thread that
+/// delivers the sample. They use state that was installed beforehand, so nothing is looked up.
 #[derive(Debug)]
 pub struct Ingress<P> {
     outputs: Vec<Output<P>>,
@@ -91,14 +91,14 @@ pub struct Ingress<P> {
 }
 
 impl<P> Ingress<P> {
-    /// A source without outputs, whose publisher declared `period`, if it did.
+    /// Returns a source without outputs. `period` is the publisher's declared period, if any.
     #[must_use]
     pub const fn new(period: Option<Duration>) -> Self {
         Self { outputs: Vec::new(), period }
     }
 
-    /// Makes `plans` the outputs of this source: those that stay keep their port and phase, `open`
-    /// makes the ports of new ones, and those that go are handed to `close`.
+    /// Makes `plans` the outputs of this source. Existing outputs keep their ports and phases. `open` creates
+    /// the ports of new outputs, and `close` receives those of removed ones.
     pub fn install(
         &mut self,
         plans: &[OutputPlan],
@@ -111,10 +111,10 @@ impl<P> Ingress<P> {
                 self.outputs.push(old.swap_remove(place));
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
-                // What is left to the port is not done here.
+                // The port scales the rate of video, so it is not scaled here.
                 let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
                 let temporal = TemporalScaler::new(rate, self.period);
-                // What is pulled was chosen as a whole: a page may begin inside a group.
+                // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
                 self.outputs.push(Output { key, scale, port, temporal, gate });
             }
@@ -124,12 +124,13 @@ impl<P> Ingress<P> {
         }
     }
 
-    /// Hands `sample` to every output whose temporal scaling takes it. The last one gets the sample
+    /// Passes `sample` to every output whose temporal scaling selects it. The last output receives the sample
     /// itself, so that a source with one output copies nothing.
     ///
-    /// `take` gives it to the output's port and says whether that took it, or dropped and counted it.
-    /// Where a sample of video needs something that did not pass, because the output is new or because
-    /// it was dropped or [lost](Self::handle_lost), `take` gets the reason instead, to be counted.
+    /// `take` passes the sample to the output's port. It returns `false` if the port dropped and counted the
+    /// sample. A video sample is undecodable if it references one that did not pass, because the output is
+    /// new or because the reference was dropped or [lost](Self::handle_lost). Then `take` receives the drop
+    /// reason instead, to count it.
     pub fn offer(
         &mut self,
         sample: Sample,
@@ -138,7 +139,7 @@ impl<P> Ingress<P> {
         self.offer_to(|_| true, sample, take);
     }
 
-    /// As [`Self::offer`], but only to the outputs to these targets. The others do not notice that there was a sample.
+    /// Like [`Self::offer`], but only for outputs to these targets. Other outputs are not affected.
     pub fn offer_to(
         &mut self,
         targets: impl Fn(Target) -> bool,
@@ -166,8 +167,8 @@ impl<P> Ingress<P> {
         }
     }
 
-    /// Samples were lost on their way here, of `kind` if that is known. No output passes video that may
-    /// need them, up to the next sample that begins anew. It counts nothing.
+    /// Records that samples were lost before they arrived, of `kind` if known. No output passes video that
+    /// may reference them until the next I. Does not count the loss.
     pub fn handle_lost(&mut self, kind: Option<Kind>) {
         for output in &mut self.outputs {
             match kind {
@@ -177,17 +178,17 @@ impl<P> Ingress<P> {
         }
     }
 
-    /// The outputs.
+    /// Returns the outputs.
     pub fn outputs(&self) -> &[Output<P>] {
         &self.outputs
     }
 
-    /// The outputs, to be changed.
+    /// Returns the outputs for modification.
     pub fn outputs_mut(&mut self) -> &mut [Output<P>] {
         &mut self.outputs
     }
 
-    /// Takes all outputs away, to close their ports.
+    /// Removes and returns all outputs, so that the caller can close their ports.
     pub fn drain(&mut self) -> impl Iterator<Item = Output<P>> + '_ {
         self.outputs.drain(..)
     }

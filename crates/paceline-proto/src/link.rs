@@ -1,12 +1,13 @@
-//! The link: one directed way out of a node.
+//! A link: one directed connection from a node, with its scheduler.
 //!
-//! It owns the queues of its streams, decides by its discipline which sample goes next, cuts it into
-//! segments, puts segments into frames, and lets no more frames go than the other ends have credited.
-//! Order and loss are decided here and nowhere below.
+//! A link queues the samples of its streams and lets its discipline choose the next one. It cuts samples into
+//! segments, packs segments into frames, and sends only as many frames as the hops' credit allows. Order and
+//! loss are decided here and in no layer below.
 //!
-//! The owner feeds it (`handle_*`), drains [`Link::poll_frame`] and [`Link::poll_event`] until both
-//! have nothing, and comes back at [`Link::poll_timeout`] at the latest. Stream indexes are the
-//! owner's: small, dense, used again only after [`Link::close_stream`].
+//! The owner passes input through the `handle_*` methods. It then calls [`Link::poll_frame`] and
+//! [`Link::poll_event`] until both return nothing, and calls again when the instant returned by
+//! [`Link::poll_timeout`] has passed. The owner assigns stream indexes. They are small and dense, and may be
+//! reused only after [`Link::close_stream`].
 
 mod capacity;
 mod carrier;
@@ -75,38 +76,39 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use stream::{Offer, Queued, Stream};
 
-/// Streams that a link carries at most.
+/// The maximum number of streams on a link.
 pub const STREAMS_MAX: u32 = 4_096;
-/// Frames on the thinnest link hold this much all the same.
+/// The minimum size of a full frame, also on the slowest link.
 const FRAME_BYTES_MIN: u64 = 1_200;
-/// How long a frame may keep the link busy.
+/// The time for which a full frame may keep the link busy.
 const FRAME_TIME: Duration = Duration::from_millis(2);
-/// Frames that may wait in the transport's queue. Each takes at most one of its 16 batches, so the transport never
-/// has to drop one.
+/// The maximum number of frames in the transport's queue. Each occupies at most one of the transport's 16
+/// batches, so the transport never has to drop one.
 const WINDOW_FRAMES: usize = 12;
-/// Control that may wait for a hop; what is beyond is dropped and mended by the next digest.
+/// The maximum number of queued control messages per hop. Further messages are dropped; the next digest
+/// repairs the loss.
 const CONTROL_WAITING_MAX: usize = 8_192;
 
-/// How a link is set up.
+/// The configuration of a link.
 #[derive(Clone, Debug, Default)]
 pub struct LinkSpec {
-    /// What it carries, on the wire; without one it takes whatever comes.
+    /// The capacity on the wire; `None` disables pacing.
     pub capacity: Option<Capacity>,
-    /// Its discipline; with classes that of those that name none.
+    /// The scheduling discipline. With classes, the discipline of the classes that name none.
     pub policy: Policy,
-    /// Classes that share the link; without them all streams are in one.
+    /// The classes that share the link; `None` puts all streams into one class.
     pub classes: Option<Arc<ClassTree>>,
-    /// What carries its frames.
+    /// The carrier of the frames.
     pub carrier: Carrier,
 }
 
-/// What a link tells its owner beside frames.
+/// An event that a link reports to its owner.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkEvent {
-    /// The streams to this hop carry samples.
+    /// The hop is up: streams to it carry samples.
     HopUp(NodeId),
-    /// The hop is gone, or has lost what it knew. What waited for it was dropped, and so is what
-    /// comes; its streams stay until they are closed and go on should the hop come up before.
+    /// The hop is down or has restarted. Samples queued for it were dropped, and new ones are dropped as
+    /// well. Its streams stay open and resume if the hop returns before they are closed.
     HopDown(NodeId),
 }
 
@@ -115,13 +117,13 @@ struct Neighbour {
     hop: Hop,
     control: VecDeque<Bytes>,
     control_sent: usize,
-    /// Aborts and closes for the next frame.
+    /// Abort and close segments for the next frame.
     notices: VecDeque<Notice>,
-    /// Closes that were sent, each with the number of its frame, until they are acknowledged.
+    /// Closes that were sent but not yet acknowledged, each with its frame number.
     closes: VecDeque<(u64, Notice)>,
-    /// The number of the control message at the front, where frames may be lost.
+    /// The number of the first queued control message, on carriers that may lose frames.
     message: u64,
-    /// Pieces of control that were lost.
+    /// Lost pieces of control messages.
     parts: VecDeque<Part>,
 }
 
@@ -131,45 +133,45 @@ enum Notice {
     Abort(u32, u64),
 }
 
-/// One directed way out of a node, with its scheduler.
+/// A directed link from a node, with its scheduler.
 #[derive(Debug)]
 pub struct Link {
     spec: LinkSpec,
     frame_bytes: u64,
     pacer: Pacer,
     discipline: Discipline,
-    /// The classes, if there are any; then the discipline is a hierarchy.
+    /// The classes, if any; the discipline is then a hierarchy.
     seats: Option<Seats>,
     streams: Vec<Option<Stream>>,
-    /// Streams that were set aside for want of credit, and maybe some that no longer are.
+    /// Streams suspended for lack of credit. May contain streams that have since resumed.
     suspended: Vec<StreamIndex>,
-    /// Streams whose place others take.
+    /// Streams that are being replaced by others.
     retiring: Vec<StreamIndex>,
-    /// How many streams each index has had.
+    /// The number of streams that have used each index.
     generations: Vec<u32>,
     neighbours: BTreeMap<NodeId, Neighbour>,
-    /// Closes for neighbours that are gone, in case they return.
+    /// Closes for removed neighbours, in case they return.
     parted: Parted,
     events: VecDeque<LinkEvent>,
     frames: u64,
     wire_bytes: u64,
     control_dropped: u64,
     frames_lost: u64,
-    /// What became of the samples of streams that are closed.
+    /// The summed counters of closed streams.
     closed: StreamCounters,
-    /// When a frame was last asked for.
+    /// The time of the last call of `poll_frame`.
     polled_at: Instant,
-    /// Control among samples.
+    /// Interleaves control messages with samples.
     turn: ControlTurn,
     backlog: Backlog,
-    /// What was lost and is to be sent again.
+    /// Lost pieces that wait for retransmission.
     repairs: Repairs,
-    /// What the frame at hand has to say again if it is lost.
+    /// The contents of the current frame that must be sent again if it is lost.
     items: Vec<Item>,
 }
 
 impl Link {
-    /// A link without hops.
+    /// Returns a link without hops.
     #[must_use]
     pub fn new(spec: LinkSpec) -> Self {
         let frame_bytes = capacity::frame_bytes(spec.capacity, spec.carrier);
@@ -200,8 +202,8 @@ impl Link {
         }
     }
 
-    /// Opens a stream; `false` if the index is out of range or in use. While its hop is not up what
-    /// comes is dropped, so it does not matter what the owner knows of that already.
+    /// Opens a stream. Returns `false` if the index is out of range or in use. Samples are dropped until the
+    /// hop is up, so the caller need not know the hop's state.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
         let up = self.neighbours.get(&spec.hop).is_some_and(|n| n.hop.is_up());
         let place = index.0 as usize;
@@ -226,7 +228,7 @@ impl Link {
         true
     }
 
-    /// Gives a stream another contract; what waits stays.
+    /// Changes a stream's specification; queued samples stay queued.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let blocked = self.blocked();
         let Some(stream) = self.stream_mut(index) else { return };
@@ -236,7 +238,8 @@ impl Link {
         stream.update(spec);
         let (changed, hop) = (stream.version != version, stream.spec.hop);
         if changed && self.is_mended(hop) {
-            // The other end holds what is missing by what it was told.
+            // The receiver waits for missing samples according to the last announcement, so it needs a new
+            // one.
             if let Some(stream) = self.stream_mut(index) {
                 stream.announced = false;
             }
@@ -246,14 +249,15 @@ impl Link {
         }
     }
 
-    /// Closes a stream; what waits is dropped. Returns its final counters.
+    /// Closes a stream and drops its queued samples. Returns its final counters.
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.get_mut(index.0 as usize)?.take()?;
         self.repairs.forget(|key| key.stream == index);
         self.retiring.retain(|retiring| *retiring != index);
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
-        // Also one that was to be announced again, after a loss: the other end knows it.
+        // `announced` is also false while a lost announcement is repeated; the receiver may know the stream
+        // all the same.
         if stream.number > 0 {
             self.notify_close(stream.spec.hop, Notice::Close(stream.id, stream.number));
         }
@@ -262,24 +266,24 @@ impl Link {
         Some(stream.counters)
     }
 
-    /// What became of the samples of streams that are closed, all together.
+    /// Returns the summed counters of all closed streams.
     #[must_use]
     pub const fn closed(&self) -> StreamCounters {
         self.closed
     }
 
-    /// True if [`Self::handle_sample`] would take another sample; false for an unknown stream.
+    /// Returns `true` if [`Self::handle_sample`] would accept a sample now; `false` for an unknown stream.
     #[must_use]
     pub fn has_room(&self, now: Instant, index: StreamIndex) -> bool {
         self.stream(index).is_some_and(|stream| stream.has_room() || stream.head_has_expired(now))
     }
 
-    /// A sample for a stream; `false` if it was not taken (counted as queue full).
+    /// Queues a sample on a stream. Returns `false` if it was dropped; the stream's counters give the reason.
     pub fn handle_sample(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
         self.handle_waiting(now, now, index, sample)
     }
 
-    /// As [`Self::handle_sample`], for a sample that has waited for the link since `since`.
+    /// Like [`Self::handle_sample`], for a sample that has been queued for the link since `since`.
     pub fn handle_waiting(
         &mut self,
         now: Instant,
@@ -322,7 +326,7 @@ impl Link {
         true
     }
 
-    /// Counts a sample that never reached the queue, so that the sums agree.
+    /// Counts samples that were dropped before they reached the queue, so that the stream's sums agree.
     pub fn handle_dropped(&mut self, index: StreamIndex, reason: DropReason, samples: u64) {
         if let Some(stream) = self.stream_mut(index) {
             stream.counters.offered = stream.counters.offered.saturating_add(samples);
@@ -330,7 +334,8 @@ impl Link {
         }
     }
 
-    /// A control message for a hop, in order and ahead of all data within control's share.
+    /// Queues a control message for a hop. Control messages keep their order and precede data within
+    /// control's share of the link. A message beyond the queue's bound is dropped and counted.
     pub fn handle_control(&mut self, node: NodeId, message: Bytes) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         if neighbour.control.len() >= CONTROL_WAITING_MAX {
@@ -340,11 +345,11 @@ impl Link {
         neighbour.control.push_back(message);
     }
 
-    /// What time has changed: hops that were silent for too long go down, and samples that can no
-    /// longer arrive in time are dropped. [`Self::poll_frame`] does the latter by itself.
+    /// Processes timeouts: takes down silent hops and drops samples that can no longer arrive in time.
+    /// [`Self::poll_frame`] drops such samples as well.
     ///
-    /// A turn begins: until the next call at most [`MISSES_PER_TURN`] samples are given up. What is
-    /// beyond waits for the next turn, which is due at once, and data waits with it.
+    /// Each call starts an iteration, which drops at most [`MISSES_PER_TURN`] samples. If more remain, the
+    /// next iteration is due at once, and no data is sent before it.
     pub fn handle_timeout(&mut self, now: Instant) {
         let silent: Vec<_> = self
             .neighbours
@@ -358,7 +363,7 @@ impl Link {
             let nodes: Vec<_> = self.neighbours.keys().copied().collect();
             nodes.into_iter().for_each(|node| self.mend(node));
         }
-        // One that never answers is forgotten; the transport will find it again.
+        // Forget a hop that never answers; the transport will discover it again.
         let silent = |(node, it): (&NodeId, &Neighbour)| it.hop.is_forgotten(now).then_some(*node);
         let gone: Vec<_> = self.neighbours.iter().filter_map(silent).collect();
         gone.into_iter().for_each(|node| self.part(node));
@@ -368,14 +373,15 @@ impl Link {
         self.drop_missed(now);
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if any.
     pub fn poll_event(&mut self) -> Option<LinkEvent> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`] and [`Self::poll_frame`] next if nothing happens before.
-    /// Only meaningful after `poll_frame` had nothing; it counts from then, so that what has become due
-    /// since is due at once and not forgotten.
+    /// Returns the latest instant for the next calls of [`Self::handle_timeout`] and [`Self::poll_frame`].
+    ///
+    /// The value is valid only after `poll_frame` has returned `None`. It is relative to the time of that
+    /// call, so work that became due since then is due immediately.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let now = self.polled_at;
@@ -384,7 +390,7 @@ impl Link {
         }
         let paced = self.pacer.ready_at();
         let mut next = self.discipline.next_wake(now).unwrap_or(Instant::FAR);
-        // The background may have to wait for longer than what is live.
+        // Background streams may have to wait longer than live ones.
         let waits = [paced, self.pacer.free_at()].into_iter().filter(|at| *at > now);
         for at in waits.chain(self.next_gate()) {
             next = next.min(at);
@@ -400,25 +406,26 @@ impl Link {
         next
     }
 
-    /// The counters of a stream.
+    /// Returns the counters of a stream.
     #[must_use]
     pub fn counters(&self, index: StreamIndex) -> Option<StreamCounters> {
         self.stream(index).map(|stream| stream.counters)
     }
 
-    /// How old the samples of a stream were when they came to the link and when they left it.
+    /// Returns the ages of a stream's samples on arrival at the link and on departure.
     #[must_use]
     pub fn ages(&self, index: StreamIndex) -> Option<StreamAges> {
         self.stream(index).map(|stream| stream.ages)
     }
 
-    /// What a stream is.
+    /// Returns the specification of a stream.
     #[must_use]
     pub fn spec_of(&self, index: StreamIndex) -> Option<&StreamSpec> {
         self.stream(index).map(|stream| &stream.spec)
     }
 
-    /// True if nothing of a stream waits or is on its way any more; also for an unknown stream.
+    /// Returns `true` if no sample of the stream is queued, in flight or due for repair. Also `true` for an
+    /// unknown stream.
     #[must_use]
     pub fn is_settled(&self, index: StreamIndex) -> bool {
         self.stream(index).is_none_or(|stream| {
@@ -430,7 +437,7 @@ impl Link {
         })
     }
 
-    /// Every stream with its specification, counters and number of waiting samples.
+    /// Iterates over the streams with their specifications, counters and numbers of queued samples.
     pub fn streams(
         &self,
     ) -> impl Iterator<Item = (StreamIndex, &StreamSpec, StreamCounters, usize)> {
@@ -440,25 +447,26 @@ impl Link {
         })
     }
 
-    /// Frames sent, and bytes sent as they count on the wire.
+    /// Returns the number of frames sent and their bytes on the wire.
     #[must_use]
     pub const fn sent(&self) -> (u64, u64) {
         (self.frames, self.wire_bytes)
     }
 
-    /// Frames that never arrived although their carrier keeps frames in order and was up.
+    /// Returns the number of frames lost on carriers that keep order, while the hop was up.
     #[must_use]
     pub const fn frames_lost(&self) -> u64 {
         self.frames_lost
     }
 
-    /// How long a frame at full size keeps the link busy.
+    /// Returns the time for which a full frame keeps the link busy.
     #[must_use]
     pub fn frame_time(&self) -> Duration {
         self.pacer.wire_time(on_wire(self.frame_bytes))
     }
 
-    /// How long what may go before a stream, however soon it is due, keeps it waiting.
+    /// Returns the longest time for which traffic already on the link can delay a stream, however early its
+    /// deadline is.
     fn blocked(&self) -> Duration {
         let bytes = |capacity| in_the_way(self.spec.policy, capacity, self.spec.carrier);
         self.pacer.wire_time(self.spec.capacity.map_or(0, bytes))

@@ -1,7 +1,7 @@
-//! The receiving end of a link: frames in, whole samples and control messages out.
+//! The receiving end of a link: frames in, complete samples and control messages out.
 //!
-//! Where frames may be lost (`receive/mender.rs`) what came may wait for what is missing: then the owner
-//! comes back at [`Receiver::poll_timeout`] with [`Receiver::handle_timeout`].
+//! On carriers that may lose frames (`receive/mender.rs`), samples may be buffered until missing ones arrive.
+//! The owner then calls [`Receiver::handle_timeout`] at the instant returned by [`Receiver::poll_timeout`].
 
 mod assembly;
 mod mender;
@@ -19,55 +19,56 @@ use bytes::{Bytes, BytesMut};
 use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
 
-/// No more than this is set aside on the word of a header; the rest as it comes.
+/// The maximum number of bytes that are allocated based on a header alone; the buffer grows as data arrives.
 const TRUSTED_BYTES: usize = 1 << 20;
-/// Bytes of unfinished samples that one neighbour may leave with us.
+/// The maximum number of bytes of unfinished samples per neighbour.
 const UNFINISHED_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
 
-/// What a frame's header says to the link that leads back to its sender.
+/// The information of a frame's header for the link back to its sender.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Heard {
     /// The sender's epoch.
     pub epoch: u32,
     /// Our epoch as the sender knows it.
     pub known: u32,
-    /// What the sender has received of us.
+    /// The sender's acknowledgement of our frames.
     pub ack: Option<Ack>,
-    /// How long that waited for its turn there and on the way; zero where nobody says.
+    /// The acknowledgement delay at the sender, including the transmission time of this frame; zero if the
+    /// header does not state it.
     pub held: Duration,
-    /// What we have received of the sender and owe it to say.
+    /// The acknowledgement that we owe the sender.
     pub owed: Option<Ack>,
-    /// We owe it at once.
+    /// The sender requests the acknowledgement at once.
     pub ack_now: bool,
-    /// The sender numbers and mends its frames as those that may be lost.
+    /// The sender treats its frames as ones that may be lost, and retransmits.
     pub datagrams: bool,
 }
 
-/// What a frame brought.
+/// Content received in a frame.
 #[derive(Debug)]
 pub enum Received {
-    /// A whole sample of a stream.
+    /// A complete sample of a stream.
     Sample {
-        /// Whose sample.
+        /// The publisher of the sample.
         publisher: PublisherId,
-        /// The form in which the stream carries it.
+        /// The form of the stream.
         form: Form,
-        /// The sample, with its age on our clock.
+        /// The sample, with its age on the local clock.
         sample: Sample,
     },
-    /// A whole control message.
+    /// A complete control message.
     Control(Bytes),
-    /// Samples of a stream that will not arrive whole.
+    /// Samples of a stream that will not arrive completely.
     Lost {
-        /// Whose samples.
+        /// The publisher of the samples.
         publisher: PublisherId,
-        /// The form in which the stream carries them.
+        /// The form of the stream.
         form: Form,
-        /// How many.
+        /// The number of lost samples.
         samples: u64,
-        /// Why.
+        /// The reason of the loss.
         reason: DropReason,
-        /// What it was, if it had begun to arrive: then it is one. `None` if nobody knows.
+        /// The kind of a single sample that had begun to arrive; `None` if unknown.
         kind: Option<Kind>,
     },
 }
@@ -75,29 +76,29 @@ pub enum Received {
 #[derive(Debug)]
 struct Unfinished {
     head: SampleHead,
-    /// The instant at which its age was zero.
+    /// The publish time of the sample, on the local clock.
     born: Instant,
     bytes: BytesMut,
 }
 
 #[derive(Debug)]
 struct Incoming {
-    /// Its number on the wire; streams with the same place follow each other.
+    /// The number on the wire. Streams in the same slot have different numbers.
     id: u32,
     publisher: PublisherId,
     form: Form,
     /// The number of the next sample to begin.
     next_number: u64,
     unfinished: Option<Unfinished>,
-    /// The hop went down since the last sample: the samples before the next one were lost with it.
+    /// The hop went down since the last sample, which explains samples missing before the next one.
     parted: bool,
 }
 
 impl Incoming {
-    /// The samples below `number` that were never seen will not arrive.
+    /// Reports the unseen samples below `number` as lost.
     ///
     /// # Errors
-    /// [`WireError`] for a number that cannot be; then none counts as lost.
+    /// Returns a [`WireError`] for an impossible number; then no sample is reported.
     fn skip_to(&mut self, number: u64, found: &mut impl FnMut(Received)) -> Result<(), WireError> {
         let (publisher, form) = (self.publisher, self.form);
         let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
@@ -110,29 +111,29 @@ impl Incoming {
         Ok(())
     }
 
-    /// A sample has begun to arrive, and the rest of it will not.
+    /// Returns the loss of a sample that has begun to arrive.
     const fn lost_one(&self, head: &SampleHead, reason: DropReason) -> Received {
         let (publisher, form) = (self.publisher, self.form);
         Received::Lost { publisher, form, samples: 1, reason, kind: Some(head.kind) }
     }
 }
 
-/// One neighbour's frames, put together again.
+/// Reassembles the samples and control messages of one neighbour.
 #[derive(Debug, Default)]
 pub struct Receiver {
     epoch: u32,
     ack: Ack,
-    /// By their places, so there are at most [`crate::link::STREAMS_MAX`].
+    /// Streams by slot, at most [`crate::link::STREAMS_MAX`].
     streams: Vec<Option<Incoming>>,
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,
     half_round_trip: Duration,
     unknown_stream: u64,
-    /// Of a sender whose frames may be lost.
+    /// Present once the sender has sent frames that may be lost.
     mender: Option<Box<Mender>>,
 }
 
-/// The next segment of a frame that was on its way for `transit`: samples say how old they were before.
+/// Reads the next segment and adds the frame's `transit` time to the age of its sample.
 fn read(reader: &mut Reader, transit: Duration) -> Result<Segment, WireError> {
     let mut segment = Segment::read(reader)?;
     if let Segment::Data { place: Place::First(head), .. } = &mut segment {
@@ -142,18 +143,18 @@ fn read(reader: &mut Reader, transit: Duration) -> Result<Segment, WireError> {
 }
 
 impl Receiver {
-    /// A receiver that has heard nothing.
+    /// Returns a receiver in its initial state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Half the least round trip of the link: what a frame's age grows by on its way.
+    /// Sets half the minimum round trip of the link, which estimates the path delay of a frame.
     pub const fn set_half_round_trip(&mut self, half: Duration) {
         self.half_round_trip = half;
     }
 
-    /// Segments that came for a stream nobody opened: it was closed, or its opening was lost.
+    /// Returns the number of segments for unknown streams: closed ones, and ones whose open segment was lost.
     #[must_use]
     pub fn unknown_stream(&self) -> u64 {
         match &self.mender {
@@ -162,31 +163,31 @@ impl Receiver {
         }
     }
 
-    /// Returns `true` if no stream was ever opened, so that nothing of it need be kept when the hop is gone.
+    /// Returns `true` if no stream was ever opened, so that no state need be kept after the hop is gone.
     #[must_use]
     pub fn is_unused(&self) -> bool {
         self.streams.is_empty() && self.mender.is_none()
     }
 
-    /// When to call [`Self::handle_timeout`] if no frame comes before.
+    /// Returns the instant at which to call [`Self::handle_timeout`] if no frame arrives before.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.mender.as_ref().map_or(Instant::FAR, |mender| mender.next_timeout())
     }
 
-    /// Hands over what has waited long enough for what is missing before it.
+    /// Delivers samples that have waited long enough for missing ones before them.
     pub fn handle_timeout(&mut self, now: Instant, mut found: impl FnMut(Received)) {
         if let Some(mender) = &mut self.mender {
             mender.release(now, self.ack, &mut found);
         }
     }
 
-    /// Takes a frame apart. `our_epoch` is our link's on the hop back to the sender: numbered frames
-    /// count only if their sender knows it. `found` gets what the frame brought, in order.
+    /// Parses a frame and passes its contents to `found`, in order. `our_epoch` is the epoch of our link on
+    /// the hop back to the sender. Numbered frames count only if the sender knows it.
     ///
     /// # Errors
-    /// [`WireError`] if the frame is not understood. What came before the error has been handed over
-    /// and the frame counts as arrived; the rest of it is ignored.
+    /// Returns a [`WireError`] if the frame is malformed. Contents before the error have been passed on, and
+    /// the frame counts as received; the rest of it is ignored.
     pub fn handle_frame(
         &mut self,
         now: Instant,
@@ -223,7 +224,7 @@ impl Receiver {
             }
             let seen = self.ack.covers(seq);
             if seq > self.ack.end() {
-                // A frame was lost, and maybe with it a piece of a message.
+                // A frame was lost, possibly with a piece of this message.
                 self.control = None;
             }
             self.ack.note(seq);
@@ -239,7 +240,7 @@ impl Receiver {
         Ok(heard)
     }
 
-    /// A frame that may have come before earlier ones, or twice, or again.
+    /// Processes a frame that may be reordered or duplicated.
     fn handle_datagram(
         &mut self,
         now: Instant,
@@ -268,7 +269,7 @@ impl Receiver {
         result
     }
 
-    /// The sender starts anew: no unfinished sample will be finished. The numbers of its streams go on.
+    /// Discards unfinished samples after the sender has restarted. The numbering of its streams continues.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
         if let Some(mender) = &mut self.mender {
             mender.forget(found);
@@ -330,7 +331,7 @@ impl Receiver {
                     return step;
                 }
             }
-            // Only where frames may be lost.
+            // Used only on carriers that may lose frames.
             Segment::Part { .. } => {}
             Segment::Abort { stream, number } => {
                 let next = self.find(stream).map(|incoming| incoming.next_number);
@@ -358,7 +359,7 @@ impl Receiver {
             return Ok(());
         };
         let (publisher, form) = (incoming.publisher, incoming.form);
-        // The stream goes on at a number that cannot be, and nothing before it counts as lost.
+        // After an impossible number the stream continues there, and no sample counts as lost.
         let step = incoming.skip_to(piece.number, found);
         incoming.next_number = piece.number.saturating_add(1);
         let born = now - head.age.saturating_add(half);
@@ -411,7 +412,7 @@ impl Receiver {
         find(&mut self.streams, stream)
     }
 
-    /// Whatever stream has the place of this one is over.
+    /// Closes the stream in the slot of `stream`, if any.
     fn close_place(&mut self, stream: u32, found: &mut impl FnMut(Received)) {
         let place = stream_place(stream) as usize;
         let old = self.streams.get(place).and_then(Option::as_ref).map(|incoming| incoming.id);
@@ -421,7 +422,7 @@ impl Receiver {
         }
     }
 
-    /// Whatever is unfinished on the stream will not be finished.
+    /// Discards the unfinished sample of a stream, if any.
     fn give_up(&mut self, stream: u32, reason: DropReason, found: &mut impl FnMut(Received)) {
         if let Some(incoming) = find(&mut self.streams, stream)
             && let Some(unfinished) = incoming.unfinished.take()
@@ -453,10 +454,11 @@ impl Receiver {
     }
 }
 
-/// How many samples are missing before sample `number` of a stream whose next one is `next`.
+/// Returns the number of missing samples before sample `number` of a stream that expects `next`.
 ///
 /// # Errors
-/// [`WireError::TooLarge`] for more than a link can have lost, [`WireError::Invalid`] for a number that is over.
+/// Returns [`WireError::TooLarge`] for a gap that is larger than a link can lose, and [`WireError::Invalid`]
+/// for a number that has already passed.
 const fn check_step(next: u64, number: u64) -> Result<u64, WireError> {
     let field = "sample number";
     let max = next.saturating_add(NUMBER_STEP_MAX);

@@ -1,6 +1,6 @@
-//! Networks of `Control`s joined by queues, in virtual time.
+//! Tests of networks of `Control` instances, joined by queues in virtual time.
 
-// One module, so that the helpers too are tests to the lints.
+// One module, so that lints treat the helpers as test code.
 #[cfg(test)]
 #[path = "control_network"]
 mod control_network {

@@ -1,4 +1,4 @@
-//! Bytes that version 1 of the wire format means, for good. A change here is another version.
+//! Golden bytes of the wire format. A change here requires a new version of the format.
 
 use bytes::Bytes;
 use paceline_proto::wire::Reader;
@@ -108,7 +108,7 @@ fn a_sample_with_an_attachment() {
     let payload = Bytes::from_static(b"abc");
     let (place, last) = (Place::First(head), true);
     assert_eq!(read(out), Segment::Data { stream: 2, number: 9, place, last, payload });
-    // Only a first piece has one, and none is longer than what fits a frame of any link.
+    // Only the first piece has an attachment, and its length is bounded to fit a frame of any link.
     let later = Bytes::from_static(&[0x61, 2, 9, 1, 1, 0]);
     assert!(Segment::read(&mut Reader::new(later)).is_err());
     let mut long = vec![0x71, 2, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

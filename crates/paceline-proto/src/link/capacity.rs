@@ -1,17 +1,18 @@
-//! Another capacity for a link that carries streams already.
+//! Change of a link's capacity while it carries streams.
 
 use super::{Carrier, FRAME_BYTES_MIN, FRAME_TIME, Link, index_of};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 
-/// What a frame on a link of this capacity may hold.
+/// Returns the maximum frame length on a link of this capacity, in bytes.
 pub(super) fn frame_bytes(capacity: Option<Capacity>, carrier: Carrier) -> u64 {
     let most = carrier.frame_bytes_max();
     capacity.map_or(most, |capacity| capacity.bytes_in(FRAME_TIME).clamp(FRAME_BYTES_MIN, most))
 }
 
 impl Link {
-    /// Gives the link another capacity from `now` on. What waits stays, and so do contracts and
-    /// windows; what shares by curves gets those that admission counts with now. False, and nothing has changed, for a link without a capacity: its hops know no pace.
+    /// Changes the capacity of the link from `now` on. Queued samples, contracts and loss windows stay.
+    /// Streams that share by curves get the curves that admission now assumes. Returns `false` without any
+    /// change for a link without a capacity, since its hops are not paced.
     pub fn set_capacity(&mut self, now: Instant, capacity: Capacity) -> bool {
         if self.spec.capacity.is_none() {
             return false;
@@ -20,7 +21,7 @@ impl Link {
         self.spec.capacity = Some(capacity);
         self.frame_bytes = frame_bytes(Some(capacity), self.spec.carrier);
         self.pacer.set_capacity(now, capacity, self.frame_bytes);
-        // Each head needs another time of the link now.
+        // The service time of each head changes.
         for place in 0..self.streams.len() {
             let index = index_of(place);
             let Some(stream) = self.stream(index).filter(|stream| stream.head().is_some()) else {
@@ -33,8 +34,7 @@ impl Link {
         true
     }
 
-    /// Gives streams in HFSC the curves of a link where a packet of others takes as long as it does now, and not
-    /// `before`.
+    /// Updates the curves of HFSC streams to the new blocking time of a packet; `before` is the old one.
     fn curve_anew(&mut self, now: Instant, before: Duration) {
         let blocked = self.blocked();
         for place in 0..self.streams.len() {

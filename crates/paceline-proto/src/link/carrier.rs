@@ -1,25 +1,28 @@
 //! The transport that carries a link's frames.
 
-/// The longest frame over TCP and TLS. Zenoh 1.10 cuts the batches of such a link to the largest multiple of half the
-/// segment size below 65,495 bytes, so a batch holds at least 32,747. A longer frame could take two.
+/// The maximum frame length over TCP and TLS, in bytes. Zenoh 1.10 limits the batches of such a link to the
+/// largest multiple of half the segment size below 65,495 bytes. So a batch has room for at least 32,747. A
+/// longer frame could occupy two.
 const STREAM_BYTES_MAX: u64 = 32_000;
-/// The longest frame over a unix socket, whose batches hold 65,535 bytes.
+/// The maximum frame length over a unix socket, in bytes; its batches have room for 65,535.
 const LOCAL_BYTES_MAX: u64 = 65_000;
-/// A frame that may be lost is one packet of the network: of a frame cut in two, the loss of either part loses it.
+/// The maximum frame length over datagrams, in bytes: one network packet. A frame in two packets would be
+/// lost with either of them.
 const DATAGRAM_BYTES_MAX: u64 = 1_350;
 
-/// The transport that carries a link's frames. It decides how long a frame may be, and what a missing frame means.
+/// The transport that carries a link's frames. It determines the maximum frame length and the meaning of a
+/// missing frame.
 ///
-/// It follows from the endpoints of the link. The two ends need not agree beforehand: a hop on which either
-/// end reports that frames may be lost is one of datagrams for both.
+/// The endpoints of the link determine the carrier. The two ends need not agree beforehand: if either end
+/// reports that frames may be lost, both treat the hop as one of datagrams.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Carrier {
-    /// TCP or TLS: a frame that arrives does so once and in order.
+    /// TCP or TLS: every frame arrives once and in order.
     #[default]
     Ordered,
-    /// A unix socket of this host: ordered too, with longer frames.
+    /// A unix socket of this host: in order, with longer frames.
     Local,
-    /// Datagrams: frames are lost, overtake each other or arrive twice; Paceline repairs that itself.
+    /// Datagrams: frames may be lost, reordered or duplicated; Paceline handles that itself.
     Datagrams,
 }
 
@@ -30,7 +33,8 @@ impl Carrier {
         matches!(self, Self::Ordered | Self::Local)
     }
 
-    /// The longest frame, in bytes. With every header below ours it fits one batch of the transport.
+    /// Returns the maximum frame length, in bytes. With all lower-layer headers, a frame fits into one batch
+    /// of the transport.
     pub(super) const fn frame_bytes_max(self) -> u64 {
         match self {
             Self::Ordered => STREAM_BYTES_MAX,

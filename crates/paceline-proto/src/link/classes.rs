@@ -1,8 +1,8 @@
-//! Classes of a link: a small tree of them, and which streams belong to which.
+//! Classes of a link: a small tree that shares the link, and rules that assign streams to it.
 //!
-//! The tree shares the link by service curves (HFSC), each class for streams has a discipline of its
-//! own. A stream belongs to the first class in the list that wants it. What no class wants has a class
-//! too, [`DEFAULT`].
+//! The tree shares the link by service curves (HFSC). Each leaf class has its own discipline. A stream
+//! belongs to the first class of the list that matches it. Streams that no class matches belong to the class
+//! [`DEFAULT`].
 
 mod error;
 mod shares;
@@ -16,28 +16,28 @@ use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves};
 use paceline_sched::police::{Action, Combined, Constraint, Police};
 use paceline_sched::{Capacity, Policy};
 
-/// The class of streams that no other wants.
+/// The name of the class for streams that no other class matches.
 pub const DEFAULT: &str = "default";
-/// Classes that a link has at most, that of the others not counted.
+/// The maximum number of classes of a link, not counting the default class.
 pub const CLASSES_MAX: usize = 64;
-/// The longest name of a class, in bytes.
+/// The maximum length of a class name, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Which streams a class wants: those for which all that is said here holds. Nothing said: every one.
+/// The criteria of a class for streams. All given criteria must match; without any, every stream matches.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Match {
-    /// Names of next hops, one of which it goes to; any if there are none.
+    /// Names of next hops, one of which must match; empty matches any.
     pub peers: Vec<String>,
-    /// Names of nodes, one of which publishes it; any if there are none.
+    /// Names of publishing nodes, one of which must match; empty matches any.
     pub nodes: Vec<String>,
-    /// Tags or patterns, one of which its tag matches; any if there are none.
+    /// Tags or patterns, one of which must match the stream's tag; empty matches any.
     pub tags: Vec<Pattern>,
-    /// With a contract, or best effort; `None`: both.
+    /// `true` matches only contracted streams, `false` only best effort, `None` both.
     pub contracted: Option<bool>,
 }
 
 impl Match {
-    /// It says nothing, so it takes every stream.
+    /// Returns `true` if there are no criteria, so that every stream matches.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self == Self::default()
@@ -53,12 +53,12 @@ impl Match {
     }
 }
 
-/// What the streams of a class, all together, are held to where they enter the link.
+/// The policing of a class's streams, all together, at the entry of the link.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClassPolice {
-    /// The constraints, of which all must be kept: at most [`Combined::POLICERS_MAX`].
+    /// The constraints, all of which must be met; at most [`Combined::POLICERS_MAX`].
     pub constraints: Vec<Constraint>,
-    /// What becomes of a sample that does not keep them: [`Action::Delay`] or [`Action::Drop`].
+    /// The action on a sample that does not conform: delay, drop or demote it ([`Action`]).
     pub action: Action,
 }
 
@@ -69,37 +69,37 @@ impl From<&Police> for ClassPolice {
 }
 
 impl ClassPolice {
-    /// Policers that have seen nothing.
+    /// Returns policers in their initial state.
     pub(super) fn start(&self) -> Police {
-        // More than there may be were refused with the tree.
+        // Trees with too many constraints were refused.
         let policers = Combined::new(&self.constraints).unwrap_or_default();
         Police { policers, action: self.action }
     }
 }
 
-/// A class of a link, as a configuration has it.
+/// The configuration of a class.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkClass {
-    /// Its name, 1 to [`NAME_BYTES_MAX`] bytes; no two are alike.
+    /// The unique name, 1 to [`NAME_BYTES_MAX`] bytes.
     pub name: String,
-    /// The class above it; the link if there is none.
+    /// The parent class; `None` for a class directly below the link.
     pub parent: Option<String>,
-    /// Percent of what the class above has, 1 to 100, in place of a link-sharing curve. Those that say
-    /// neither share evenly what the others leave.
+    /// The share of the parent in percent, 1 to 100, instead of a link-sharing curve. Classes with neither
+    /// share the rest evenly.
     pub share: Option<u32>,
-    /// What it is guaranteed, its share beside its siblings, and the most that it gets.
+    /// The guarantee, the link-sharing curve and the upper limit.
     pub curves: Curves,
-    /// Which of its streams leaves next; that of the link if not said. Only without classes below it.
+    /// The discipline of the class; defaults to that of the link. Only for classes without subclasses.
     pub policy: Option<Policy>,
-    /// Which streams it wants. Only without classes below it.
+    /// The criteria for streams. Only for classes without subclasses.
     pub wants: Match,
-    /// Each next hop has a class of its own below it, all alike: one peer's storm stays its own.
+    /// Gives each next hop an equal subclass of its own, so that a flood to one peer does not affect others.
     pub per_peer: bool,
-    /// What its streams are held to; with `per_peer` those to each next hop.
+    /// The policing of its streams; with `per_peer`, of the streams to each next hop.
     pub police: Option<ClassPolice>,
 }
 
-/// What a stream's class is chosen by, beside its contract.
+/// The names of a stream that, together with its contract, select its class.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct StreamNames {
     /// The next hop's name.
@@ -110,25 +110,25 @@ pub struct StreamNames {
     pub tag: Option<Tag>,
 }
 
-/// The classes of one link, checked.
+/// The validated classes of one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassTree {
-    /// In the order in which they choose.
+    /// The classes in matching order.
     pub(super) classes: Vec<LinkClass>,
-    /// With shares made into curves.
+    /// The curves of the classes, with shares converted to curves.
     curves: Vec<Curves>,
-    /// The place of the class above.
+    /// The position of each class's parent.
     pub(super) parents: Vec<Option<usize>>,
-    /// Millionths of the link that each has while all are busy.
+    /// The share of the link of each class while all are busy, in millionths.
     pub(super) parts: Vec<u32>,
 }
 
 impl ClassTree {
-    /// The tree of `classes` on a link of this capacity. Where none of them takes every stream, one is
-    /// added that does, [`DEFAULT`].
+    /// Returns the tree of `classes` on a link of this capacity. Adds the class [`DEFAULT`] if no class
+    /// matches every stream.
     ///
     /// # Errors
-    /// [`ClassError`] names the class, its key, what is wrong and the mend.
+    /// Returns a [`ClassError`] with the class, its key, the problem and a remedy.
     pub fn new(
         mut classes: Vec<LinkClass>,
         capacity: Option<Capacity>,
@@ -148,15 +148,15 @@ impl ClassTree {
         let parts = shares::parts(&curves, &parents);
         let tree = Self { classes, curves, parents, parts };
         tree.fits(capacity)?;
-        // Whatever is left to refuse, the tree itself refuses.
+        // The hierarchy itself checks everything else.
         tree.grow(Policy::default())?;
         Ok(tree)
     }
 
-    /// Whether the guarantees of all classes fit a capacity.
+    /// Checks that the guarantees of all classes fit a capacity.
     ///
     /// # Errors
-    /// The first class with which they do not.
+    /// Returns an error for the first class whose guarantee does not fit.
     pub fn fits(&self, capacity: Option<Capacity>) -> Result<(), ClassError> {
         let real = |place: usize| self.curves.get(place).and_then(|curves| curves.real_time);
         let mut promised: Vec<Curve> = Vec::new();
@@ -181,13 +181,13 @@ impl ClassTree {
         Ok(())
     }
 
-    /// The classes as they were given, and the one that was added for all others, if it was.
+    /// Returns the configured classes, including an added default class.
     #[must_use]
     pub fn classes(&self) -> &[LinkClass] {
         &self.classes
     }
 
-    /// The place of the class that a stream belongs to.
+    /// Returns the position of the class that a stream belongs to.
     #[must_use]
     pub fn class_of(&self, names: &StreamNames, contracted: bool) -> usize {
         let wants = |(place, class): (usize, &LinkClass)| {
@@ -201,7 +201,7 @@ impl ClassTree {
         self.parents.contains(&Some(place))
     }
 
-    /// The discipline of the link: the classes without streams, and where each class is in it.
+    /// Returns the discipline of the link without streams, and the index of each class in it.
     pub(super) fn grow(&self, policy: Policy) -> Result<(Hierarchy, Vec<ClassIndex>), ClassError> {
         let specs: Vec<BranchSpec<'_>> = (0..self.classes.len())
             .filter_map(|place| {
@@ -217,7 +217,7 @@ impl ClassTree {
         Ok((tree, indexes))
     }
 
-    /// What each peer of a class gets beside the others.
+    /// Returns the curves of each peer's subclass.
     pub(super) fn peer_curves(&self, place: usize) -> Curves {
         let share = self.curves.get(place).and_then(|curves| curves.link_share);
         let link_share = share.and_then(|curve| Curve::linear(curve.m2()).ok());
@@ -225,10 +225,10 @@ impl ClassTree {
     }
 }
 
-/// As on a link without classes.
+/// The same eligibility rule as on a link without classes.
 pub(super) const ELIGIBILITY: Eligibility = Eligibility::OncePerPeriod;
 
-/// What of a capacity is there for data.
+/// Returns the part of a capacity that is available for data.
 fn usable(capacity: Capacity) -> Capacity {
     let bytes = capacity.bytes_per_s();
     Capacity::from_bytes_per_s(bytes - bytes.div_ceil(20)).unwrap_or(capacity)

@@ -1,19 +1,19 @@
-//! Closed streams, until the other end knows of them.
+//! Close notifications, kept until the receiver has acknowledged them.
 //!
-//! A close carries the number of samples that the stream has begun, so the receiver counts those that it never saw.
-//! A close that was on its way when the hop went down is sent again when the hop is up, even if the neighbour was
-//! forgotten in between.
+//! A close carries the number of samples that the stream has begun, so the receiver counts those that it
+//! never saw. A close that was in flight when the hop went down is sent again when the hop is up, even if the
+//! neighbour was forgotten in between.
 
 use super::{Link, Neighbour, Notice};
 use crate::ids::NodeId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Neighbours that are gone and whose closes are kept.
+/// The maximum number of removed neighbours whose closes are kept.
 const PARTED_MAX: usize = 64;
-/// Closes that are kept for a neighbour: as many as a link has streams.
+/// The maximum number of closes kept per neighbour: the number of streams of a link.
 const CLOSES_MAX: usize = super::STREAMS_MAX as usize;
 
-/// The closes for neighbours that are gone, and the order in which they left.
+/// The closes for removed neighbours, in the order of removal.
 #[derive(Debug, Default)]
 pub(super) struct Parted {
     closes: BTreeMap<NodeId, VecDeque<Notice>>,
@@ -21,7 +21,7 @@ pub(super) struct Parted {
 }
 
 impl Parted {
-    /// Keeps a close for a neighbour that is gone.
+    /// Keeps a close for a removed neighbour.
     fn keep(&mut self, node: NodeId, notice: Notice) {
         let closes = self.closes.entry(node).or_insert_with(|| {
             self.left.push_back(node);
@@ -53,8 +53,8 @@ fn push_bounded(closes: &mut VecDeque<Notice>, notice: Notice) {
 }
 
 impl Neighbour {
-    /// The hop went down: keeps the closes that the other end may not have received, and no aborts. An aborted sample
-    /// is one that never arrived, and the number of the next one shows that.
+    /// Keeps the closes that the other end may not have received, when the hop goes down. Aborts are dropped:
+    /// the number of the next sample shows that the aborted one never arrived.
     pub(super) fn keep_closes(&mut self) {
         let waiting = core::mem::take(&mut self.notices);
         let sent = core::mem::take(&mut self.closes).into_iter().map(|(_, notice)| notice);
@@ -73,7 +73,7 @@ impl Link {
         }
     }
 
-    /// A close was put into the frame that is being filled.
+    /// Records a close in the frame that is being filled.
     pub(super) fn note_close(&mut self, node: NodeId, close: Notice) {
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
         let hop = &neighbour.hop;
@@ -90,7 +90,7 @@ impl Link {
         neighbour.notices.extend(closes.into_iter().map(|(_, close)| close));
     }
 
-    /// Forgets a neighbour, except for the closes that it may not have received.
+    /// Removes a neighbour, except for the closes that it may not have received.
     pub(super) fn part(&mut self, node: NodeId) {
         let Some(mut neighbour) = self.neighbours.remove(&node) else { return };
         neighbour.keep_closes();

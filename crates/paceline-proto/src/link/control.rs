@@ -1,13 +1,13 @@
-//! Control on a link: its contract, and its place among samples.
+//! Control messages on a link: their contract and their priority relative to samples.
 //!
-//! Control is a stream of each link, whoever its hops are. Its contract is one piece in twenty times what the link
-//! needs for one, due within that: 5 % of the link, which admission keeps off what it tests. Until it is due it gives
-//! way to samples that are due sooner; it goes whenever none with a contract waits, and always before best effort. So
-//! each busy time of the link has, of control that is due within it, no more than its share, and no promise is broken
-//! by it.
+//! Control is one stream per link, for all hops together. Its contract is one piece per period, where the
+//! period is 20 times the transmission time of a piece, and each piece is due within its period. That is 5 %
+//! of the link, which admission reserves. Until its deadline control yields to samples with earlier
+//! deadlines. It is sent whenever no contracted sample is queued, and always before best effort. So in every
+//! busy period the control that is due takes no more than its share, and breaks no contract.
 //!
-//! Disciplines that do not serve by deadlines have no such order: beside them admission counts a piece of control as
-//! in the way of every sample ([`in_the_way`]).
+//! Disciplines that do not serve by deadlines lack this order. There admission counts one piece of control as
+//! blocking every sample ([`in_the_way`]).
 
 use super::pacer::CONTROL_SHARE;
 use super::repair::{Next, Standing};
@@ -19,24 +19,26 @@ use crate::wire::frame::FrameBuf;
 use crate::wire::segment::ControlHead;
 use paceline_sched::{Capacity, Instant, Policy, Scheduler};
 
-/// Frames of control that may be in flight beyond the window of data.
+/// The number of frames with control that may be in flight beyond the window of data.
 const CONTROL_FRAMES: usize = 3;
-/// A message is not cut to put less than this into what is left of a frame.
+/// The minimum size of a piece, in bytes, when a message is cut to fill the rest of a frame.
 const PIECE_MIN: usize = 256;
-/// Before samples with a contract control takes one part in this many of a frame …
+/// The size of a piece of control ahead of contracted samples, as the fraction 1/`PIECE_PART` of a frame.
 const PIECE_PART: u64 = 4;
-/// … and at least so many bytes.
+/// The minimum size of such a piece, in bytes.
 const PIECE_BYTES_MIN: u64 = 300;
 
-/// What of control goes before samples with a contract at once, on the wire, where frames take `frame` there.
+/// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
+/// `frame` bytes.
 const fn piece_on_wire(frame: u64) -> u64 {
     let part = frame / PIECE_PART;
     let least = PIECE_BYTES_MIN + WIRE_OVERHEAD;
     if part > least { part } else { least }
 }
 
-/// Bytes on the wire that may go before a sample, however soon it is due: the longest frame, since what is being sent
-/// is not interrupted, what is sent again, and a piece of control where deadlines do not say who goes first.
+/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the longest
+/// frame, since transmission is not preempted, a burst of repairs, and one piece of control where the
+/// discipline does not serve by deadlines.
 pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
     let frame = frame_on_wire(capacity, carrier);
     let repairs = match carrier {
@@ -52,31 +54,31 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
     frame + repairs + control
 }
 
-/// Since when control waits for samples, and when what went before some is paid for.
+/// The state of control's contract: waiting time and charge.
 #[derive(Debug, Default)]
 pub(super) struct ControlTurn {
     waits_since: Option<Instant>,
     paid_at: Instant,
 }
 
-/// How much of control goes into a frame before samples.
+/// The amount of control in a frame ahead of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ControlRoom {
-    /// A piece: samples with a deadline wait for it.
+    /// One piece: samples with a deadline are queued behind it.
     Piece,
-    /// As much as the frame holds: none waits.
+    /// A whole frame: no sample with a deadline is queued.
     Frame,
 }
 
 impl ControlTurn {
-    /// When the period of the next piece began: it waits, and those before it are paid for.
+    /// Returns the release time of the next piece: it is queued, and the charge for earlier pieces is paid.
     fn released(&mut self, now: Instant) -> Instant {
         (*self.waits_since.get_or_insert(now)).max(self.paid_at)
     }
 }
 
 impl super::Neighbour {
-    /// Control waits for the hop, and the hop has room for it.
+    /// Returns `true` if control is queued for the hop and the hop has room for it.
     pub(super) fn may_send_control(&self, now: Instant) -> bool {
         self.has_control()
             && self.hop.is_up()
@@ -84,14 +86,14 @@ impl super::Neighbour {
             && self.hop.overdue_frames(now) < WINDOW_FRAMES + CONTROL_FRAMES
     }
 
-    /// Control that waits, or that was lost.
+    /// Returns `true` if control is queued, or was lost and must be sent again.
     fn has_control(&self) -> bool {
         !self.control.is_empty() || !self.parts.is_empty()
     }
 }
 
 impl Link {
-    /// A hop that control goes to next, before samples, and how much of it.
+    /// Returns the hop for the next control that precedes samples, and the amount of control.
     pub(super) fn next_control(&mut self, now: Instant) -> Option<(NodeId, ControlRoom)> {
         if now < self.pacer.control_ready_at() {
             return None;
@@ -101,7 +103,7 @@ impl Link {
         Some((node, self.control_room(now)?))
     }
 
-    /// How much of control goes next; `None` while a sample waits that is due sooner.
+    /// Returns the amount of control to send next; `None` while a sample with an earlier deadline is queued.
     fn control_room(&mut self, now: Instant) -> Option<ControlRoom> {
         let due = if self.spec.capacity.is_some() { self.promised_due(now) } else { None };
         let Some(due) = due else { return Some(ControlRoom::Frame) };
@@ -113,7 +115,8 @@ impl Link {
         piece_on_wire(on_wire(self.frame_bytes))
     }
 
-    /// By when what goes next is to be served, if it has a contract and does not wait behind all that has.
+    /// Returns the deadline of the next contracted content; `None` if the next content has no contract or no
+    /// deadline.
     fn promised_due(&mut self, now: Instant) -> Option<Instant> {
         let due = match self.next_work(now)?.1 {
             Next::Head(index) if self.is_promised(index) => {
@@ -125,7 +128,7 @@ impl Link {
         (due < Instant::FAR).then_some(due)
     }
 
-    /// Puts so much of control into a frame whose turn it is.
+    /// Puts control ahead of samples into a frame.
     pub(super) fn put_control_first(
         &mut self,
         now: Instant,
@@ -138,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Puts a piece of control into a frame. The next one waits until twenty times its time is over.
+    /// Puts a piece of control into a frame. The next piece is released after 20 times its transmission time.
     fn put_control_piece(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let before = out.len();
         let released = self.turn.released(now);
@@ -150,7 +153,7 @@ impl Link {
         }
     }
 
-    /// Puts control into a frame of at most `limit` bytes, if it may be sent now.
+    /// Puts control into a frame of at most `limit` bytes, if control may be sent now.
     pub(super) fn put_control(
         &mut self,
         now: Instant,

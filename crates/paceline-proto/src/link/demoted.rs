@@ -1,11 +1,13 @@
-//! Samples of contracted streams that are more than their class may send (`else demote`).
+//! Samples of contracted streams that exceed the rate of their class (`else demote`).
 //!
-//! They wait behind the others of their stream, whose samples leave in order, and take their turns among best
-//! effort: they leave if nothing that was promised wants the link, and cost nobody anything. When the next
-//! sample comes that conforms, those that still wait are given up, so that what was promised never waits for
-//! what was not. Their deadlines are those of the contract, and they are judged as all others are.
+//! They are queued behind the other samples of their stream, which are sent in order, and compete with best
+//! effort. So they are sent only while no contracted sample needs the link, at no cost to others. When the
+//! next conforming sample arrives, the demoted ones that are still queued are dropped. So conforming samples
+//! never wait for demoted ones. Demoted samples keep the deadlines of the contract, and count as hits or
+//! misses like all others.
 //!
-//! Best effort stays what it is. Of video nothing is demoted but dropped: what comes next would need it.
+//! Best-effort samples that exceed the rate stay best effort. Video is dropped instead of demoted, because
+//! later pictures would need it.
 
 use super::gate::Entry;
 use super::stream::Stream;
@@ -14,7 +16,7 @@ use crate::reason::DropReason;
 use paceline_sched::Scheduler;
 
 impl Stream {
-    /// What becomes of a sample that is more than its class may send, where that demotes.
+    /// Returns the treatment of a sample that exceeds the rate of its class, where the class demotes.
     pub(super) const fn may_be_demoted(&self) -> Entry {
         match self.spec.contract {
             None => Entry::Conforms,
@@ -23,14 +25,14 @@ impl Stream {
         }
     }
 
-    /// Only what was demoted waits.
+    /// Returns `true` if all queued samples are demoted.
     pub(super) fn head_is_demoted(&self) -> bool {
         self.demoted > 0 && self.demoted >= self.queue.len()
     }
 }
 
 impl Link {
-    /// What waits of a stream and was demoted makes way for a sample that conforms.
+    /// Drops the queued demoted samples of a stream in favour of a conforming one.
     pub(super) fn give_up_demoted(&mut self, index: StreamIndex) {
         let Some(stream) = self.stream_mut(index).filter(|stream| stream.demoted > 0) else {
             return;

@@ -1,17 +1,19 @@
-//! What comes beyond a stream's contract: the hop before, or the publisher, sends more than it may.
+//! Traffic beyond a stream's contract, sent by the previous hop or the publisher.
 //!
-//! The output contract of the hop before is the stream's own contract, bunched up by what the hops before may hold a
-//! sample up, U: of samples that keep it, none is ahead of its period by more than U and the jitter. A link
-//! that sends whenever it can lets them bunch up so, and therefore the discipline gives each its period and deadline by
-//! the contract's clock, as if it had not come earlier: reshaped, never dropped, never short of its time.
+//! The output contract of the previous hop is the stream's own contract, bunched by at most the upstream
+//! delay U. A conforming sample is ahead of its period by no more than U plus the jitter. A link that sends
+//! as early as possible causes such bunching. The discipline therefore derives periods and deadlines from the
+//! contract's clock, as if the sample had not arrived earlier. It reshapes the stream: samples are not
+//! dropped and lose none of their time.
 //!
-//! What is more is not dropped either. A sample that comes too soon waits for its period like one that is bunched up; one
-//! that is longer than declared waits until the stream may have sent so much. Until then both take turns
-//! with best effort ([`Scheduler::handle_long`]), so they cost time only those behind them in their own stream. They are
-//! counted here, so that somebody can be told.
+//! Excess is not dropped either. A sample that arrives too early waits for its period, like a bunched one. A
+//! sample longer than declared waits until the stream's contract covers its size. Until then both compete
+//! with best effort ([`Scheduler::handle_long`]), so they delay only later samples of their own stream. They
+//! are counted here for monitoring.
 //!
-//! What is scaled has no declared size of its own: its bytes are not policed, their number is. Nor are those of
-//! video, which loses what is needed least where it is too much (`shed.rs`): put off, it would lose anything.
+//! A scaled stream has no declared size of its own: its bytes are not policed, only its rate. The bytes of
+//! video are not policed either. Shedding drops the least useful pictures first (`shed.rs`), while a delay
+//! could lose any picture.
 
 use super::stream::{Stream, StreamSpec};
 use super::{Link, StreamIndex};
@@ -19,15 +21,16 @@ use crate::control::{Demand, counted, uncounted};
 use crate::sample::Sample;
 use paceline_sched::{Contract, Duration, Instant, Scheduler};
 
-/// The longest debt of one sample: a stream that made one mistake is not ranked behind best effort for days.
+/// The maximum debt of one sample, so that a stream that made one mistake does not rank behind best effort
+/// for days.
 const OVER_MAX: Duration = Duration::from_secs(60);
 
-/// What a stream is held to.
+/// The traffic that a stream's contract allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowance {
-    /// The longest payload.
+    /// The longest allowed payload, in bytes.
     longest: usize,
-    /// When the period of the next sample comes.
+    /// The start of the next sample's period.
     next: Instant,
 }
 
@@ -41,7 +44,8 @@ impl Allowance {
         Self { longest, next: Instant::ZERO }
     }
 
-    /// Looks at a sample that counts as arrived at `arrived`: whether it came too soon, and whether it is too long.
+    /// Checks a sample with arrival time `arrived`. Returns whether it is too early and whether it is too
+    /// long.
     fn take(
         &mut self,
         contract: &Contract,
@@ -54,7 +58,7 @@ impl Allowance {
         (early, bytes > self.longest)
     }
 
-    /// How long the stream has to wait for what a sample is longer than declared.
+    /// Returns the time that the stream must wait for the bytes of a sample beyond the declared size.
     fn over(&self, contract: &Contract, bytes: usize) -> Duration {
         if bytes <= self.longest {
             return Duration::ZERO;
@@ -66,20 +70,20 @@ impl Allowance {
 }
 
 impl Stream {
-    /// Counts a sample that comes, if that is more than may.
+    /// Counts an arriving sample if it exceeds the contract.
     pub(super) fn count_excess(&mut self, now: Instant, sample: &Sample) {
         let Some(contract) = self.spec.contract.as_ref().filter(|_| self.up) else { return };
         let (upstream, bytes) = (self.spec.upstream, sample.payload.len());
         let arrived = (sample.born + upstream).min(now);
         let (early, long) = self.allowance.take(contract, upstream, (arrived, bytes));
-        // One that is both is counted once.
+        // A sample that is both early and long is counted once.
         self.counters.excess.long += u64::from(long);
         self.counters.excess.early += u64::from(early && !long);
     }
 }
 
 impl Link {
-    /// Tells the discipline if the head that it was just told of is longer than declared.
+    /// Informs the discipline if the head that was just announced is longer than declared.
     pub(super) fn announce_length(&mut self, index: StreamIndex) {
         let Some(stream) = self.stream(index) else { return };
         let (Some(contract), Some(head)) = (&stream.spec.contract, stream.head()) else { return };

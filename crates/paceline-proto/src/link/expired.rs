@@ -1,13 +1,14 @@
-//! Best effort that has waited here for too long: fresh samples are worth more than old ones.
+//! Expiry of best-effort samples that were queued for too long: fresh samples are more useful than old ones.
 //!
-//! A sample expires if it has waited for this link longer than [`StreamSpec::max_wait`](super::StreamSpec) before its
-//! first byte was sent. Only the wait here counts, not the sample's age: a long path alone makes nothing expire, and
-//! each link of a path bounds what it adds. The check is made where it costs nothing: when the discipline picks the
-//! stream, when its class lets the head go, and when a new sample finds the queue full. The sample behind takes the
-//! turn. So a stream whose turns are further apart than the limit still sends the oldest sample that is within it.
+//! A sample expires if it was queued on this link longer than [`StreamSpec::max_wait`](super::StreamSpec)
+//! before its first byte was sent. Only the wait on this link counts, not the sample's age. So a long path
+//! alone causes no expiry, and each link bounds the delay that it adds. The check runs where it is cheap:
+//! when the discipline picks the stream, when its class admits the head, and when the queue is full. The next
+//! sample replaces an expired one in the schedule. So a stream that is scheduled less often than the limit
+//! still sends the oldest sample within it.
 //!
-//! Of video, the pictures that need an expired one are dropped with it, up to the next I. A P or B is dropped earlier if
-//! sending it would make the next I expire: Is are worth most, and those behind them need them.
+//! With video, the pictures that depend on an expired one are dropped with it, up to the next I. A P or B is
+//! dropped earlier if sending it would make the next I expire, because the pictures behind an I depend on it.
 
 use super::stream::{Queued, Stream};
 use super::{Link, StreamIndex};
@@ -16,8 +17,8 @@ use crate::sample::Kind;
 use paceline_sched::{Duration, Instant};
 
 impl Stream {
-    /// True if the head has waited for too long. What its class has charged for and let go does not expire: the
-    /// class would be charged for samples that never leave.
+    /// Returns `true` if the head was queued for too long. A head that its class has charged and admitted
+    /// does not expire, since the charge would be for a sample that never leaves.
     pub(super) fn head_has_expired(&self, now: Instant) -> bool {
         let Some(max_wait) = self.spec.max_wait else { return false };
         let waited = |since: Instant| now.since(since) > max_wait;
@@ -26,7 +27,8 @@ impl Stream {
             && self.queue.front().is_some_and(|head| waited(head.since))
     }
 
-    /// True if the head is a P or B, and the next I would expire behind it if the head took the link for `service`.
+    /// Returns `true` if the head is a P or B, and sending it, which takes `service`, would make the next I
+    /// expire.
     fn head_costs_an_i(&self, now: Instant, service: Duration) -> bool {
         let Some(max_wait) = self.spec.max_wait else { return false };
         let next_i = self.queue.iter().find(|queued| queued.kind == Kind::VideoI);
@@ -35,7 +37,7 @@ impl Stream {
         needs_others && !self.head_begun && !self.passed && next_i.is_some_and(expires)
     }
 
-    /// Drops the head, and what needs it.
+    /// Drops the head and the pictures that depend on it.
     fn drop_head_and_tail(&mut self, reason: DropReason) {
         let kind = self.head().map(|sample| sample.kind);
         self.drop_head(reason);
@@ -44,7 +46,8 @@ impl Stream {
         });
     }
 
-    /// Drops heads that have expired, and what needs them, as long as it `goes_on`. Returns how many samples that were.
+    /// Drops expired heads and their dependants while `goes_on` returns `true`. Returns the number of dropped
+    /// samples.
     fn drop_expired(&mut self, now: Instant, goes_on: impl Fn(&Self) -> bool) -> usize {
         let before = self.waiting();
         while self.head_has_expired(now) && goes_on(self) {
@@ -55,7 +58,7 @@ impl Stream {
 }
 
 impl Link {
-    /// Why the head of a stream that is to send now is dropped instead, if it is.
+    /// Returns the reason to drop the head of the stream to send instead of sending it, if any.
     pub(super) fn expiry(&self, now: Instant, index: StreamIndex) -> Option<DropReason> {
         let stream = self.stream(index)?;
         stream.spec.max_wait?;
@@ -66,7 +69,7 @@ impl Link {
         (stream.sheds() && costs()).then_some(DropReason::Superseded)
     }
 
-    /// Drops what has expired at the front of a stream that is to send now. Returns how many samples that were.
+    /// Drops expired samples at the front of the stream to send. Returns the number of dropped samples.
     pub(super) fn drop_expired(&mut self, now: Instant, index: StreamIndex) -> usize {
         let waiting = |link: &Self| link.stream(index).map_or(0, Stream::waiting);
         let before = waiting(self);
@@ -79,7 +82,7 @@ impl Link {
         before - waiting(self)
     }
 
-    /// Drops what has expired of a stream whose class is about to be charged for the head, which the discipline does
+    /// Drops expired samples of a stream before its class is charged for the head, which the discipline does
     /// not know yet.
     pub(super) fn drop_expired_before_charging(&mut self, now: Instant, index: StreamIndex) {
         self.stream_mut(index).into_iter().for_each(|stream| {
@@ -87,7 +90,7 @@ impl Link {
         });
     }
 
-    /// Drops what has expired of a stream that is full, until there is room for a sample.
+    /// Drops expired samples of a full stream until it has room for a sample.
     pub(super) fn make_room(&mut self, now: Instant, index: StreamIndex) {
         let full = |stream: &Stream| !stream.has_room();
         let dropped = self.stream_mut(index).map_or(0, |stream| stream.drop_expired(now, full));

@@ -1,4 +1,4 @@
-//! Filling frames: whose segment goes next, and how much of it.
+//! Packing of frames: the choice of the next segment and its length.
 
 use super::control::ControlRoom;
 use super::ledger::{Item, Piece};
@@ -16,23 +16,24 @@ use crate::wire::segment::{
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant, Scheduler};
 
-/// A sample is not cut to put less than this into what is left of a frame.
+/// The minimum size of a piece, in bytes, when a sample is cut to fill the rest of a frame.
 const PIECE_MIN: usize = 256;
-/// A frame is filled up to one part in this many of the longest one's time before what it holds is due.
+/// The safety margin before the deadline of a sample in a frame, as a fraction 1/`SLACK_PART` of a full
+/// frame's time.
 const SLACK_PART: u64 = 16;
-/// What a close or an abort takes at most.
+/// The maximum size of a close or abort segment.
 const NOTICE_BYTES_MAX: usize = 1 + 5 + 10;
 
-/// How a sample ends: `end` bytes into the frame, with a segment that counts `spent` bytes.
+/// The end of a sample: `end` bytes into the frame, with a segment charged as `spent` bytes.
 struct Ends {
     end: usize,
     spent: u32,
 }
 
 impl Link {
-    /// Puts the next frame together, if one may leave at `now`; the hop that it is for.
+    /// Builds the next frame in `out`, if one may leave at `now`, and returns its hop.
     ///
-    /// The frame counts as sent: whoever polls it keeps it until the transport has taken it.
+    /// The frame counts as sent. The caller keeps it until the transport has accepted it.
     pub fn poll_frame(&mut self, now: Instant, out: &mut FrameBuf) -> Option<NodeId> {
         out.clear();
         self.backlog.continue_turn(now);
@@ -47,7 +48,7 @@ impl Link {
             Some((node, _)) => Some(node),
             None => self.next_work(now).map(|(node, _)| node),
         };
-        // A bare frame is short: it goes first unless the next frame says the same.
+        // A bare frame is short, so it is sent first, unless the next frame carries the same header.
         if let Some(node) = self.wants_bare_frame(now, next) {
             self.fill_bare(now, node, out);
             return Some(node);
@@ -69,11 +70,11 @@ impl Link {
         self.neighbours.iter().find_map(wants)
     }
 
-    /// The stream whose segment goes next. Streams whose hop has no credit left are set aside until
-    /// it gives some; the others do not wait for them.
+    /// Returns the stream of the next segment. Streams whose hop has no credit are suspended until it returns
+    /// some, so they do not block other streams.
     pub(super) fn next_data(&mut self, now: Instant) -> Option<(NodeId, StreamIndex)> {
-        // What is picked while misses are left may be one of them. And nobody loses its turn for credit
-        // that no hop has.
+        // While misses remain, the picked sample may be one of them. Without credit on any hop, a pick would
+        // use up a stream's schedule position for nothing.
         if self.is_behind() || !self.neighbours.keys().any(|node| self.has_credit(now, *node)) {
             return None;
         }
@@ -119,7 +120,7 @@ impl Link {
         }
         let wire_time = self.pacer.wire_time(on_wire(FrameHeader::BYTES_MAX as u64));
         neighbour.hop.bare_header(now, wire_time).write(&mut out.head);
-        // The transport has room for any number of them in one batch.
+        // The transport can pack any number of bare frames into one batch.
         out.merges = true;
         let wire = self.on_wire(out.len() as u64);
         self.pacer.handle_sent(now, wire);
@@ -144,7 +145,7 @@ impl Link {
         }
         let background = self.put_data(now, node, out, control.is_some());
         let wire = self.on_wire(out.len() as u64);
-        // With a capacity each frame may fill the window, so each asks for its answer.
+        // With a capacity, a single frame may fill the window, so each frame requests an acknowledgement.
         let ask_every = if self.spec.capacity.is_some() { 1 } else { self.window_bytes() / 3 };
         let wire_time = self.pacer.wire_time(wire);
         if let Some(neighbour) = self.neighbours.get_mut(&node) {
@@ -166,8 +167,8 @@ impl Link {
         self.count_sent(node, wire);
     }
 
-    /// Fills up a frame with segments, and with control behind those with a contract if it has none yet
-    /// (`controlled`); true if it carries the background alone.
+    /// Fills the frame with segments. If the frame has no control yet (`controlled` is false), control
+    /// follows the segments with a contract. Returns `true` if the frame carries only background segments.
     fn put_data(
         &mut self,
         now: Instant,
@@ -186,7 +187,7 @@ impl Link {
                 controlled = true;
             }
             let Some((hop, next)) = next else { break };
-            // A frame arrives when its end does: the background would make what is live wait.
+            // A frame is delivered when its end arrives, so background segments would delay live ones.
             let background = self.is_background(next.stream());
             if hop != node || live && background || !self.shares_frame(next.stream(), &mut alone) {
                 break;
@@ -211,7 +212,7 @@ impl Link {
             if promised && !matches!(next, Next::Head(_)) {
                 limits.cut_best_effort(0);
             }
-            // What is sent again has waited for long: it does not wait for others in its frame.
+            // A retransmitted piece is already late: do not let it wait for other segments of its frame.
             let urgent = matches!(next, Next::Repair(_) | Next::Before(_)) && !background;
             if !put || urgent && self.next_is_head(now) {
                 break;
@@ -222,7 +223,7 @@ impl Link {
         behind && !live
     }
 
-    /// Counts a frame for `node` that takes so many bytes on the wire.
+    /// Counts a frame for `node` that occupies `wire` bytes on the wire.
     fn count_sent(&mut self, node: NodeId, wire: u64) {
         self.frames += 1;
         self.wire_bytes += wire;
@@ -231,8 +232,8 @@ impl Link {
         }
     }
 
-    /// What a frame takes on this link's wire. One without a capacity is mostly no Ethernet: loopback
-    /// and unix sockets cut nothing into packets.
+    /// Returns the bytes that a frame of `bytes` occupies on this link's wire. A link without a capacity is
+    /// usually loopback or a unix socket, which adds no per-packet overhead.
     fn on_wire(&self, bytes: u64) -> u64 {
         self.spec.capacity.map_or(bytes + WIRE_OVERHEAD, |_| on_wire(bytes))
     }
@@ -262,10 +263,10 @@ impl Link {
         }
     }
 
-    /// Puts the next segment of a stream's head into the frame; false if it has no room for it.
+    /// Appends the next segment of a stream's head to the frame. Returns `false` if there is no room.
     ///
-    /// `limits` are how long the frame may become. A sample that ends in it makes that less if whoever
-    /// comes behind would make it late.
+    /// `limits` bounds the frame's length. A sample that ends in the frame lowers the bound if later segments
+    /// would make it miss its deadline.
     fn put_segment(
         &mut self,
         now: Instant,
@@ -290,7 +291,8 @@ impl Link {
         let first = (!stream.head_begun).then_some(&head);
         let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
         let data = DataHead { stream: id, number, first, offset, last: false, len: 0 };
-        // What was lost with the frame that opened the stream began there: only a whole sample gains.
+        // A lost frame that opened the stream also contained the start of the sample, so only a complete
+        // sample is of use.
         let opens = !mended && !stream.announced && !stream.head_begun;
         let open = if mended { self.open_bytes(index) } else { OPEN_BYTES_MAX };
         let heads = data.bytes_max() + if opens || mended { open } else { 0 };
@@ -322,7 +324,7 @@ impl Link {
         let first = (!begun).then_some(&head);
         DataHead { stream: id, number, first, offset, last, len }.write(&mut out.head);
         if mended {
-            // Of what is not sent again only that it was is kept.
+            // Without retransmission, only the fact that the piece was sent is recorded.
             let payload = if kept { piece.clone() } else { Bytes::new() };
             let (stream, head) = (index, first.filter(|_| kept).cloned());
             let piece = Piece { stream, id, number, head, born, offset, last, due, payload };
@@ -332,14 +334,16 @@ impl Link {
         true
     }
 
-    /// The head of a stream ends.
+    /// Completes the head of a stream.
     fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limits: &mut Limits) {
         let Ends { end, spent } = ends;
         let ends = now + self.wire_time_of(end);
-        // Who seems to end late, by headers of which only the most is known here, waits for nobody either.
+        // Header sizes are upper bounds here. A sample that seems to end late because of them waits for no
+        // other either.
         let due = self.discipline.deadline(index);
         if let (Some(due), Some(capacity)) = (due, self.spec.capacity) {
-            // The other end knows a sample's age only about: what ends just in time may count as late there.
+            // The receiver knows the sample's age only approximately: one that ends just in time might count
+            // as late there.
             let slack = self.frame_time().mul_div(1, SLACK_PART);
             let most = off_wire(capacity.bytes_in(due.since(now).saturating_sub(slack)));
             limits.cut(usize::try_from(most).unwrap_or(usize::MAX).max(end));

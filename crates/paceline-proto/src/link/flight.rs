@@ -1,71 +1,76 @@
-//! What may be in flight: whether another frame may leave, and how much of the background.
+//! Limits on data in flight, for live and for background frames.
 
 use super::{Link, WINDOW_FRAMES, on_wire};
 use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
 
-/// Without a capacity the background may fill one part in this many of the window.
+/// The share of the window for the background on links without a capacity, as the fraction
+/// 1/`BACKGROUND_PART`.
 const BACKGROUND_PART: u64 = 4;
-/// Where frames may be lost so many that are probably lost do not keep the next ones waiting until that is known:
-/// what was promised has no time for it. After more nobody seems to hear.
+/// The number of probably lost frames that do not count against the window before the loss is certain, on
+/// carriers that may lose frames. Contracted samples have no time to wait for that. Beyond this number, the
+/// peer seems unreachable.
 const OVERDUE_FRAMES: u64 = 4;
-/// A queue below us may hold one part in this many of a frame before we let it empty.
+/// The queue below the link that is accepted before the link lets it drain, as the fraction 1/`QUEUED_PART`
+/// of a frame's time.
 const QUEUED_PART: u64 = 4;
 
-/// What is in flight to all hops that answer.
+/// The data in flight to all hops that answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
-    /// Bytes of frames that carry live samples, or none.
+    /// Bytes of frames that are not background frames.
     live: u64,
-    /// Bytes of frames that carry the background alone.
+    /// Bytes of background frames.
     background: u64,
-    /// Bytes that the wire holds in a round trip.
+    /// The bandwidth-delay product: bytes on the wire during one round trip.
     holds: u64,
-    /// Bytes that the wire carries while answers wait for their turn at the other end.
+    /// Bytes that the wire carries during the acknowledgement delay.
     answers: u64,
-    /// Bytes, among those that are live, of frames whose answer should have come by now: on a wire that loses.
+    /// The part of `live` whose acknowledgement is overdue, on carriers that may lose frames.
     overdue: u64,
-    /// Answers come late: something waits below us.
+    /// Acknowledgements are late, so there is a queue below the link.
     queues: bool,
 }
 
 impl Link {
-    /// Bytes that may be in flight to a hop over a link without a capacity.
+    /// Returns the maximum number of bytes in flight to a hop over a link without a capacity.
     pub(super) const fn window_bytes(&self) -> u64 {
         WINDOW_FRAMES as u64 * self.spec.carrier.frame_bytes_max()
     }
 
-    /// With a capacity, all hops share what may be in flight: what the wire holds in a round trip,
-    /// what it carries while an answer waits for its turn at the other end, behind frames of its own,
-    /// and one frame more, so that the wire is not idle while a frame's answer is on its way.
+    /// Returns `true` if no live frame may leave, on a link with a capacity. All hops share one window, so
+    /// that the wire does not idle while an acknowledgement is in transit. It consists of:
+    /// - the bandwidth-delay product,
+    /// - the bytes sent during the acknowledgement delay at the hop, behind its own frames,
+    /// - one more frame.
     ///
-    /// The pacer keeps frames from queueing below as long as capacity and headers are what we believe.
-    /// Where they are not, answers come late; then the next frame waits for the answer to the last,
-    /// which empties that queue, so a command never finds more than a part of a frame in it.
+    /// Pacing prevents queues below the link as long as the configured capacity and header sizes are correct.
+    /// If they are not, acknowledgements arrive late. Then the next frame waits for the acknowledgement of
+    /// the last, which drains that queue. So a command never finds more than a part of a frame in it.
     ///
-    /// What is in the background does not count: live samples wait for no answer to it.
+    /// Background frames do not count: live samples do not wait for their acknowledgement.
     pub(super) fn is_window_full(&self, now: Instant) -> bool {
         if self.spec.capacity.is_none() {
             return false;
         }
         let Flight { live, holds, answers, overdue, queues, .. } = self.flight(now);
         if queues {
-            // Less than this in flight is no queue: the answers wait, at the other end.
+            // With so little in flight, the acknowledgements are delayed at the hop and not by a queue here.
             return live > holds.max(self.frame_bytes / 2);
         }
         let frame = on_wire(self.frame_bytes);
         live.saturating_sub(overdue.min(OVERDUE_FRAMES * frame)) >= holds + answers + frame
     }
 
-    /// How many bytes on the wire the next frame in the background may take; `None` if none may leave.
+    /// Returns the maximum size on the wire of the next background frame, in bytes; `None` if none may leave.
     ///
-    /// A live sample that comes just behind it finds no more than this one frame below us: it leaves
-    /// when the wire has carried everything, and with what is in flight it is no more than the wire
-    /// holds in a round trip and one frame. Where less than half a frame is left of that, it waits.
+    /// A live sample that arrives just after it finds no more than this one frame below the link. The frame
+    /// leaves only when the wire is free. Together with the data in flight it is at most the bandwidth-delay
+    /// product plus one frame. It waits while that leaves room for less than half a frame.
     pub(super) fn background_room(&self, now: Instant) -> Option<u64> {
         let frame = on_wire(self.frame_bytes);
         if self.spec.capacity.is_none() {
-            // Most of the window is for what is live.
+            // Most of the window is reserved for live data.
             let flight: u64 = self.neighbours.values().map(|n| n.hop.background_bytes()).sum();
             return (flight + frame <= self.window_bytes() / BACKGROUND_PART).then_some(frame);
         }
@@ -87,7 +92,7 @@ impl Link {
             flight.background += background;
             flight.live += neighbour.hop.flight_bytes() - background;
             let trip = neighbour.hop.least_round_trip().unwrap_or_default();
-            // What is lost is in flight until that is known: it must not keep the wire idle.
+            // A lost frame counts as in flight until the loss is detected. It must not keep the wire idle.
             let trip = if neighbour.hop.is_lossy() { trip.mul_div(5, 4) } else { trip };
             flight.overdue += neighbour.hop.overdue_bytes(now, trip);
             let holds = self.spec.capacity.map_or(0, |capacity| capacity.bytes_in(trip));

@@ -1,10 +1,10 @@
-//! Policers of classes: where a stream's samples enter the link.
+//! Class policers at the entry of a link.
 //!
-//! Each sample is charged for what it takes on the wire if it leaves alone, headers counted, so that
-//! very small samples are not nearly free; a constraint in packets bounds their number besides. What a
-//! class drops is dropped as it comes. What it delays waits in the stream's queue, and the discipline
-//! does not hear of it: of each stream the head waits, first come, first served, so that streams take
-//! turns. Deadlines run on meanwhile. What it demotes enters behind the others of its stream (`demoted.rs`).
+//! A sample is charged with its size on the wire if sent alone, including headers, so that very small samples
+//! are not nearly free. A constraint in packets bounds their number as well. A class that drops does so on
+//! arrival. A class that delays leaves the sample in the stream's queue, unknown to the discipline. Of each
+//! stream only the head waits for the policer, in FIFO order, so that streams alternate. Deadlines keep
+//! running meanwhile. A class that demotes queues the sample behind the others of its stream (`demoted.rs`).
 
 use super::{Link, Stream, StreamIndex};
 use crate::reason::DropReason;
@@ -13,23 +13,23 @@ use paceline_sched::Instant;
 use paceline_sched::police::{Action, Outcome, Police, Verdict};
 use std::collections::VecDeque;
 
-/// The policers of one class, or of one peer's.
+/// The policers of one class, or of one peer's subclass.
 #[derive(Debug)]
 pub(super) struct Gate {
     police: Police,
-    /// Streams whose heads wait, in their order. One that has no head any more is passed over.
+    /// Streams whose heads wait for the policers, in order. Streams without a head are skipped.
     waiting: VecDeque<StreamIndex>,
-    /// When the first of them may go.
+    /// The time at which the first of them conforms.
     opens: Instant,
 }
 
-/// How a sample enters a link.
+/// The outcome of policing a sample at entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Entry {
     Conforms,
-    /// It is more than its class may send, and goes if nothing else wants the link.
+    /// It exceeds the rate of its class, and is sent if nothing else needs the link.
     Demoted,
-    /// It did not enter.
+    /// It was dropped.
     Dropped,
 }
 
@@ -40,7 +40,7 @@ impl Gate {
 }
 
 impl Link {
-    /// How a sample that just came may enter; if it may not it was dropped, and that is counted.
+    /// Polices an arriving sample. A dropped sample is counted.
     pub(super) fn enters(&mut self, now: Instant, index: StreamIndex, sample: &Sample) -> Entry {
         if self.seats.is_none() {
             return Entry::Conforms;
@@ -71,7 +71,7 @@ impl Link {
         Entry::Dropped
     }
 
-    /// True if the head of a stream may be announced; else it waits until its class lets it go.
+    /// Returns `true` if the head of a stream may be announced; otherwise the head waits for its policer.
     pub(super) fn passes(&mut self, now: Instant, index: StreamIndex) -> bool {
         if self.seats.as_ref().is_none_or(|seats| seats.gates.is_empty()) {
             return true;
@@ -99,7 +99,7 @@ impl Link {
         passes
     }
 
-    /// Lets go whose time has come.
+    /// Announces the heads that conform at `now`.
     pub(super) fn open_gates(&mut self, now: Instant) {
         let Some(seats) = &self.seats else { return };
         let due = |gate: &Gate| !gate.waiting.is_empty() && gate.opens <= now;
@@ -139,7 +139,7 @@ impl Link {
         }
     }
 
-    /// When a head that waits for its class may go.
+    /// Returns the time at which the next waiting head conforms.
     pub(super) fn next_gate(&self) -> Option<Instant> {
         let gates = self.seats.iter().flat_map(|seats| seats.gates.values());
         gates.filter(|gate| !gate.waiting.is_empty()).map(|gate| gate.opens).min()
@@ -149,7 +149,7 @@ impl Link {
         self.seats.as_mut()?.gates.get_mut(&home?)
     }
 
-    /// What a sample takes on the wire, were it alone there.
+    /// Returns the size of a sample on the wire, if it is sent alone.
     fn sample_bytes(&self, payload: usize) -> u64 {
         let (frames, headers) = self.frames_of(payload as u64);
         payload as u64 + frames * headers
@@ -157,7 +157,7 @@ impl Link {
 }
 
 impl Gate {
-    /// Charges a sample if it may go now; else knows from when on it may.
+    /// Charges a sample if it conforms now; otherwise records the time at which it will.
     fn admits(&mut self, now: Instant, bytes: u64) -> bool {
         match self.police.police(now, bytes) {
             Outcome::Pass => true,
@@ -165,7 +165,7 @@ impl Gate {
                 self.opens = at;
                 false
             }
-            // It was let in because it conforms at some time: the clock does not reach that.
+            // The sample was admitted because it conforms at some time, but the clock does not reach it.
             Outcome::Drop | Outcome::Demote => {
                 self.opens = Instant::FAR;
                 false
@@ -175,7 +175,7 @@ impl Gate {
 }
 
 impl Stream {
-    /// The head is another one: it has to pass by itself.
+    /// Resets the state of the head after it changed: the new head must be policed too.
     pub(super) const fn head_changed(&mut self) {
         (self.passed, self.head_came) = (false, None);
     }

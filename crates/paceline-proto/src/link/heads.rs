@@ -1,4 +1,4 @@
-//! What the discipline is told of the first sample that waits in each stream.
+//! Reports of each stream's first queued sample to the discipline.
 
 use super::stream::Stream;
 use super::{Link, StreamIndex};
@@ -6,7 +6,7 @@ use paceline_sched::discipline::Head;
 use paceline_sched::{Instant, Scheduler};
 
 impl Link {
-    /// Tells the discipline of the stream's head, if it has one.
+    /// Reports the stream's head to the discipline, if it has one.
     pub(super) fn announce_head(&mut self, now: Instant, index: StreamIndex) {
         let Some(head) = self.next_head(now, index) else { return };
         if self.stream(index).is_some_and(Stream::head_is_demoted) {
@@ -17,21 +17,22 @@ impl Link {
         }
     }
 
-    /// The next head if there is one and it was not demoted: it follows the one that leaves.
+    /// Returns the next head if it was not demoted; it follows the sample that just left.
     pub(super) fn following_head(&mut self, now: Instant, index: StreamIndex) -> Option<Head> {
         let demoted = self.stream(index).is_some_and(Stream::head_is_demoted);
         if demoted { None } else { self.next_head(now, index) }
     }
 
-    /// A newer sample has taken the place of the head. Of best effort it takes its turn too: else a stream whose
-    /// samples come faster than its turns would never have one.
+    /// Reports that a newer sample has replaced the head. With best effort the new sample keeps the old one's
+    /// position in the schedule. Otherwise a stream whose samples arrive faster than it is scheduled would
+    /// never be served.
     pub(super) fn replace_head(&mut self, now: Instant, index: StreamIndex) {
         let contracted = self.stream(index).is_some_and(|stream| stream.spec.contract.is_some());
         let head = if contracted { None } else { self.next_head(now, index) };
         match head {
             Some(head) => {
                 self.discipline.handle_left(index, head.left);
-                // Or there was none, because its class had not let it pass.
+                // There may be no head if its class has not admitted it.
                 self.discipline.handle_head(index, head);
             }
             None => {
@@ -41,7 +42,7 @@ impl Link {
         }
     }
 
-    /// The stream's head, if it has one that its class lets pass.
+    /// Returns the stream's head, if its class admits one.
     pub(super) fn next_head(&mut self, now: Instant, index: StreamIndex) -> Option<Head> {
         if !self.passes(now, index) {
             return None;

@@ -1,4 +1,4 @@
-//! A next hop: handshake, liveness, what is in flight to it.
+//! A next hop: handshake, liveness and the frames in flight to it.
 
 use super::carrier::Carrier;
 use super::ledger::{Fates, Item, Ledger};
@@ -9,31 +9,32 @@ use crate::wire::frame::{Ack, FrameHeader};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// How often a hop is probed when nothing else is sent to it.
+/// Interval of probes to a hop to which nothing else is sent.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
-/// How often a hop is greeted until both ends know each other's epoch.
+/// Interval of greetings until both ends know each other's epoch.
 pub(super) const GREET_EVERY: Duration = Duration::from_millis(100);
-/// A hop that was silent for this long is down.
+/// A hop that was silent for this time is down.
 pub(super) const SILENCE_MAX: Duration = Duration::from_millis(1_800);
-/// A hop that is not up and was silent for this long is forgotten.
+/// A hop that is not up and was silent for this time is forgotten.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
-/// Of so many frames in a row one asks for an answer, however short they are: the window is a number of
-/// frames too, and small samples would fill it before anybody asked.
+/// The number of frames after which one requests an acknowledgement, whatever their sizes. The window also
+/// limits the number of frames, and small samples would fill it before enough bytes were sent.
 const ASK_EVERY_FRAMES: usize = super::WINDOW_FRAMES / 3;
-/// How long sent frames may wait for an acknowledgement before one is asked for again, where each
-/// frame asks at once and the next may wait for the answer, and where few ask.
+/// Time after which an acknowledgement is requested again, for paced hops. There every frame requests one,
+/// and the next frame may have to wait for the answer.
 const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
+/// The same for hops that are not paced, where few frames request an acknowledgement.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// A hop whose oldest frame waits for longer than this is stalled: it no longer counts against what
-/// the link may have in flight, and gets nothing until it answers.
+/// A hop whose oldest unacknowledged frame is older than this is stalled. It receives nothing until it
+/// answers, and no longer counts against the link's limit of bytes in flight.
 const STALLED_AFTER: Duration = Duration::from_millis(150);
 
-/// What a hop's state asks the link to do next.
+/// A change of a hop's state that the link must handle.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HopChange {
     /// Both ends know each other: streams may start.
     Up,
-    /// The other end is silent, or has started anew: what it knew of our streams is lost.
+    /// The hop is silent or has restarted, so it has lost its state of our streams.
     Down,
 }
 
@@ -42,11 +43,11 @@ struct InFlight {
     seq: u64,
     bytes: u64,
     sent: Instant,
-    /// Asked for an answer at once, so its round trip is worth measuring.
+    /// Requested an immediate acknowledgement, so its round trip is a valid sample.
     asked: bool,
-    /// Carries nothing that is live.
+    /// Carries only background streams.
     background: bool,
-    /// Bytes that it takes of the transport's batches at most.
+    /// The most bytes that it can occupy in the transport's batches.
     room: u64,
 }
 
@@ -60,9 +61,9 @@ pub struct Hop {
     flight: VecDeque<InFlight>,
     flight_bytes: u64,
     background_bytes: u64,
-    /// Bytes that the frames in flight take of the transport's batches at most.
+    /// The most bytes that the frames in flight can occupy in the transport's batches.
     flight_room: u64,
-    /// What a batch of the transport holds.
+    /// The size of one of the transport's batches, in bytes.
     batch_bytes: u64,
     unasked_bytes: u64,
     unasked_frames: usize,
@@ -70,24 +71,24 @@ pub struct Hop {
     last_heard: Instant,
     last_sent: Instant,
     owed: Option<Ack>,
-    /// What is owed has not been said yet.
+    /// `owed` has not been sent yet.
     owes: bool,
     owe_now: bool,
-    /// When the newest frame came that is owed for.
+    /// The arrival time of the newest frame that `owed` covers.
     owed_since: Instant,
     trips: Trips,
     transit: Transit,
-    /// Bytes sent to it since it was found, as they count on the wire.
+    /// Bytes sent to the hop since it was found, as counted on the wire.
     wire_bytes: u64,
     paced: bool,
     ask_again: Duration,
-    /// Where frames may be lost: what is in flight, in place of [`Self::flight`].
+    /// The frames in flight on carriers that may lose frames; replaces [`Self::flight`].
     ledger: Option<Box<Ledger>>,
 }
 
 impl Hop {
-    /// A hop that was found at `now`; `epoch` must be higher than that of any earlier hop to the same
-    /// node. A `paced` hop is one of a link with a capacity.
+    /// Returns a hop that was found at `now`. `epoch` must be higher than that of any earlier hop to the same
+    /// node. `paced` is `true` on a link with a capacity.
     #[must_use]
     pub fn new(now: Instant, epoch: u32, paced: bool) -> Self {
         Self {
@@ -118,13 +119,13 @@ impl Hop {
         }
     }
 
-    /// Returns `true` if its frames may be lost, so that lost segments are sent again.
+    /// Returns `true` if its frames may be lost, so that lost segments are retransmitted.
     #[must_use]
     pub const fn is_lossy(&self) -> bool {
         self.ledger.is_some()
     }
 
-    /// From now on its frames may be lost.
+    /// Switches to a carrier that may lose frames.
     pub(super) fn expect_loss(&mut self) {
         self.ledger.get_or_insert_default();
     }
@@ -133,54 +134,56 @@ impl Hop {
         self.ledger.as_deref_mut()
     }
 
-    /// What became of frames that were taken for lost, where they are mended.
+    /// Returns the counters of lost frames; all zero on carriers that keep order.
     #[must_use]
     pub fn fates(&self) -> Fates {
         self.ledger.as_ref().map(|ledger| ledger.fates()).unwrap_or_default()
     }
 
-    /// True if a frame with segments may be sent, as far as acknowledgements can tell of it.
+    /// Returns `true` if a frame with segments may be sent without exceeding the range that acknowledgements
+    /// can describe.
     pub(super) fn can_be_told(&self) -> bool {
         self.ledger.as_ref().is_none_or(|ledger| ledger.has_room())
     }
 
-    /// When frames of this hop turn out to be lost if nothing is heard before.
+    /// Returns the time at which a frame will count as lost if no acknowledgement arrives.
     pub(super) fn next_loss(&self, now: Instant) -> Instant {
         self.ledger.as_ref().map_or(Instant::FAR, |ledger| ledger.next_loss(now))
     }
 
-    /// Our epoch: what the other end must know before its numbered frames count.
+    /// Returns our epoch. The hop must know it before it accepts numbered frames.
     #[must_use]
     pub const fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// True while both ends know each other.
+    /// Returns `true` while both ends know each other.
     #[must_use]
     pub const fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Bytes sent and not yet acknowledged.
+    /// Returns the bytes sent and not yet acknowledged.
     #[must_use]
     pub fn flight_bytes(&self) -> u64 {
         self.ledger.as_ref().map_or(self.flight_bytes, |ledger| ledger.flight().0)
     }
 
-    /// Those of them that are of frames in the background.
+    /// Returns the bytes in flight that belong to background frames.
     #[must_use]
     pub fn background_bytes(&self) -> u64 {
         self.ledger.as_ref().map_or(self.background_bytes, |ledger| ledger.flight().1)
     }
 
-    /// Frames sent and not yet acknowledged.
+    /// Returns the number of frames sent and not yet acknowledged.
     #[must_use]
     pub fn flight_frames(&self) -> usize {
         self.ledger.as_ref().map_or(self.flight.len(), |ledger| ledger.waiting())
     }
 
-    /// Frames that may wait in queues below us. On a link with a capacity those that were sent within the last
-    /// round trip do not: they are on their way, and of a long one there are many.
+    /// Returns the number of frames that may still wait in queues below the link. On a link with a capacity
+    /// this excludes frames sent within the last round trip: they are in transit, and a long path carries
+    /// many.
     #[must_use]
     pub fn overdue_frames(&self, now: Instant) -> usize {
         let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
@@ -193,19 +196,19 @@ impl Hop {
         }
     }
 
-    /// Bytes in flight that left more than `trip` ago, where frames may be lost; but for what is in the background.
+    /// Returns the bytes of live frames that left more than `trip` ago. Zero on carriers that keep order.
     pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
         self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
     }
 
-    /// Sets the bytes that a batch of the transport holds.
+    /// Sets the size of one of the transport's batches, in bytes.
     pub(super) const fn set_batch_bytes(&mut self, bytes: u64) {
         self.batch_bytes = bytes;
     }
 
-    /// Bytes that frames take of the transport's batches at most, as long as the transport may still hold them. On a
-    /// link with a capacity the frames of the last round trip are on the wire, unless the transport's thread gets no
-    /// processor time.
+    /// Returns the most bytes that frames can occupy in the transport's batches while the transport may still
+    /// queue them. On a link with a capacity, frames of the last round trip are on the wire, unless the
+    /// transport's thread is starved of processor time.
     fn queued_room(&self, now: Instant) -> u64 {
         let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
             return self.flight_room;
@@ -214,26 +217,26 @@ impl Hop {
         self.flight_room.saturating_sub(recent.map(|frame| frame.room).sum())
     }
 
-    /// Returns `true` if the transport's queue has room for one more frame of any length. Where frames may be lost it
-    /// need not: a frame that finds no room is sent again.
+    /// Returns `true` if the transport's queue has room for one more frame of any length. Always `true` where
+    /// frames may be lost: a frame that finds no room is retransmitted.
     pub(super) fn has_queue_room(&self, now: Instant) -> bool {
         let most = super::WINDOW_FRAMES as u64 * self.batch_bytes;
         self.ledger.is_some() || self.queued_room(now) + self.batch_bytes <= most
     }
 
-    /// Returns `true` if so much of the transport's queue is taken that frames should share batches.
+    /// Returns `true` if the transport's queue is at least half full, so that frames should share batches.
     pub(super) fn merges(&self, now: Instant) -> bool {
         let half = super::WINDOW_FRAMES as u64 * self.batch_bytes / 2;
         self.ledger.is_none() && self.queued_room(now) >= half
     }
 
-    /// The number that the next frame will have.
+    /// Returns the sequence number of the next frame.
     #[must_use]
     pub const fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// True if the frame `seq`, and every one before it, was acknowledged or given up.
+    /// Returns `true` if the frame `seq` and all earlier ones were acknowledged or given up.
     #[must_use]
     pub fn has_settled(&self, seq: u64) -> bool {
         let settled = |ledger: &Ledger| ledger.has_settled(seq);
@@ -241,46 +244,47 @@ impl Hop {
         self.ledger.as_deref().map_or_else(front, settled)
     }
 
-    /// The longest of the last 10 to 20 seconds that a frame's answer waited for its turn at the other end:
-    /// for a frame that was on its way back, and on one that it rode on.
-    /// At least two frames of `frame_time`, as on a way back that is like the way there: who begins to send
-    /// must not wait until the first answer that is late has come.
+    /// Returns the longest acknowledgement delay at the hop within the last 10 to 20 s. The delay starts with
+    /// a frame's arrival there and ends with the arrival of the acknowledgement here, without the path delay.
+    ///
+    /// Returns at least two times `frame_time`, the delay on a return path that is as fast as the forward
+    /// path. A new sender must not stop until the first late acknowledgement has arrived.
     #[must_use]
     pub fn longest_held(&self, frame_time: Duration) -> Duration {
         self.trips.longest_held().max(frame_time.mul_div(2, 1))
     }
 
-    /// The least round trip of the last 10 to 20 seconds, less what answers waited for their turn at the
-    /// other end; `None` before the first.
+    /// Returns the minimum round trip of the last 10 to 20 s, without acknowledgement delay; `None` before
+    /// the first measurement.
     #[must_use]
     pub fn least_round_trip(&self) -> Option<Duration> {
         self.trips.least()
     }
 
-    /// The least round trip since the hop came up: what the way takes, whatever the load. Under load
-    /// every answer waits for its turn at the other end, and after 20 s [`Self::least_round_trip`]
-    /// has seen nothing else.
+    /// Returns the minimum round trip since the hop came up: the path delay, whatever the load. Under load
+    /// every acknowledgement is delayed at the hop, and after 20 s [`Self::least_round_trip`] includes that
+    /// delay.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Option<Duration> {
         self.transit.round_trip()
     }
 
-    /// How long a frame whose bytes keep the wire busy for `wire_time` is on its way for them: as
-    /// long, or less where the way lets frames through at once.
+    /// Returns the transit time of a frame whose bytes occupy the wire for `wire_time`. It is shorter than
+    /// `wire_time` where the path forwards frames at once.
     #[must_use]
     pub fn transit(&self, wire_time: Duration) -> Duration {
         self.transit.of(wire_time)
     }
 
-    /// By how much the last frame was answered later than the way takes: what waited before it in
-    /// queues that are not ours.
+    /// Returns the delay of the last acknowledged frame beyond the path delay: its wait in queues below the
+    /// link.
     #[must_use]
     pub fn queued_below(&self) -> Duration {
         self.trips.queued()
     }
 
-    /// True if the oldest frame in flight has waited too long for its acknowledgement, on a link whose frames
-    /// take up to `frame_time`.
+    /// Returns `true` if the oldest frame in flight has waited too long for its acknowledgement, on a link
+    /// whose frames take up to `frame_time`.
     #[must_use]
     pub fn is_stalled(&self, now: Instant, frame_time: Duration) -> bool {
         let patience = self.least_round_trip().map_or(Duration::ZERO, |t| t.mul_div(4, 1));
@@ -291,8 +295,9 @@ impl Hop {
         self.flight.front().is_some_and(|oldest| now.since(oldest.sent) > patience)
     }
 
-    /// Takes note of a frame's header from this hop. The link's transmission time of a frame is taken
-    /// off its round trip by `wire_time`.
+    /// Processes the header of a frame from this hop. Returns the hop's change of state and the number of
+    /// lost frames. `wire_time` gives the transmission time of a frame on this link, which is subtracted from
+    /// its round trip.
     pub fn handle_heard(
         &mut self,
         now: Instant,
@@ -300,7 +305,7 @@ impl Hop {
         wire_time: impl Fn(u64) -> Duration,
     ) -> (Option<HopChange>, u64) {
         if heard.epoch < self.known {
-            return (None, 0); // of an incarnation that is over
+            return (None, 0); // from an earlier incarnation
         }
         self.last_heard = self.last_heard.max(now);
         let newer = heard.epoch > self.known;
@@ -316,7 +321,7 @@ impl Hop {
             self.expect_loss();
         }
         if heard.known != self.epoch {
-            // It does not know us yet: whoever is new hears of us at once.
+            // The hop does not know us yet: answer a new incarnation at once.
             self.owe_now |= newer;
             return (None, 0);
         }
@@ -335,7 +340,7 @@ impl Hop {
         (change, lost)
     }
 
-    /// Returns how many frames turned out to be lost although the transport keeps order.
+    /// Returns the number of frames that were lost although the transport keeps order.
     fn handle_ack(
         &mut self,
         now: Instant,
@@ -353,7 +358,7 @@ impl Hop {
         }
         let end = ack.end();
         let (mut lost, mut waited) = (0, Duration::ZERO);
-        // The transport keeps order: a frame before one that arrived will not come any more.
+        // The transport keeps order, so an unacknowledged frame before an acknowledged one is lost.
         while let Some(oldest) = self.flight.front().copied() {
             if oldest.seq >= end {
                 break;
@@ -379,7 +384,8 @@ impl Hop {
         lost
     }
 
-    /// Starts anew: a higher epoch, nothing in flight, not up until the other end knows it.
+    /// Restarts the hop with a higher epoch and nothing in flight. It is down until the other end knows the
+    /// new epoch.
     pub fn restart(&mut self, now: Instant) {
         let (known, wire_bytes) = (self.known, self.wire_bytes);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
@@ -388,7 +394,7 @@ impl Hop {
         *self = Self { last_heard: now, known, ledger, batch_bytes, wire_bytes, ..new };
     }
 
-    /// What time has changed at `now`: a hop that was silent too long goes down.
+    /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<HopChange> {
         let change = self.handle_silence(now);
         if change.is_none()
@@ -399,7 +405,7 @@ impl Hop {
         change
     }
 
-    /// A hop that was silent too long goes down.
+    /// Takes the hop down if it was silent for [`SILENCE_MAX`].
     pub(super) fn handle_silence(&mut self, now: Instant) -> Option<HopChange> {
         let silent = self.up && now.since(self.last_heard) >= SILENCE_MAX;
         silent.then(|| {
@@ -408,20 +414,20 @@ impl Hop {
         })
     }
 
-    /// True for a hop that is not up and has said nothing for long: it is gone.
+    /// Returns `true` if the hop is not up and was silent for 5 s.
     #[must_use]
     pub fn is_forgotten(&self, now: Instant) -> bool {
         !self.up && now.since(self.last_heard) >= FORGOTTEN_AFTER
     }
 
-    /// True if a frame should leave for this hop although no segment waits for it: a greeting, a
-    /// probe, an acknowledgement that is wanted at once, or the question what has arrived.
+    /// Returns `true` if a frame should be sent although no segment is queued: a greeting, a probe, an
+    /// immediate acknowledgement, or a request for one.
     #[must_use]
     pub fn wants_frame(&self, now: Instant) -> bool {
         self.owe_now || now >= self.next_frame()
     }
 
-    /// When [`Self::wants_frame`] will be true if nothing happens.
+    /// Returns the time at which [`Self::wants_frame`] becomes true if nothing else happens.
     #[must_use]
     pub fn next_frame(&self) -> Instant {
         if !self.up {
@@ -429,21 +435,21 @@ impl Hop {
         }
         let probe = self.last_ask + PROBE_EVERY;
         if let Some(ledger) = &self.ledger {
-            // Whatever was lost is sent again before that, and asks.
+            // Lost segments are retransmitted before that, and those frames request an acknowledgement.
             let again = ledger.patience(self.last_ask).max(self.ask_again);
             return if ledger.is_unanswered() { probe.min(self.last_ask + again) } else { probe };
         }
         if self.flight.is_empty() { probe } else { probe.min(self.last_ask + self.ask_again) }
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// Returns the time of the next timeout for [`Self::handle_timeout`].
     #[must_use]
     pub fn next_timeout(&self) -> Instant {
         self.last_heard + if self.up { SILENCE_MAX } else { FORGOTTEN_AFTER }
     }
 
-    /// The header of a frame without segments, which keeps the wire busy for `wire_time`: it pays what is
-    /// owed and asks if that is due.
+    /// Returns the header of a frame without segments that occupies the wire for `wire_time`. It carries the
+    /// owed acknowledgement and, if due, requests one.
     pub fn bare_header(&mut self, now: Instant, wire_time: Duration) -> FrameHeader {
         let asks = self.up && now >= self.next_frame();
         let seq = asks.then_some(self.next_seq);
@@ -458,8 +464,8 @@ impl Hop {
         FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit: None }
     }
 
-    /// The header that the next frame with segments will have; it is longest in this form, but for
-    /// its transit, which the link adds.
+    /// Returns the header of the next frame with segments, in its longest form. The link adds the transit
+    /// time.
     #[must_use]
     pub const fn header(&self) -> FrameHeader {
         FrameHeader {
@@ -474,15 +480,15 @@ impl Hop {
         }
     }
 
-    /// How long what is owed has waited once a frame that keeps the wire busy for `wire_time` from now on
-    /// has arrived.
+    /// Returns the delay of the owed acknowledgement at the time when a frame sent now, which occupies the
+    /// wire for `wire_time`, arrives.
     #[must_use]
     pub fn held_until(&self, now: Instant, wire_time: Duration) -> Duration {
         now.since(self.owed_since).saturating_add(self.transit(wire_time))
     }
 
-    /// Counts a numbered frame of `bytes` as sent; true if its sender must ask for an answer, because
-    /// `ask_every` bytes went out since it last asked, or so many frames.
+    /// Records a numbered frame of `bytes` as sent. Returns `true` if it must request an acknowledgement,
+    /// because `ask_every` bytes or 4 frames were sent since the last request.
     pub fn handle_sent(
         &mut self,
         now: Instant,
@@ -493,25 +499,25 @@ impl Hop {
         self.unasked_bytes += bytes;
         self.unasked_frames += 1;
         let many = self.unasked_bytes >= ask_every || self.unasked_frames >= ASK_EVERY_FRAMES;
-        // Where frames may be lost each asks: what was lost must show at once.
+        // Where frames may be lost, each requests one, so that loss shows at once.
         let asks = many || now >= self.last_ask + PROBE_EVERY || self.ledger.is_some();
         self.note_sent(now, bytes, asks, wire_time);
         self.pay();
         asks
     }
 
-    /// Counts bytes that were sent to this hop, as they count on the wire.
+    /// Adds bytes sent to this hop, as counted on the wire.
     pub(super) const fn count_wire(&mut self, bytes: u64) {
         self.wire_bytes += bytes;
     }
 
-    /// Returns the bytes sent to this hop since it was found, as they count on the wire.
+    /// Returns the bytes sent to this hop since it was found, as counted on the wire.
     #[must_use]
     pub const fn wire_bytes(&self) -> u64 {
         self.wire_bytes
     }
 
-    /// The frame that was sent last carries nothing that is live.
+    /// Marks the last sent frame as one that carries only background streams.
     pub fn handle_background(&mut self) {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_background();
@@ -523,7 +529,7 @@ impl Hop {
         }
     }
 
-    /// What the frame that was sent last has to say again if it is lost.
+    /// Records the contents of the last sent frame that must be repeated if it is lost.
     pub(super) fn note_items(&mut self, items: Vec<Item>) {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_items(items);
@@ -535,7 +541,8 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_sent(now, seq, bytes, now + wire_time);
         } else {
-            // Two frames that share no batch are together longer than one, so a frame takes twice its length at most.
+            // Two consecutive frames that do not fit into one batch are together longer than a batch, so a
+            // frame occupies at most twice its length.
             let room = if self.merges(now) { 2 * bytes } else { u64::MAX }.min(self.batch_bytes);
             self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background, room });
             self.flight_bytes += bytes;

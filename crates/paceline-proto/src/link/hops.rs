@@ -1,4 +1,4 @@
-//! The hops of a link: found, heard, up, down.
+//! The hops of a link: discovery, reception and state changes.
 
 use super::hop::{Hop, HopChange};
 use super::stream::Stream;
@@ -11,7 +11,7 @@ use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
 impl Link {
-    /// A hop was found; it is greeted until both ends know each other ([`LinkEvent::HopUp`]).
+    /// Adds a discovered hop. The link greets it until both ends know each other ([`LinkEvent::HopUp`]).
     /// `epoch` must be higher than in any earlier call for the same node.
     pub fn add_hop(&mut self, now: Instant, node: NodeId, epoch: u32) {
         let paced = self.spec.capacity.is_some();
@@ -35,7 +35,7 @@ impl Link {
         });
     }
 
-    /// The transport says that a hop is gone for good.
+    /// Removes a hop that the transport reports as gone.
     pub fn remove_hop(&mut self, node: NodeId) {
         let up = self.neighbours.get(&node).is_some_and(|neighbour| neighbour.hop.is_up());
         self.part(node);
@@ -45,28 +45,28 @@ impl Link {
         }
     }
 
-    /// Our epoch on a hop; 0 if there is none.
+    /// Returns our epoch on a hop; 0 if there is no such hop.
     #[must_use]
     pub fn epoch(&self, node: NodeId) -> u32 {
         self.neighbours.get(&node).map_or(0, |n| n.hop.epoch())
     }
 
-    /// Half the least round trip of a hop since it came up, once one was measured: by how much a
-    /// frame's age grows on its way.
+    /// Returns half the minimum round trip of a hop since it came up, or `None` before the first measurement.
+    /// It estimates by how much a frame's age grows in transit.
     #[must_use]
     pub fn half_round_trip(&self, node: NodeId) -> Option<Duration> {
         let trip = self.neighbours.get(&node)?.hop.shortest_round_trip()?;
         Some(trip.mul_div(1, 2))
     }
 
-    /// The hops, with their state.
+    /// Iterates over the hops.
     pub fn hops(&self) -> impl Iterator<Item = (NodeId, &Hop)> {
         self.neighbours.iter().map(|(node, neighbour)| (*node, &neighbour.hop))
     }
 
-    /// What was heard from a hop: its header, and what we owe it.
+    /// Processes the header of a frame from a hop, and the acknowledgement that the frame requires.
     pub fn handle_heard(&mut self, now: Instant, node: NodeId, heard: &Heard) {
-        // What waited while this node stood still is no sign that its neighbour still knows it.
+        // A frame that waited while this node was suspended does not prove that the neighbour still knows us.
         let silence = self.neighbours.get_mut(&node).and_then(|n| n.hop.handle_silence(now));
         self.apply(node, silence);
         let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
@@ -74,12 +74,12 @@ impl Link {
         let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| pacer.wire_time(bytes));
         self.frames_lost += lost;
         if neighbour.hop.is_lossy() {
-            // Also where only the other end knew that frames may be lost here.
+            // Only the other end may have known that frames may be lost here.
             self.frame_bytes = self.frame_bytes.min(Carrier::Datagrams.frame_bytes_max());
             self.mend(node);
         }
         if lost > 0 {
-            // The lost frame may have opened or closed a stream: send that again.
+            // The lost frame may have opened or closed a stream: repeat both.
             self.repeat_closes(node);
             self.streams.iter_mut().flatten().filter(|s| s.spec.hop == node).for_each(|s| {
                 s.announced = false;
@@ -140,7 +140,7 @@ impl Link {
         up.into_iter().for_each(|(index, terms)| self.discipline.join(index, terms));
     }
 
-    /// Streams that waited for this hop's credit compete again, in the order of their indexes.
+    /// Resumes streams that were suspended for lack of this hop's credit, in the order of their indexes.
     fn resume(&mut self, node: NodeId) {
         if self.suspended.is_empty() {
             return;

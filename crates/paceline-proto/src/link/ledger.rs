@@ -1,7 +1,7 @@
-//! The frames of a hop whose carrier may lose them: what each carried, until it arrived or is lost.
+//! The frames in flight to a hop whose carrier may lose them, with their contents.
 //!
-//! A frame's number is never used twice: what is sent again goes in another frame. So a number that is
-//! missing at the other end stays missing there, and says nothing but that.
+//! A frame's number is never reused: retransmitted contents are sent in another frame. So a number that is
+//! missing at the receiver proves only that this frame has not arrived.
 
 use super::Notice;
 use super::losses::Losses;
@@ -12,33 +12,33 @@ use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// An acknowledgement tells of 64 frames behind its first gap. What is this far behind the newest frame
-/// has to be settled before it falls out of there.
+/// The range of an acknowledgement behind the newest frame. An acknowledgement describes 64 frames after its
+/// first gap, and a frame must be settled before it leaves that range.
 const TOLD_OF: u64 = 60;
-/// So many frames may lie between the oldest one that waits and the next one with segments: bare frames
-/// need room too.
+/// The maximum distance from the oldest unacknowledged frame to the next frame with segments. The rest of the
+/// range is for bare frames.
 const FRAMES_MAX: u64 = 52;
 
-/// A piece of a sample that was sent.
+/// A sent piece of a sample.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) stream: StreamIndex,
-    /// The stream's number on the wire, so that its successor is not taken for it.
+    /// The stream's number on the wire; distinguishes it from a later stream with the same index.
     pub(super) id: u32,
     /// The sample's number on the stream.
     pub(super) number: u64,
-    /// The sample's head, for its first piece.
+    /// The sample's head, in its first piece.
     pub(super) head: Option<SampleHead>,
-    /// When the sample's age was zero.
+    /// The publish time of the sample, on this clock.
     pub(super) born: Instant,
     pub(super) offset: usize,
     pub(super) last: bool,
-    /// When it must have arrived to be worth anything.
+    /// The time by which it must arrive to be of use.
     pub(super) due: Instant,
     pub(super) payload: Bytes,
 }
 
-/// A piece of a control message that was sent.
+/// A sent piece of a control message.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) number: u64,
@@ -47,11 +47,11 @@ pub(super) struct Part {
     pub(super) payload: Bytes,
 }
 
-/// Something that a frame carried, and that has to be said again if the frame is lost.
+/// A frame's content that must be sent again if the frame is lost.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Piece(Piece),
-    /// What a stream is: by its index, its number on the wire, and which time it was said.
+    /// The announcement of a stream: its index, its number on the wire and the version of the announcement.
     Open(StreamIndex, u32, u32),
     Notice(Notice),
     Part(Part),
@@ -78,25 +78,25 @@ enum State {
 struct Sent {
     seq: u64,
     bytes: u64,
-    /// When it has left the wire here.
+    /// The time at which it has left the wire here.
     left: Instant,
     background: bool,
     state: State,
-    /// A later one has arrived before it.
+    /// A later frame was acknowledged first.
     overtaken: bool,
     items: Vec<Item>,
 }
 
-/// What has become of the frames of a hop.
+/// Counters of frames that were declared lost.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Fates {
-    /// Frames that were taken for lost.
+    /// Frames that were declared lost.
     pub lost: u64,
-    /// Those of them that had arrived all the same, as far as is known.
+    /// Frames declared lost that had arrived, as far as acknowledgements show.
     pub mistaken: u64,
 }
 
-/// What is in flight to a hop, and what has to be said again.
+/// The frames in flight to a hop, and the contents to send again.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     sent: VecDeque<Sent>,
@@ -105,7 +105,7 @@ pub(super) struct Ledger {
     arrived_end: u64,
     bytes: u64,
     background: u64,
-    /// When the first frame was sent that nothing has been heard since.
+    /// The time of the first frame sent since the last acknowledgement.
     unanswered: Option<Instant>,
     losses: Losses,
     lost: Vec<Item>,
@@ -114,7 +114,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Bytes in flight, and those of them that are of the background.
+    /// Returns the bytes in flight, and those of them in background frames.
     pub(super) const fn flight(&self) -> (u64, u64) {
         (self.bytes, self.background)
     }
@@ -123,17 +123,17 @@ impl Ledger {
         self.fates
     }
 
-    /// Frames that wait for their acknowledgement.
+    /// Returns the number of unacknowledged frames.
     pub(super) fn waiting(&self) -> usize {
         self.sent.iter().filter(|sent| sent.state == State::Waits).count()
     }
 
-    /// Those that left more than `trip` ago.
+    /// Returns the number of unacknowledged frames that left more than `trip` ago.
     pub(super) fn overdue(&self, now: Instant, trip: Duration) -> usize {
         self.overdue_frames(now, trip).count()
     }
 
-    /// The bytes of those that left more than `trip` ago and are not of the background.
+    /// Returns the bytes of unacknowledged live frames that left more than `trip` ago.
     pub(super) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
         let live = self.overdue_frames(now, trip).filter(|sent| !sent.background);
         live.map(|sent| sent.bytes).sum()
@@ -147,17 +147,17 @@ impl Ledger {
         self.sent.iter().find(|sent| sent.state == State::Waits).map(|sent| sent.seq)
     }
 
-    /// True if a frame with segments may be sent: what an acknowledgement tells of is bounded.
+    /// Returns `true` if a frame with segments may be sent. The range of an acknowledgement is bounded.
     pub(super) fn has_room(&self) -> bool {
         self.oldest_waiting().is_none_or(|oldest| self.next_seq - oldest < FRAMES_MAX)
     }
 
-    /// True if the frame `seq`, and every one before it, has arrived or is lost.
+    /// Returns `true` if the frame `seq` and all earlier ones have arrived or are lost.
     pub(super) fn has_settled(&self, seq: u64) -> bool {
         self.oldest_waiting().is_none_or(|oldest| oldest > seq)
     }
 
-    /// How long nothing has been heard although something was sent.
+    /// Returns the time since the first frame that was sent after the last acknowledgement.
     pub(super) fn unanswered_for(&self, now: Instant) -> Duration {
         self.unanswered.map_or(Duration::ZERO, |since| now.since(since))
     }
@@ -166,12 +166,12 @@ impl Ledger {
         self.unanswered.is_some()
     }
 
-    /// How long an answer may take.
+    /// Returns the longest time to wait for an acknowledgement.
     pub(super) fn patience(&self, now: Instant) -> Duration {
         self.losses.silent_for(now)
     }
 
-    /// Frame `seq` of `bytes` on the wire was sent, and keeps the wire busy until `left`.
+    /// Records frame `seq` with `bytes` on the wire, which occupies the wire until `left`.
     pub(super) fn note_sent(&mut self, now: Instant, seq: u64, bytes: u64, left: Instant) {
         let (state, items) = (State::Waits, Vec::new());
         let (background, overtaken) = (false, false);
@@ -182,14 +182,14 @@ impl Ledger {
         self.forget();
     }
 
-    /// What the frame that was sent last carries.
+    /// Records the contents of the last sent frame.
     pub(super) fn note_items(&mut self, items: Vec<Item>) {
         if let Some(newest) = self.sent.back_mut() {
             newest.items = items;
         }
     }
 
-    /// The frame that was sent last carries nothing that is live.
+    /// Marks the last sent frame as one that carries only background streams.
     pub(super) fn note_background(&mut self) {
         if let Some(newest) = self.sent.back_mut().filter(|newest| !newest.background) {
             newest.background = true;
@@ -197,8 +197,8 @@ impl Ledger {
         }
     }
 
-    /// Takes note of what has arrived. Returns the frame whose round trip that measures, if it does: its
-    /// bytes on the wire, and when they had left.
+    /// Processes an acknowledgement. If it yields a round-trip sample, returns the frame's bytes on the wire
+    /// and its departure time.
     pub(super) fn handle_ack(&mut self, now: Instant, ack: Ack) -> Option<(u64, Instant)> {
         self.unanswered = None;
         let end = ack.end().min(self.next_seq);
@@ -210,13 +210,13 @@ impl Ledger {
                 sent.overtaken = true;
                 continue;
             }
-            // Of what is further behind the acknowledgement does not tell what came.
+            // An acknowledgement does not describe frames beyond its range.
             let told = sent.seq + TOLD_OF >= end;
             let took = now.since(sent.left);
             if sent.overtaken && told && sent.state != State::Arrived {
                 self.losses.note_reordered(now, took);
             }
-            // Also one that was given up too soon: else nobody would ever learn how long it takes.
+            // A frame that was declared lost too early counts too; otherwise the estimate would never grow.
             if newer && sent.seq + 1 == end && told && sent.state != State::Arrived {
                 measured = Some((sent.bytes, sent.left));
             }
@@ -246,7 +246,7 @@ impl Ledger {
         measured
     }
 
-    /// Finds what is lost by now.
+    /// Declares frames lost according to the rules in `losses.rs`.
     pub(super) fn detect(&mut self, now: Instant) {
         let later = self.losses.later_frames(now);
         let mut silent = false;
@@ -281,7 +281,8 @@ impl Ledger {
         }
     }
 
-    /// Every piece of a stream that is in flight, to be sent again: behind a gap none was taken.
+    /// Takes all pieces of a stream in flight for retransmission: after a gap, the receiver accepted none of
+    /// them.
     pub(super) fn take_back(&mut self, stream: StreamIndex) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for sent in self.sent.iter_mut().filter(|sent| sent.state == State::Waits) {
@@ -294,23 +295,23 @@ impl Ledger {
         pieces
     }
 
-    /// When [`Self::detect`] finds something if nothing is heard before.
+    /// Returns the time at which [`Self::detect`] finds a loss if no acknowledgement arrives.
     pub(super) fn next_loss(&self, now: Instant) -> Instant {
         let waiting = self.sent.iter().filter(|sent| sent.state == State::Waits);
         waiting.map(|sent| self.lost_at(now, sent)).min().unwrap_or(Instant::FAR)
     }
 
-    /// What was lost, in the order in which it was sent; and the opens that arrived.
+    /// Takes the lost contents in sending order, and the announcements that arrived.
     pub(super) fn take(&mut self) -> (Vec<Item>, Vec<Item>) {
         (core::mem::take(&mut self.lost), core::mem::take(&mut self.opened))
     }
 
-    /// True if [`Self::take`] has anything.
+    /// Returns `true` if [`Self::take`] returns anything.
     pub(super) const fn has_news(&self) -> bool {
         !self.lost.is_empty() || !self.opened.is_empty()
     }
 
-    /// Frames of which no acknowledgement tells anything new are over.
+    /// Forgets frames about which no acknowledgement can report anything new.
     fn forget(&mut self) {
         let next = self.next_seq;
         let over = |sent: &Sent| {

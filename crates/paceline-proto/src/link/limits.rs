@@ -1,13 +1,13 @@
-//! How long the frame that is being filled may become.
+//! Length limits of the frame that is being filled.
 //!
-//! A frame arrives when its end does, so what shares it with a sample waits for the others. What has a contract
-//! waits for best effort no longer than the time of one frame at a hop: in the frame that it finds on the wire,
-//! or, where it found less than one, in what fills its own up.
+//! A frame is delivered when its end arrives, so a sample waits for all segments in its frame. A contracted
+//! sample waits for best effort at most one frame's time per hop. It spends that time either on the frame
+//! that it finds in transmission, or on best effort that fills up its own frame.
 
 use super::{Link, StreamIndex, off_wire};
 use paceline_sched::Instant;
 
-/// How many bytes the frame may have, by what is put into it.
+/// The maximum length of a frame in bytes, by kind of content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     all: usize,
@@ -19,25 +19,25 @@ impl Limits {
         Self { all: bytes, best_effort: bytes }
     }
 
-    /// For a segment with a contract, or for one of best effort.
+    /// Returns the limit for a segment with a contract, or for one of best effort.
     pub(super) fn of(self, promised: bool) -> usize {
         if promised { self.all } else { self.all.min(self.best_effort) }
     }
 
-    /// The frame becomes no longer than this, nor than it was to become.
+    /// Lowers the limit for all segments.
     pub(super) fn cut(&mut self, bytes: usize) {
         self.all = self.all.min(bytes);
     }
 
-    /// Best effort makes it no longer than this.
+    /// Lowers the limit for best-effort segments.
     pub(super) fn cut_best_effort(&mut self, bytes: usize) {
         self.best_effort = self.best_effort.min(bytes);
     }
 }
 
 impl Link {
-    /// How long best effort may make the frame in which the head of a stream ends, if it is put in now: what is
-    /// left of the time of one frame since the head came. Nothing where that is not known.
+    /// Returns the length up to which best effort may extend the frame in which the head of a stream ends. It
+    /// is the rest of one frame's time since the head arrived; 0 if the arrival time is unknown.
     pub(super) fn shared_bytes(&self, now: Instant, index: StreamIndex) -> usize {
         let came = self.stream(index).and_then(|stream| stream.head_came);
         let Some((came, capacity)) = came.zip(self.spec.capacity) else { return 0 };

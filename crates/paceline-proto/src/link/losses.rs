@@ -1,38 +1,39 @@
-//! When a frame that was not acknowledged is lost, and not merely overtaken or late.
+//! Loss detection: decides when an unacknowledged frame is lost, and not merely reordered or late.
 //!
-//! As RFC 9002, section 6, reasons: a frame is lost once one that was sent three frames later has been
-//! acknowledged, or once one that was sent later has been and 9/8 of a round trip is over. What is
-//! silent altogether, the last frame of a burst for instance, is taken for lost when an answer is late
-//! by an eighth of a round trip, or by four times what round trips vary if that is more.
+//! The rules follow RFC 9002, section 6. A frame is lost once a frame sent three later is acknowledged. It is
+//! also lost once any later frame is acknowledged and 9/8 of a round trip has passed. Without any
+//! acknowledgement, for instance for the last frame of a burst, a frame is lost after a timeout. The timeout
+//! is one RTT plus RTT/8, or plus four times the RTT variation if that is more.
 //!
-//! Reordering is not loss: a frame that was overtaken and came all the same shows how late frames come
-//! on this way. From then on for a while only time counts, and that much more of it (as RACK, RFC 8985,
-//! does, which learns it from what it sent in vain).
+//! Reordering is not loss. A late acknowledgement of an overtaken frame shows the reordering delay of the
+//! path. For some time afterwards only time counts, and the time limit grows by that delay. RACK (RFC 8985)
+//! does the same, but learns the delay from spurious retransmissions.
 
 use paceline_sched::{Duration, Instant};
 
-/// A frame is lost when one sent so many frames later has arrived.
+/// The packet threshold: a frame is lost when one sent this many frames later was acknowledged.
 const LATER_FRAMES: u64 = 3;
-/// Until the first round trip.
+/// The assumed round trip before the first measurement.
 const TRIP_UNKNOWN: Duration = Duration::from_millis(200);
-/// The least that an answer may be late.
+/// The minimum allowance for a late acknowledgement.
 const LATE_MIN: Duration = Duration::from_millis(2);
-/// How long it is remembered that frames overtake each other here.
+/// The time for which observed reordering is remembered.
 const REORDERS_FOR: Duration = Duration::from_secs(10);
-/// How often the patience with silence doubles at most.
+/// The maximum number of doublings of the timeout during silence.
 const DOUBLED_MAX: u32 = 3;
 
-/// What a hop's round trips and their order have shown.
+/// The round-trip and reordering estimates of a hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     smoothed: Option<Duration>,
     varies: Duration,
     latest: Duration,
-    /// How much later than others frames have come.
+    /// The extra delay of reordered frames.
     reorder: Duration,
     reorders_until: Instant,
-    /// How often in a row nothing was answered, and since when it counts.
+    /// The number of consecutive timeouts without an acknowledgement.
     silences: u32,
+    /// The time of the last counted timeout.
     silent_since: Instant,
 }
 
@@ -51,7 +52,7 @@ impl Default for Losses {
 }
 
 impl Losses {
-    /// A round trip was measured.
+    /// Records a measured round trip.
     pub(super) fn note_trip(&mut self, trip: Duration) {
         self.latest = trip;
         let Some(smoothed) = self.smoothed else {
@@ -63,7 +64,7 @@ impl Losses {
         self.smoothed = Some(smoothed.mul_div(7, 8).saturating_add(trip.mul_div(1, 8)));
     }
 
-    /// A frame came after all that others had overtaken; its answer took `trip`.
+    /// Records a frame that was acknowledged after later ones, with a round trip of `trip`.
     pub(super) fn note_reordered(&mut self, now: Instant, trip: Duration) {
         let smoothed = self.smoothed.unwrap_or(trip);
         let late = trip.saturating_sub(smoothed).mul_div(9, 8);
@@ -71,12 +72,12 @@ impl Losses {
         self.reorders_until = now + REORDERS_FOR;
     }
 
-    /// Something was acknowledged that was not before.
+    /// Records the first acknowledgement of a frame.
     pub(super) const fn note_progress(&mut self) {
         self.silences = 0;
     }
 
-    /// A frame was given up because nothing was heard.
+    /// Records a frame that was given up without any acknowledgement.
     pub(super) fn note_silence(&mut self, now: Instant) {
         if self.silences == 0 || now >= self.silent_since + self.trip() {
             self.silences += 1;
@@ -84,18 +85,19 @@ impl Losses {
         }
     }
 
-    /// By how many frames at least another one must have been later; `None` where only time counts.
+    /// Returns the packet threshold; `None` while only time counts.
     pub(super) fn later_frames(&self, now: Instant) -> Option<u64> {
         (now >= self.reorders_until).then_some(LATER_FRAMES)
     }
 
-    /// How long after a frame has left it is lost if a later one has arrived.
+    /// Returns the time after departure at which a frame is lost if a later one was acknowledged.
     pub(super) fn overtaken_for(&self, now: Instant) -> Duration {
         let trip = self.trip().max(self.latest).mul_div(9, 8);
         trip.saturating_add(self.reorder(now))
     }
 
-    /// How long after a frame has left it is lost if nothing was heard of it nor of any later one.
+    /// Returns the time after departure at which a frame is lost if neither it nor a later one was
+    /// acknowledged.
     pub(super) fn silent_for(&self, now: Instant) -> Duration {
         let least = self.trip().mul_div(1, 8).max(LATE_MIN);
         let late = self.varies.mul_div(4, 1).max(least).saturating_add(self.reorder(now));

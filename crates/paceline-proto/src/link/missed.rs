@@ -1,9 +1,9 @@
-//! Samples that can no longer arrive in time, a bounded portion of them a turn.
+//! Dropping of samples that can no longer arrive in time, in bounded portions.
 //!
-//! A node that stood still for half a minute finds everything that waits on its links late at once: on
-//! a full link a quarter of a million samples. Each is judged and has its reason, so each takes its
-//! time. Given up all in one go they would keep the thread from whatever came meanwhile: headers,
-//! commands, control.
+//! After a node was suspended for half a minute, everything queued on its links is late at once: up to
+//! 250,000 samples on a full link. Each is counted and gets a drop reason, which takes time. If all were
+//! dropped in one step, the thread could not process the headers, commands and control that arrived
+//! meanwhile.
 
 use super::stream::Queued;
 use super::{Link, StreamIndex};
@@ -11,22 +11,22 @@ use crate::reason::DropReason;
 use paceline_sched::{Instant, Scheduler};
 use std::collections::VecDeque;
 
-/// Samples that one turn of a link gives up at most because they are late, and what goes with them: of
-/// a video what cannot be decoded without them may come on top, at most the queue of one stream.
+/// The maximum number of late samples that a link drops per iteration. Video pictures that depend on them may
+/// be dropped in addition, at most the queue of one stream.
 pub const MISSES_PER_TURN: usize = 512;
 
-/// How far a turn has come with what is late.
+/// The progress of an iteration with late samples.
 #[derive(Debug)]
 pub(super) struct Backlog {
-    /// What the turn may still give up.
+    /// The number of samples that this iteration may still drop.
     left: usize,
-    /// The turn ended before it knew of no miss any more.
+    /// The iteration ended with misses left.
     behind: bool,
-    /// When the turn began.
+    /// The start of the iteration.
     begun: Instant,
-    /// What waited for hops that are gone: counted, and still to be freed.
+    /// Counted samples of closed or down streams that are not yet freed.
     gone: Vec<VecDeque<Queued>>,
-    /// Streams whose head was late here and waits all the same, each once.
+    /// Streams whose head missed its deadline here and stays queued, each once.
     pub(super) late: Vec<StreamIndex>,
 }
 
@@ -38,7 +38,7 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Another portion may be given up.
+    /// Starts an iteration with a new portion.
     pub(super) fn begin_turn(&mut self, now: Instant) {
         (self.left, self.begun) = (MISSES_PER_TURN, now);
         for _ in 0..MISSES_PER_TURN {
@@ -49,25 +49,25 @@ impl Backlog {
         }
     }
 
-    /// Samples that are counted already; what they take is freed turn by turn.
+    /// Takes samples that are already counted, to free them in portions.
     pub(super) fn free_later(&mut self, gone: VecDeque<Queued>) {
         if !gone.is_empty() {
             self.gone.push(gone);
         }
     }
 
-    /// The next turn is due at once.
+    /// Returns `true` if the next iteration is due at once.
     pub(super) const fn is_due(&self) -> bool {
         self.behind || !self.gone.is_empty()
     }
 
-    /// So many samples were dropped as a part of what the turn may give up; beyond that the next turn is due at once.
+    /// Counts dropped samples against the portion. If they exceed it, the next iteration is due at once.
     pub(super) const fn note_dropped(&mut self, samples: usize) {
         self.behind |= samples > self.left;
         self.left = self.left.saturating_sub(samples);
     }
 
-    /// Whoever asks for frames alone begins a turn whenever time has passed.
+    /// Starts an iteration if time has passed, for callers that only poll for frames.
     pub(super) fn continue_turn(&mut self, now: Instant) {
         if now > self.begun {
             self.begin_turn(now);
@@ -76,14 +76,14 @@ impl Backlog {
 }
 
 impl Link {
-    /// True if samples wait that are late already, more than one turn gives up: the next turn is due at
-    /// once, and until it is done no data leaves.
+    /// Returns `true` if more samples are late than one iteration drops. The next iteration is then due at
+    /// once, and no data is sent before it has finished.
     #[must_use]
     pub const fn is_behind(&self) -> bool {
         self.backlog.behind
     }
 
-    /// Gives up what is late, as much as the turn may.
+    /// Drops late samples, up to the portion of the iteration.
     pub(super) fn drop_missed(&mut self, now: Instant) {
         while self.backlog.left > 0 {
             let Some(miss) = self.discipline.poll_missed(now) else {
@@ -111,8 +111,8 @@ impl Link {
         }
     }
 
-    /// Gives up what was late here, has waited and is too late now where it goes: also while no hop has credit,
-    /// so that there is room for what comes.
+    /// Drops heads that missed their deadline here, stayed queued and can no longer meet the delay bound.
+    /// Runs even while no hop has credit, so that new samples find room.
     pub(super) fn drop_hopeless(&mut self, now: Instant) {
         let mut place = 0;
         while let Some(&index) = self.backlog.late.get(place) {
@@ -132,7 +132,7 @@ impl Link {
         }
     }
 
-    /// True if the head of a stream cannot leave within its part of the delay bound any more.
+    /// Returns `true` if the head of a stream can no longer meet its deadline on this link.
     fn is_late(&self, now: Instant, index: StreamIndex) -> bool {
         let late = |stream: &super::Stream| {
             stream.head_is_late(now + self.left(stream.head_left()).service)
@@ -140,7 +140,7 @@ impl Link {
         self.stream(index).is_some_and(late)
     }
 
-    /// True if the head of a stream waited although it was late here, and is now too late where it goes.
+    /// Returns `true` if the head of a patient stream can no longer meet the delay bound.
     pub(super) fn is_hopeless(&self, now: Instant, index: StreamIndex) -> bool {
         let Some(stream) = self.stream(index).filter(|stream| stream.spec.is_patient()) else {
             return false;
@@ -148,7 +148,7 @@ impl Link {
         stream.is_hopeless(now, self.left(stream.head_left()).service)
     }
 
-    /// Gives up such a head, as a part of what the turn may.
+    /// Drops such a head and counts it against the portion of the iteration.
     pub(super) fn give_up_hopeless(&mut self, now: Instant, index: StreamIndex) {
         let Some(left) = self.backlog.left.checked_sub(1) else {
             self.backlog.behind = true;
@@ -162,7 +162,7 @@ impl Link {
         self.drop_late(now, index);
     }
 
-    /// The head of a stream is late and given up, which the discipline knows; the next one follows.
+    /// Drops the late head of a stream, which the discipline has already removed, and announces the next.
     fn drop_late(&mut self, now: Instant, index: StreamIndex) {
         let Some(stream) = self.stream_mut(index) else { return };
         let kind = stream.head().map(|sample| sample.kind);

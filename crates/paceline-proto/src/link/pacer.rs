@@ -1,62 +1,63 @@
-//! Keeping a link's promise to the wire: never faster than its capacity.
+//! Pacing: keeps a link within its capacity.
 
 use paceline_sched::{Capacity, Duration, Instant};
 
-/// How far the link may catch up after a late wake-up.
+/// The time by which the link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
-/// Control may use one part in this many of the capacity …
+/// Control may use the fraction 1/`CONTROL_SHARE` of the capacity.
 pub(super) const CONTROL_SHARE: u64 = 20;
-/// … and at least one frame in this time.
+/// Control may send at least one full frame in this time, even beyond its share.
 const CONTROL_FRAME_EVERY: Duration = Duration::from_millis(20);
 
-/// Spaces frames by the time that each keeps the wire busy, and holds control to its share.
+/// Spaces frames by their transmission times, and limits control to its share.
 #[derive(Debug)]
 pub(super) struct Pacer {
     capacity: Option<Capacity>,
     busy_until: Instant,
-    /// When the wire has carried everything: as [`Self::busy_until`], but without catching up.
+    /// The time at which the wire is free: like [`Self::busy_until`], but without catching up.
     free_at: Instant,
-    /// The wire was free and there was nothing to send: the time since then is not caught up, or
-    /// each pause would leave a queue below that lasts until the next one.
+    /// The wire was free and nothing was queued. The time since then is not caught up. Otherwise each pause
+    /// would cause a queue below the link that lasts until the next pause.
     idle: bool,
     control_free_at: Instant,
     frame_bytes: u64,
 }
 
 impl Pacer {
-    /// A pacer for frames of at most `frame_bytes`; without a capacity it never waits.
+    /// Returns a pacer for frames of at most `frame_bytes` bytes. Without a capacity it never delays frames.
     #[must_use]
     pub(super) const fn new(capacity: Option<Capacity>, frame_bytes: u64) -> Self {
         let (busy_until, free_at, control_free_at) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
         Self { capacity, busy_until, free_at, idle: true, control_free_at, frame_bytes }
     }
 
-    /// When the next frame may leave.
+    /// Returns the time at which the next frame may leave.
     #[must_use]
     pub(super) const fn ready_at(&self) -> Instant {
         self.busy_until
     }
 
-    /// When the next frame in the background may leave: nothing is on the wire any more, also if frames
-    /// before it left sooner, to catch up.
+    /// Returns the time at which the next background frame may leave: when the wire is free, even if earlier
+    /// frames left early to catch up.
     #[must_use]
     pub(super) const fn free_at(&self) -> Instant {
         self.free_at
     }
 
-    /// When the next control segment may leave.
+    /// Returns the time at which the next control segment may leave.
     #[must_use]
     pub(super) const fn control_ready_at(&self) -> Instant {
         self.control_free_at
     }
 
-    /// How long `bytes` keep the wire busy; no time at all without a capacity.
+    /// Returns the time for which `bytes` occupy the wire; zero without a capacity.
     #[must_use]
     pub(super) fn wire_time(&self, bytes: u64) -> Duration {
         self.capacity.map_or(Duration::ZERO, |capacity| capacity.time_for(bytes))
     }
 
-    /// Another capacity from `now` on: what the wire still has to carry takes its time at that one.
+    /// Changes the capacity from `now` on. Bytes that are still on the wire take their time at the new
+    /// capacity.
     pub(super) fn set_capacity(&mut self, now: Instant, capacity: Capacity, frame_bytes: u64) {
         if let Some(before) = self.capacity.replace(capacity) {
             let rest = |until: Instant| capacity.time_for(before.bytes_in(until.since(now)));
@@ -76,20 +77,20 @@ impl Pacer {
         self.idle = false;
     }
 
-    /// Counts a frame of `bytes` that carries nothing live as sent. Nothing is caught up for it, nor
-    /// behind it: live samples find the wire as if it had been idle, once the frame has gone.
+    /// Counts a background frame of `bytes` as sent. Neither it nor the frames after it catch up: live
+    /// samples find the wire as after a pause, once the frame has left.
     pub(super) fn handle_background(&mut self, now: Instant, bytes: u64) {
         self.free_at = self.free_at.max(now) + self.wire_time(bytes);
         self.busy_until = self.free_at;
         self.idle = true;
     }
 
-    /// A frame could have left at `now`, but none was there.
+    /// Notes that a frame could have left at `now`, but none was queued.
     pub(super) fn handle_idle(&mut self, now: Instant) {
         self.idle |= now >= self.busy_until;
     }
 
-    /// Counts `bytes` of control as sent: they are paid for at the control share's rate.
+    /// Counts `bytes` of control as sent and charges them at the rate of control's share.
     pub(super) fn handle_control(&mut self, now: Instant, bytes: u64) {
         let by_share = self.wire_time(bytes).mul_div(CONTROL_SHARE, 1);
         let by_frame = CONTROL_FRAME_EVERY.mul_div(bytes, self.frame_bytes.max(1));
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_005));
         pacer.handle_background(late(1_005), 1_250);
         assert_eq!((pacer.ready_at(), pacer.free_at()), (late(1_010), late(1_010)));
-        // What comes behind it finds the wire as after a pause.
+        // The next live frame finds the wire as after a pause.
         pacer.handle_sent(late(1_010) + Duration::from_micros(500), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_016));
         pacer.handle_sent(late(1_016), 1_250);

@@ -1,25 +1,25 @@
-//! How old single samples were when they came to a link and when they left it: kept of streams that somebody traces.
+//! Ages of single samples at arrival and departure, recorded for traced streams.
 
 use super::Link;
 use crate::ids::PublisherId;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::VecDeque;
 
-/// Samples of a stream that are kept; older ones are forgotten.
+/// The number of recorded samples per stream; older ones are discarded.
 pub const PASSAGES_MAX: usize = 1_024;
 
-/// One sample that a link sent.
+/// The record of one sample on a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Passage {
-    /// Its number at its publisher.
+    /// The publisher's sequence number.
     pub seq: u64,
-    /// Its age when it came to the link, in nanoseconds.
+    /// The age on arrival at the link, in nanoseconds.
     pub came_ns: u64,
-    /// Its age when its last byte left, in nanoseconds; none while it waits, and if it was dropped.
+    /// The age when its last byte left, in nanoseconds; `None` while it is queued and if it was dropped.
     pub left_ns: Option<u64>,
 }
 
-/// The last samples of a stream, in the order in which they came.
+/// The last samples of a stream, in order of arrival.
 #[derive(Debug)]
 pub(super) struct Passages(VecDeque<Passage>);
 
@@ -36,7 +36,7 @@ impl Passages {
     }
 
     pub(super) fn left(&mut self, seq: u64, left_ns: u64) {
-        // Of those that came last few are still here.
+        // The sample is usually near the end: few later samples have arrived.
         if let Some(passage) = self.0.iter_mut().rev().find(|passage| passage.seq == seq) {
             passage.left_ns = Some(left_ns);
         }
@@ -44,7 +44,7 @@ impl Passages {
 }
 
 impl Link {
-    /// Keeps the passages of a publisher's streams that are open now, or keeps them no longer.
+    /// Starts or stops recording for the open streams of a publisher.
     pub fn trace(&mut self, publisher: PublisherId, on: bool) {
         let streams = self.streams.iter_mut().flatten();
         for stream in streams.filter(|stream| stream.spec.publisher == publisher) {
@@ -55,7 +55,8 @@ impl Link {
         }
     }
 
-    /// The samples of a traced stream that came last, the oldest first; none of one that is not traced.
+    /// Iterates over the recorded samples of a traced stream, oldest first. Empty for a stream that is not
+    /// traced.
     pub fn passages(&self, index: StreamIndex) -> impl Iterator<Item = &Passage> {
         let traced = self.stream(index).and_then(|stream| stream.passages.as_ref());
         traced.into_iter().flat_map(|passages| &passages.0)

@@ -1,14 +1,17 @@
-//! What was lost and is sent again: which pieces, in which order, and until when.
+//! Retransmission of lost pieces: selection, order and expiry.
 //!
-//! A lost piece waits here with the deadline of its sample. One of a stream with a contract goes before
-//! the sample that the discipline has picked if its own deadline is earlier, and before best effort always;
-//! one of a best-effort stream goes before best effort. All are paced and counted as every other byte of the link.
-//! Before samples that have a deadline repairs take at most one part in ten of the link, which admission keeps for
-//! them, so a stream that loses much cannot break what was promised to others; nor do those of best effort take
-//! more before other best effort: beyond that they go in their stream's own turn, before its head.
+//! A lost piece waits here with the deadline of its sample. A piece of a stream with a contract precedes the
+//! discipline's next sample if its own deadline is earlier, and always precedes best effort. A piece of a
+//! best-effort stream precedes best effort. Retransmissions are paced and counted like all other bytes of the
+//! link.
 //!
-//! A sample of which a piece can no longer arrive in time is given up: nothing of it is sent again, the
-//! other end is told not to wait for it, and it is judged as missed.
+//! Repairs precede samples that have a deadline with at most one tenth of the link's capacity, which
+//! admission reserves. So a stream with heavy loss cannot break the contracts of others. Best-effort repairs
+//! precede other best effort within the same limit. Beyond the limit, they are sent when the discipline
+//! schedules their own stream, ahead of its head.
+//!
+//! A sample with a piece that can no longer arrive in time is given up. None of it is retransmitted, the
+//! receiver is notified, and the sample counts as a miss.
 
 use super::ledger::{Item, Piece};
 use super::stream::Stream;
@@ -22,34 +25,37 @@ use paceline_sched::discipline::Scheduler as _;
 use paceline_sched::{Capacity, Duration, Instant, Late};
 use std::collections::BTreeMap;
 
-/// Pieces that wait to be sent again at most. More cannot be in flight to 64 hops.
+/// The maximum number of queued pieces; 64 hops cannot have more in flight.
 const REPAIRS_MAX: usize = 4_096;
-/// Before samples with a deadline repairs may use one part in this many of the capacity, and so may those of best
-/// effort before other best effort …
+/// The share of the capacity that repairs may use ahead of samples with a deadline, as the fraction
+/// 1/`SHARE`. The same share applies to best-effort repairs ahead of other best effort.
 const SHARE: u64 = 10;
-/// … and what that share brings together in so long, and one frame, at once.
+/// The burst of that share: the credit of this time, plus one frame.
 const BURST: Duration = Duration::from_millis(50);
 
-/// What a link of `capacity` that mends what is lost has to keep for that: bits a second, and bytes at once, on
-/// the wire. Repairs take no more of it before others, so what is promised beside them holds whatever is lost.
+/// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
+/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
+/// is lost.
 pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
     let bytes = capacity.bytes_in(BURST).div_ceil(SHARE);
     let frame = frame_on_wire(capacity, Carrier::Datagrams);
     (capacity.bits_per_s().div_ceil(SHARE), bytes + frame)
 }
-/// A sample that a newer one replaces is worth repairing for four round trips, and at least so long.
+/// The minimum time for which a replaceable sample is repaired; it is repaired for four round trips if that
+/// is longer.
 const REPLACED_FOR: Duration = Duration::from_millis(200);
 
-/// Which pieces go first, whatever their deadlines: none waits behind one that may not go yet.
+/// The precedence of a piece, which outranks its deadline. No piece waits behind one that may not leave yet.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Standing {
-    /// Of a stream with a contract.
+    /// Belongs to a stream with a contract.
     Promised,
     BestEffort,
     Background,
 }
 
-/// Where a piece stands: by its stream's standing, its sample's deadline, its stream, its sample and its place in that.
+/// The order of a piece: precedence of its stream, deadline of its sample, stream, sample number, offset in
+/// the sample.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct RepairKey {
     pub(super) standing: Standing,
@@ -59,24 +65,24 @@ pub(super) struct RepairKey {
     offset: usize,
 }
 
-/// What became of pieces that were lost.
+/// Counters of retransmission.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct MendCounters {
-    /// Pieces that were sent again.
+    /// Pieces that were retransmitted.
     pub repeated: u64,
-    /// Their bytes.
+    /// Bytes of the retransmitted pieces.
     pub repeated_bytes: u64,
-    /// Samples that were given up, since they could no longer arrive in time.
+    /// Samples that were given up because they could no longer arrive in time.
     pub given_up: u64,
 }
 
-/// Pieces that wait to be sent again.
+/// The queue of pieces that wait for retransmission.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     waiting: BTreeMap<RepairKey, Piece>,
-    /// When all repairs that went before samples with a deadline are paid for at their share of the link.
+    /// The time until which the share is used up by repairs that preceded samples with a deadline.
     paid_at: Instant,
-    /// When all of best effort that went before other best effort are.
+    /// The same for best-effort repairs that preceded other best effort.
     best_effort_paid_at: Instant,
     pub(super) counters: MendCounters,
 }
@@ -99,7 +105,7 @@ impl Repairs {
         self.waiting.insert(RepairKey { standing, due, stream, number, offset }, piece);
     }
 
-    /// True if anything of a stream waits.
+    /// Returns `true` if any piece of the stream is queued.
     pub(super) fn has_any_of(&self, stream: StreamIndex) -> bool {
         self.waiting.keys().any(|key| key.stream == stream)
     }
@@ -108,13 +114,14 @@ impl Repairs {
         self.waiting.retain(|key, _| !gone(key));
     }
 
-    /// A piece was sent again.
+    /// Counts a retransmitted piece.
     pub(super) fn count(&mut self, bytes: usize) {
         self.counters.repeated += 1;
         self.counters.repeated_bytes += bytes as u64;
     }
 
-    /// A piece that keeps the wire busy for `time` went before somebody who waits for no more than its share.
+    /// Charges a piece that occupies the wire for `time` and preceded other traffic, at the rate of the
+    /// share.
     pub(super) fn pay(&mut self, now: Instant, time: Duration, best_effort: bool) {
         let paid_at = if best_effort { &mut self.best_effort_paid_at } else { &mut self.paid_at };
         *paid_at = (*paid_at).max(now) + time.mul_div(SHARE, 1);
@@ -126,16 +133,16 @@ impl Repairs {
     }
 }
 
-/// What goes next into a frame.
+/// The next content of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
     /// A segment of a stream's head.
     Head(StreamIndex),
-    /// A piece that was lost.
+    /// A lost piece that delays no other traffic.
     Repair(RepairKey),
-    /// A piece that was lost, before somebody else: what it takes of the wire counts.
+    /// A lost piece that precedes other traffic, so its wire time is charged.
     Before(RepairKey),
-    /// A piece that was lost, in the turn of its stream's head.
+    /// A lost piece that is sent in the schedule position of its stream's head.
     Turn(RepairKey),
 }
 
@@ -149,13 +156,13 @@ impl Next {
 }
 
 impl Link {
-    /// What became of pieces that were lost, where that is mended.
+    /// Returns the counters of retransmission; all zero on carriers that keep order.
     #[must_use]
     pub const fn mended(&self) -> MendCounters {
         self.repairs.counters
     }
 
-    /// When a piece of `sample` must have arrived to be worth sending again.
+    /// Returns the time by which a piece of `sample` must arrive to be worth retransmitting.
     pub(super) fn repair_due(&self, now: Instant, index: StreamIndex, sample: &Sample) -> Instant {
         let Some(stream) = self.stream(index) else { return now };
         match stream.spec.contract {
@@ -175,7 +182,7 @@ impl Link {
         trip.unwrap_or_default()
     }
 
-    /// Takes up what has turned out to be lost, or to have arrived.
+    /// Processes pieces that the ledger reports as lost or acknowledged.
     pub(super) fn mend(&mut self, node: NodeId) {
         let Some(ledger) = self.neighbours.get_mut(&node).and_then(|n| n.hop.ledger()) else {
             return;
@@ -203,7 +210,7 @@ impl Link {
                 self.go_back(node, piece.stream);
                 self.mend_piece(piece);
             }
-            // It goes with every piece until one is known to have arrived.
+            // Every piece carries the open segment until one is acknowledged.
             Item::Open(..) => {}
             Item::Notice(notice) => {
                 if let Notice::Abort(id, _) = notice {
@@ -221,8 +228,8 @@ impl Link {
         }
     }
 
-    /// Something of a stream was lost: if its receiver takes nothing out of order, all that followed is
-    /// sent again too.
+    /// Handles a loss on a stream with go-back-n: the receiver accepts nothing out of order, so all later
+    /// pieces are retransmitted too.
     fn go_back(&mut self, node: NodeId, index: StreamIndex) {
         let goes = |stream: &&Stream| stream.spec.retransmit == Retransmit::GoBackN;
         if self.stream(index).filter(goes).is_none() {
@@ -238,7 +245,8 @@ impl Link {
             stream.up && stream.id == piece.id && !stream.has_given_up(piece.number)
         };
         let Some(stream) = self.stream(piece.stream).filter(wanted) else { return };
-        // Also of what is not repaired the other end is told that it will not come.
+        // The receiver is notified that the sample will not arrive, even if the stream uses no
+        // retransmission.
         let mends = stream.spec.retransmit != Retransmit::None;
         if !mends || self.repairs.waiting.len() >= REPAIRS_MAX {
             self.give_up_sample(self.polled_at, piece.stream, piece.number);
@@ -256,8 +264,8 @@ impl Link {
         }
     }
 
-    /// The piece that is to be sent again next, if its hop may be sent to. Samples that can no longer
-    /// arrive are given up on the way.
+    /// Returns the next piece to retransmit whose hop has credit. Gives up samples that can no longer arrive
+    /// in time.
     fn next_repair(&mut self, now: Instant) -> Option<RepairKey> {
         let mut from = None;
         loop {
@@ -279,7 +287,7 @@ impl Link {
         }
     }
 
-    /// What goes next: a piece that was lost, or the segment of a stream's head.
+    /// Returns the next content of a frame: a lost piece, or a segment of a stream's head.
     pub(super) fn next_work(&mut self, now: Instant) -> Option<(NodeId, Next)> {
         let repair = if self.repairs.is_empty() { None } else { self.next_repair(now) };
         let data = self.next_data(now);
@@ -300,12 +308,12 @@ impl Link {
         }
     }
 
-    /// True if what goes next is no piece that was lost.
+    /// Returns `true` if the next content of the frame is a segment of a stream's head.
     pub(super) fn next_is_head(&mut self, now: Instant) -> bool {
         self.next_work(now).is_some_and(|(_, next)| matches!(next, Next::Head(_)))
     }
 
-    /// A piece that was lost, if it goes before the head of `index`.
+    /// Returns the lost piece `key` if it precedes the head of `index`.
     fn preceding(&self, now: Instant, key: RepairKey, index: StreamIndex) -> Option<Next> {
         if key.standing == Standing::Background {
             return self.is_background(index).then_some(Next::Repair(key));
@@ -314,26 +322,26 @@ impl Link {
         let may = self.repairs.may_precede(now, !promised);
         let goes = match self.discipline.deadline(index) {
             Some(deadline) => promised && key.due <= deadline && may,
-            // Classes share the link whatever their streams lose.
+            // With classes, the share of a class does not depend on the losses of its streams.
             None if promised && self.seats.is_none() => return Some(Next::Repair(key)),
             None => may,
         };
         goes.then_some(Next::Before(key))
     }
 
-    /// What of a stream is to be sent again first.
+    /// Returns the first piece of a stream to retransmit.
     fn first_of(&self, index: StreamIndex) -> Option<RepairKey> {
         self.repairs.waiting.keys().find(|key| key.stream == index).copied()
     }
 
-    /// A piece was sent in the turn of its stream's head.
+    /// Charges a retransmitted piece to the schedule position of its stream's head.
     pub(super) fn take_turn(&mut self, index: StreamIndex, bytes: usize) {
         let Some(left) = self.stream(index).map(Stream::head_left) else { return };
         let left = self.left(left);
         self.discipline.handle_segment(index, Self::spent(bytes, bytes), left);
     }
 
-    /// The head of a stream was given up; if it had begun, under a number that the other end is told.
+    /// Notifies the receiver that the head was given up, if its sending had begun under number `begun`.
     pub(super) fn abort(&mut self, index: StreamIndex, hop: NodeId, id: u32, begun: Option<u64>) {
         let Some(number) = begun else { return };
         if self.is_mended(hop) {
@@ -349,7 +357,7 @@ impl Link {
         }
     }
 
-    /// Nothing of a sample is sent again: it could not arrive in time.
+    /// Gives up a sample that could not arrive in time: none of it is retransmitted.
     fn give_up_sample(&mut self, now: Instant, index: StreamIndex, number: u64) {
         self.repairs.forget(|key| key.stream == index && key.number == number);
         let Some(stream) = self.stream_mut(index) else { return };
@@ -370,7 +378,7 @@ impl Link {
         }
     }
 
-    /// The head of a stream, of which something was sent, is not worth its rest.
+    /// Drops the partly sent head of a stream.
     fn drop_begun(&mut self, now: Instant, index: StreamIndex) {
         let Some(stream) = self.stream_mut(index) else { return };
         let kind = stream.head().map(|sample| sample.kind);
@@ -384,7 +392,7 @@ impl Link {
         self.announce_head(now, index);
     }
 
-    /// What waits for a hop that is gone is gone too.
+    /// Drops the queued pieces for a hop that is down.
     pub(super) fn forget_repairs(&mut self, node: NodeId) {
         if self.repairs.is_empty() {
             return;
@@ -397,7 +405,7 @@ impl Link {
     }
 }
 
-/// Samples that a stream remembers to have given up: more of them than frames tell of.
+/// The number of given-up samples that a stream remembers; more than the frames in flight can refer to.
 const GIVEN_UP_MAX: usize = 128;
 
 impl Stream {

@@ -1,5 +1,5 @@
-//! What goes into frames that may be lost, beside what goes into all: what a stream is, said until it is
-//! known to have arrived, control that says where it belongs, and pieces that are sent again.
+//! Additional contents of frames on carriers that may lose them: stream announcements repeated until
+//! acknowledged, control with offsets, and retransmitted pieces.
 
 use super::ledger::{Item, Part, Piece};
 use super::repair::{Next, RepairKey, Standing};
@@ -13,7 +13,7 @@ use crate::wire::segment::{
 };
 use paceline_sched::Instant;
 
-/// A piece is not cut to put less than this into what is left of a frame.
+/// The minimum size of a piece, in bytes, when it is cut to fill the rest of a frame.
 const PIECE_MIN: usize = 256;
 
 impl Link {
@@ -21,8 +21,9 @@ impl Link {
         self.neighbours.get(&node).is_some_and(|n| n.hop.is_lossy())
     }
 
-    /// True if a segment of a stream may share its frame with those that are in it. A frame of which a
-    /// receiver refuses a piece counts as lost: other streams would be sent again for nothing.
+    /// Returns `true` if a segment of a stream may share the frame with the segments already in it. A frame
+    /// counts as lost if the receiver refuses one of its pieces. Go-back-n streams therefore have frames of
+    /// their own, so that no other stream is retransmitted in vain.
     pub(super) fn shares_frame(&self, index: StreamIndex, alone: &mut Option<bool>) -> bool {
         let goes_back = self.stream(index).is_some_and(|stream| {
             stream.spec.retransmit == Retransmit::GoBackN && self.is_mended(stream.spec.hop)
@@ -30,13 +31,13 @@ impl Link {
         *alone.get_or_insert(goes_back) == goes_back
     }
 
-    /// Bytes that saying what a stream is takes at most, if it has to be said.
+    /// Returns the maximum size of the stream's announcement; 0 if it is acknowledged.
     pub(super) fn open_bytes(&self, index: StreamIndex) -> usize {
         let unknown = self.stream(index).is_some_and(|stream| !stream.announced);
         if unknown { OPEN_MENDED_BYTES_MAX } else { 0 }
     }
 
-    /// Says what a stream is, unless the other end is known to have heard it.
+    /// Puts the stream's announcement into the frame, unless it is acknowledged or already in the frame.
     pub(super) fn put_open(&mut self, index: StreamIndex, out: &mut FrameBuf) {
         let Some(stream) = self.stream(index).filter(|stream| !stream.announced) else { return };
         let (id, version) = (stream.id, stream.version);
@@ -51,7 +52,7 @@ impl Link {
         self.items.push(Item::Open(index, id, version));
     }
 
-    /// Who never heard of a stream cannot know what it has lost of it.
+    /// Announces a stream before an abort: a receiver that does not know the stream cannot process one.
     pub(super) fn open_before(&mut self, node: NodeId, notice: Notice, out: &mut FrameBuf) {
         let Notice::Abort(id, _) = notice else { return };
         let index = StreamIndex(stream_place(id));
@@ -61,14 +62,14 @@ impl Link {
         }
     }
 
-    /// Notes what a frame says of streams, to say it again if it is lost.
+    /// Records a notice in the frame, to repeat it if the frame is lost.
     pub(super) fn note_notice(&mut self, node: NodeId, notice: Notice) {
         if self.is_mended(node) {
             self.items.push(Item::Notice(notice));
         }
     }
 
-    /// Puts control into a frame: first what was lost of it.
+    /// Puts control into a frame, lost pieces first.
     pub(super) fn put_parts(&mut self, node: NodeId, limit: usize, out: &mut FrameBuf) {
         loop {
             let room = limit.saturating_sub(out.len() + PART_BYTES_MAX);
@@ -99,7 +100,8 @@ impl Link {
         }
     }
 
-    /// Counts what a piece that was lost took of a frame: `bytes`, beside other pieces (`shared`) or alone.
+    /// Charges a retransmitted piece that took `bytes` of a frame, together with other pieces (`shared`) or
+    /// alone.
     pub(super) fn count_repair(
         &mut self,
         now: Instant,
@@ -117,7 +119,7 @@ impl Link {
         }
     }
 
-    /// Puts a piece that was lost into the frame once more, or a part of it; false if there is no room.
+    /// Puts a lost piece, or a part of it, into the frame. Returns `false` if there is no room.
     pub(super) fn put_repair(
         &mut self,
         now: Instant,
@@ -166,7 +168,7 @@ impl Link {
 }
 
 impl super::Neighbour {
-    /// The next piece of control that has not been sent yet, of at most `room` bytes.
+    /// Returns the next unsent piece of control, at most `room` bytes.
     fn next_part(&mut self, room: usize) -> Option<Part> {
         let message = self.control.front()?;
         let (total, offset) = (message.len(), self.control_sent);

@@ -1,23 +1,24 @@
-//! Streams whose place others take.
+//! Retirement of streams that another stream replaces.
 //!
-//! Who asks for something else is served by another stream from then on. What waits in the one of before was
-//! published before that, and without it there would be a gap: it is still sent. As best effort, since what its
-//! contract held may have been granted to others by now; and never after something newer.
+//! A subscriber that changes its request is served by a new stream. Samples queued on the old one were
+//! published before the change, and dropping them would leave a gap, so they are still sent. They are sent as
+//! best effort, since the old reservation may already belong to others, and never after a newer sample.
 
 use super::{Link, StreamIndex};
 use crate::reason::DropReason;
 use paceline_sched::{Duration, Instant, Scheduler};
 
-/// How long the owner of a link lets a stream whose place another takes send what waits.
+/// The maximum time for which the owner of a link lets a replaced stream send its queued samples.
 pub const RETIRE_MAX: Duration = Duration::from_millis(500);
 
 impl Link {
-    /// Another stream of its publisher to its hop takes the place of this one: what waits, and what still comes of
-    /// before, is sent as best effort until a sample that is not older has left to the hop; then it is dropped, and
-    /// nothing of it is sent again.
+    /// Retires a stream that another stream of the same publisher and hop replaces.
     ///
-    /// The caller closes it: as soon as it [is settled](Self::is_settled) and nothing more can come, and after
-    /// [`RETIRE_MAX`] in any case.
+    /// Its queued samples, and older samples that still arrive, are sent as best effort until a sample at
+    /// least as new has left to the hop. Then they are dropped, and nothing of the stream is retransmitted.
+    ///
+    /// The caller closes the stream as soon as it [is settled](Self::is_settled) and no more samples can
+    /// arrive, but no later than [`RETIRE_MAX`] after this call.
     pub fn retire_stream(&mut self, now: Instant, index: StreamIndex) {
         let Some(stream) = self.stream(index) else { return };
         let mut spec = stream.spec.clone();
@@ -28,7 +29,7 @@ impl Link {
         self.update_stream(now, index, spec);
     }
 
-    /// The number of a stream's head, if its leaving may overtake what waits in others.
+    /// Returns the sequence number of a stream's head, if any stream is being retired.
     pub(super) fn overtaking(&self, index: StreamIndex) -> Option<u64> {
         if self.retiring.is_empty() {
             return None;
@@ -36,7 +37,8 @@ impl Link {
         self.stream(index)?.head().map(|head| head.seq)
     }
 
-    /// A stream's sample of this number has left: nothing that is not newer follows it of those whose place it takes.
+    /// Drops the samples of retired streams that are older than the sample `seq`, which has left on the
+    /// stream `index`.
     pub(super) fn overtake(&mut self, index: StreamIndex, seq: u64) {
         let Some(spec) = self.stream(index).map(|stream| &stream.spec) else { return };
         let (publisher, hop) = (spec.publisher, spec.hop);

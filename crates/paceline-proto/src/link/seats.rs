@@ -1,4 +1,4 @@
-//! The streams of a link in its classes.
+//! The assignment of a link's streams to its classes.
 
 use super::classes::{ClassTree, ELIGIBILITY, StreamNames};
 use super::gate::Gate;
@@ -11,55 +11,55 @@ use paceline_sched::{Instant, Policy, Scheduler};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A class by its place in the list, and of one with a class for each peer the peer.
+/// A class by its position in the list, and the peer if the class has one subclass per peer.
 pub(super) type Home = (usize, Option<NodeId>);
 
-/// A peer's own class.
+/// The subclass of one peer.
 #[derive(Clone, Copy, Debug)]
 struct Peer {
     leaf: ClassIndex,
     streams: u32,
-    /// What the class had been served for the peer before this one.
+    /// The service of the subclass before it was assigned to this peer.
     before: Service,
 }
 
-/// The classes of a link at work.
+/// The runtime state of a link's classes.
 #[derive(Debug)]
 pub(super) struct Seats {
     tree: Arc<ClassTree>,
-    /// By place in the list.
+    /// The scheduler's index of each class, by position in the list.
     indexes: Vec<ClassIndex>,
     peers: BTreeMap<Home, Peer>,
-    /// Classes of peers that are gone, by the class above: the next peer gets one of them.
+    /// Unused subclasses, by parent class; the next peer reuses one.
     vacant: BTreeMap<usize, Vec<ClassIndex>>,
-    /// What became of the samples of streams that are closed, by place in the list.
+    /// The summed counters of closed streams, by position in the list.
     closed: BTreeMap<usize, StreamCounters>,
     pub(super) gates: BTreeMap<Home, Gate>,
 }
 
-/// A class of a link, as it stands.
+/// A snapshot of a class of a link.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClassView {
-    /// Its name.
+    /// The name of the class; for a peer's subclass, the name of its parent.
     pub name: String,
-    /// The class above it; the link if there is none.
+    /// The parent class; `None` for a class directly below the link.
     pub parent: Option<String>,
-    /// Of a peer's own class the peer: the name is that of the class above then.
+    /// The peer of a subclass; `None` for a class of the list.
     pub peer: Option<NodeId>,
-    /// Millionths of the link that it has while all classes are busy; those of a peer are what all peers
-    /// of the class have together.
+    /// The share of the link while all classes are busy, in millionths. For a subclass: the share of all
+    /// peers together.
     pub part: u32,
-    /// Bytes that left, as they count on the wire, with all classes below it.
+    /// Bytes sent, as counted on the wire, including all subclasses.
     pub served: u64,
-    /// Those of them that left because of its guarantee.
+    /// The part of `served` that the real-time guarantee served, in bytes.
     pub guaranteed: u64,
-    /// Its streams, with those of all classes below it.
+    /// The number of streams, including all subclasses.
     pub streams: u32,
-    /// What became of their samples; of a peer's own class those of streams that are open.
+    /// The summed counters of the streams. For a peer's subclass: of the open streams only.
     pub counters: StreamCounters,
 }
 
-/// The discipline of a link, and its classes if it has any.
+/// Returns the discipline of a link, and the state of its classes if it has any.
 pub(super) fn discipline(
     policy: Policy,
     classes: Option<&Arc<ClassTree>>,
@@ -75,7 +75,7 @@ pub(super) fn discipline(
 }
 
 impl Seats {
-    /// The class in the tree for a home, made if it is a peer's first stream.
+    /// Returns the scheduler's class for a home. Creates it for the first stream of a peer.
     fn leaf(
         &mut self,
         tree: &mut Hierarchy,
@@ -100,7 +100,7 @@ impl Seats {
         Some(leaf)
     }
 
-    /// A stream leaves its home.
+    /// Removes a stream from its home.
     fn leave(&mut self, home: Home) {
         let Some(peer) = self.peers.get_mut(&home) else { return };
         peer.streams = peer.streams.saturating_sub(1);
@@ -114,8 +114,8 @@ impl Seats {
 }
 
 impl Link {
-    /// Gives the link other classes from `now` on, or none. What waits stays; windows and what policers
-    /// have seen begin anew, and so do the sums of classes.
+    /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay. Loss
+    /// windows, policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
         (self.discipline, self.seats) = discipline(self.spec.policy, classes.as_ref());
         self.spec.classes = classes;
@@ -135,7 +135,7 @@ impl Link {
         }
     }
 
-    /// The discipline that decides within a home, or on a link without classes.
+    /// Returns the discipline within a home, or that of a link without classes.
     pub(super) fn policy_of(&self, home: Option<Home>) -> Policy {
         let class = self.seats.as_ref().zip(home).and_then(|(seats, home)| {
             seats.tree.classes.get(home.0).and_then(|class| class.policy)
@@ -143,7 +143,7 @@ impl Link {
         class.unwrap_or(self.spec.policy)
     }
 
-    /// The stream takes part on other terms; what waits stays.
+    /// Lets a stream join the discipline again on new terms; queued samples stay.
     pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
         let blocked = self.blocked();
         self.discipline.leave(index);
@@ -156,7 +156,7 @@ impl Link {
         self.announce_head(now, index);
     }
 
-    /// Seats a stream in the class that wants it; it has to join there.
+    /// Assigns a stream to the class that matches it. The caller then joins it to the discipline.
     pub(super) fn seat(&mut self, index: StreamIndex) {
         let policy = self.spec.policy;
         let (Some(seats), Discipline::Hierarchy(tree)) = (&mut self.seats, &mut self.discipline)
@@ -185,21 +185,21 @@ impl Link {
         if let Some(home) = wanted {
             seats.open_gate(home);
         }
-        // Last, so that a peer's class stays where the home does.
+        // The old home last, so that a peer's subclass is not recycled if the home stays the same.
         if let Some(home) = old {
             seats.leave(home);
         }
     }
 
-    /// A stream is closed: its class keeps what became of its samples.
+    /// Removes a closed stream from its class, which keeps the sum of its counters.
     pub(super) fn unseat(&mut self, home: Option<Home>, counters: &StreamCounters) {
         let (Some(seats), Some(home)) = (&mut self.seats, home) else { return };
         seats.closed.entry(home.0).or_default().merge(counters);
         seats.leave(home);
     }
 
-    /// The classes, in the order in which they choose, each followed by those of its peers; none if the
-    /// link has none.
+    /// Returns the classes in matching order, each followed by the subclasses of its peers. Empty for a link
+    /// without classes.
     #[must_use]
     pub fn classes(&self) -> Vec<ClassView> {
         let (Some(seats), Discipline::Hierarchy(tree)) = (&self.seats, &self.discipline) else {
@@ -236,7 +236,7 @@ impl Link {
         views
     }
 
-    /// Streams and what became of their samples, by home; a class has those of all classes below it.
+    /// Returns the number of streams and the summed counters by home; a class includes all classes below it.
     fn class_sums(&self, seats: &Seats) -> BTreeMap<Home, (u32, StreamCounters)> {
         let mut sums: BTreeMap<Home, (u32, StreamCounters)> = BTreeMap::new();
         let mut add = |home: Home, streams: u32, counters: &StreamCounters| {
@@ -263,7 +263,7 @@ impl Link {
 }
 
 impl Seats {
-    /// Policers for a home, if its class has any.
+    /// Creates the policers of a home, if its class has any.
     fn open_gate(&mut self, home: Home) {
         let police = self.tree.classes.get(home.0).and_then(|class| class.police.as_ref());
         if let Some(police) = police {

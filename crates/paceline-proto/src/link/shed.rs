@@ -1,23 +1,27 @@
-//! Shedding video: B before P before I, and what cannot be decoded goes with its cause.
+//! Load shedding for video: B pictures before P before I, and undecodable pictures together with their
+//! reference.
 //!
-//! What holds for a stream whose publisher declares video, whatever is shed: each sample that is sent
-//! has every sample that it needs sent before it, since the stream or its hop came up.
+//! One rule applies to every stream whose publisher declares video. Each sent sample follows every sample
+//! that it references, since the stream or its hop came up.
 //!
-//! *Best effort.* While more than 4 samples wait, Bs that have not begun are shed, oldest first. When
-//! more than 32 wait, or more than 4 MiB, the B that waits goes, else the P that came and with it all up
-//! to the next I. That I, or one that comes when the queue is full, supersedes the Ps and Bs that wait;
-//! of Is alone the oldest goes. So no P goes for want of room while a B waits, no I while a P waits,
-//! and a link that carries the references loses none of them.
+//! *Best effort.* While more than 4 samples are queued, unsent Bs are shed, oldest first. When more than 32
+//! samples or more than 4 MiB are queued, the oldest B is shed. If there is none, the newest P is shed, and
+//! then all samples up to the next I. That I, or one that arrives at a full queue, supersedes the queued Ps
+//! and Bs. If only Is are queued, the oldest is shed. So no P is shed for lack of room while a B is queued,
+//! and no I while a P is queued. A link that can carry the reference pictures loses none of them.
 //!
-//! *Contracted.* A sample that can't arrive in time goes when its turn comes, and an I or P takes its
-//! tail with it. Before that, Bs go, oldest first, and then Ps that an I waits behind, the end of the
-//! group first, in two cases: an I or P behind them could not arrive in time even if the link carried
-//! nothing else but control (and a frame to spare); and, for 64 samples after a miss, whenever others wait too,
-//! since the rest of the link takes its part. Neither ever breaks the promise: they stop where the
-//! window tolerates no miss more, unless its windows were violated since the last 64 good samples. So
-//! where the stream is alone what is too much is Bs first, as far as the promise allows; where others
-//! share the link, the first miss may be any sample's. Everything that such a stream drops while its
-//! hop is up is judged as missed.
+//! *Contracted.* A sample that can no longer arrive in time is dropped when the discipline reaches it, and an
+//! I or P takes its tail with it. Earlier shedding drops Bs, oldest first, and then Ps that precede a queued
+//! I, from the end of their group. It happens in two cases:
+//! - A queued I or P behind them could not arrive in time even if the link carried nothing else but control
+//!   and one more frame.
+//! - One of the last 64 samples missed its deadline and other samples are queued too, since other streams use
+//!   a share of the link.
+//!
+//! Neither case breaks the contract. Shedding stops when the window tolerates no further miss, unless a
+//! window was violated since the last 64 good samples. A stream that is alone on the link thus sheds Bs
+//! first, as far as the contract allows. On a shared link, the first miss may hit any sample. Every sample
+//! that such a stream drops while its hop is up counts as a miss.
 
 use super::pacer::CONTROL_SHARE;
 use super::stream::{Offer, Queued, Stream, WAITING_BYTES_MAX};
@@ -27,15 +31,15 @@ use crate::sample::Kind;
 use paceline_sched::Instant;
 use paceline_sched::Scheduler;
 
-/// Samples that a best-effort stream may have waiting before Bs go.
+/// The number of queued samples of a best-effort stream above which Bs are shed.
 const WAITING_WITH_B: usize = 4;
-/// Samples of video that a best-effort stream may have waiting.
+/// The maximum number of queued samples of a best-effort video stream.
 const VIDEO_MAX: usize = 32;
-/// So many samples after a miss a contracted stream is short of time.
+/// The number of samples after a miss during which a contracted stream counts as short of time.
 const SHORT_FOR: u64 = 64;
 
 impl Link {
-    /// A sample for a stream of video; false if it was dropped.
+    /// Queues a sample on a video stream. Returns `false` if it was dropped.
     pub(super) fn handle_video(
         &mut self,
         now: Instant,
@@ -60,14 +64,15 @@ impl Link {
         self.stream(index).is_some_and(|stream| stream.ends_with(seq))
     }
 
-    /// Gives up what must go by now of a stream of video; nothing of others.
+    /// Sheds queued samples of a video stream as far as necessary. No effect on other streams.
     pub(super) fn shed(&mut self, now: Instant, index: StreamIndex) {
         while let Some((place, reason)) = self.next_to_shed(now, index) {
             self.give_up(now, index, place, reason);
         }
     }
 
-    /// `samples` that were never the head of a stream were dropped: judged, if anything was promised.
+    /// Counts `samples` dropped samples that never were a stream's head as misses, if the stream has a
+    /// contract.
     pub(super) fn judge_skipped(&mut self, index: StreamIndex, samples: usize) {
         for _ in 0..samples {
             let violated = self.discipline.handle_skipped(index);
@@ -97,14 +102,15 @@ impl Link {
         stream.oldest_b().filter(goes).map(full).or_else(superseded)
     }
 
-    /// An I or P that waits behind `place` cannot arrive in time if everything before it is sent.
+    /// Returns `true` if a later I or P cannot arrive in time when everything before it, including `place`,
+    /// is sent.
     fn delays_another(&self, now: Instant, stream: &Stream, place: usize) -> bool {
         let Some(contract) = stream.spec.contract else { return false };
         let mut bytes = 0;
         stream.queue.iter().enumerate().any(|(at, sample)| {
             bytes += sample.payload.len();
             let service = self.service(bytes - stream.head_sent);
-            // What may come between: a frame that is on its way, and control's share of the time.
+            // Traffic that may intervene: one frame in transmission, and control's share of the time.
             let control = service.mul_div(1, CONTROL_SHARE - 1);
             let finish = now + service.saturating_add(control).saturating_add(self.frame_time());
             let due = (sample.born + stream.spec.upstream).min(now) + contract.deadline;
@@ -112,14 +118,14 @@ impl Link {
         })
     }
 
-    /// One more miss breaks no promise that still holds.
+    /// Returns `true` if one more miss breaks no unbroken contract.
     fn tolerates_loss(&self, index: StreamIndex, stream: &Stream) -> bool {
         let unlimited = stream.spec.contract.is_some_and(|contract| contract.loss.y() == 0);
         let window = self.discipline.window(index);
         stream.violated || unlimited || window.is_some_and(|window| window.x > 0)
     }
 
-    /// The I that came last supersedes the Ps and Bs that wait before it.
+    /// Drops the Ps and Bs that the newest I supersedes.
     fn supersede(&mut self, now: Instant, index: StreamIndex) {
         let end = self.stream(index).map_or(0, |stream| stream.waiting().saturating_sub(1));
         for place in (0..end).rev() {
@@ -129,7 +135,7 @@ impl Link {
         }
     }
 
-    /// Drops a sample that waits and has not begun.
+    /// Drops the queued sample at `place`, whose sending has not begun.
     fn give_up(&mut self, now: Instant, index: StreamIndex, place: usize, reason: DropReason) {
         let Some(stream) = self.stream_mut(index) else { return };
         stream.remove(place, reason);
@@ -155,7 +161,7 @@ impl Stream {
             || self.queue_bytes > WAITING_BYTES_MAX && self.waiting() > 1
     }
 
-    /// It is over its bound, and what came last is an I.
+    /// Returns `true` if the queue exceeds its bound and ends with an I.
     fn ends_over_bound(&self) -> bool {
         self.is_over_bound() && self.queue.back().is_some_and(|last| last.kind == Kind::VideoI)
     }
@@ -164,7 +170,7 @@ impl Stream {
         self.queue.back().is_some_and(|last| last.seq == seq)
     }
 
-    /// The samples that have not begun, with their places.
+    /// Iterates over the kinds of the samples whose sending has not begun, with their positions.
     fn unbegun(&self) -> impl DoubleEndedIterator<Item = (usize, Kind)> {
         let kinds = self.queue.iter().map(|sample| sample.kind).enumerate();
         kinds.skip(usize::from(self.head_begun))
@@ -174,7 +180,7 @@ impl Stream {
         self.unbegun().find(|(_, kind)| *kind == Kind::VideoB).map(|(place, _)| place)
     }
 
-    /// A P that nothing which waits needs, because an I is next.
+    /// Returns a P that no queued sample references, because an I follows it.
     fn last_p_of_a_group(&self) -> Option<usize> {
         let next_is_i = |place: usize| self.queue.get(place + 1).map(|next| next.kind);
         self.unbegun()
@@ -182,13 +188,13 @@ impl Stream {
             .map(|(place, _)| place)
     }
 
-    /// The sample at `place` is a P or B that has not begun.
+    /// Returns `true` if the sample at `place` is an unsent P or B.
     fn needs_others(&self, place: usize) -> bool {
         let kind = self.unbegun().find(|(at, _)| *at == place).map(|(_, kind)| kind);
         matches!(kind, Some(Kind::VideoP | Kind::VideoB))
     }
 
-    /// What goes first where too much waits.
+    /// Returns the first sample to shed from a queue over its bound.
     fn next_over_bound(&self) -> Option<(usize, DropReason)> {
         if let Some(place) = self.oldest_b() {
             return Some((place, DropReason::QueueFull));
@@ -197,16 +203,16 @@ impl Stream {
         if kind != Kind::VideoI {
             return Some((last, DropReason::QueueFull));
         }
-        // Less may wait than when they came: of Ps the end of a group goes before its front.
+        // The limit was lowered after they were queued: shed Ps from the end of a group.
         if let Some(place) = self.last_p_of_a_group() {
             return Some((place, DropReason::Superseded));
         }
-        // No P waits any more: of Is the oldest is worth least.
+        // No P is queued: shed the oldest I.
         let oldest = self.unbegun().next().filter(|(place, _)| *place < last);
         oldest.map(|(place, _)| (place, DropReason::Superseded))
     }
 
-    /// Drops the sample at `place`, which has not begun.
+    /// Drops the sample at `place`, whose sending has not begun.
     fn remove(&mut self, place: usize, reason: DropReason) {
         let Some(sample) = self.queue.remove(place) else { return };
         self.queue_bytes -= sample.payload.len();
@@ -217,15 +223,15 @@ impl Stream {
         self.gate_after(place, sample.kind);
     }
 
-    /// What was at `place` was dropped: if nothing that waits behind it begins anew, neither does what
-    /// comes.
+    /// Closes the decode gate after the sample at `place` was dropped, unless a queued I behind it restarts
+    /// decoding.
     pub(super) fn gate_after(&mut self, place: usize, kind: Kind) {
         if !self.queue.iter().skip(place).any(|sample| sample.kind == Kind::VideoI) {
             self.gate.broke(kind);
         }
     }
 
-    /// A head of `kind` was dropped: drops what waits behind it and needs it. Returns how many.
+    /// Drops the queued samples that depend on a dropped head of `kind`. Returns their number.
     pub(super) fn drop_tail(&mut self, kind: Kind) -> usize {
         if !matches!(kind, Kind::VideoI | Kind::VideoP) {
             return 0;
@@ -237,7 +243,7 @@ impl Stream {
         tail.len()
     }
 
-    /// A sample missed its deadline.
+    /// Records a missed deadline.
     pub(super) fn note_miss(&mut self) {
         self.violated &= self.is_short();
         self.last_miss = Some(self.counters.offered);

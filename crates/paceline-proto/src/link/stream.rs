@@ -1,4 +1,4 @@
-//! A stream's queue on a link.
+//! The queue of a stream on a link.
 
 use super::classes::StreamNames;
 use super::excess::Allowance;
@@ -20,46 +20,48 @@ use paceline_sched::{Contract, Duration, Instant, Late};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Samples that a best-effort stream of data may have waiting.
+/// The maximum number of queued samples of a best-effort data stream.
 const WAITING_MAX: usize = 256;
-/// Samples that a contracted stream may have waiting, however long its deadline and the way before this link.
+/// The maximum number of queued samples of a stream with a contract, however long its deadline and its
+/// upstream delay.
 const CONTRACTED_MAX: usize = 256;
-/// Samples for which a stream has room from the beginning.
+/// The initial capacity of a queue, in samples.
 const ROOM: usize = 64;
-/// Bytes that any stream may have waiting, unless a single sample is larger.
+/// The maximum number of queued bytes of a stream, unless a single sample is larger.
 pub(super) const WAITING_BYTES_MAX: usize = 4 << 20;
 
-/// What a stream is when it is opened on a link.
+/// The parameters of a stream on a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamSpec {
     /// The next hop.
     pub hop: NodeId,
-    /// Whose samples.
+    /// The publisher of the samples.
     pub publisher: PublisherId,
-    /// In which form they leave.
+    /// The form of the samples on this link.
     pub form: Form,
-    /// What they are: a picture or state replaces an older one that still waits.
+    /// The kind of the samples. A picture or state replaces an older one that is still queued.
     pub kind: Kind,
-    /// What was promised; `None` for best effort.
+    /// The traffic contract; `None` for best effort.
     pub contract: Option<Contract>,
-    /// The part of the delay bound that belongs to what lies before this link.
+    /// The part of the delay bound that is spent before this link.
     pub upstream: Duration,
-    /// How much later than within its part of the delay bound a sample may leave here and still be worth it.
+    /// The time after a sample's deadline on this link within which it can still be useful downstream.
     pub slack: Duration,
-    /// It is served when no live sample waits, without a contract; nothing of it replaces another.
+    /// A background stream: served when no live sample is queued, without a contract. Its samples do not
+    /// replace each other.
     pub background: bool,
-    /// How long a sample may wait here before its first byte is sent; `None` if it may wait for any time.
+    /// The longest time that a sample may be queued before its first byte is sent; `None` for no limit.
     pub max_wait: Option<Duration>,
-    /// What is done about loss where frames may be lost.
+    /// The retransmission mode on carriers that may lose frames.
     pub retransmit: Retransmit,
-    /// What it asks of the link under its contract, for disciplines that share by rates or curves.
+    /// The admitted demand of the contract, for disciplines that share by rates or curves.
     pub demand: Option<Demand>,
-    /// What its class is chosen by; without them only by its contract.
+    /// The names that select the class; `None` selects it by the contract alone.
     pub names: Option<Arc<StreamNames>>,
 }
 
 impl StreamSpec {
-    /// A best-effort stream of what is not scaled.
+    /// Returns a best-effort stream with default settings for `form`.
     #[must_use]
     pub const fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
         Self {
@@ -78,7 +80,7 @@ impl StreamSpec {
         }
     }
 
-    /// The stream that `plan` asks for towards `hop`.
+    /// Returns the stream towards `hop` according to `plan`.
     #[must_use]
     pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
         let OutputPlan { form, kind, contract, upstream, slack, background, demand, .. } = plan;
@@ -98,22 +100,24 @@ impl StreamSpec {
         }
     }
 
-    /// The same stream with what its class is chosen by.
+    /// Sets the names that select the class.
     #[must_use]
     pub fn with_names(mut self, names: Option<Arc<StreamNames>>) -> Self {
         self.names = names;
         self
     }
 
-    /// The class in which the link's discipline serves it.
+    /// Returns the discipline's class for this stream.
     pub(super) fn class(&self) -> Class {
         if self.background { Class::Background } else { self.contract.into() }
     }
 
-    /// The terms on which it takes part in a link where a packet of others keeps the next one waiting for
-    /// `blocked` at most: of a contract the rate that it asks of the link, and the curve that admission has
-    /// counted with: its longest sample, and what the jitter lets come with it, within what others leave of
-    /// the deadline, then the rate.
+    /// Returns the stream's terms for the discipline, where one packet of other streams delays the next by at
+    /// most `blocked`.
+    ///
+    /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
+    /// serves the longest sample plus the burst that jitter allows within the deadline less `blocked`, and
+    /// continues at the rate.
     pub(super) fn terms(&self, blocked: Duration) -> Terms {
         let mut terms = Terms::new(self.class());
         if let (Class::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
@@ -140,16 +144,18 @@ impl StreamSpec {
         }
     }
 
-    /// A sample that cannot leave within its part of the delay bound is not given up at once: it may still be in
-    /// time where it goes. Where loss is tolerated it is, since others were promised what it would take; and of
-    /// video, since it has its own order in which it gives up.
+    /// Returns `true` if a sample that misses its deadline on this link stays queued, since it may still meet
+    /// the delay bound downstream.
+    ///
+    /// False where loss is tolerated, since the time to send a late sample is reserved for others. False for
+    /// video, which has its own shedding order.
     pub(super) fn is_patient(&self) -> bool {
         let contract = self.contract.filter(|it| it.late == Late::Drop && it.loss.x() == 0);
         contract.is_some() && !self.slack.is_zero() && !self.kind.is_video()
     }
 
-    /// Samples that may wait: of a contracted stream what fits between release and deadline, what the hops before
-    /// may have let bunch up, and two.
+    /// Returns the maximum number of queued samples. For a contract: the samples between release and
+    /// deadline, those that upstream hops may have bunched together, and two.
     fn waiting_max(&self) -> usize {
         self.contract.map_or(WAITING_MAX, |contract| {
             let bunched = self.upstream.saturating_add(contract.jitter);
@@ -163,7 +169,7 @@ impl StreamSpec {
 /// A sample in a stream's queue.
 #[derive(Debug)]
 pub(super) struct Queued {
-    /// When the link, or the ring before it, took the sample.
+    /// The time at which the link, or the ring in front of it, accepted the sample.
     pub(super) since: Instant,
     pub(super) sample: Sample,
 }
@@ -182,58 +188,60 @@ pub(super) struct Stream {
     pub(super) spec: StreamSpec,
     /// Its number on the wire.
     pub(super) id: u32,
-    /// The frame that ended the last sample that was sent.
+    /// The number of the frame that ended the last sent sample.
     pub(super) last_frame: Option<u64>,
     pub(super) queue: VecDeque<Queued>,
     pub(super) queue_bytes: usize,
-    /// How many of the last that wait were demoted (`demoted.rs`).
+    /// The number of demoted samples, which are the last in the queue (`demoted.rs`).
     pub(super) demoted: usize,
     pub(super) limit: usize,
-    /// What comes can be decoded once all that waits was sent.
+    /// Admits new samples that are decodable once all queued ones are sent.
     pub(super) gate: DecodeGate,
-    /// How many had been offered when a sample last missed its deadline.
+    /// The value of `counters.offered` when a sample last missed its deadline.
     pub(super) last_miss: Option<u64>,
-    /// Its head was late here and waits all the same, or was a moment ago.
+    /// The head has missed its deadline here and stays queued, or a recent head did.
     pub(super) late: bool,
-    /// A window was violated since the stream is short of time.
+    /// A window was violated since the stream became short of time.
     pub(super) violated: bool,
-    /// When the head came, if none was before it.
+    /// The arrival time of the head if the queue was empty then.
     pub(super) head_came: Option<Instant>,
-    /// Bytes of the head that were sent, and whether anything was (a sample may be empty).
+    /// Sent bytes of the head.
     pub(super) head_sent: usize,
+    /// Sending of the head has begun. Differs from `head_sent > 0` for an empty sample.
     pub(super) head_begun: bool,
-    /// The number of the head on this stream, if it has begun, else of the next to begin.
+    /// The number on this stream of the head if its sending has begun, else of the next sample to begin.
     pub(super) number: u64,
     /// The number of the first sample since the hop came up.
     pub(super) first: u64,
     pub(super) announced: bool,
-    /// How often what it is has changed.
+    /// The number of changes to the announced properties.
     pub(super) version: u32,
-    /// The numbers of samples of which nothing is sent again.
+    /// The numbers of samples that are not retransmitted any more.
     pub(super) given_up: VecDeque<u64>,
     pub(super) suspended: bool,
-    /// Its hop is up; while it is not, nothing waits here.
+    /// The hop is up. While it is down, nothing is queued.
     pub(super) up: bool,
     pub(super) counters: StreamCounters,
-    /// What of it is more than its contract allows (`excess.rs`).
+    /// The traffic allowed by the contract, to count the excess (`excess.rs`).
     pub(super) allowance: Allowance,
     pub(super) ages: StreamAges,
-    /// Kept while somebody traces it.
+    /// Present while the stream is traced.
     pub(super) passages: Option<Box<Passages>>,
     /// Its class.
     pub(super) home: Option<Home>,
-    /// Which sample of those that were asked for comes next (`windows.rs`).
+    /// The window position of the next expected sample (`windows.rs`).
     pub(super) next_place: Option<u64>,
-    /// Its head may go, as far as its class is concerned; or it waits for that.
+    /// The policers of its class have admitted the head.
     pub(super) passed: bool,
+    /// The head waits for the policers of its class.
     pub(super) held: bool,
 }
 
-/// What a stream did with an offered sample.
+/// The outcome of offering a sample to a stream.
 pub(super) enum Offer {
-    /// It waits behind others.
+    /// It was queued behind others.
     Waits,
-    /// It is the head now.
+    /// It is the new head.
     IsHead,
     /// It replaced the head.
     ReplacedHead,
@@ -277,7 +285,7 @@ impl Stream {
         }
     }
 
-    /// It is something else from now on; what waits stays, also where less may wait than before.
+    /// Replaces the specification. Queued samples stay, even if the new limit is lower.
     pub(super) fn update(&mut self, spec: StreamSpec) {
         self.limit = spec.waiting_max();
         if (self.spec.contract, self.spec.demand) != (spec.contract, spec.demand) {
@@ -290,26 +298,27 @@ impl Stream {
         self.spec = spec;
     }
 
-    /// The head is late here if it leaves at `leaves`.
+    /// Returns `true` if the head misses its deadline here when it leaves at `leaves`.
     pub(super) fn head_is_late(&self, leaves: Instant) -> bool {
         let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
         head.born + self.spec.upstream + contract.deadline < leaves
     }
 
-    /// True if the head of a stream that [is patient](StreamSpec::is_patient) can no longer be in time where it
-    /// goes, if the link needs `service` for it.
+    /// Returns `true` if the head of a [patient](StreamSpec::is_patient) stream can no longer meet the delay
+    /// bound, where sending it takes `service`.
     pub(super) fn is_hopeless(&self, now: Instant, service: Duration) -> bool {
         let Some((head, contract)) = self.head().zip(self.spec.contract) else { return false };
         let StreamSpec { upstream, slack, .. } = self.spec;
         head.born + upstream + contract.deadline + slack < now + service
     }
 
-    /// A newer sample takes the place of those that still wait.
+    /// Returns `true` if a newer sample replaces all queued ones.
     const fn newest_only(&self) -> bool {
         self.spec.contract.is_none() && self.spec.kind.is_replaced() && !self.spec.background
     }
 
-    /// It makes its own room (`shed.rs`): live video does, what is pulled waits for room.
+    /// Returns `true` if the stream makes room by shedding (`shed.rs`). Live video sheds; pulled video waits
+    /// for room.
     pub(super) const fn sheds(&self) -> bool {
         self.spec.kind.is_video() && !self.spec.background
     }
@@ -377,19 +386,19 @@ impl Stream {
         self.queue.front().map(|queued| &queued.sample)
     }
 
-    /// Bytes of the head that are still to be sent.
+    /// Returns the number of unsent bytes of the head.
     pub(super) fn head_left(&self) -> usize {
         self.head().map_or(0, |sample| sample.payload.len() - self.head_sent)
     }
 
-    /// When the head counts as arrived: no later than the part of its delay bound that belongs to what
-    /// lies before this link, so that time lost there (scaling, an earlier hop) is not granted again.
+    /// Returns the arrival time of the head that scheduling uses: at most publish time plus the upstream part
+    /// of its delay bound. So time lost upstream, by scaling or on an earlier hop, is not granted again.
     pub(super) fn head_arrived(&self, now: Instant) -> Option<Instant> {
         let nominal = |sample: &Sample| (sample.born + self.spec.upstream).min(now);
         self.head().map(nominal)
     }
 
-    /// Cuts the next piece of at most `len` bytes off the head; true if it was the last.
+    /// Cuts the next piece of at most `len` bytes off the head. Returns `true` with the last piece.
     pub(super) fn cut(&mut self, len: usize) -> Option<(Bytes, bool)> {
         let sample = self.queue.front()?;
         let end = (self.head_sent + len).min(sample.payload.len());
@@ -401,7 +410,7 @@ impl Stream {
         Some((piece, last))
     }
 
-    /// The head was sent to its end; its last byte leaves at `ends`.
+    /// Removes the fully sent head, whose last byte leaves at `ends`.
     pub(super) fn finish_head(&mut self, ends: Instant) {
         if let Some((seq, age)) = self.head().map(|head| (head.seq, head.age(ends).as_nanos())) {
             self.ages.leave(age);
@@ -413,7 +422,7 @@ impl Stream {
         self.counters.sent += 1;
     }
 
-    /// The head is given up; its number if its sending had begun.
+    /// Drops the head. Returns its number if its sending had begun.
     pub(super) fn drop_head(&mut self, reason: DropReason) -> Option<u64> {
         let begun = self.head_begun.then_some(self.number);
         self.counters.aborted += u64::from(self.head_begun);
@@ -427,7 +436,7 @@ impl Stream {
     fn pop_head(&mut self) -> Option<Kind> {
         let sample = self.queue.pop_front()?;
         if self.queue.is_empty() {
-            // Begin at the front again: one that keeps up touches the same memory each time.
+            // Reset the ring's start, so that a stream without backlog reuses the same memory.
             self.queue.clear();
         }
         self.queue_bytes -= sample.payload.len();
@@ -439,9 +448,11 @@ impl Stream {
         Some(sample.kind)
     }
 
-    /// The hop is gone: everything that waits is given up. Returns it, so that it can be freed little by little.
+    /// Takes the stream down after its hop: removes and returns all queued samples, so that the caller can
+    /// free them in portions.
     ///
-    /// The numbers go on when the hop is back, so that the next hop finds which samples were lost on the way.
+    /// Numbering continues when the hop is back, so that the receiver detects samples that were lost in
+    /// transit.
     pub(super) fn take_down(&mut self) -> VecDeque<Queued> {
         let gone = self.drop_all(DropReason::LinkDown);
         (self.up, self.announced, self.suspended) = (false, false, false);
@@ -451,7 +462,7 @@ impl Stream {
         gone
     }
 
-    /// Everything that waits is given up, in one step however much it is. Returns it.
+    /// Removes all queued samples in constant time and counts them as dropped. Returns them.
     pub(super) fn drop_all(&mut self, reason: DropReason) -> VecDeque<Queued> {
         self.counters.drops.add(reason, self.queue.len() as u64);
         self.counters.aborted += u64::from(self.head_begun);

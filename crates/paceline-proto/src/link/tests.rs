@@ -45,7 +45,7 @@ fn sample(now: Instant, seq: u64, len: usize) -> Sample {
     }
 }
 
-/// One end of a hop: its link and its receiver.
+/// One end of a hop: a link and a receiver.
 struct End {
     me: NodeId,
     other: NodeId,
@@ -75,7 +75,7 @@ impl End {
         end
     }
 
-    /// The hop is found anew, by a transport that has forgotten everything.
+    /// Removes the hop and adds it again, like a transport that has lost its state.
     fn restart(&mut self, now: Instant) {
         self.link.remove_hop(self.other);
         self.epoch += 10;
@@ -117,13 +117,13 @@ fn pair(spec: LinkSpec) -> (End, End) {
     (End::new(1, 2, spec), End::new(2, 1, LinkSpec::default()))
 }
 
-/// Both ends send and hear everything for `rounds` × 50 ms.
+/// Lets both ends exchange all frames for `rounds` × 50 ms.
 fn talk(now: &mut Instant, a: &mut End, b: &mut End, rounds: usize) {
     for _ in 0..rounds {
         *now += Duration::from_millis(50);
         for end in [&mut *a, &mut *b] {
             if end.link.epoch(end.other) == 0 {
-                end.restart(*now); // forgotten, and found again
+                end.restart(*now); // the hop was forgotten: add it again
             }
         }
         for _ in 0..4 {
@@ -139,7 +139,7 @@ fn events(link: &mut Link) -> Vec<LinkEvent> {
     core::iter::from_fn(|| link.poll_event()).collect()
 }
 
-/// One step of a handshake that goes wrong in every way.
+/// Performs one step of a handshake with failures of every kind.
 fn step(number: usize, now: &mut Instant, a: &mut End, b: &mut End) {
     match number {
         0 => *now += Duration::from_millis(100),
@@ -209,7 +209,7 @@ fn a_stream_goes_on_when_its_hop_was_away() {
 fn who_hears_a_stranger_answers_at_once() {
     let (mut a, mut b) = pair(LinkSpec::default());
     let now = at(1_000);
-    // The first greeting goes to one that has not found us yet.
+    // The first greeting reaches a peer that has not found us yet.
     a.poll(now);
     a.sent.clear();
     for _ in 0..2 {
@@ -249,7 +249,7 @@ fn frames_of_an_earlier_epoch_are_nothing() {
     talk(&mut now, &mut a, &mut b, 8);
     old.into_iter().for_each(|frame| b.hear(now, frame));
     assert!(b.got.is_empty() && b.hop().is_up());
-    // Nor does the same frame count twice.
+    // A duplicate frame does not count twice.
     a.link.handle_sample(now, STREAM, sample(now, 2, 10));
     a.poll(now);
     let twice: Vec<Bytes> = a.sent.drain(..).collect();
@@ -267,7 +267,7 @@ fn a_stream_that_is_announced_again_keeps_the_sample_that_has_begun() {
     a.link.open_stream(StreamIndex(1), to(node(2), Kind::Data, None));
     a.link.handle_sample(now, STREAM, sample(now, 1, 10_000));
     talk(&mut now, &mut a, &mut b, 1);
-    // A frame of another stream is lost while the first is on its way.
+    // A frame of another stream is lost while the first stream's sample is in transit.
     a.link.handle_sample(now, StreamIndex(1), sample(now, 50, 900));
     let mut lost = 0;
     for _ in 0..40 {
@@ -297,7 +297,7 @@ fn a_sample_that_misses_its_deadline_is_aborted_and_the_sums_agree() {
     let period = Duration::from_millis(100);
     let contract = Contract::every(period).unwrap().with_late(Late::Drop);
     a.link.open_stream(STREAM, to(node(2), Kind::Data, Some(contract)));
-    // 40 ms on the wire, and the other end does not answer for 80 ms.
+    // 40 ms on the wire, and the other end does not acknowledge for 80 ms.
     a.link.handle_sample(now, STREAM, sample(now, 0, 9_000));
     a.poll(now);
     now += Duration::from_millis(80);
@@ -311,8 +311,8 @@ fn a_sample_that_misses_its_deadline_is_aborted_and_the_sums_agree() {
     assert_eq!(b.got, [1]);
 }
 
-/// The frame of 2 Mbit/s that carries a command which is due in 9 ms and waited for 5.2 of them, before pictures with
-/// a contract or without one: when it has arrived, and its bytes.
+/// Returns the arrival time and length of the frame on a 2 Mbit/s link that carries a command. The command
+/// has a deadline of 9 ms, has waited for 5.2 ms, and competes with pictures with or without a contract.
 fn frame_of_a_command(pictures: Option<Contract>) -> (Duration, usize) {
     let capacity = Capacity::from_bits_per_s(2_000_000).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(capacity), ..LinkSpec::default() });
@@ -362,7 +362,7 @@ fn what_becomes_due_between_the_poll_and_the_question_is_due_at_once() {
     while a.link.poll_frame(now, &mut frame).is_some() {}
     let due = a.link.poll_timeout();
     assert!(due > now, "the rest waits for the wire");
-    // Whoever asks later, as its own clock went on, must not sleep past it.
+    // A caller that polls later, because its own clock advanced, must not sleep past that time.
     a.link.handle_sample(due + Duration::from_millis(1), STREAM, sample(now, 4, 400));
     assert_eq!(a.link.poll_timeout(), due);
 }

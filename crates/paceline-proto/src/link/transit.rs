@@ -1,26 +1,26 @@
-//! How long frames are on their way: a time that all share, and what each takes for its bytes.
+//! Transit time of frames: a common path delay, and a part that depends on the frame's length.
 //!
-//! A serial line has a frame only when its last byte has left. A shaped one, and one that is faster than
-//! it is told to be, lets whole frames through at once: whoever counted their bytes against them would
-//! take samples for late that are not. Nobody can configure which of both it is, but the answers tell: a
-//! long frame that is answered before its bytes can have left was no burden to the wire. Where the way
-//! itself takes longer than that nothing tells, and frames take all the time of their bytes: rather too
-//! old than late.
+//! On a serial line a frame has arrived only when its last byte has left. A shaped line, or one faster than
+//! configured, forwards whole frames at once. Charging the serial time there would make samples count as late
+//! that are not. The difference cannot be configured, but acknowledgements reveal it. If a long frame is
+//! acknowledged before its bytes can have left, it did not occupy the wire for that time. If the path delay
+//! exceeds that time, acknowledgements show nothing, and frames are charged the full time of their bytes. The
+//! estimate then errs towards ages that are too high.
 
 use paceline_sched::Duration;
 
-/// Frames of at least so many bytes on the wire tell what bytes take; in shorter ones they are the least
-/// of it.
+/// The minimum length on the wire of frames that are measured, in bytes. In shorter frames other delays
+/// dominate.
 const LONG: u64 = 800;
-/// All of the time that a frame's bytes need, in the unit of [`Transit::part`].
+/// The value of [`Transit::part`] for the full serial time of a frame's bytes.
 const WHOLE: u64 = 1 << 10;
 
-/// What the answers to frames tell of the way.
+/// The transit estimate from the acknowledgements of frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transit {
-    /// How much of the time that its bytes need a frame takes at most.
+    /// An upper bound on the part of the serial time that a frame takes, in units of 1/[`WHOLE`].
     part: u64,
-    /// The least round trip, but for what bytes take.
+    /// The minimum round trip, without the serial time.
     trip: Option<Duration>,
 }
 
@@ -29,8 +29,9 @@ impl Transit {
         Self { part: WHOLE, trip: None }
     }
 
-    /// A frame of `bytes` on the wire, which keep it busy for `wire_time`, was answered after `took`. For
-    /// `held` of that the answer waited for its turn, or was itself on the wire.
+    /// Records that a frame was acknowledged after `took`, with `bytes` on the wire that occupy it for
+    /// `wire_time`. For `held` of that time the acknowledgement was delayed at the hop, or was itself on the
+    /// wire.
     pub(super) fn note(
         &mut self,
         bytes: u64,
@@ -46,12 +47,13 @@ impl Transit {
         self.trip = Some(self.trip.map_or(trip, |least| least.min(trip)));
     }
 
-    /// The round trip of a frame without bytes; `None` before the first answer.
+    /// Returns the round trip of a frame without bytes; `None` before the first measurement.
     pub(super) const fn round_trip(&self) -> Option<Duration> {
         self.trip
     }
 
-    /// How long a frame whose bytes need `wire_time` is on its way for them.
+    /// Returns the part of the transit time that depends on the frame's bytes, which need `wire_time` on a
+    /// serial line.
     pub(super) fn of(&self, wire_time: Duration) -> Duration {
         wire_time.mul_div(self.part, WHOLE)
     }
@@ -108,7 +110,7 @@ mod tests {
     #[test]
     fn what_an_answer_takes_itself_is_no_part_of_the_way() {
         let mut transit = Transit::new();
-        // On a thin way back the answer alone takes 12.5 ms, and before it went a long frame.
+        // On a slow return path the acknowledgement alone takes 12.5 ms, and a long frame precedes it.
         transit.note(1_200, (micros(4_800 + 100 + 12_500), micros(12_500)), wire(1_200));
         transit.note(1_200, (micros(4_800 + 140 + 160_000), micros(160_000)), wire(1_200));
         assert_eq!(transit.round_trip(), Some(micros(100)));

@@ -1,20 +1,21 @@
-//! How long answers take: what the way needs, and for how long they wait at the other end.
+//! Round-trip estimation: path delay and the peer's acknowledgement delay.
 //!
-//! An answer waits there for the frame that is on its way back, and rides on the next one. The header that brings it
-//! says how long that was for the newest frame that it tells of; what is left is the way, and whatever waits below us.
-//! Frames before the newest were answered later by as much as they came before it.
+//! At the peer, an acknowledgement waits for the frame in transmission and is carried by the next one. The
+//! header states this delay for the newest acknowledged frame. The rest of the round trip is the path delay
+//! plus queueing below the link. Earlier frames have a longer acknowledgement delay, by the time that they
+//! arrived before the newest.
 
 use paceline_sched::{Duration, Instant};
 
-/// The least round trip is the least of this long, and the longest wait the longest.
+/// The length of one of the two windows over which minima and maxima are taken.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Round trips to a hop.
+/// The round trips to a hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trips {
-    /// The least of two windows, and when they began.
+    /// The minimum round trips of two windows, with the starts of the windows.
     least: [(Instant, Duration); 2],
-    /// The longest waits, likewise.
+    /// The maximum acknowledgement delays of two windows, with the starts of the windows.
     held: [(Instant, Duration); 2],
     last: Duration,
 }
@@ -29,8 +30,8 @@ impl Trips {
         }
     }
 
-    /// The newest of some frames was answered after `trip`, for `held` of which the answer waited; the first
-    /// of them after `longest`.
+    /// Records that the newest of some frames was acknowledged after `trip`, including an acknowledgement
+    /// delay of `held`. The oldest of them was acknowledged after `longest`.
     pub(super) fn note(
         &mut self,
         now: Instant,
@@ -39,26 +40,26 @@ impl Trips {
     ) {
         self.last = trip.saturating_sub(held);
         note(&mut self.least, now, self.last, Duration::min);
-        // What waited there waited for one frame and rode on another: no longer than twice on the last. The
-        // rest is a way that was blocked, into which no more should be put.
+        // An acknowledgement waits for one frame and is carried by another, so the delay is at most twice the
+        // last one. Any excess means that the path was blocked, and no more should be sent into it.
         let waited = longest.saturating_sub(self.last).min(held.saturating_add(held));
         note(&mut self.held, now, waited, Duration::max);
     }
 
-    /// The least of the last 10 to 20 seconds; `None` before the first.
+    /// Returns the minimum round trip of the last 10 to 20 s; `None` before the first measurement.
     pub(super) fn least(&self) -> Option<Duration> {
         let [(_, old), (_, new)] = self.least;
         let least = old.min(new);
         (least != Duration::MAX).then_some(least)
     }
 
-    /// The longest of the last 10 to 20 seconds that a frame's answer waited.
+    /// Returns the longest acknowledgement delay of the last 10 to 20 s.
     pub(super) fn longest_held(&self) -> Duration {
         let [(_, old), (_, new)] = self.held;
         old.max(new)
     }
 
-    /// By how much the last answer was later than the way takes: what waits below us.
+    /// Returns the delay of the last acknowledgement beyond the path delay: the queueing below the link.
     pub(super) fn queued(&self) -> Duration {
         self.last.saturating_sub(self.least().unwrap_or_default())
     }
@@ -90,7 +91,8 @@ mod tests {
     fn an_answer_that_waited_at_the_other_end_tells_of_no_queue_here() {
         let (mut trips, now) = (Trips::new(), Instant::from_millis(60_000));
         trips.note(now, (ms(1), ms(0)), ms(1));
-        // One frame on its way back, and one to ride on; two more frames came before the newest.
+        // One frame in transmission and one that carries the acknowledgement; two more frames arrived before
+        // the newest.
         trips.note(now + ms(100), (ms(301), ms(300)), ms(421));
         assert_eq!((trips.least(), trips.queued()), (Some(ms(1)), ms(0)));
         assert_eq!(trips.longest_held(), ms(420));

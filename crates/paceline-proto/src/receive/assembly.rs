@@ -1,34 +1,35 @@
-//! One sample, or one control message, whose pieces come in any order.
+//! Reassembly of a sample or control message from pieces in any order.
 
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 
-/// A piece takes this much memory in addition to its bytes, as an estimate.
+/// The estimated memory of a piece in addition to its bytes.
 const PIECE_COST: usize = 128;
-/// A piece shorter than this is copied: it would keep the whole frame in memory otherwise.
+/// The minimum size of a piece that is not copied. A shorter one would keep its whole frame in memory.
 const SHARE_FROM: usize = 1_024;
 
-/// The pieces that have come so far.
+/// The pieces that have arrived so far.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// By their places; they do not overlap.
+    /// Pieces by offset, without overlap.
     pieces: BTreeMap<usize, Bytes>,
     have: usize,
     total: Option<usize>,
 }
 
 impl Assembly {
-    /// Bytes that have come.
+    /// Returns the number of bytes that have arrived.
     pub(super) const fn have(&self) -> usize {
         self.have
     }
 
-    /// Bytes of memory that it takes, as an estimate: a sender may cut a sample into very many pieces.
+    /// Returns the estimated memory in bytes. It counts pieces, since a sender may cut a sample into very
+    /// many.
     pub(super) fn cost(&self) -> usize {
         self.have + self.pieces.len() * PIECE_COST
     }
 
-    /// How long the whole is; false if that contradicts what is known.
+    /// Sets the total length. Returns `false` if it contradicts the known length or pieces.
     pub(super) fn set_total(&mut self, total: usize) -> bool {
         let end = self.pieces.last_key_value().map_or(0, |(at, piece)| at + piece.len());
         let agrees = self.total.is_none_or(|known| known == total) && end <= total;
@@ -38,7 +39,7 @@ impl Assembly {
         agrees
     }
 
-    /// Takes a piece, or what of it is new; false if it ends behind the whole.
+    /// Adds the new part of a piece. Returns `false` if the piece ends beyond the total length.
     pub(super) fn put(&mut self, mut at: usize, mut piece: Bytes) -> bool {
         if self.total.is_some_and(|total| at + piece.len() > total) {
             return false;
@@ -67,12 +68,12 @@ impl Assembly {
         true
     }
 
-    /// True if nothing is missing.
+    /// Returns `true` if nothing is missing.
     pub(super) fn is_whole(&self) -> bool {
         self.total == Some(self.have)
     }
 
-    /// All of it in one; without a copy if it came so.
+    /// Returns all bytes, without a copy if they arrived in one piece.
     pub(super) fn join(self) -> Bytes {
         let mut pieces = self.pieces.into_values();
         let Some(first) = pieces.next() else { return Bytes::new() };

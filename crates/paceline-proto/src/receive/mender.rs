@@ -1,4 +1,4 @@
-//! Frames of a hop that may lose them: streams sorted, control in order.
+//! Reception on carriers that may lose frames: puts samples and control messages in order.
 
 use super::assembly::Assembly;
 use super::sorter::{Came, Missing, Sorted, Sorter};
@@ -14,12 +14,13 @@ use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of samples that are not delivered yet, of all streams of a hop.
+/// The maximum number of buffered bytes of samples, for all streams of a hop.
 const HELD_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
-/// Control messages that may wait for one before them, and their bytes.
+/// The maximum number of buffered control messages that wait for an earlier one.
 const MESSAGES_MAX: u64 = 4_096;
+/// The maximum number of bytes of these messages.
 const MESSAGE_BYTES_MAX: usize = 2 * CONTROL_BYTES_MAX;
-/// What came this many frames earlier than the newest and is missing was not merely overtaken.
+/// The reordering threshold: a missing frame this far behind the newest one was lost.
 const OVERTAKEN_FRAMES: u64 = 3;
 
 #[derive(Debug)]
@@ -30,22 +31,22 @@ struct Stream {
     sorter: Sorter,
 }
 
-/// One neighbour's frames where they may be lost.
+/// Reassembles the frames of one neighbour on a carrier that may lose them.
 #[derive(Debug, Default)]
 pub(super) struct Mender {
-    /// By place.
+    /// Streams by slot.
     streams: BTreeMap<u32, Stream>,
     bytes: usize,
     messages: BTreeMap<u64, Assembly>,
     next_message: u64,
     message_bytes: usize,
-    /// Places of streams in which something waits.
+    /// The slots of streams with buffered samples.
     blocked: BTreeSet<u32>,
     pub(super) unknown_stream: u64,
     sorted: Vec<Sorted>,
 }
 
-/// What all segments of a frame have in common.
+/// The common properties of all segments of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) now: Instant,
@@ -54,10 +55,10 @@ pub(super) struct Arrival {
 }
 
 impl Mender {
-    /// Takes a segment; false if it came out of its turn, so that its frame is to count as lost.
+    /// Processes a segment. Returns `false` if it is out of order, so that its frame must count as lost.
     ///
     /// # Errors
-    /// [`WireError::TooLarge`] for a sample number that is too far ahead.
+    /// Returns [`WireError::TooLarge`] for a sample number that is too far ahead.
     pub(super) fn handle_segment(
         &mut self,
         at: Arrival,
@@ -103,12 +104,12 @@ impl Mender {
             Segment::Part { number, total, offset, payload } => {
                 self.handle_part(number, total, offset, payload, found)
             }
-            // Where frames may be lost nobody says control so.
+            // Not used on carriers that may lose frames.
             Segment::Control { .. } => true,
         })
     }
 
-    /// What is too far ahead is not taken: it would count everything before it as lost.
+    /// Refuses a number that is too far ahead: it would report everything before it as lost.
     fn check_step(&mut self, stream: u32, number: u64) -> Result<(), WireError> {
         let Some(known) = find(&mut self.streams, stream) else { return Ok(()) };
         let max = known.sorter.next().saturating_add(NUMBER_STEP_MAX);
@@ -151,7 +152,7 @@ impl Mender {
                 return;
             }
             if known.id > id {
-                return; // overtaken by what came after it
+                return; // reordered behind its successor
             }
             self.close(place, None, found);
         }
@@ -163,7 +164,7 @@ impl Mender {
         self.streams.insert(place, stream);
     }
 
-    /// The stream is over; `end` is the number that its next sample would have had, if that is known.
+    /// Closes a stream. `end` is the number that its next sample would have had, if known.
     fn close(&mut self, place: u32, end: Option<u64>, found: &mut impl FnMut(Received)) {
         self.blocked.remove(&place);
         let Some(mut stream) = self.streams.remove(&place) else { return };
@@ -175,7 +176,7 @@ impl Mender {
         self.sorted = sorted;
     }
 
-    /// The sender starts anew: no unfinished sample will be finished. The numbers of its streams go on.
+    /// Discards unfinished samples after the sender has restarted. The numbering of its streams continues.
     pub(super) fn forget(&mut self, found: &mut impl FnMut(Received)) {
         let mut sorted = core::mem::take(&mut self.sorted);
         let mut streams = core::mem::take(&mut self.streams);
@@ -186,7 +187,7 @@ impl Mender {
         *self = Self { streams, unknown_stream: self.unknown_stream, sorted, ..Self::default() };
     }
 
-    /// Hands over what need not wait any longer. `ack` is what has arrived.
+    /// Delivers samples that need not wait any longer. `ack` describes the received frames.
     pub(super) fn release(&mut self, now: Instant, ack: Ack, found: &mut impl FnMut(Received)) {
         if self.blocked.is_empty() {
             return;
@@ -205,13 +206,14 @@ impl Mender {
         self.sorted = sorted;
     }
 
-    /// When [`Self::release`] has something to do if nothing comes before.
+    /// Returns the time at which [`Self::release`] has work if nothing arrives before.
     pub(super) fn next_timeout(&self) -> Instant {
         let blocked = self.blocked.iter().filter_map(|place| self.streams.get(place));
         blocked.map(|stream| stream.sorter.next_timeout()).min().unwrap_or(Instant::FAR)
     }
 
-    /// The message that is next has room when none behind it has.
+    /// Returns the buffer limit for a message. The next one in order always has room, even if later messages
+    /// fill their limit.
     const fn room_for_message(&self, number: u64) -> usize {
         if number > self.next_message { MESSAGE_BYTES_MAX } else { 2 * MESSAGE_BYTES_MAX }
     }
@@ -227,7 +229,7 @@ impl Mender {
         if number < self.next_message {
             return true;
         }
-        // What has no room is refused: the sender says it again.
+        // Without room the part is refused, so that the sender retransmits it.
         if number - self.next_message >= MESSAGES_MAX
             || self.message_bytes + piece.len() > self.room_for_message(number)
         {
@@ -271,7 +273,7 @@ fn find(streams: &mut BTreeMap<u32, Stream>, stream: u32) -> Option<&mut Stream>
     streams.get_mut(&stream_place(stream)).filter(|known| known.id == stream)
 }
 
-/// What is missing and may merely have been overtaken.
+/// Returns the missing frames that may merely be reordered.
 fn missing(ack: Ack) -> Missing {
     let end = ack.end();
     let from = end.saturating_sub(OVERTAKEN_FRAMES).max(ack.next);

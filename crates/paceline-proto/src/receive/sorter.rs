@@ -1,9 +1,9 @@
-//! One stream of a hop whose frames may be lost: what came is delivered once and in order.
+//! Ordering of one stream on a carrier that may lose frames: delivers each sample once and in order.
 //!
-//! *Selective*: a sample behind a gap waits until the gap is mended, until the sender gives up what is
-//! missing, or until it would itself come too late. *None*: it waits only as long as what is missing may
-//! merely have been overtaken. *Go-back-n*: nothing waits; what does not come in its turn is refused,
-//! and a frame that brought it counts as not arrived, so that the sender says it again.
+//! *Selective*: a sample behind a gap is buffered until the gap is repaired or given up by the sender, or
+//! until the sample itself would be late. *None*: it is buffered only as long as the missing samples may
+//! merely be reordered. *Go-back-n*: nothing is buffered. Samples out of order are refused, and their frame
+//! counts as not received, so that the sender retransmits them.
 
 use super::assembly::Assembly;
 use crate::reason::DropReason;
@@ -16,16 +16,16 @@ use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// How far a sample may be ahead of the first that is missing.
+/// The maximum distance of a sample from the first missing one.
 const AHEAD_MAX: u64 = 4_096;
-/// A sample that waits takes this much memory in addition to its pieces, as an estimate.
+/// The estimated memory of a buffered sample in addition to its pieces, in bytes.
 const SAMPLE_COST: usize = 512;
-/// How long what came waits for what is missing where nobody said how long it may.
+/// The maximum buffering time if the sender states none.
 const HOLD_MAX: Duration = Duration::from_secs(4);
-/// What may merely have been overtaken is waited for so long at most.
+/// The maximum time to wait for reordered frames.
 const OVERTAKEN_MAX: Duration = Duration::from_millis(10);
 
-/// A piece of a sample as it came.
+/// A received piece of a sample.
 #[derive(Debug)]
 pub(super) struct Came {
     pub(super) number: u64,
@@ -33,32 +33,32 @@ pub(super) struct Came {
     pub(super) offset: usize,
     pub(super) last: bool,
     pub(super) payload: Bytes,
-    /// Half the least round trip: what a head's age grows by on its way.
+    /// Half the minimum round trip, which estimates the path delay.
     pub(super) half_round_trip: Duration,
 }
 
-/// What is delivered, or never will be.
+/// An ordered result: a sample, or a loss.
 #[derive(Debug)]
 pub(super) enum Sorted {
     Sample(SampleHead, Instant, Bytes),
     Lost(u64, DropReason, Option<Kind>),
 }
 
-/// A sample that has begun to come.
+/// A sample that has begun to arrive.
 #[derive(Debug)]
 struct Held {
     head: Option<(SampleHead, Instant)>,
     assembly: Assembly,
-    /// When anything of it last came.
+    /// The arrival time of its newest content.
     since: Instant,
-    /// The frame that brought its newest piece.
+    /// The number of the frame with its newest piece.
     frame: u64,
-    /// The sender will not send the rest, or it makes no sense.
+    /// The reason why it will not be completed: the sender gave it up, or its pieces contradict each other.
     given_up: Option<DropReason>,
 }
 
 impl Held {
-    /// Bytes of memory that it takes, as an estimate.
+    /// Returns its estimated memory, in bytes.
     fn cost(&self) -> usize {
         SAMPLE_COST + self.assembly.cost()
     }
@@ -68,10 +68,10 @@ impl Held {
     }
 }
 
-/// Which frames are still missing that may merely have been overtaken: those of the last three numbers.
+/// The missing frames that may merely be reordered: those among the last three numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Missing {
-    /// The lowest of them; none if there is none.
+    /// The lowest of them, if any.
     pub(super) first: Option<u64>,
 }
 
@@ -81,18 +81,18 @@ pub(super) struct Sorter {
     mend: Mend,
     /// The number of the next sample to deliver.
     next: u64,
-    /// Before this number nothing is waited for any more: too much came behind it.
+    /// Samples below this number are no longer waited for, because too much has arrived behind them.
     waits_from: u64,
     held: BTreeMap<u64, Held>,
     bytes: usize,
     half_round_trip: Duration,
-    /// The hop went down since the last sample: the samples before the next one were lost with it.
+    /// The hop went down since the last sample, which explains samples missing before the next one.
     parted: bool,
 }
 
 impl Sorter {
-    /// Sets how it is repaired. Samples before `mend.first` were sent while the hop was up before, and are lost; of a
-    /// number that cannot be none counts as lost.
+    /// Sets the retransmission mode. Samples before `mend.first` were sent before the hop last came up, and
+    /// are lost. If that number is impossible, none counts as lost.
     pub(super) fn set_mend(&mut self, mend: Mend, out: &mut Vec<Sorted>) {
         self.mend = mend;
         if self.next.saturating_add(NUMBER_STEP_MAX) < mend.first {
@@ -104,13 +104,13 @@ impl Sorter {
         }
     }
 
-    /// The hop went down: what is whole is delivered, and the rest is lost.
+    /// Delivers complete samples and drops the rest after the hop went down.
     pub(super) fn part(&mut self, out: &mut Vec<Sorted>) {
         self.flush(DropReason::LinkDown, out);
         self.parted = true;
     }
 
-    /// No sample below `number` will arrive any more.
+    /// Reports all samples below `number` that have not arrived as lost.
     pub(super) fn skip_to(&mut self, number: u64, out: &mut Vec<Sorted>) {
         if let Some(before) = number.checked_sub(1) {
             self.release_to(Some(before), out);
@@ -124,18 +124,18 @@ impl Sorter {
         }
     }
 
-    /// The number of the next sample to deliver.
+    /// Returns the number of the next sample to deliver.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes of memory that it holds, as an estimate.
+    /// Returns the estimated memory of the buffered samples, in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes a piece that frame `frame` brought; false if it came out of its turn and is to be sent
-    /// again.
+    /// Adds a piece received in frame `frame`. Returns `false` if it is out of order and must be
+    /// retransmitted.
     pub(super) fn put(&mut self, now: Instant, frame: u64, came: Came, room: usize) -> bool {
         let Came { number, head, offset, last, payload, half_round_trip } = came;
         self.half_round_trip = half_round_trip;
@@ -176,8 +176,8 @@ impl Sorter {
         true
     }
 
-    /// Makes a place for a sample that is new. If there is no room for it, nothing before it is waited for any more, and
-    /// it is lost itself.
+    /// Creates the entry of a new sample. Without room, the sample is lost, and earlier ones are no longer
+    /// waited for.
     fn hold(&mut self, now: Instant, frame: u64, number: u64, room: usize) {
         let Entry::Vacant(place) = self.held.entry(number) else { return };
         if room < SAMPLE_COST {
@@ -189,14 +189,15 @@ impl Sorter {
         self.bytes += SAMPLE_COST;
     }
 
-    /// The sample whose turn it is: what came in the frame at hand is not delivered yet.
+    /// Returns the number of the next sample that go-back-n accepts. Samples of the current frame are not
+    /// delivered yet.
     fn in_turn(&self) -> u64 {
         self.held.last_key_value().map_or(self.next, |(number, held)| {
             number + u64::from(held.is_whole() || held.given_up.is_some())
         })
     }
 
-    /// The sender gives up a sample; false if that came out of its turn.
+    /// Records that the sender gives up a sample. Returns `false` if that is out of order.
     pub(super) fn abort(&mut self, now: Instant, frame: u64, number: u64, room: usize) -> bool {
         if number < self.next {
             return true;
@@ -207,7 +208,7 @@ impl Sorter {
         self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
         self.hold(now, frame, number, room);
         let Some(held) = self.held.get_mut(&number) else { return true };
-        // The sender may not know yet that all of it came.
+        // The sample may be complete although the sender does not know that yet.
         if !held.is_whole() && held.given_up.is_none() {
             let cost = held.cost();
             held.assembly = Assembly::default();
@@ -217,17 +218,17 @@ impl Sorter {
         true
     }
 
-    /// What may be delivered by now, or has to be given up, in order.
+    /// Delivers or gives up samples as far as possible at `now`, in order.
     pub(super) fn release(&mut self, now: Instant, missing: Missing, out: &mut Vec<Sorted>) {
         let forced =
             |(number, held): (&u64, &Held)| self.is_forced(now, missing, held).then_some(*number);
-        // Everything before it is given up if it is not there.
+        // Samples before it that are incomplete are given up.
         let force = self.held.iter().rev().find_map(forced);
         let force = force.max(self.waits_from.checked_sub(1));
         self.release_to(force, out);
     }
 
-    /// The stream is over: what is whole is delivered, the rest is not coming.
+    /// Ends the stream: delivers complete samples and gives up the others.
     pub(super) fn flush(&mut self, reason: DropReason, out: &mut Vec<Sorted>) {
         let last = self.held.keys().next_back().copied();
         for held in self.held.values_mut().filter(|held| !held.is_whole()) {
@@ -264,7 +265,7 @@ impl Sorter {
         }
     }
 
-    /// True if what came waits no longer for what is missing before it.
+    /// Returns `true` if a sample no longer waits for missing ones before it.
     fn is_forced(&self, now: Instant, missing: Missing, held: &Held) -> bool {
         let settled = match self.mend.retransmit {
             Retransmit::None => missing.first.is_none_or(|first| first > held.frame),
@@ -273,21 +274,21 @@ impl Sorter {
         (held.is_whole() || held.given_up.is_some()) && settled || now >= self.until(held)
     }
 
-    /// How long what came waits.
+    /// Returns the time until which a sample is buffered.
     fn until(&self, held: &Held) -> Instant {
         match (self.mend.retransmit, self.mend.hold, &held.head) {
             (Retransmit::None, _, _) if held.is_whole() || held.given_up.is_some() => {
                 let quarter = self.half_round_trip.mul_div(1, 4);
                 held.since + quarter.max(Duration::from_millis(1)).min(OVERTAKEN_MAX)
             }
-            // In time itself, if whoever is behind this hop gets it at once.
+            // The sample itself is still in time if the next hop receives it at once.
             (_, Some(hold), Some((_, born))) if held.is_whole() => (*born + hold).max(held.since),
             (_, Some(hold), _) => held.since + hold.min(HOLD_MAX),
             (_, None, _) => held.since + HOLD_MAX,
         }
     }
 
-    /// When something has to be given up if nothing comes before.
+    /// Returns the time at which a sample must be given up if nothing arrives before.
     pub(super) fn next_timeout(&self) -> Instant {
         self.held.values().map(|held| self.until(held)).min().unwrap_or(Instant::FAR)
     }

@@ -14,7 +14,7 @@ fn publisher(index: u32) -> PublisherId {
     PublisherId { node: NodeId(1), index }
 }
 
-/// A frame of epoch 1 with these segments.
+/// Returns a frame of epoch 1 with these segments.
 fn frame(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let header = FrameHeader { epoch: 1, known: US, seq: Some(seq), ..FrameHeader::default() };
     let mut out = Vec::new();
@@ -35,7 +35,7 @@ fn head(total: usize) -> SampleHead {
     }
 }
 
-/// A piece of sample `number` of stream 0.
+/// Appends a piece of sample `number` on stream 0.
 fn piece(out: &mut Vec<u8>, number: u64, total: usize, range: core::ops::Range<usize>) {
     let head = head(total);
     let first = (range.start == 0).then_some(&head);
@@ -95,7 +95,7 @@ fn what_is_missing_is_counted_once() {
     let mut receiver = opened();
     let pieces = lost_middle.map(|(seq, range)| frame(seq, |out| piece(out, 0, 300, range)));
     assert_eq!(hear(&mut receiver, pieces).lost, [(1, DropReason::LinkLoss)]);
-    // Samples 1 to 3 are gone with their frames.
+    // Samples 1 to 3 were lost with their frames.
     let got = hear(&mut receiver, [frame(9, |out| piece(out, 4, 10, 0..10))]);
     assert_eq!((got.lost, got.samples.len()), (vec![(3, DropReason::LinkLoss)], 1));
 }
@@ -131,7 +131,7 @@ fn abort_close_and_restart_end_what_has_begun() {
     assert_eq!(receiver.unfinished_bytes, 0);
 }
 
-/// A frame of `epoch` with these segments.
+/// Returns a frame of `epoch` with these segments.
 fn frame_of(epoch: u32, seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let header = FrameHeader { epoch, known: US, seq: Some(seq), ..FrameHeader::default() };
     let mut out = Vec::new();
@@ -157,14 +157,14 @@ fn samples_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
     let open = |out: &mut Vec<u8>| write_open(0, publisher(0), &Form::FULL, out);
     let mut receiver = opened();
     hear(&mut receiver, [frame(1, |out| piece(out, 0, 10, 0..10))]);
-    // Samples 1 to 4 were on their way when the hop went down.
+    // Samples 1 to 4 were in transit when the hop went down.
     let back = frame_of(2, 0, |out| {
         open(out);
         piece(out, 5, 10, 0..10);
     });
     let got = hear(&mut receiver, [back]);
     assert_eq!((got.samples.len(), got.lost), (1, vec![(4, DropReason::LinkDown)]));
-    // The stream ended while the hop was down again, with samples 6 and 7 on their way.
+    // The stream closed while the hop was down again, with samples 6 and 7 in transit.
     let got = hear(&mut receiver, [frame_of(3, 0, |out| write_close(0, 8, out))]);
     assert_eq!(got.lost, [(2, DropReason::LinkDown)]);
 }
@@ -190,7 +190,7 @@ fn datagrams_that_were_lost_with_a_hop_are_counted_when_it_is_back() {
         piece(out, 0, 10, 0..10);
     });
     assert_eq!(hear(&mut receiver, [begin]).samples.len(), 1);
-    // Of the samples since the hop is back, 5 and 6, the second overtakes the first.
+    // Samples 5 and 6 are sent after the hop is back, and the second overtakes the first.
     let [first, second] = [(0, 5), (1, 6)].map(|(seq, number)| {
         datagram(2, seq, &|out| {
             open(out, 5);
@@ -213,7 +213,7 @@ fn a_place_that_was_given_away_is_not_taken_for_the_old_one() {
         DataHead { stream: next, number, first, offset: 0, last: true, len: 3 }.write(out);
         out.extend([1, 2, 3]);
     };
-    // The frame that closed the old stream, and that which opened the new one, are lost.
+    // The frames that closed the old stream and opened the new one are lost.
     assert_eq!(hear(&mut receiver, [frame(3, |out| put(out, 1))]), Got::default());
     let open = frame(4, |out| {
         write_open(next, publisher(1), &Form::FULL, out);
@@ -261,7 +261,7 @@ fn a_message_with_a_hole_is_no_message() {
     let first = frame(1, |out| put(out, Some(20), false, 10));
     let last = |seq| frame(seq, |out| put(out, None, true, 10));
     assert_eq!(hear(&mut opened(), [first.clone(), last(2)]).control.len(), 1);
-    // The frame between ended this message and began one whose end fits by accident.
+    // The lost frame ended this message and began one whose end fits by accident.
     assert_eq!(hear(&mut opened(), [first, last(3)]).control.len(), 0);
 }
 
@@ -347,7 +347,7 @@ fn the_kind_of_what_is_lost_is_told_where_its_head_was_seen() {
     assert_eq!(kinds, [(2, None), (1, Some(Kind::VideoB))]);
 }
 
-/// What a frame brings, and whether it was an error.
+/// Passes a frame to the receiver. Returns the contents and the error, if any.
 fn try_hear(receiver: &mut Receiver, frame: Bytes) -> (Got, Option<WireError>) {
     let mut got = Got::default();
     let result = receiver.handle_frame(NOW, US, frame, |item| match item {
@@ -369,7 +369,7 @@ fn a_sample_number_that_cannot_be_is_an_error_and_nothing_is_lost_by_it() {
         let max = NUMBER_STEP_MAX + 1;
         assert_eq!(error, Some(WireError::TooLarge { field, value: number, max }));
         assert_eq!((got.lost, got.samples.len()), (vec![], 1), "the stream goes on from there");
-        // A number that is over is an error too, and the stream goes on from there as well.
+        // A number that has already passed is an error too, and the stream continues from there.
         let (got, error) = try_hear(&mut receiver, frame(3, |out| piece(out, 0, 10, 0..10)));
         assert_eq!((got.lost, error), (vec![], Some(WireError::Invalid(field))));
         let got = hear(&mut receiver, [frame(4, |out| piece(out, 2, 10, 0..10))]);
@@ -407,7 +407,7 @@ fn numbers_above_half_the_range_are_no_numbers() {
     }
 }
 
-/// A frame of a hop whose frames may be lost.
+/// Returns a frame of a hop whose frames may be lost.
 fn datagram(seq: u64, segments: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let (epoch, known, seq, datagrams) = (1, US, Some(seq), true);
     let mut out = Vec::new();

@@ -1,56 +1,56 @@
-//! Reading and writing the fields of the wire format: little-endian, LEB128 for counts.
+//! Reading and writing of fields: little-endian integers, and LEB128 for counts.
 
 use crate::text::is_plain;
 use bytes::Bytes;
 
-/// Why bytes from a link were not understood.
+/// An error in bytes received from a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
     /// The bytes end inside a field.
     #[error("truncated inside {0}")]
     Truncated(&'static str),
-    /// The frame is of another version.
+    /// The frame has another version of the wire format.
     #[error("wire format version {0}: this node speaks version {version}", version = super::VERSION)]
     Version(u8),
     /// A field has a value that its type does not allow.
     #[error("invalid {0}")]
     Invalid(&'static str),
-    /// A length or count is above its bound.
+    /// A length or count exceeds its bound.
     #[error("{field} is {value}: at most {max}")]
     TooLarge {
-        /// The field.
+        /// The name of the field.
         field: &'static str,
-        /// What it said.
+        /// The received value.
         value: u64,
-        /// What it may say.
+        /// The maximum value.
         max: u64,
     },
-    /// Bytes are left over behind the last field.
+    /// Bytes follow the last field.
     #[error("{0} bytes left over")]
     Trailing(usize),
 }
 
-/// Reads fields off the front of shared bytes; byte strings are slices of them, not copies.
+/// Reads fields from the front of shared bytes. Byte strings are slices of them, not copies.
 #[derive(Clone, Debug)]
 pub struct Reader {
     rest: Bytes,
 }
 
 impl Reader {
-    /// A reader at the start of `bytes`.
+    /// Returns a reader at the start of `bytes`.
     #[must_use]
     pub const fn new(bytes: Bytes) -> Self {
         Self { rest: bytes }
     }
 
-    /// True when everything was read.
+    /// Returns `true` if everything was read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// How many bytes are left.
+    /// Returns the number of unread bytes.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.rest.len()
@@ -59,15 +59,15 @@ impl Reader {
     /// Ends the reading.
     ///
     /// # Errors
-    /// [`WireError::Trailing`] if bytes are left.
+    /// Returns [`WireError::Trailing`] if bytes are left.
     pub fn finish(self) -> Result<(), WireError> {
         if self.rest.is_empty() { Ok(()) } else { Err(WireError::Trailing(self.rest.len())) }
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if there are fewer.
+    /// Returns [`WireError::Truncated`] if there are fewer.
     pub fn bytes(&mut self, len: usize, field: &'static str) -> Result<Bytes, WireError> {
         if len > self.rest.len() {
             return Err(WireError::Truncated(field));
@@ -75,40 +75,41 @@ impl Reader {
         Ok(self.rest.split_to(len))
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] at the end.
+    /// Returns [`WireError::Truncated`] at the end.
     pub fn u8(&mut self, field: &'static str) -> Result<u8, WireError> {
         let byte = self.rest.first().copied().ok_or(WireError::Truncated(field))?;
         bytes::Buf::advance(&mut self.rest, 1);
         Ok(byte)
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if there are fewer.
+    /// Returns [`WireError::Truncated`] if there are fewer.
     pub fn u32(&mut self, field: &'static str) -> Result<u32, WireError> {
         let bytes = self.rest.first_chunk::<4>().copied().ok_or(WireError::Truncated(field))?;
         bytes::Buf::advance(&mut self.rest, 4);
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if there are fewer.
+    /// Returns [`WireError::Truncated`] if there are fewer.
     pub fn u64(&mut self, field: &'static str) -> Result<u64, WireError> {
         let bytes = self.rest.first_chunk::<8>().copied().ok_or(WireError::Truncated(field))?;
         bytes::Buf::advance(&mut self.rest, 8);
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// An unsigned LEB128 number of at most 64 bits, in its shortest form.
+    /// Reads an unsigned LEB128 number of at most 64 bits, in its shortest form.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] at the end, [`WireError::Invalid`] if it is longer than it need be.
+    /// Returns [`WireError::Truncated`] at the end, and [`WireError::Invalid`] for a number that is not in
+    /// its shortest form.
     pub fn varint(&mut self, field: &'static str) -> Result<u64, WireError> {
         let mut value = 0u64;
         for (place, &byte) in self.rest.iter().take(10).enumerate() {
@@ -127,10 +128,10 @@ impl Reader {
         Err(err(field))
     }
 
-    /// A LEB128 number that must not be above `max`.
+    /// Reads a LEB128 number of at most `max`.
     ///
     /// # Errors
-    /// As [`Self::varint`], and [`WireError::TooLarge`].
+    /// Like [`Self::varint`]; returns [`WireError::TooLarge`] above `max`.
     pub fn varint_max(&mut self, max: u64, field: &'static str) -> Result<u64, WireError> {
         let value = self.varint(field)?;
         if value > max {
@@ -139,31 +140,32 @@ impl Reader {
         Ok(value)
     }
 
-    /// A LEB128 number of at most 32 bits.
+    /// Reads a LEB128 number of at most 32 bits.
     ///
     /// # Errors
-    /// As [`Self::varint_max`].
+    /// Like [`Self::varint_max`].
     pub fn varint32(&mut self, field: &'static str) -> Result<u32, WireError> {
         let value = self.varint_max(u64::from(u32::MAX), field)?;
         u32::try_from(value).map_err(|_| WireError::Invalid(field))
     }
 
-    /// A count or length that must not be above `max`.
+    /// Reads a count or length of at most `max`.
     ///
     /// # Errors
-    /// As [`Self::varint_max`].
+    /// Like [`Self::varint_max`].
     pub fn len(&mut self, max: usize, field: &'static str) -> Result<usize, WireError> {
         let value = self.varint_max(max as u64, field)?;
         usize::try_from(value).map_err(|_| WireError::Invalid(field))
     }
 
-    /// A length (at most `max`) and as many bytes of plain text in UTF-8.
+    /// Reads a length of at most `max`, and plain UTF-8 text of that length in bytes.
     ///
-    /// Names and messages of other nodes reach terminals and logs, so text that is not [plain](crate::text) is refused
-    /// here, at one place.
+    /// Names and messages of other nodes reach terminals and logs. So this function is the one point that
+    /// refuses text which is not [plain](crate::text).
     ///
     /// # Errors
-    /// As [`Self::len`] and [`Self::bytes`]; [`WireError::Invalid`] if it is not plain text in UTF-8.
+    /// Like [`Self::len`] and [`Self::bytes`]; returns [`WireError::Invalid`] if the bytes are not plain text
+    /// in UTF-8.
     pub fn text(&mut self, max: usize, field: &'static str) -> Result<String, WireError> {
         let len = self.len(max, field)?;
         let bytes = self.bytes(len, field)?;
@@ -171,10 +173,10 @@ impl Reader {
         text.map(str::to_owned).ok_or(WireError::Invalid(field))
     }
 
-    /// A flag byte, 0 or 1.
+    /// Reads a flag byte, 0 or 1.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] at the end, [`WireError::Invalid`] for any other byte.
+    /// Returns [`WireError::Truncated`] at the end, and [`WireError::Invalid`] for any other byte.
     pub fn flag(&mut self, field: &'static str) -> Result<bool, WireError> {
         match self.u8(field)? {
             0 => Ok(false),
@@ -188,7 +190,7 @@ impl Reader {
 pub trait Writer {
     /// Appends one byte.
     fn put_u8(&mut self, value: u8);
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     fn put_bytes(&mut self, bytes: &[u8]);
 
     /// Appends four bytes, little-endian.
@@ -233,7 +235,7 @@ impl Writer for Vec<u8> {
     }
 }
 
-/// How many bytes [`Writer::put_varint`] takes for `value`.
+/// Returns the number of bytes that [`Writer::put_varint`] appends for `value`.
 #[must_use]
 pub const fn varint_len(value: u64) -> usize {
     (70 - (value | 1).leading_zeros() as usize) / 7

@@ -1,4 +1,4 @@
-//! Frames: what goes over a link at once.
+//! Frames, the units of transmission on a link.
 
 use super::codec::{Reader, WireError, Writer};
 use super::{NUMBER_MAX, VERSION};
@@ -12,12 +12,12 @@ const DATAGRAMS: u8 = 0x08;
 const HELD: u8 = 0x10;
 const TRANSIT: u8 = 0x20;
 const KNOWN_FLAGS: u8 = ACK | ACK_NOW | NUMBERED | DATAGRAMS | HELD | TRANSIT;
-/// Where [`FrameHeader::held`] is, and behind it [`FrameHeader::transit`].
+/// The offset of [`FrameHeader::held`]; [`FrameHeader::transit`] follows it.
 const TIMES_AT: usize = 10;
-/// What either takes.
+/// The size of each of these two fields, in bytes.
 const TIME_BYTES: usize = 4;
 
-/// Which frames of an epoch have arrived: all before `next`, and those after it that have a bit.
+/// A selective acknowledgement of the frames of an epoch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ack {
     /// Every frame with a lower sequence number has arrived.
@@ -27,7 +27,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// True if the frame `seq` has arrived.
+    /// Returns `true` if the frame `seq` has arrived.
     #[must_use]
     pub const fn covers(&self, seq: u64) -> bool {
         if seq < self.next {
@@ -37,7 +37,7 @@ impl Ack {
         ahead >= 1 && ahead <= 64 && self.selective >> (ahead - 1) & 1 == 1
     }
 
-    /// The highest frame that has arrived, plus one; equals `next` if nothing is missing.
+    /// Returns the highest received sequence number plus one; equals `next` if nothing is missing.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.next
@@ -45,8 +45,8 @@ impl Ack {
             + if self.selective == 0 { 0 } else { 1 }
     }
 
-    /// Notes the arrival of frame `seq`; frames more than 64 ahead move `next` along, since whatever
-    /// is missing before them will not come any more.
+    /// Records the arrival of frame `seq`. A frame more than 64 ahead advances `next`, which gives up the
+    /// missing frames out of range.
     pub const fn note(&mut self, seq: u64) {
         if seq < self.next {
             return;
@@ -67,41 +67,41 @@ impl Ack {
         }
     }
 
-    /// Moves on over `next`, which has arrived, and over what has arrived right behind it.
+    /// Advances `next` past itself and the consecutive received frames after it.
     const fn advance(&mut self) {
         let run = self.selective.trailing_ones();
         self.next += 1 + run as u64;
-        // One place for `next` itself, one for each frame in the run.
+        // One bit for `next` itself, and one for each frame in the run.
         self.selective = if run >= 63 { 0 } else { self.selective >> (run + 1) };
     }
 }
 
-/// The fixed part at the front of each frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct FrameHeader {
-    /// The sender's epoch on this hop: one up whenever it starts the hop anew.
+    /// The sender's epoch on this hop, incremented whenever it restarts the hop.
     pub epoch: u32,
-    /// The receiver's epoch as the sender knows it; 0 as long as it has heard nothing.
+    /// The receiver's epoch as known to the sender; 0 until the sender has received a frame.
     pub known: u32,
-    /// The frame's sequence number in the epoch; frames that carry only an acknowledgement or a
-    /// handshake have none and are not acknowledged themselves.
+    /// The frame's sequence number in the epoch. `None` for frames with only an acknowledgement or a
+    /// handshake, which are not acknowledged themselves.
     pub seq: Option<u64>,
-    /// What the sender has received from the receiver.
+    /// The acknowledgement of the receiver's frames.
     pub ack: Option<Ack>,
-    /// The sender waits for an acknowledgement: answer at once.
+    /// The sender requests an immediate acknowledgement.
     pub ack_now: bool,
-    /// The hop's frames may be lost, reordered or doubled, and are numbered and mended for that.
+    /// The hop's frames may be lost, reordered or duplicated, and lost segments are retransmitted.
     pub datagrams: bool,
-    /// How long the acknowledgement waited for its turn, in whole microseconds: from the arrival of the
-    /// newest frame that it tells of until this frame has left the wire. Only with one.
+    /// The acknowledgement delay in whole microseconds, from the arrival of the newest acknowledged frame
+    /// until this frame has left the wire. Present only with an acknowledgement.
     pub held: Option<Duration>,
-    /// How long the frame is on its way for its own bytes, in whole microseconds: its samples are older by that than
-    /// they say. `None` where nobody says: no time at all.
+    /// The serial transit time of the frame, in whole microseconds; the receiver adds it to the age of the
+    /// samples. `None` counts as zero.
     pub transit: Option<Duration>,
 }
 
 impl FrameHeader {
-    /// The most bytes that a header takes.
+    /// The maximum size of a header, in bytes.
     pub const BYTES_MAX: usize = TIMES_AT + 2 * TIME_BYTES + 10 + 10 + 8;
 
     /// Appends the header to `out`.
@@ -129,31 +129,30 @@ impl FrameHeader {
         }
     }
 
-    /// Sets the request for an answer in a header that was written to the front of `frame`.
+    /// Sets the request for an acknowledgement in the header at the front of `frame`.
     pub fn ask_now(frame: &mut [u8]) {
         if let Some(flags) = frame.get_mut(1) {
             *flags |= ACK_NOW;
         }
     }
 
-    /// Sets how long the acknowledgement waited in a header that was written to the front of `frame`, if it
-    /// says that at all.
+    /// Sets the acknowledgement delay in the header at the front of `frame`, if the header has that field.
     pub fn set_held(frame: &mut [u8], held: Duration) {
         set_time(frame, HELD, TIMES_AT, held);
     }
 
-    /// Sets how long the frame is on its way in a header that was written to the front of `frame`, if it says that at
-    /// all.
+    /// Sets the transit time in the header at the front of `frame`, if the header has that field.
     pub fn set_transit(frame: &mut [u8], transit: Duration) {
         let held = frame.get(1).is_some_and(|flags| flags & HELD != 0);
         let at = if held { TIMES_AT + TIME_BYTES } else { TIMES_AT };
         set_time(frame, TRANSIT, at, transit);
     }
 
-    /// Reads the header off the front of a frame; what is left in the reader are its segments.
+    /// Reads the header from the front of a frame. The segments remain in the reader.
     ///
     /// # Errors
-    /// [`WireError::Version`] for another version's frame, else what was wrong with it.
+    /// Returns [`WireError::Version`] for another version of the wire format, and other errors for a
+    /// malformed header.
     pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
         let version = reader.u8("version")?;
         if version != VERSION {
@@ -200,23 +199,23 @@ fn micros(time: Duration) -> u32 {
     u32::try_from(time.as_nanos() / 1_000).unwrap_or(u32::MAX)
 }
 
-/// A frame being put together: headers and small payloads in one buffer, large payloads shared.
+/// A frame under construction: headers and small payloads in one buffer, large payloads shared.
 #[derive(Debug, Default)]
 pub struct FrameBuf {
     /// Headers and copied payloads.
     pub head: Vec<u8>,
-    /// Payloads too large to copy, each with its place in `head`.
+    /// Payloads too large to copy, each with its offset in `head`.
     pub shared: Vec<(usize, Bytes)>,
     shared_bytes: usize,
-    /// The frame may share a batch of the transport with the frames around it.
+    /// The frame may share a batch of the transport with adjacent frames.
     pub merges: bool,
 }
 
-/// Payloads from this size on are shared, not copied into the frame.
+/// The minimum size of payloads that are shared instead of copied, in bytes.
 const SHARE_FROM: usize = 2_048;
 
 impl FrameBuf {
-    /// Forgets everything, keeps the buffers.
+    /// Clears the frame and keeps the buffers' capacity.
     pub fn clear(&mut self) {
         self.head.clear();
         self.shared.clear();
@@ -224,13 +223,13 @@ impl FrameBuf {
         self.merges = false;
     }
 
-    /// Bytes of the frame so far.
+    /// Returns the length of the frame so far, in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.head.len() + self.shared_bytes
     }
 
-    /// True if nothing was put in.
+    /// Returns `true` if the frame is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -246,7 +245,7 @@ impl FrameBuf {
         }
     }
 
-    /// The pieces in order.
+    /// Iterates over the pieces of the frame, in order.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + '_ {
         let mut at = 0;
         let tail = self.shared.last().map_or(0, |(place, _)| *place);
@@ -260,7 +259,7 @@ impl FrameBuf {
             .chain([Piece::Copied(self.head.get(tail..).unwrap_or_default())])
     }
 
-    /// The whole frame in one buffer.
+    /// Returns the whole frame in one buffer.
     #[must_use]
     pub fn to_bytes(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.len());
@@ -274,7 +273,7 @@ impl FrameBuf {
     }
 }
 
-/// One piece of a [`FrameBuf`].
+/// A piece of a [`FrameBuf`].
 #[derive(Clone, Copy, Debug)]
 pub enum Piece<'a> {
     /// Bytes of the frame's own buffer; may be empty.
@@ -319,7 +318,7 @@ mod tests {
             let mut header = FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit };
             let mut out = Vec::new();
             header.write(&mut out);
-            // What is set afterwards takes the place of what was written, and only where something was.
+            // The setters overwrite fields that exist, and have no effect otherwise.
             header.held = header.held.map(|_| Duration::from_micros(5));
             header.transit = header.transit.map(|_| Duration::from_micros(7));
             FrameHeader::set_held(&mut out, Duration::from_micros(5));

@@ -1,4 +1,4 @@
-//! Segments: samples, and pieces of samples, inside a frame.
+//! Segments: samples, pieces of samples and control in a frame.
 
 mod form;
 
@@ -27,131 +27,131 @@ const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
 const ATTACHED: u8 = 0x40;
 
-/// What the first segment of a sample says about it.
+/// The description of a sample in its first segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleHead {
-    /// Bytes of the whole payload.
+    /// The length of the complete payload, in bytes.
     pub total: usize,
     /// The publisher's sequence number.
     pub seq: u64,
-    /// When it was captured.
+    /// The capture time.
     pub captured: Timestamp,
-    /// Its kind.
+    /// The kind of the sample.
     pub kind: Kind,
-    /// Its media type.
+    /// The media type.
     pub encoding: Encoding,
-    /// How old it is when this frame has left the link.
+    /// The age when this frame has left the link.
     pub age: Duration,
-    /// What a program put beside the payload.
+    /// The attachment that the publisher sent with the payload.
     pub attachment: Option<Arc<[u8]>>,
 }
 
-/// Where in its sample a segment belongs.
+/// The position of a segment in its sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Place {
-    /// At the front, with the sample's head.
+    /// The first segment, with the sample's head.
     First(SampleHead),
-    /// This many bytes in.
+    /// A later segment, at this byte offset.
     At(usize),
 }
 
-/// One segment, as parsed.
+/// A parsed segment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Segment {
     /// A piece of a sample.
     Data {
         /// The stream's number on this hop.
         stream: u32,
-        /// The sample's number on this stream: one up for each sample whose sending began.
+        /// The sample's number on this stream, incremented for each sample whose sending began.
         number: u64,
-        /// Where the piece belongs.
+        /// The position of the piece.
         place: Place,
-        /// True for the last piece.
+        /// `true` for the last piece.
         last: bool,
-        /// The piece.
+        /// The bytes of the piece.
         payload: Bytes,
     },
-    /// A piece of a control message; they follow each other in order.
+    /// A piece of a control message. Pieces arrive in order.
     Control {
-        /// Bytes of the whole message at its first piece, else `None`.
+        /// The length of the complete message in bytes, at its first piece; otherwise `None`.
         total: Option<usize>,
-        /// True for the last piece.
+        /// `true` for the last piece.
         last: bool,
-        /// The piece.
+        /// The bytes of the piece.
         payload: Bytes,
     },
-    /// From now on `stream` carries this publisher's samples in this form.
+    /// Opens a stream for a publisher's samples in a form.
     Open {
         /// The stream's number on this hop.
         stream: u32,
-        /// Whose samples.
+        /// The publisher of the samples.
         publisher: PublisherId,
-        /// In which form.
+        /// The form of the samples.
         form: Form,
-        /// How it is mended; only where frames may be lost.
+        /// The retransmission parameters; only on carriers that may lose frames.
         mend: Option<Mend>,
     },
-    /// `stream` carries no more samples.
+    /// Closes a stream: no more samples follow.
     Close {
         /// The stream's number on this hop.
         stream: u32,
-        /// The number that the stream's next sample would have had: any sample below it that the receiver has not
-        /// seen was lost.
+        /// The number that the stream's next sample would have had. Samples below it that the receiver has
+        /// not seen were lost.
         end: u64,
     },
-    /// The rest of a sample that has begun will not come: it could not arrive in time.
+    /// Aborts a sample that has begun, because the rest of it could not arrive in time.
     Abort {
         /// The stream's number on this hop.
         stream: u32,
         /// The sample's number on this stream.
         number: u64,
     },
-    /// A piece of a control message where frames may be lost: it says itself where it belongs.
+    /// A piece of a control message on a carrier that may lose frames, with its offset.
     Part {
-        /// The message's number on this hop: one up for each.
+        /// The message's number on this hop, incremented for each message.
         number: u64,
-        /// Bytes of the whole message.
+        /// The length of the complete message, in bytes.
         total: usize,
-        /// Bytes of the message before this piece.
+        /// The offset of this piece in the message, in bytes.
         offset: usize,
-        /// The piece.
+        /// The bytes of the piece.
         payload: Bytes,
     },
 }
 
-/// How a stream is mended where frames may be lost.
+/// The retransmission parameters of a stream on a carrier that may lose frames.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Mend {
-    /// What is done about what was lost.
+    /// The retransmission mode.
     pub retransmit: Retransmit,
-    /// The number of the stream's first sample since the hop came up: earlier ones are not sent again.
+    /// The number of the stream's first sample since the hop came up; earlier ones are not retransmitted.
     pub first: u64,
-    /// The age at which a sample is delivered although one before it is missing; none if it has time.
+    /// The age at which a sample is delivered even if an earlier one is missing; `None` for no limit.
     pub hold: Option<Duration>,
 }
 
-/// A stream's number on the wire: its place, below [`STREAMS_MAX`], and how many streams had the place
-/// before. So what comes for a stream is never taken for its successor's or predecessor's, although
-/// the frames that closed the one and opened the other were lost.
+/// Returns a stream's number on the wire, from its slot below [`STREAMS_MAX`] and the number of earlier
+/// streams in that slot. So segments of one stream are never attributed to its successor or predecessor, even
+/// if the frames that closed the one and opened the other were lost.
 #[must_use]
 pub const fn stream_id(place: u32, generation: u32) -> u32 {
     place % STREAMS_MAX + (generation % (u32::MAX / STREAMS_MAX)) * STREAMS_MAX
 }
 
-/// The place of a stream by its number on the wire.
+/// Returns the slot of a stream from its number on the wire.
 #[must_use]
 pub const fn stream_place(id: u32) -> u32 {
     id % STREAMS_MAX
 }
 
-/// The longest control message.
+/// The maximum length of a control message, in bytes.
 pub const CONTROL_BYTES_MAX: usize = 4 << 20;
 
 impl Segment {
     /// Reads the next segment of a frame.
     ///
     /// # Errors
-    /// [`WireError`] for what is wrong; the rest of the frame cannot be read then.
+    /// Returns a [`WireError`] for a malformed segment; the rest of the frame is then unreadable.
     pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
         let first_byte = reader.u8("segment type")?;
         let flags = first_byte & !KIND;
@@ -243,7 +243,7 @@ fn read_data(
 
 fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHead, WireError> {
     Ok(SampleHead {
-        // A sample in one piece says its length once, as that piece's.
+        // A sample in one piece states its length once, as the length of the piece.
         total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
         seq: reader.varint_max(NUMBER_MAX, "sample seq")?,
         captured: Timestamp { nanos: reader.u64("captured")?, error: reader.u8("clock error")? },
@@ -256,29 +256,29 @@ fn read_head(reader: &mut Reader, last: bool, attached: bool) -> Result<SampleHe
 
 fn read_attachment(reader: &mut Reader) -> Result<Arc<[u8]>, WireError> {
     let len = reader.len(ATTACHMENT_BYTES_MAX, "attachment length")?;
-    // A copy: it would keep the whole frame otherwise, for as long as somebody holds the sample.
+    // Copy the attachment; a slice would keep the whole frame in memory for the lifetime of the sample.
     Ok(reader.bytes(len, "attachment")?[..].into())
 }
 
-/// The head of a data segment, to be written in front of its payload.
+/// The header of a data segment, written before its payload.
 #[derive(Clone, Debug)]
 pub struct DataHead<'a> {
     /// The stream's number on this hop.
     pub stream: u32,
     /// The sample's number on this stream.
     pub number: u64,
-    /// The sample's head, for its first piece.
+    /// The sample's head, in its first piece.
     pub first: Option<&'a SampleHead>,
-    /// Bytes of the sample before this piece.
+    /// The offset of this piece in the sample, in bytes.
     pub offset: usize,
-    /// True for the last piece.
+    /// `true` for the last piece.
     pub last: bool,
-    /// Bytes of this piece.
+    /// The length of this piece, in bytes.
     pub len: usize,
 }
 
 impl DataHead<'_> {
-    /// Appends the head to `out`; the payload follows.
+    /// Appends the header to `out`. The payload follows.
     pub fn write(&self, out: &mut Vec<u8>) {
         let first = if self.first.is_some() { FIRST } else { 0 };
         let attachment = self.first.and_then(attachment);
@@ -307,7 +307,7 @@ impl DataHead<'_> {
         out.put_varint(self.len as u64);
     }
 
-    /// The most bytes that [`Self::write`] appends for a sample of this encoding.
+    /// Returns the maximum number of bytes that [`Self::write`] appends for a sample of this encoding.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         let ids = 1 + varint_len(u64::from(self.stream)) + varint_len(self.number) + 5;
@@ -321,7 +321,7 @@ impl DataHead<'_> {
     }
 }
 
-/// What is beside the payload, as much of it as the wire takes.
+/// Returns the attachment, truncated to the maximum of the wire format.
 fn attachment(head: &SampleHead) -> Option<&[u8]> {
     head.attachment.as_deref().map(|bytes| bytes.get(..ATTACHMENT_BYTES_MAX).unwrap_or(bytes))
 }
@@ -330,22 +330,22 @@ fn other_len(encoding: &Encoding) -> usize {
     if let Encoding::Other(name) = encoding { Encoding::cut(name).len() + 1 } else { 0 }
 }
 
-/// The head of a control segment.
+/// The header of a control segment.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlHead {
-    /// Bytes of the whole message, for its first piece.
+    /// The length of the complete message in bytes, in its first piece.
     pub total: Option<usize>,
-    /// True for the last piece.
+    /// `true` for the last piece.
     pub last: bool,
-    /// Bytes of this piece.
+    /// The length of this piece, in bytes.
     pub len: usize,
 }
 
 impl ControlHead {
-    /// The most bytes that [`Self::write`] appends.
+    /// The maximum number of bytes that [`Self::write`] appends.
     pub const BYTES_MAX: usize = 1 + 4 + 4;
 
-    /// Appends the head to `out`; the piece follows.
+    /// Appends the header to `out`. The piece follows.
     pub fn write(&self, out: &mut Vec<u8>) {
         let first = if self.total.is_some() { FIRST } else { 0 };
         out.put_u8(CONTROL | first | if self.last { LAST } else { 0 });
@@ -356,7 +356,7 @@ impl ControlHead {
     }
 }
 
-/// Appends an [`Segment::Open`].
+/// Appends a [`Segment::Open`].
 pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Vec<u8>) {
     out.put_u8(OPEN);
     out.put_varint(u64::from(stream));
@@ -365,7 +365,8 @@ pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Ve
     write_form(form, out);
 }
 
-/// Appends an [`Segment::Open`] of a stream that is mended. A hold of less than a microsecond is none.
+/// Appends a [`Segment::Open`] with retransmission parameters. A `hold` below one microsecond counts as
+/// `None`.
 pub fn write_open_mended(
     stream: u32,
     publisher: PublisherId,
@@ -383,16 +384,16 @@ pub fn write_open_mended(
     out.put_varint(mend.first);
 }
 
-/// The most bytes that [`write_open`] appends.
+/// The maximum number of bytes that [`write_open`] appends.
 pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + (1 + 10 + 6);
 
-/// The most bytes that [`write_open_mended`] appends.
+/// The maximum number of bytes that [`write_open_mended`] appends.
 pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10 + 10;
 
-/// The most bytes that the head of a [`Segment::Part`] takes.
+/// The maximum size of the header of a [`Segment::Part`], in bytes.
 pub const PART_BYTES_MAX: usize = 1 + 10 + 4 + 4 + 4;
 
-/// Appends the head of a [`Segment::Part`] of `len` bytes; the piece follows.
+/// Appends the header of a [`Segment::Part`] of `len` bytes. The piece follows.
 pub fn write_part(number: u64, total: usize, offset: usize, len: usize, out: &mut Vec<u8>) {
     out.put_u8(PART);
     out.put_varint(number);

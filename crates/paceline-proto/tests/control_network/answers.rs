@@ -1,4 +1,4 @@
-//! Answers to changes: each belongs to one request, and a refused one leaves what there was.
+//! Answers to change requests: each answers its own request, and a refused change keeps the old contract.
 
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
@@ -9,7 +9,8 @@ use paceline_proto::{Form, PublisherId, Rate, Size, SubscriptionId};
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
 
-/// The publisher's node and the subscription's are the ends of three hops; the middle one is a radio.
+/// The last node. The publisher and the subscription are at the ends of three hops; the middle one is a
+/// radio.
 const LAST: usize = 3;
 
 fn hertz(hertz: u32) -> SubscriptionSpec {
@@ -17,7 +18,8 @@ fn hertz(hertz: u32) -> SubscriptionSpec {
     SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..promised("left") }
 }
 
-/// A camera over a radio that carries `kilobytes` per second, and a subscription that hears it as it asks.
+/// Returns a camera behind a radio with a capacity of `kilobytes` kB/s, and a subscription with the request
+/// `asks`.
 fn watched(kilobytes: u64, asks: SubscriptionSpec) -> (Net, PublisherId, SubscriptionId) {
     let mut net = Net::new(LAST + 1);
     for hop in 0..LAST {
@@ -34,14 +36,15 @@ fn watched(kilobytes: u64, asks: SubscriptionSpec) -> (Net, PublisherId, Subscri
 }
 
 impl Net {
-    /// Node `from` wants another request of `user`; nothing of that is delivered yet.
+    /// Requests a change of `user` at node `from`, without delivering any message of it. Returns the
+    /// request's id.
     fn want(&mut self, from: usize, user: SubscriptionId, spec: &SubscriptionSpec) -> u64 {
         let question = self.nodes[from].change_subscription(self.now, user, spec);
         self.drain(from);
         question
     }
 
-    /// The number that was given to what `node` wanted, once the answer is there.
+    /// Returns the revision number of a change that `node` requested, once the answer has arrived.
     fn number(&self, node: usize, question: u64) -> Option<u64> {
         let mut answers = self.seen[node].answered.iter();
         let (.., body) = answers.find(|(request, ..)| *request == question)?;
@@ -51,7 +54,7 @@ impl Net {
         }
     }
 
-    /// What the subscription's node says of a request now; no other message moves meanwhile.
+    /// Returns the outcome of a request at the subscription's node, while no other message moves.
     fn outcome(&mut self, user: SubscriptionId, revision: u64) -> ChangeOutcome {
         let node = index(user.node);
         let question = self.nodes[node].ask_outcome(self.now, user, revision);
@@ -61,7 +64,7 @@ impl Net {
         ChangeOutcome::decode(answers.next().unwrap().2.clone()).unwrap()
     }
 
-    /// True if what leaves the publisher's node comes to the subscription, in whatever form it travels.
+    /// Returns `true` if samples from the publisher's node reach the subscription, in any form.
     fn flows(&self, publisher: PublisherId, user: SubscriptionId) -> bool {
         let (mut node, mut form) = (index(publisher.node), Form::FULL);
         for _ in 0..=LAST {
@@ -76,7 +79,7 @@ impl Net {
         false
     }
 
-    /// Delivers one message, of whichever hop is next in turn; false if none is left.
+    /// Delivers one message of the next hop in turn. Returns `false` if none is left.
     fn step(&mut self, turn: usize) -> bool {
         let ready: Vec<_> = self
             .queues
@@ -89,10 +92,10 @@ impl Net {
     }
 }
 
-/// The number of each request and whether it may be granted.
+/// The revision number of each request, and whether it should be granted.
 type Expected = BTreeMap<u64, bool>;
 
-/// No request has the answer of another one.
+/// Asserts that no request has received the answer to another one.
 fn assert_own_answers(net: &mut Net, user: SubscriptionId, expected: &Expected) {
     for (&revision, &fits) in expected {
         match net.outcome(user, revision) {
@@ -113,9 +116,9 @@ fn assert_own_answers(net: &mut Net, user: SubscriptionId, expected: &Expected) 
 
 #[test]
 fn no_request_gets_the_answer_of_another_one() {
-    // 15 Hz and 5 Hz fit into what the radio carries, 25 Hz do not.
+    // The radio carries 15 Hz and 5 Hz, but not 25 Hz.
     let wishes = [(hertz(15), true), (hertz(25), false), (hertz(5), true)];
-    // So many messages move between two requests, in several orders.
+    // Try several numbers of message deliveries between two requests, in several orders.
     for (pause, order) in (0..60).step_by(4).flat_map(|n| (0..3).map(move |order| (n, order))) {
         let (mut net, _, user) = watched(250, hertz(10));
         let (mut expected, mut turn) = (Expected::new(), order);
@@ -148,7 +151,7 @@ fn no_request_gets_the_answer_of_another_one() {
     }
 }
 
-/// Asks for something that is refused; the stream goes on at every moment.
+/// Makes a request that is refused, and asserts that the stream continues at every moment.
 fn refused_and_kept(
     net: &mut Net,
     left: PublisherId,
@@ -218,7 +221,7 @@ fn who_would_rather_have_nothing_gets_nothing() {
         assert!(net.heard(user).is_empty() && net.seen[LAST].taken_back.is_empty());
         assert_eq!(net.seen[LAST].refused.last().unwrap().revision, revision);
         assert_eq!(net.held(), [0; 4]);
-        // It waits for room as any other that is refused, or asks for less.
+        // It waits for capacity like any other refused request, or asks for less.
         let question = net.want(0, user, &hertz(5));
         net.settle();
         let revision = net.number(0, question).unwrap();
@@ -251,7 +254,7 @@ fn one_publisher_that_refuses_takes_the_change_back_for_all() {
     net.assert_converged();
 }
 
-/// The offer counts what the change itself would free, and belongs to the request that was refused.
+/// The offer counts the resources that the change itself would release, and belongs to the refused request.
 #[test]
 fn what_a_refused_change_is_offered_is_granted() {
     let (mut net, _, user) = watched(250, hertz(15));
@@ -310,7 +313,7 @@ fn a_promise_that_is_lost_while_a_change_is_refused_is_refused_by_its_own_number
     net.want(0, user, &promised("left"));
     net.settle();
     assert_eq!(net.seen[LAST].taken_back.len(), 1);
-    // The radio carries nothing of it any more.
+    // The radio can no longer carry any of it.
     for (from, to) in [(1, 2), (2, 1)] {
         net.nodes[from].handle_hop_up(net.now, id(to), link("link1", Some(10_000)));
         net.drain(from);

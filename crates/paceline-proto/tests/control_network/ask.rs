@@ -1,4 +1,4 @@
-//! Asking a node, and who is to be asked.
+//! Questions to a node, and the choice of the node to ask.
 
 use super::net::{Net, all, camera, id, link, promised};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ fn an_answer_comes_over_three_hops() {
     net.drain(3);
     net.settle();
     assert_eq!(net.seen[0].answered, [(request, id(3), answer.clone())]);
-    // A second answer was not asked for.
+    // An answer that nobody requested is ignored.
     net.nodes[3].answer(net.now, request, id(0), answer);
     net.drain(3);
     net.settle();
@@ -128,7 +128,7 @@ fn holders_are_found_from_the_nearest_on() {
     assert_eq!(net.nodes[3].holders(&tag), [(beside, 0), (here, 1)]);
 }
 
-/// What one node publishes for another's pull.
+/// Returns a private publisher that serves another node's pull.
 fn private(puller: NodeId) -> PublisherSpec {
     let publisher = PublisherId { node: NodeId(7), index: 0 };
     let tag = private_tag(puller, 1, publisher).unwrap();
@@ -138,7 +138,7 @@ fn private(puller: NodeId) -> PublisherSpec {
 #[test]
 fn private_streams_are_background_and_no_capacity_is_asked_for_or_promised() {
     let mut net = Net::new(2);
-    // Room for one camera of 300,000 bytes/s, and not for two.
+    // There is capacity for one camera of 300,000 bytes/s, but not for two.
     net.join_over(0, 1, link("thin", Some(400_000)), link("thin", None));
     net.settle();
     let pulled: Vec<PublisherId> = (0..3).map(|_| net.publish(0, private(id(1)))).collect();

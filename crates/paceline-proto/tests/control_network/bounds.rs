@@ -1,4 +1,4 @@
-//! Nothing grows without bound.
+//! All state of a node is bounded.
 
 use super::net::{Net, all, camera, id, link};
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use paceline_proto::wire::WireError;
 use paceline_sched::Instant;
 use proptest::prelude::*;
 
-/// The first message that a node has to send; the others are dropped.
+/// Returns the first message that a node sends, and drops the others.
 fn message(node: &mut Control) -> Bytes {
     let outputs: Vec<Output> = core::iter::from_fn(|| node.poll_output()).collect();
     let sent = outputs.into_iter().find_map(|output| {
@@ -16,7 +16,7 @@ fn message(node: &mut Control) -> Bytes {
     sent.unwrap()
 }
 
-/// What a node that has just met `to` sends to show itself.
+/// Returns the first message of a node that has just met `to`.
 fn introduction(node: usize, to: usize) -> Bytes {
     let mut stranger = Control::new(id(node), "stranger");
     let mut peer = Control::new(id(to), "peer");

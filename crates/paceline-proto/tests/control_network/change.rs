@@ -1,4 +1,4 @@
-//! Subscriptions that somebody else changes.
+//! Subscriptions that another node changes.
 
 use super::net::{Net, all, camera, id, promised};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ fn rare(tag: &str) -> SubscriptionSpec {
 }
 
 impl Net {
-    /// What the subscription's node answers to `node`.
+    /// Returns the answer of the subscription's node to a change request from `node`.
     fn change(
         &mut self,
         node: usize,
@@ -44,7 +44,7 @@ fn a_subscription_is_changed_from_any_node_and_its_own_is_told() {
         let [output] = net.outputs(0, left, Form::FULL) else { panic!("{form}") };
         assert_eq!((output.form, output.contract.is_some()), (form, spec.within.is_some()));
     }
-    // What was promised goes on for a while where it is not known yet that nothing comes any more.
+    // The old contract stays in force for a while on nodes that do not know yet that no samples follow.
     net.run(Duration::from_secs(5));
     net.assert_converged();
     net.assert_delivered();

@@ -1,4 +1,4 @@
-//! All nodes come to know the same.
+//! All nodes converge to the same knowledge.
 
 use super::net::{Net, all, camera, id, link, promised};
 use paceline_proto::control::{Control, HopInfo, Output};
@@ -68,7 +68,7 @@ fn a_node_that_is_cut_off_is_ignored_at_once_and_forgotten_later() {
     net.assert_converged();
     assert!(net.nodes[2].poll_timeout() <= net.now + Duration::from_secs(30));
     net.run(Duration::from_secs(31));
-    // Alone and with nothing left to forget there is nothing to wake up for.
+    // A node alone, with no state left to expire, needs no wake-up.
     assert_eq!(net.nodes[2].poll_timeout(), Instant::FAR);
     net.join(1, 2);
     net.settle();
@@ -82,7 +82,8 @@ fn nothing_dead_lives_on_between_those_who_remember() {
     net.part(2, 3);
     net.settle();
     for _ in 0..20 {
-        // Links that come and go while the dead node is remembered here and forgotten there.
+        // Links come up and go down while one node still remembers the dead node and another has forgotten
+        // it.
         net.run(Duration::from_secs(3));
         net.part(0, 1);
         net.run(Duration::from_secs(1));
@@ -100,7 +101,7 @@ fn what_was_lost_with_a_hop_comes_when_it_is_back() {
     let mut net = Net::chain(3);
     net.publish(0, camera("camera"));
     net.subscribe(2, all("camera"));
-    // Both are on their way and get lost.
+    // Both messages are in transit and get lost.
     net.part(0, 1);
     net.publish(0, camera("arm"));
     net.join(0, 1);
@@ -178,7 +179,7 @@ fn unknown_users_and_strangers_change_nothing() {
     assert_eq!(net.listing(0), before);
 }
 
-/// Hands over what two nodes have to say to each other until both are silent; no time passes.
+/// Exchanges the messages of two nodes until both are silent, without advancing time.
 fn talk(nodes: &mut [Control; 2]) {
     for turn in 0.. {
         assert!(turn < 100, "they never stop");
@@ -225,7 +226,7 @@ fn what_is_asked_before_the_hop_is_up_here_is_answered_without_being_asked_again
     for (node, other) in [(0, 1), (1, 0)] {
         nodes[node].handle_hop_down(Instant::ZERO, id(other));
     }
-    // The publisher's node knows whom to ask from before.
+    // The publisher's node remembers its peer from before.
     for (node, other) in [(0, 1), (1, 0)] {
         talk(&mut nodes);
         nodes[node].handle_hop_up(Instant::ZERO, id(other), link("eth", Some(1_000_000)));

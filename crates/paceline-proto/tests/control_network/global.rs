@@ -1,4 +1,4 @@
-//! Random histories of small networks against the truth about them.
+//! Random histories of small networks, compared with a reference model.
 
 use super::net::{Net, camera, id, index, link};
 use super::random::subscription;
@@ -27,9 +27,9 @@ enum Step {
     Subscribe(usize, SubscriptionSpec),
     Update(Index, SubscriptionSpec),
     Unsubscribe(Index),
-    /// Delivers some of the messages that are under way.
+    /// Delivers some of the messages in transit.
     Deliver(Index, usize),
-    /// All messages arrive, and what must hold is looked at.
+    /// Delivers all messages and checks the invariants.
     Look,
 }
 
@@ -72,7 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The one at a place of the truth's maps.
+/// Returns the key at a random position of a map.
 fn pick<K: Copy, V>(map: &std::collections::BTreeMap<K, V>, at: Index) -> Option<K> {
     (!map.is_empty()).then(|| *map.keys().nth(at.index(map.len())).unwrap())
 }
@@ -104,7 +104,7 @@ fn make(net: &mut Net, truth: &mut Truth, step: Step) {
             }
         }
         Step::Look => {
-            // What is carried on while paths answer is over, too.
+            // Also let deliveries end that continue while paths are being answered.
             net.run(Duration::from_secs(5));
             truth.assert_holds(net);
         }
@@ -122,7 +122,7 @@ fn make(net: &mut Net, truth: &mut Truth, step: Step) {
         }
         Step::Update(which, spec) => {
             let Some(id) = pick(&truth.subscriptions, which) else { return };
-            // What a refused change leaves in force is looked at elsewhere.
+            // Other tests cover the contract that stays in force after a refused change.
             let spec = SubscriptionSpec { or_stop: true, ..spec };
             net.nodes[index(id.node)].update_subscription(net.now, id, spec.clone());
             net.drain(index(id.node));
@@ -155,6 +155,6 @@ fn every_node_does_what_follows_from_the_truth() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    // Past the capture of what tests print: a reader wants to see how many there were.
+    // Write past the test harness's capture of output, so that the number of histories is visible.
     let _ = writeln!(std::io::stderr(), "models: control: {} histories", count.get());
 }

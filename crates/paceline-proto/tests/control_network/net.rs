@@ -1,4 +1,4 @@
-//! A small network: the messages of each hop wait in a queue until they are delivered.
+//! A small simulated network: the messages of each hop wait in a queue until they are delivered.
 
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -14,7 +14,7 @@ use paceline_sched::{Capacity, Duration, Instant, Late};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// What a node put out last, by what it is about.
+/// The latest outputs of a node, by subject.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) installed: BTreeMap<SourceKey, (Arc<PublisherSpec>, Vec<OutputPlan>)>,
@@ -23,10 +23,9 @@ pub(crate) struct Seen {
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) granted: BTreeMap<(SubscriptionId, PublisherId), Grant>,
-    /// What was granted or refused, and is not over.
+    /// Grants and refusals that are still in force.
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
-    /// What subscriptions and publishers here were told of promises, in order: a grant's hops, none if it is
-    /// over, or the node that refused.
+    /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<(u64, bool, Option<Grant>, Option<Refusal>)>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
@@ -34,13 +33,13 @@ pub(crate) struct Seen {
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     /// The requests that came into force after a change.
     pub(crate) in_force: Vec<(SubscriptionId, u64)>,
-    /// Changes that were taken back: why, and what is asked for again.
+    /// Changes that were reverted, with the refusals and the restored request.
     pub(crate) taken_back: Vec<(SubscriptionId, Vec<Refusal>, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
 }
 
-/// What an end of a promise was told.
+/// A notification to one end of a contract: the hops of a grant, its end, or the node that refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Told {
     Granted(Vec<NodeId>),
@@ -71,7 +70,7 @@ pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
 }
 
 impl Seen {
-    /// What `node` is told of promises.
+    /// Records a notification about a contract.
     fn note_promise(&mut self, node: usize, output: Output) {
         match output {
             Output::Refused { subscription, publisher, refusal } => {
@@ -79,7 +78,7 @@ impl Seen {
                 assert_eq!((refusal.subscription, refusal.publisher), key);
                 self.told.push(Told::Refused(refusal.node));
                 self.standing.insert(key);
-                // What was granted before is not any more: the same may be granted again.
+                // The earlier grant has ended, and the same contract may be granted again.
                 self.granted.remove(&key);
                 if index(subscription.node) == node {
                     self.refused.push(refusal);
@@ -129,7 +128,7 @@ impl Net {
         }
     }
 
-    /// A network with these hops, settled.
+    /// Returns a network with these hops after all messages are delivered.
     pub(crate) fn joined(nodes: usize, hops: &[(usize, usize)]) -> Self {
         let mut net = Self::new(nodes);
         for &(one, other) in hops {
@@ -156,7 +155,7 @@ impl Net {
         }
     }
 
-    /// Messages under way are lost.
+    /// Takes a hop down; its messages in transit are lost.
     pub(crate) fn part(&mut self, one: usize, other: usize) {
         for (from, to) in [(one, other), (other, one)] {
             self.up.remove(&(from, to));
@@ -234,7 +233,7 @@ impl Net {
         true
     }
 
-    /// Delivers until no message is left, without time going by.
+    /// Delivers messages until none is left, without advancing time.
     pub(crate) fn settle(&mut self) {
         for _ in 0..100_000 {
             let ready =
@@ -245,7 +244,7 @@ impl Net {
         panic!("the nodes never stop talking");
     }
 
-    /// Lets time go by, with every message delivered at once.
+    /// Advances time, and delivers every message at once.
     pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         self.settle();
@@ -292,7 +291,7 @@ impl Net {
         self.drain(node);
     }
 
-    /// What a node knows, to compare with what another knows.
+    /// Returns a node's knowledge in a form that can be compared with another node's.
     pub(crate) fn listing(&self, node: usize) -> Vec<String> {
         self.nodes[node].nodes().map(|view| format!("{view:?}")).collect()
     }
@@ -311,7 +310,7 @@ impl Net {
     }
 }
 
-/// 25 pictures a second of 10,900 bytes: 300,000 bytes/s on the wire.
+/// Returns a camera with 25 pictures of 10,900 bytes per second: 300,000 bytes/s on the wire.
 pub(crate) fn camera(tag: &str) -> PublisherSpec {
     PublisherSpec {
         tag: Tag::new(tag).unwrap(),
@@ -326,7 +325,7 @@ pub(crate) fn camera(tag: &str) -> PublisherSpec {
     }
 }
 
-/// Everything of `pattern`, best effort.
+/// Returns a best-effort subscription to all samples of `pattern`.
 pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
     SubscriptionSpec {
         pattern: Pattern::new(pattern).unwrap(),
@@ -342,7 +341,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
     }
 }
 
-/// Everything of `pattern` within 90 ms.
+/// Returns a subscription to all samples of `pattern` within 200 ms.
 pub(crate) fn promised(pattern: &str) -> SubscriptionSpec {
     SubscriptionSpec { within: Some(Duration::from_millis(200)), ..all(pattern) }
 }

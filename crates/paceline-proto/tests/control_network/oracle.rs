@@ -1,4 +1,4 @@
-//! What must be true of a settled network, computed the plain way.
+//! Invariants of a settled network, computed by brute force.
 
 use super::net::{Net, id, index};
 use paceline_proto::control::{SourceKey, Target};
@@ -6,7 +6,7 @@ use paceline_proto::{Form, PublisherId, SubscriptionId};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Net {
-    /// The nodes that `node` is joined to, over any number of hops.
+    /// Returns the nodes that `node` is connected to, over any number of hops.
     fn component(&self, node: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::from([node]);
         loop {
@@ -23,7 +23,7 @@ impl Net {
         }
     }
 
-    /// Every node lists exactly the nodes it is joined to, each as that node lists itself.
+    /// Asserts that every node lists exactly the connected nodes, each as that node lists itself.
     pub(crate) fn assert_converged(&self) {
         for node in 0..self.nodes.len() {
             let component = self.component(node);
@@ -40,14 +40,15 @@ impl Net {
         }
     }
 
-    /// Follows each publisher's samples through what is installed: each subscription that matches
-    /// and is not refused gets them once, in its form, and nothing goes over a hop twice.
+    /// Follows each publisher's samples through the installed outputs. Asserts that each matching
+    /// subscription that is not refused receives them once, in its form, and that nothing crosses a hop
+    /// twice.
     pub(crate) fn assert_delivered(&self) {
         self.assert_reached();
         self.assert_nothing_stale();
     }
 
-    /// The same while what was carried before a change may still be carried on.
+    /// The same, but allows outputs that continue for a while after a change.
     pub(crate) fn assert_reached(&self) {
         for node in 0..self.nodes.len() {
             let own = self.nodes[node].nodes().find(|view| view.id == id(node)).unwrap();
@@ -104,7 +105,8 @@ impl Net {
         wanted
     }
 
-    /// Every installed source is one that samples arrive for; what is carried on for a while is none.
+    /// Asserts that samples arrive for every installed source. Outputs that continue for a while after a
+    /// change fail this.
     fn assert_nothing_stale(&self) {
         for (node, seen) in self.seen.iter().enumerate() {
             for SourceKey { publisher, form } in seen.installed.keys() {

@@ -1,11 +1,12 @@
-//! Nodes that know what samples cost them.
+//! Nodes that know the processor cost of samples.
 
 use super::net::{Net, camera, link, promised};
 use paceline_proto::control::{CpuBudget, CpuCost, RefusalReason, SubscriptionSpec};
 use paceline_proto::{Form, Rate};
 use paceline_sched::Duration;
 
-/// A – B – C, where B takes 10 ms for a sample and may take 300 ms of each second; the link behind it is wide.
+/// Returns A – B – C, where B needs 10 ms per sample and may use 300 ms per second. The link behind B is
+/// fast.
 fn costly() -> Net {
     let mut net = Net::chain(2);
     net.nodes.push(paceline_proto::control::Control::new(super::net::id(2), "node2"));
@@ -28,7 +29,7 @@ fn the_second_stream_that_the_processor_cannot_carry_is_refused_and_the_offer_is
     net.settle();
     assert!(net.heard(second).is_empty());
     let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
-    // 25 samples a second each.
+    // 25 samples per second each.
     let reason = RefusalReason::Processor { needed: 500_000_000, available: 300_000_000 };
     assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node1"));
     let text = refusal.to_string();

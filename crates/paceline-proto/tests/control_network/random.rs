@@ -1,4 +1,4 @@
-//! Random networks, random changes, random order of delivery.
+//! Random networks, random changes and random delivery order.
 
 use super::net::{Net, all, camera, link, one_in, promised};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
@@ -18,7 +18,7 @@ enum Step {
     Subscribe(usize, SubscriptionSpec),
     Unsubscribe(prop::sample::Index),
     Update(prop::sample::Index, SubscriptionSpec),
-    /// Delivers up to this many messages of the hop at this place.
+    /// Delivers up to this many messages of the hop at this position.
     Deliver(prop::sample::Index, usize),
     Repeat(prop::sample::Index),
     Swap(prop::sample::Index),
@@ -41,7 +41,8 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     })
 }
 
-/// Subscriptions that are changed would `or_stop` rather have nothing than what they had.
+/// Returns a strategy for steps. With `or_stop`, changed subscriptions stop rather than keep their old
+/// contract.
 fn step(chaos: bool, or_stop: bool) -> impl Strategy<Value = Step> {
     let node = || 0..NODES;
     let any = || any::<prop::sample::Index>();
@@ -62,7 +63,7 @@ fn step(chaos: bool, or_stop: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The hop at a place among those with messages under way.
+/// Returns the hop at a position among those with messages in transit.
 fn busy(net: &Net, at: prop::sample::Index) -> Option<(usize, usize)> {
     let busy: Vec<_> = net.queues.iter().filter(|(_, queue)| !queue.is_empty()).collect();
     (!busy.is_empty()).then(|| *busy[at.index(busy.len())].0)
@@ -126,7 +127,7 @@ fn after(steps: Vec<Step>) -> Net {
     net
 }
 
-/// What is promised on a link never exceeds it, and refusing comes to an end.
+/// Asserts that the contracts on a link never exceed it, and that refusals settle.
 fn assert_admitted(net: &mut Net) {
     net.run(Duration::from_secs(120));
     let quiet: Vec<usize> = net.seen.iter().map(|seen| seen.installs).collect();
@@ -152,7 +153,7 @@ proptest! {
         assert_admitted(&mut net);
     }
 
-    /// What was there before a change is carried on for a while if its subscription does not take the change back.
+    /// Deliveries from before a change continue for a while unless the subscription reverts the change.
     #[test]
     fn changes_that_are_taken_back_end_too(steps in prop::collection::vec(step(false, false), 1..80)) {
         let mut net = after(steps);

@@ -1,4 +1,4 @@
-//! Links that are too thin: who is refused, and when the refusal ends.
+//! Slow links: selection of the refused subscription, and the end of a refusal.
 
 use super::net::{Net, all, camera, link, one_in, promised};
 use paceline_proto::control::{PublisherSpec, RefusalReason, SubscriptionSpec, Target, Unpromised};
@@ -8,8 +8,8 @@ use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
 
 impl Net {
-    /// On each link the sum of what is promised, computed the plain way from what is installed,
-    /// stays within 95 % of its capacity.
+    /// Asserts that the sum of the installed contracts on each link, computed by brute force, stays within 95
+    /// % of its capacity.
     pub(crate) fn assert_within_capacity(&self) {
         for (node, seen) in self.seen.iter().enumerate() {
             let own = self.nodes[node].nodes().find(|view| super::net::index(view.id) == node);
@@ -41,7 +41,7 @@ impl Net {
     }
 }
 
-/// A – B – C, where the link from B to C carries `bytes_per_s`.
+/// Returns A – B – C, where the link from B to C carries `bytes_per_s`.
 fn thin(bytes_per_s: u64) -> Net {
     let mut net = Net::chain(2);
     net.nodes.push(paceline_proto::control::Control::new(super::net::id(2), "node2"));
@@ -64,8 +64,8 @@ fn two(net: &mut Net) -> ([PublisherId; 2], [SubscriptionId; 2]) {
 fn a_delay_bound_below_what_one_sample_takes_is_refused() {
     let mut net = thin(400_000);
     let left = net.publish(0, camera("left"));
-    // The hop without a capacity has 5 ms of it, the other the rest, less 1.5 ms: 12,000 bytes behind a
-    // frame of 1,300 take 35 ms of what may be promised.
+    // The hop without a capacity takes 5 ms of the bound, and the other hop the rest less 1.5 ms. There
+    // 12,000 bytes behind a frame of 1,300 take 35 ms of the reservable capacity.
     let asks = |within| {
         let within = Some(Duration::from_millis(within));
         SubscriptionSpec { within, ..promised("left") }
@@ -98,12 +98,12 @@ fn the_second_stream_that_does_not_fit_is_refused_and_says_why() {
     let text = refusal.to_string();
     let told = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; ask for at most ";
     assert!(text.starts_with(told), "{text}");
-    // 80,000 of 300,000 bytes a second.
+    // 80,000 of 300,000 bytes per second are left.
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((6_400..=6_666).contains(&millihertz), "{text}");
     assert_eq!(refusal.offer.within, None, "no delay bound makes room");
     assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
-    // Nobody on the way carries it.
+    // No node on the path carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
     assert_ne!(net.seen[0].matching.get(&left), Some(&true));
     net.assert_converged();
@@ -116,7 +116,7 @@ fn a_place_is_kept_whoever_comes_later_with_a_smaller_number() {
     let mut net = thin(400_000);
     net.publish(0, camera("left"));
     net.publish(0, camera("right"));
-    // The one that comes first has the larger id.
+    // The subscription that is admitted first has the larger id.
     let gone = net.subscribe(2, all("nothing"));
     let early = net.subscribe(2, promised("left"));
     net.settle();
@@ -126,7 +126,7 @@ fn a_place_is_kept_whoever_comes_later_with_a_smaller_number() {
     net.settle();
     assert_eq!(net.heard(early).len(), 1);
     assert!(net.heard(gone).is_empty());
-    // Who asks for more than there is does not push others out either.
+    // A request that exceeds the capacity does not displace others either.
     net.nodes[2].update_subscription(now, early, promised("*"));
     net.drain(2);
     net.run(Duration::from_secs(10));
@@ -252,15 +252,15 @@ fn a_picture_is_not_made_larger() {
     net.assert_delivered();
 }
 
-/// Cameras that the link carries easily, all of whose pictures may be due at once.
+/// Three cameras that the link carries easily on average, but whose pictures may all be due at once.
 #[test]
 fn deadlines_that_coincide_and_cannot_all_be_met_are_refused_with_an_offer() {
     let mut net = thin(400_000);
     let slow =
         |tag: &str| PublisherSpec { period: Some(Duration::from_millis(200)), ..camera(tag) };
     let publishers = ["a", "b", "c"].map(|tag| net.publish(0, slow(tag)));
-    // The first hop has a tenth. 79.5 ms of the second hop: 30,210 bytes of what may be promised. Each picture
-    // has 12,000.
+    // The first hop takes a tenth of the bound. The second has 79.5 ms: 30,210 bytes of the reservable
+    // capacity. Each picture takes 12,000 bytes.
     let asks = |tag: &str, within| SubscriptionSpec {
         within: Some(Duration::from_millis(within)),
         ..promised(tag)
@@ -305,7 +305,7 @@ fn who_is_heard_without_a_promise_is_told_why_once() {
     assert_eq!(told(&net, 1), [(near, cam, Unpromised::NoCapacity)]);
     assert!(rate.is_no() && !size.is_no() && !Unpromised::NoCapacity.is_no());
     assert_eq!(net.heard(best_effort).len(), 2, "which asked for nothing, and is told nothing");
-    // Its first sample has come; a sample of the log says nothing of how often one comes.
+    // The camera's first sample has arrived. One sample of the log does not reveal its rate.
     net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });
     net.update(log, PublisherSpec { period: None, bytes_max: Some(90), ..camera("log") });
     net.settle();

@@ -1,4 +1,4 @@
-//! Promises of whole paths: who holds what, who says no, and what is left when something goes wrong.
+//! Reservations of whole paths: their holders, refusals, and the remaining state after failures.
 
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
@@ -6,7 +6,7 @@ use paceline_proto::control::{Grant, SubscriptionSpec, Target};
 use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
 use paceline_sched::Duration;
 
-/// Carries one camera with its headers, and not two.
+/// Carries one camera with its headers, but not two.
 const THIN: u64 = 400_000;
 const WIDE: u64 = 10_000_000;
 
@@ -15,12 +15,13 @@ impl Net {
         self.nodes[node].grants().collect()
     }
 
-    /// How many reservations each node has a part in.
+    /// Returns the number of reservations in which each node takes part.
     pub(crate) fn held(&self) -> Vec<usize> {
         (0..self.nodes.len()).map(|node| self.granted(node).len()).collect()
     }
 
-    /// True if what leaves the publisher's node comes to the subscription, and false if nothing leaves it.
+    /// Returns `true` if samples from the publisher's node reach the subscription, and `false` if none leave
+    /// that node.
     fn reaches(&self, publisher: PublisherId, subscription: SubscriptionId) -> bool {
         let (mut node, mut first) = (index(publisher.node), true);
         loop {
@@ -42,7 +43,7 @@ impl Net {
         }
     }
 
-    /// Delivers everything, and looks after each message.
+    /// Delivers all messages, and calls `look` after each one.
     pub(crate) fn settle_looking(&mut self, mut look: impl FnMut(&Self)) {
         for _ in 0..10_000 {
             let ready =
@@ -55,7 +56,7 @@ impl Net {
     }
 }
 
-/// A chain of so many hops, all of them wide but the one from or to node `thin`.
+/// Returns a chain of `hops` hops. All are fast except hop `thin`, counted from 0.
 fn chain(hops: usize, thin: usize) -> Net {
     let mut net = Net::new(hops + 1);
     for hop in 0..hops {
@@ -67,7 +68,7 @@ fn chain(hops: usize, thin: usize) -> Net {
     net
 }
 
-/// A host's socket, a radio, another socket: where nothing waits, little of the delay bound is spent.
+/// A local socket, a radio and another socket: hops without queueing take little of the delay bound.
 #[test]
 fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
     let mut net = Net::new(4);
@@ -83,7 +84,7 @@ fn what_waits_nowhere_leaves_the_delay_bound_to_what_waits() {
     assert_eq!(net.heard(user), [left]);
     let bounds = net.seen[3].granted[&(user, left)].hops.iter().map(|hop| hop.bound);
     assert!(bounds.eq([9_000, 78_500, 9_000].map(Duration::from_micros)));
-    // What is granted is what each node does.
+    // Each node uses the granted part of the bound.
     let gone = [0, 10, 90, 100].map(Duration::from_millis);
     for (node, gone) in gone.into_iter().enumerate() {
         let [output] = net.outputs(node, left, Form::FULL) else { panic!("node {node}") };
@@ -127,7 +128,7 @@ fn a_path_holds_all_or_nothing_and_says_who_refuses() {
             (&refusal.node_name[..], &refusal.link[..]),
             (&format!("node{refuser}")[..], &format!("link{thin}")[..])
         );
-        // Of what is refused nothing is held anywhere, wide links included.
+        // A refused request reserves nothing on any link, including the fast ones.
         assert_eq!(net.held(), vec![1; hops + 1]);
         for node in 0..=hops {
             assert!(net.outputs(node, right, Form::FULL).is_empty());
@@ -176,7 +177,7 @@ fn an_offer_holds_on_all_of_the_path() {
     let refusal = net.seen[3].refused[0].clone();
     assert_eq!((refusal.node, &refusal.link[..]), (id(1), "thin"));
     let millihertz = u32::try_from(refusal.offer.max_millihertz.unwrap()).unwrap();
-    // 152,000 bytes a second of what the tighter link may promise: 12.6 pictures of 12,000.
+    // 152,000 bytes per second of the slower link's reservable capacity: 12.6 pictures of 12,000 bytes.
     assert!((12_400..=12_667).contains(&millihertz), "{millihertz}");
     let rate = Rate::Max(NonZeroU32::new(millihertz).unwrap());
     let offered = SubscriptionSpec {
@@ -215,14 +216,14 @@ fn asking_reserves_nothing() {
         assert_eq!(net.held(), [0; 4]);
     }
     assert_eq!(net.nodes[3].survey(now, PublisherId { index: 9, ..left }, all("left")), None);
-    // Who does not answer is not waited for longer than half a second.
+    // The survey waits at most 0.5 s for a node that does not answer.
     net.nodes[3].survey(now, left, promised("left")).unwrap();
     net.drain(3);
     net.queues.clear();
     net.run(Duration::from_secs(1));
     let (_, complete, _, refusal) = net.seen[3].surveyed.pop().unwrap();
     assert_eq!((complete, refusal), (false, None));
-    // Best effort needs nobody's promise.
+    // Best effort needs no reservation.
     net.nodes[3].survey(net.now, left, all("left")).unwrap();
     net.drain(3);
     net.settle();
@@ -270,7 +271,7 @@ fn a_better_path_is_taken_without_a_gap() {
     net.settle_looking(|net| assert!(net.reaches(left, user), "a gap"));
     assert_eq!(net.held(), [1, 0, 0, 1], "what lies on the old path alone is given back");
     assert_eq!(net.seen[3].granted[&(user, left)].hops.len(), 1);
-    // One that is too thin for it is not taken, and what there is stays.
+    // A shorter path that is too slow is not used, and the existing one stays.
     net.join_over(0, 3, link("short", Some(100_000)), link("short", Some(100_000)));
     net.run(Duration::from_secs(30));
     assert!(net.heard(user).is_empty(), "the shortest path cannot carry it");
@@ -324,7 +325,7 @@ fn who_is_carried_and_asks_for_a_promise_is_carried_on_until_the_answer() {
     assert!(contract(&net).is_some(), "it is held to what was granted");
     net.run(Duration::from_secs(6));
     net.assert_delivered();
-    // What cannot be promised is carried no longer if that was wanted so.
+    // With `or_stop`, a stream that cannot be admitted stops.
     let right = net.publish(0, camera("right"));
     let other = net.subscribe(3, all("right"));
     net.settle();
@@ -350,7 +351,7 @@ fn a_change_of_form_leaves_no_gap() {
     net.drain(3);
     let mut sent = Vec::new();
     net.settle_looking(|net| {
-        // Whatever leaves the publisher's node finds its way through all others.
+        // The form that leaves the publisher's node is forwarded by all others.
         let leaving = net.outputs(0, left, Form::FULL)[0].form;
         sent.push(leaving);
         for node in 1..=3 {

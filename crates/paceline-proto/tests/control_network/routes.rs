@@ -1,4 +1,4 @@
-//! What each node on the way installs.
+//! The outputs that each node on a path installs.
 
 use super::net::{Net, all, camera, id, one_in, promised};
 use paceline_proto::control::{SubscriptionSpec, Target};

@@ -1,4 +1,4 @@
-//! Both ends of a promise hear at once of what becomes of it.
+//! Both ends of a contract are notified at once of every change to it.
 
 use super::net::{Net, Told, all, camera, id, link, promised};
 use bytes::Bytes;
@@ -9,7 +9,8 @@ use paceline_sched::Duration;
 
 const THIN: u64 = 400_000;
 
-/// What the ends at `nodes` were told since they were last asked; it has to be the same at all of them.
+/// Takes the notifications at the ends `nodes` since the last call, and asserts that they are equal at all of
+/// them.
 fn told<const N: usize>(net: &mut Net, nodes: [usize; N]) -> Vec<Told> {
     let mut all = nodes.map(|node| mem::take(&mut net.seen[node].told)).into_iter();
     let first = all.next().unwrap();
@@ -21,7 +22,7 @@ fn granted<const N: usize>(nodes: [usize; N]) -> Told {
     Told::Granted(nodes.map(id).to_vec())
 }
 
-/// A diamond: two ways from node 0 to node 3.
+/// Returns a diamond with two paths from node 0 to node 3.
 fn diamond() -> Net {
     let mut net = Net::new(4);
     for (one, other) in [(0, 1), (1, 3), (0, 2), (2, 3)] {
@@ -44,7 +45,7 @@ fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
     assert_eq!(told(&mut net, [1, 2]), [], "who hands on is no end");
     net.part(0, 1);
     net.run(Duration::from_secs(1));
-    // The publisher's node saw the hop go before it could ask for the other way.
+    // The publisher's node saw the hop go down before it could request the other path.
     assert_eq!(told(&mut net, [0, 3]), [Told::Over, granted([0, 2])]);
     net.part(0, 2);
     net.run(Duration::from_secs(1));
@@ -52,11 +53,11 @@ fn both_ends_hear_of_a_grant_another_path_its_loss_and_its_end() {
     net.join_over(0, 2, link("link02", Some(THIN)), link("link02", Some(THIN)));
     net.run(Duration::from_secs(1));
     assert_eq!(told(&mut net, [0, 3]), [granted([0, 2])]);
-    // A better way is taken beside the one that there is: no promise is lost.
+    // A better path is reserved before the old one is released, so the contract stays in force.
     net.join_over(0, 3, link("short", Some(THIN)), link("short", Some(THIN)));
     net.run(Duration::from_secs(1));
     assert_eq!(told(&mut net, [0, 3]), [granted([0])]);
-    // Best effort needs no promise.
+    // Best effort needs no reservation.
     net.nodes[3].update_subscription(net.now, user, all("left"));
     net.drain(3);
     net.run(Duration::from_secs(1));
@@ -87,7 +88,7 @@ fn both_ends_hear_of_a_refusal_and_of_who_leaves() {
     let first = net.subscribe(2, promised("left"));
     net.settle();
     assert_eq!(told(&mut net, [0, 2]), [Told::Refused(id(1))]);
-    // Who goes while it is refused is told of as well.
+    // Unsubscribing during a refusal is notified as well.
     net.unsubscribe(first);
     net.settle();
     assert_eq!(told(&mut net, [0, 2]), [Told::Over]);
@@ -124,7 +125,8 @@ fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() 
     let all: Vec<_> = heard(&mut net).collect();
     let [at_near, at_far] = [near, far].map(|to| (to, camera_left, id(0), excess(3, 7)));
     assert_eq!(all, [at_near, at_far]);
-    // What a later hop counts is told to those behind it alone; who is promised nothing is not told.
+    // The excess that a later hop counts is reported only to subscriptions behind it, and only to contracted
+    // ones.
     net.nodes[1].tell_excess(net.now, &counted(2, excess(0, 1)));
     net.drain(1);
     let said = net.queues[&(1, 2)].back().unwrap().clone();
@@ -133,7 +135,7 @@ fn subscriptions_hear_from_each_node_of_their_path_what_was_more_than_granted() 
     net.settle();
     let all: Vec<_> = heard(&mut net).collect();
     assert_eq!(all, [(far, camera_left, id(1), excess(0, 1))]);
-    // Nobody beside the path is believed, and what is cut off is counted.
+    // Reports from nodes off the path are ignored, and truncated ones are counted.
     let again = said.slice(said.len() - 19..);
     assert_eq!(again[0], Topic::Excess.code());
     net.nodes[3].ask(net.now, id(2), again);

@@ -1,5 +1,5 @@
-//! The truth about a network, kept beside it, and what every node must do about it: computed for
-//! all nodes at once, by asking about every publisher, every subscription and every path.
+//! A reference model of a network, and the required state of every node. The model computes it for all nodes
+//! at once, from every publisher, subscription and path.
 
 use super::net::{Net, id};
 use paceline_proto::control::{OutputPlan, PublisherSpec, SourceKey, SubscriptionSpec, Target};
@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Truth {
     pub(crate) publishers: BTreeMap<PublisherId, PublisherSpec>,
     pub(crate) subscriptions: BTreeMap<SubscriptionId, SubscriptionSpec>,
-    /// Hops that are up, in one direction each.
+    /// The hops that are up, one entry per direction.
     pub(crate) hops: BTreeSet<(NodeId, NodeId)>,
 }
 
-/// A publisher and a subscription that wants what it publishes, with the nodes between them.
+/// A publisher and a matching subscription, with the path between them.
 struct Pair<'a> {
     publisher: PublisherId,
     spec: &'a PublisherSpec,
     subscription: SubscriptionId,
     request: &'a SubscriptionSpec,
-    /// From the publisher's node to the subscription's.
+    /// The nodes from the publisher's to the subscription's.
     path: Vec<NodeId>,
     form: Form,
 }
@@ -44,7 +44,7 @@ struct Stream {
 type Streams = BTreeMap<(SourceKey, Target, Form), Stream>;
 
 impl Truth {
-    /// Of all shortest ways the one that comes first, node by node.
+    /// Returns the lexicographically first of all shortest paths.
     fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
         let mut ways = vec![vec![from]];
         for _ in 0..=self.hops.len() {
@@ -62,7 +62,7 @@ impl Truth {
         None
     }
 
-    /// Every pair that is not refused, and every one that is.
+    /// Returns all pairs that are not refused, and the keys of those that are.
     fn pairs(&self) -> (Vec<Pair<'_>>, BTreeSet<(SubscriptionId, PublisherId)>) {
         let (mut live, mut refused) = (Vec::new(), BTreeSet::new());
         for (&subscription, request) in &self.subscriptions {
@@ -84,7 +84,7 @@ impl Truth {
         (live, refused)
     }
 
-    /// Every node knows and does what follows; no link has a capacity that could refuse anything.
+    /// Asserts that every node is in the required state. No link has a capacity that could cause a refusal.
     pub(crate) fn assert_holds(&self, net: &Net) {
         let (pairs, refused) = self.pairs();
         for (node, seen) in net.seen.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Truth {
         }
     }
 
-    /// A node lists the nodes it is joined to, with what each really has.
+    /// Asserts that a node lists the connected nodes with their real contents.
     fn assert_listed(
         &self,
         net: &Net,
@@ -138,14 +138,14 @@ impl Truth {
             assert!(view.subscriptions.iter().eq(own), "subscriptions of {}", view.id);
             let hops = self.hops.iter().filter(|(from, _)| mine(*from)).map(|(_, to)| to);
             assert!(view.neighbours.keys().eq(hops), "neighbours of {}", view.id);
-            // Who owns the publisher sees that a size is too large.
+            // The publisher's node detects that a size is too large.
             let own = refused.iter().filter(|(_, publisher)| mine(publisher.node));
             assert!(view.refusals.keys().eq(own), "refusals of {}", view.id);
         }
     }
 }
 
-/// What a node has installed, without the numbers of contracts.
+/// Returns the installed streams of a node, without the figures of contracts.
 fn installed(
     installed: &BTreeMap<SourceKey, (std::sync::Arc<PublisherSpec>, Vec<OutputPlan>)>,
 ) -> Streams {
@@ -170,14 +170,14 @@ fn installed(
     streams
 }
 
-/// What a node must have installed.
+/// Returns the required streams of a node.
 fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
     let mut streams = Streams::new();
     for pair in pairs {
         let Some(place) = pair.path.iter().position(|&node| node == me) else { continue };
         let next = pair.path.get(place + 1).copied();
         let at_publisher = pair.request.proxy == Proxy::Publisher;
-        // Scaled where the subscription says: before the first link or behind the last.
+        // The samples are scaled according to the subscription: before the first link or after the last.
         let arrives = if place > 0 && at_publisher { pair.form } else { Form::FULL };
         let leaves = if next.is_none() || at_publisher { pair.form } else { Form::FULL };
         let source = SourceKey { publisher: pair.publisher, form: arrives };
@@ -194,7 +194,7 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
             subscriptions: Vec::new(),
         });
         let promised = pair.request.within.is_some() || pair.request.loss.is_some();
-        // What the system says to itself is background: no link promises anything of it.
+        // Traffic of the system itself is background and has no contract on any link.
         stream.promised |= promised && !local && !background(pair.spec);
         stream.max_wait = stream.max_wait.filter(|_| !stream.promised);
         stream.within = [stream.within, pair.request.within].into_iter().flatten().min();
@@ -206,8 +206,8 @@ fn streams(pairs: &[Pair<'_>], me: NodeId) -> Streams {
     streams
 }
 
-/// Two seconds for best effort whose publisher does not want late samples sent and waits for no room; a picture or
-/// state waits until a newer one comes.
+/// Returns two seconds for best effort, unless the publisher sends late samples or waits for room. A picture
+/// or state waits until a newer one arrives.
 fn max_wait(spec: &PublisherSpec) -> Option<Duration> {
     let replaced = matches!(spec.kind, Kind::Picture | Kind::State);
     let waits = spec.waits || spec.late == Late::Send || replaced || background(spec);

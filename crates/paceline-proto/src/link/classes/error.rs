@@ -1,4 +1,4 @@
-//! What is wrong with the classes of a link.
+//! Errors in the configuration of a link's classes.
 
 use super::{CLASSES_MAX, Combined, DEFAULT, LinkClass, NAME_BYTES_MAX};
 use crate::text::{escape, is_plain};
@@ -6,14 +6,14 @@ use core::fmt;
 use paceline_sched::hfsc::SpecError;
 use std::collections::BTreeMap;
 
-/// Why the classes of a link were refused: the class, its key, and what is wrong, with the mend.
+/// The reason why the classes of a link were refused: the class, its key, the problem and a remedy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClassError {
-    /// The class; empty if it is the list.
+    /// The name of the class; empty if the error concerns the whole list.
     pub class: String,
-    /// The key of the class that is wrong.
+    /// The key of the class that is invalid.
     pub key: &'static str,
-    /// What is wrong with it, the allowed range, and the mend.
+    /// The problem, the allowed range and a remedy.
     pub what: String,
 }
 
@@ -54,7 +54,7 @@ impl ClassError {
     }
 }
 
-/// There are as many as there may be.
+/// Checks the number of classes.
 pub(super) fn count(classes: &[LinkClass]) -> Result<(), ClassError> {
     let given = classes.len();
     if given > CLASSES_MAX {
@@ -66,7 +66,7 @@ pub(super) fn count(classes: &[LinkClass]) -> Result<(), ClassError> {
     Ok(())
 }
 
-/// No class is called what the one for all others is called.
+/// Checks that no class has the name of the default class.
 pub(super) fn free_default(classes: &[LinkClass]) -> Result<(), ClassError> {
     match classes.iter().find(|class| class.name == DEFAULT) {
         None => Ok(()),
@@ -81,7 +81,7 @@ pub(super) fn free_default(classes: &[LinkClass]) -> Result<(), ClassError> {
     }
 }
 
-/// The place of each one's parent. No two have one name, and nobody is below itself.
+/// Returns the position of each class's parent. Checks that names are unique and that there is no cycle.
 pub(super) fn parents(classes: &[LinkClass]) -> Result<Vec<Option<usize>>, ClassError> {
     let mut places = BTreeMap::new();
     for (place, class) in classes.iter().enumerate() {
@@ -113,7 +113,7 @@ pub(super) fn parents(classes: &[LinkClass]) -> Result<Vec<Option<usize>>, Class
     Ok(parents)
 }
 
-/// Each class by itself, and at its place.
+/// Checks each class by itself and within the tree.
 pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(), ClassError> {
     for (place, class) in classes.iter().enumerate() {
         let wrong = |key, what: String| Err(ClassError::new(&class.name, key, what));
@@ -144,7 +144,7 @@ pub(super) fn each(classes: &[LinkClass], parents: &[Option<usize>]) -> Result<(
     Ok(())
 }
 
-/// A class with others below it has no streams, so it says nothing of streams.
+/// Checks that a class with subclasses, which has no streams of its own, has no settings for streams.
 fn inner(class: &LinkClass, why: &str) -> Result<(), ClassError> {
     for (key, there) in [
         ("real_time", class.curves.real_time.is_some()),

@@ -1,18 +1,18 @@
-//! From percents to curves.
+//! Conversion of shares in percent to curves.
 
 use super::{ClassError, LinkClass};
 use paceline_sched::Capacity;
 use paceline_sched::curve::{Curve, RATE_MAX};
 use paceline_sched::hfsc::Curves;
 
-/// What percents are of where the link has no capacity: only their proportion counts then.
+/// The rate of a link without a capacity, in bits per second; only the proportions matter there.
 const NO_CAPACITY: u64 = 1_000_000_000;
-/// What is shared evenly is at least one part in this many.
+/// The minimum share of a class without settings, as the fraction 1/`LEAST_PART` of its parent.
 const LEAST_PART: u64 = 100;
-/// Parts are told in millionths.
+/// The unit of shares: millionths.
 const WHOLE: u64 = 1_000_000;
 
-/// The curves of each class.
+/// Returns the curves of each class.
 pub(super) fn resolve(
     classes: &[LinkClass],
     parents: &[Option<usize>],
@@ -33,8 +33,8 @@ pub(super) fn resolve(
     Ok(curves)
 }
 
-/// What each class below one of `rate` gets in bits per second; `None` if it has a curve, or is content
-/// with its guarantee.
+/// Returns the share in bits per second of each class below one of `rate`; `None` for a class with a curve or
+/// only a guarantee.
 fn divide(
     classes: &[LinkClass],
     below: &[usize],
@@ -64,13 +64,13 @@ fn divide(
     Ok(below.iter().map(|&place| classes.get(place).and_then(share)).collect())
 }
 
-/// It says nothing of what it gets.
+/// Returns `true` if the class has neither a share nor a curve.
 const fn is_open(class: &LinkClass) -> bool {
     let curves = &class.curves;
     class.share.is_none() && curves.link_share.is_none() && curves.real_time.is_none()
 }
 
-/// Millionths of the link that each class has while all are busy.
+/// Returns the share of the link of each class while all are busy, in millionths.
 pub(super) fn parts(curves: &[Curves], parents: &[Option<usize>]) -> Vec<u32> {
     let share = |place: usize| {
         curves.get(place).and_then(|curves| curves.link_share).map_or(0, |curve| curve.m2())
@@ -94,7 +94,7 @@ fn siblings(parents: &[Option<usize>], parent: Option<usize>) -> Vec<usize> {
     (0..parents.len()).filter(|&place| parents.get(place) == Some(&parent)).collect()
 }
 
-/// The link, and each class that has others below it, those above first.
+/// Returns the link and all classes with subclasses, parents first.
 fn by_depth(parents: &[Option<usize>]) -> Vec<Option<usize>> {
     let depth = |place: &usize| {
         core::iter::successors(Some(*place), |at| parents.get(*at).copied().flatten()).count()

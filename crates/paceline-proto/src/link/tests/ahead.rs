@@ -1,4 +1,4 @@
-//! After a sample that came late, those behind it are ahead of the contract's clock, and wait for nobody the longer.
+//! Samples that follow a late one are ahead of the contract's clock, and are not delayed for longer.
 
 use super::*;
 use paceline_sched::{Late, LossTolerance};
@@ -16,8 +16,8 @@ fn contract() -> Contract {
     }
 }
 
-/// How long each of some samples was on its way, beside best effort that fills the link; `came` is when each
-/// came, in milliseconds after its period began.
+/// Returns the delay of each sample next to best effort that fills the link. `came` is the arrival time of
+/// each sample, in milliseconds after the start of its period.
 fn waits(policy: Policy, came: &[u64]) -> Vec<Duration> {
     let capacity = Capacity::from_bits_per_s(8_000_000).ok();
     let (mut a, mut b) = pair(LinkSpec { capacity, policy, ..LinkSpec::default() });
@@ -64,7 +64,7 @@ fn a_stream_that_was_held_up_once_is_not_later_for_ever() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority]
     {
         let all = waits(policy, &[0, 0, 0, 12, 0, 0, 0, 0, 0, 0]);
-        // A frame of others that takes 2 ms, and the time until somebody looks.
+        // One frame of another stream, which takes 2 ms, and the polling interval.
         let most = Duration::from_micros(2_300);
         assert!(all.iter().all(|wait| *wait <= most), "{policy}: {all:?}");
     }

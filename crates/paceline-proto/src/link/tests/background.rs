@@ -1,41 +1,43 @@
-//! What frames in the background cost live ones, on a wire that may differ from what the link believes,
-//! and with an owner that wakes up late.
+//! Delay of live frames by background frames, on a wire that may differ from the link's configuration, and
+//! with an owner that wakes up late.
 
 use super::*;
 
 const LIVE: StreamIndex = StreamIndex(0);
 const BACKGROUND: StreamIndex = StreamIndex(1);
 
-/// A wire.
+/// A simulated wire.
 #[derive(Clone, Copy)]
 struct Wire {
-    /// What the link believes it to carry, in Mbit/s, and what it carries.
+    /// The capacity that the link assumes, in Mbit/s.
     believed: u64,
+    /// The real capacity, in Mbit/s.
     carries: u64,
-    /// From the end of a frame to its arrival, and of its answer.
+    /// The path delay, from the end of a frame's transmission to its arrival, in each direction.
     delay: Duration,
-    /// The most by which the owner wakes up late, in microseconds.
+    /// The maximum delay of the owner's wake-up, in microseconds.
     late_us: u64,
 }
 
-/// What is sent over it.
+/// The offered load.
 #[derive(Clone, Copy)]
 struct Load {
-    /// Bytes of a live sample, and the time from one to the next.
+    /// The size of a live sample, in bytes.
     live: usize,
+    /// The interval between live samples.
     every: Duration,
-    /// Something waits in the background.
+    /// Background samples are queued at all times.
     pulls: bool,
 }
 
 #[derive(Default)]
 struct Outcome {
-    /// When each live sample came.
+    /// The arrival times of the live samples.
     came: Vec<Instant>,
-    /// The longest time for which the wire still carried what was sent when a live sample came, unless
-    /// another live one was before it.
+    /// The longest remaining transmission time on the wire when a live sample arrived at the link with no
+    /// other live sample in transit.
     found: Duration,
-    /// Of the time, the part that the wire was used in, in thousandths.
+    /// The utilisation of the wire, in thousandths.
     used: u64,
 }
 
@@ -54,7 +56,7 @@ struct Line {
     b: End,
     free: Instant,
     busy: Duration,
-    /// On its way: when it arrives, to which end, and what.
+    /// Frames in transit: the arrival time, the destination (`true` for `b`) and the bytes.
     flight: Vec<(Instant, bool, Bytes)>,
     wakes: u64,
     wake_at: Instant,
@@ -69,7 +71,7 @@ impl Line {
         Self { wire, now, a, b, free, busy: Duration::ZERO, flight, wakes: 0, wake_at: now }
     }
 
-    /// Both ends say what they have to say now.
+    /// Polls both ends and puts their frames on the wire.
     fn poll(&mut self) {
         let (now, wire) = (self.now, self.wire);
         self.a.poll(now);
@@ -83,7 +85,7 @@ impl Line {
         for frame in std::mem::take(&mut self.b.sent) {
             self.flight.push((now + wire.delay, false, frame));
         }
-        // Late by anything from nothing to the most, in an order without a pattern.
+        // A pseudo-random wake-up delay between 0 and the maximum.
         self.wakes += 1;
         let late = us(self.wakes * 7_919 % (wire.late_us + 1));
         self.wake_at = self.a.link.poll_timeout().max(now + us(1)) + late;
@@ -136,7 +138,7 @@ fn run(wire: Wire, load: Load, seconds: u64) -> Outcome {
         }
         line.a.link.handle_sample(due, LIVE, sample(due, seq, load.live));
         line.poll();
-        // Until it has come, or the next one does.
+        // Run until the sample has arrived, or until the next one is due.
         let next = due + load.every;
         while line.now < next {
             let before = line.b.got.len();
@@ -155,7 +157,7 @@ const EXACT: Wire = Wire { believed: 8, carries: 8, delay: us(50), late_us: 0 };
 const STEERING: Load = Load { live: 64, every: us(10_000), pulls: true };
 const CAMERA: Load = Load { live: 10_000, every: us(33_333), pulls: true };
 
-/// What a full frame takes.
+/// Returns the transmission time of a full frame.
 fn frame(wire: Wire) -> Duration {
     let bytes = on_wire(capacity::frame_bytes(Some(mbit(wire.believed)), Carrier::Ordered));
     mbit(wire.carries).time_for(bytes)
@@ -168,7 +170,7 @@ fn a_live_sample_finds_no_more_than_one_frame_before_it() {
         Wire { late_us: 900, ..EXACT },
         Wire { delay: us(1_000), late_us: 900, ..EXACT },
         Wire { delay: us(10_000), late_us: 900, ..EXACT },
-        // The link believes more of it than it carries.
+        // The link assumes more capacity than the wire has.
         Wire { carries: 7, late_us: 400, ..EXACT },
     ] {
         let Outcome { came, found, .. } = run(wire, STEERING, 20);
@@ -190,14 +192,15 @@ fn live_samples_come_no_more_than_a_frame_later_than_alone() {
         let later = alone.iter().zip(&beside).map(|(alone, beside)| beside.since(*alone));
         let most = later.max().unwrap();
         println!("{delay}: later by {most}");
-        // Arrivals are looked for each 50 us.
+        // Arrivals are checked every 50 µs.
         assert!(most <= frame(wire).saturating_add(us(100)), "{most} at {delay}");
     }
 }
 
 #[test]
 fn the_background_takes_what_is_left_whatever_the_round_trip() {
-    // It waits for the answer to its last frame where the wire holds less than half of one.
+    // The background waits for the acknowledgement of its last frame where the bandwidth-delay product is
+    // below half a frame.
     let mut all = Vec::new();
     for delay in [0, 50, 500, 1_000, 5_000, 50_000] {
         let wire = Wire { delay: us(delay), ..EXACT };

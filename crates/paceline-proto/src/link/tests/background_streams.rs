@@ -1,8 +1,8 @@
-//! Streams in the background: behind all that is live, and never replaced.
+//! Background streams are served after all live ones, and their samples are never replaced.
 
 use super::*;
 
-/// What the frames with data hold of a link without any other load: of each segment the stream.
+/// Returns the stream of each data segment, for each frame of a link without other load.
 fn frames(a: &mut End) -> Vec<Vec<u32>> {
     use crate::wire::segment::Segment;
     let streams = |frame: Bytes| {
@@ -47,7 +47,7 @@ fn of_a_background_stream_nothing_replaces_another() {
         let mut offer = |seq| a.link.handle_sample(now, STREAM, sample(now, seq, 10));
         assert!((0..256).all(&mut offer) && !offer(256), "it holds what a stream of data does");
         assert_eq!(a.link.counters(STREAM).unwrap().drops.of(DropReason::QueueFull), 1);
-        // It stays in its class when it gets another form of contract, or its hop comes again.
+        // It stays a background stream after a change of its contract and after the hop returns.
         a.link.update_stream(
             now,
             STREAM,

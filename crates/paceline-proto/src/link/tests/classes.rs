@@ -1,4 +1,4 @@
-//! Classes: who belongs where, what they share, and what their policers let in.
+//! Classes: assignment of streams, link sharing and policing.
 
 use super::*;
 use paceline_sched::LossTolerance;
@@ -68,7 +68,7 @@ fn shares_become_curves_and_what_is_not_said_is_shared_evenly() {
             ..tagged("c", "c")
         },
     ]);
-    // 1 Mbit/s of the link is claimed by neither: half a megabit is left for all others.
+    // 1 Mbit/s of the link remains next to `fleet`; `c` has half of it, and the default class the rest.
     let parts: Vec<_> =
         tree.classes().iter().zip(&tree.parts).map(|(c, part)| (c.name.as_str(), *part)).collect();
     let wanted =
@@ -131,7 +131,7 @@ fn what_contradicts_itself_is_refused_by_name() {
     assert!(error.to_string().contains("the link has none: give the link a capacity"), "{error}");
 }
 
-/// A link with classes, best-effort streams that always have something, and an end that answers.
+/// A link with classes, best-effort streams with a constant backlog, and a peer that acknowledges.
 pub(super) struct Rig {
     pub(super) a: End,
     pub(super) b: End,
@@ -157,7 +157,7 @@ impl Rig {
         Self { a, b, now, seq: 0 }
     }
 
-    /// Lets time pass in steps of 1 ms, with `offer` samples of 500 bytes a step for each stream.
+    /// Advances time in steps of 1 ms, with `offer` samples of 500 bytes per step and stream.
     pub(super) fn run(&mut self, millis: u64, streams: usize, offer: u64) {
         for _ in 0..millis {
             self.now += Duration::from_millis(1);
@@ -175,7 +175,7 @@ impl Rig {
         }
     }
 
-    /// What is due leaves and arrives.
+    /// Sends and delivers all frames that are due.
     fn exchange(&mut self) {
         self.a.poll(self.now);
         self.a.sent.drain(..).for_each(|frame| self.b.hear(self.now, frame));
@@ -218,7 +218,7 @@ fn the_background_takes_what_no_class_wants() {
     assert!(rig.sent(0) > 300, "{}", rig.sent(0));
     assert_eq!(rig.sent(1), 0, "live samples always wait");
     let before = rig.sent(0);
-    // What still waits of the first goes, and then the others.
+    // The backlog of the first stream is sent, and then the other one.
     rig.run(3_000, 0, 0);
     assert!(rig.sent(0) > before && rig.sent(1) > 100, "{} {}", rig.sent(0), rig.sent(1));
 }
@@ -266,11 +266,12 @@ fn policers_drop_or_delay_what_a_class_is_not_held_to() {
     }
 }
 
-/// A stream that may send 50 samples a second sends 150, in threes a millisecond apart, for two seconds;
-/// `flood` other streams always want the link. Which of its samples came: those of each place in a three.
+/// Runs a stream that may send 50 samples per second and sends 150, in groups of three 1 ms apart, for two
+/// seconds. `flood` other streams have a constant backlog. Returns the number of delivered samples by
+/// position in the group, and the counters.
 fn demoted(kind: Kind, flood: usize) -> ([usize; 3], StreamCounters) {
     let police = Some(ClassPolice::from(&"leaky:1p,50p/s else demote".parse().unwrap()));
-    // A fifth of the link is half of what it sends, and half as much again as it was promised.
+    // A fifth of the link is half of the stream's rate, and one and a half times its contract.
     let police = LinkClass { police, share: Some(20), ..tagged("arm", "arm") };
     let tags: Vec<_> = core::iter::once("arm").chain((0..flood).map(|_| "bulk")).collect();
     let mut rig = Rig::new(&[police], &tags);
@@ -341,13 +342,13 @@ fn very_small_samples_pay_for_their_headers() {
         rig.now += Duration::from_millis(1);
         rig.a.link.handle_sample(rig.now, STREAM, sample(rig.now, seq, 1));
     }
-    // 161 bytes each on a wire of their own: 22 kB of them in 2 s.
+    // Each takes 161 bytes on the wire if sent alone: 22 kB conform in 2 s.
     let offered = rig.a.link.counters(STREAM).unwrap();
     let taken = offered.offered - offered.drops.of(DropReason::Policed);
     assert!((120..=140).contains(&taken), "{taken}");
 }
 
-/// The upper limit of a class holds a sample that is sent late, however short its period.
+/// The upper limit of a class delays a sample with `Late::Send`, however short its period.
 #[test]
 fn a_link_sleeps_until_an_upper_limit_lets_a_sample_go_and_no_longer() {
     let (link_share, upper_limit) = (linear(1_000_000), linear(80_000));
@@ -374,7 +375,7 @@ fn a_link_sleeps_until_an_upper_limit_lets_a_sample_go_and_no_longer() {
         wakes += 1;
         assert!(wakes < 1_000, "it wakes for more than samples, answers and signs of life");
     }
-    // 10,000 bytes a second; what a sample takes on the wire is not much more than its 500 bytes.
+    // 10,000 bytes per second; a sample's size on the wire is only slightly above its 500 bytes.
     for pair in left.windows(2).skip(4) {
         let between = pair[1].since(pair[0]).as_nanos() / 1_000_000;
         assert!((50..80).contains(&between), "{left:?}");

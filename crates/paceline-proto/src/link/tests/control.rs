@@ -1,4 +1,4 @@
-//! Control beside samples: it has its share, and no promise is broken for it.
+//! Control next to samples: it gets its share, and no contract is broken for it.
 
 use super::*;
 use paceline_sched::LossTolerance;
@@ -15,7 +15,7 @@ fn contract(deadline: u64) -> Contract {
     }
 }
 
-/// What came in each millisecond: samples and messages of control, all in all.
+/// Records the cumulative numbers of received samples and control messages, per millisecond.
 struct Busy {
     a: End,
     b: End,
@@ -24,7 +24,8 @@ struct Busy {
 }
 
 impl Busy {
-    /// A link of 800 kbit/s: a piece of control takes 4 ms, so it has one in 80.
+    /// Returns a link of 800 kbit/s, on which a piece of control takes 4 ms. So there is one piece every 80
+    /// ms.
     fn new(policy: Policy) -> Self {
         let capacity = Capacity::from_bits_per_s(800_000).ok();
         let (mut a, mut b) = pair(LinkSpec { capacity, policy, ..LinkSpec::default() });
@@ -37,7 +38,7 @@ impl Busy {
         assert!(self.a.link.open_stream(stream, to(node(2), Kind::Data, contract)));
     }
 
-    /// For so many milliseconds each of `streams` has a sample of `len` bytes every 20.
+    /// Runs for `millis` milliseconds; each of `streams` sends a sample of `len` bytes every 20 ms.
     fn run(&mut self, millis: usize, streams: core::ops::Range<u32>, len: usize) {
         for _ in 0..millis {
             self.now += Duration::from_millis(1);
@@ -62,7 +63,7 @@ impl Busy {
     }
 }
 
-/// More samples are promised than the link carries: it is never free for control.
+/// More samples are contracted than the link can carry, so the link is never idle for control.
 #[test]
 fn control_gives_way_to_promises_until_its_own_time_and_then_takes_its_share() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf, Policy::DelayEdd, Policy::StaticPriority]

@@ -1,4 +1,4 @@
-//! What may be on its way at once, and how its answers are asked for.
+//! The limit of data in flight, and requests for acknowledgements.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn lost_credits_are_asked_for_again() {
             a.link.handle_sample(now, STREAM, sample(now, round * 20 + seq, 50_000));
         });
         a.poll(now);
-        // The frames arrive, the answers do not; or the other way round.
+        // Only the frames arrive in one round, and only the acknowledgements in the next.
         let frames: Vec<Bytes> = a.sent.drain(..).collect();
         if round % 2 == 1 {
             frames.into_iter().for_each(|frame| b.hear(now, frame));
@@ -86,7 +86,7 @@ fn what_a_hop_was_sent_makes_up_what_its_link_sent_also_after_it_was_away() {
         a.link.open_stream(STREAM, to(node(2), Kind::Data, None));
         for seq in 0..20 {
             a.link.handle_sample(now, STREAM, sample(now, seq, 3_000));
-            // A sample takes three frames of the thin link, and one leaves at a time.
+            // A sample takes three frames on the slow link, and one frame leaves at a time.
             talk(&mut now, &mut a, &mut b, 4);
         }
         let before = a.hop().wire_bytes();

@@ -1,4 +1,4 @@
-//! More than a contract allows costs only the stream that sends it, and what bunched up on the way is no more.
+//! Traffic beyond a contract delays only its own stream, and bunching on the path does not count as excess.
 
 use super::*;
 use crate::control::{Demand, counted};
@@ -20,14 +20,15 @@ fn contract() -> Contract {
     }
 }
 
-/// Samples of [`DECLARED`] bytes under the contract, from a publisher whose samples may be held up by `upstream`.
+/// Returns a contracted stream of samples of [`DECLARED`] bytes, whose samples may be delayed upstream by
+/// `upstream`.
 fn promised(upstream: Duration, declared: bool) -> StreamSpec {
     let bytes = u64::try_from(counted(DECLARED as u128)).unwrap();
     let demand = declared.then_some(Demand { bytes, bytes_per_s: bytes * 50, declared: true });
     StreamSpec { upstream, demand, ..to(node(2), Kind::Data, Some(contract())) }
 }
 
-/// A link of 8 Mbit/s that best effort fills, and two streams under contract.
+/// A link of 8 Mbit/s that is filled with best effort, and two contracted streams.
 struct Bench {
     a: End,
     b: End,
@@ -47,7 +48,7 @@ impl Bench {
         Self { a, b, now, filled: 1_000_000 }
     }
 
-    /// A tenth of a millisecond goes by.
+    /// Advances by 0.1 ms.
     fn step(&mut self) {
         self.now += Duration::from_micros(100);
         while self.a.link.has_room(self.now, FILLER) {
@@ -66,7 +67,8 @@ impl Bench {
     }
 }
 
-/// The longest that the other stream's samples wait while the first sends `count` samples of `bytes` in each period.
+/// Returns the longest delay of the other stream's samples while the first stream sends `count` samples of
+/// `bytes` in each period.
 fn others_wait(bench: &mut Bench, count: u64, bytes: usize) -> Duration {
     let mut longest = Duration::ZERO;
     for round in 0..50 {
@@ -95,13 +97,13 @@ const POLICIES: [Policy; 5] =
 fn what_is_longer_than_declared_costs_the_others_a_frame() {
     for policy in POLICIES {
         let mut held = Bench::new(policy, promised(Duration::ZERO, true));
-        // A frame takes 2 ms: the one that is on its way, and one that carries what was declared.
+        // A frame takes 2 ms: one in transmission, and one that carries the declared size.
         let wait = others_wait(&mut held, 1, 15_000);
         assert!(wait <= Duration::from_micros(4_500), "{policy}: {wait}");
         assert_eq!(held.excess(STREAM), Excess { early: 0, long: 50 });
         assert_eq!(held.excess(OTHER), Excess::default());
         assert!(held.b.got.iter().any(|seq| *seq < 50), "{policy}: it is not dropped");
-        // Where nobody knows what was declared, they wait for all of it.
+        // Without a declared size, the other samples wait for all of it.
         let mut free = Bench::new(policy, promised(Duration::ZERO, false));
         let waits = others_wait(&mut free, 1, 15_000);
         assert!(waits > Duration::from_millis(10), "{policy}: {waits}");
@@ -127,7 +129,8 @@ fn what_the_hops_before_let_bunch_up_is_no_excess_and_all_in_time() {
     for policy in POLICIES {
         let mut bench = Bench::new(policy, promised(upstream, true));
         for group in 0..10 {
-            // Five samples of five periods, as early as the jitter allows, come at once as late as they may.
+            // Five samples of five periods, as early as jitter allows, arrive together and as late as
+            // possible.
             let first = bench.now;
             let born = |n: u64| first + PERIOD.mul_div(n, 1);
             while bench.now < first + upstream {

@@ -1,4 +1,4 @@
-//! Best effort that has waited for longer than it may.
+//! Expiry of best-effort samples that were queued for too long.
 
 use super::*;
 use paceline_sched::Policy;
@@ -32,7 +32,7 @@ fn what_waits_too_long_expires_and_what_has_begun_is_sent_to_its_end() {
         let mut now = at(10_000);
         talk(&mut now, &mut a, &mut b, 8);
         a.link.open_stream(STREAM, fresh(Kind::Data));
-        // It takes the link about six seconds.
+        // The link needs about six seconds for it.
         a.link.handle_sample(now, STREAM, sample(now, 0, 50_000));
         talk(&mut now, &mut a, &mut b, 1);
         a.link.handle_sample(now, STREAM, sample(now, 1, 100));
@@ -76,7 +76,7 @@ fn the_wait_begins_before_the_link_has_room() {
     talk(&mut now, &mut a, &mut b, 8);
     a.link.open_stream(STREAM, fresh(Kind::Data));
     let old = now - Duration::from_millis(2_001);
-    // It is older, but came only now.
+    // It is older, but was queued only now.
     a.link.handle_sample(now, STREAM, sample(old, 0, 10));
     a.link.handle_waiting(now, old, STREAM, sample(old, 1, 10));
     talk(&mut now, &mut a, &mut b, 2);
@@ -104,7 +104,7 @@ fn what_needs_an_expired_picture_goes_with_it_up_to_the_next_i() {
     assert_eq!(b.got, [0, 3, 4]);
     let drops = a.link.counters(STREAM).unwrap().drops;
     assert_eq!((drops.of(DropReason::Expired), drops.of(DropReason::Undecodable)), (1, 1));
-    // Without an I behind it, what comes waits for the next I.
+    // Without a queued I behind it, later pictures are dropped until the next I.
     offer(&mut a, now, 5, VideoI, 30_000);
     talk(&mut now, &mut a, &mut b, 1);
     offer(&mut a, now, 6, VideoP, 100);
@@ -143,7 +143,7 @@ fn very_much_that_has_expired_is_given_up_turn_by_turn() {
 
 #[test]
 fn a_class_that_delays_is_not_charged_for_what_expires() {
-    // Held up by the class, and by the link, of which it has a fifth.
+    // The first rate is limited by the class, the second by the link, of which the class has a fifth.
     for (rate, most) in [(100, 101), (10_000, 88)] {
         let police = format!("leaky:4p,{rate}p/s else delay").parse().unwrap();
         let police = Some(ClassPolice::from(&police));
@@ -154,7 +154,7 @@ fn a_class_that_delays_is_not_charged_for_what_expires() {
         let spec = rig.a.link.spec_of(STREAM).unwrap().clone();
         rig.a.link.update_stream(rig.now, STREAM, StreamSpec { max_wait: Some(WAIT), ..spec });
         let (start, mut seen, mut oldest) = (rig.now, 0, Duration::ZERO);
-        // One of each stream a millisecond: its number says when it was offered.
+        // One sample per stream and millisecond, so its number gives the time of the offer.
         for _ in 0..10_000 {
             rig.run(1, streams, 1);
             for seq in &rig.b.got[seen..] {

@@ -1,4 +1,4 @@
-//! What a turn does after a stall is bounded, and nothing is forgotten.
+//! The work of one iteration after a stall is bounded, and no sample is left uncounted.
 
 use super::*;
 use paceline_sched::LossTolerance;
@@ -11,7 +11,7 @@ fn contract(late: Late) -> Contract {
     Contract { period, deadline, loss: LossTolerance::NONE, late, jitter: Duration::ZERO }
 }
 
-/// A link with as many contracted streams as it carries, each with samples that wait.
+/// Returns a link with the maximum number of contracted streams, each with queued samples.
 fn full(late: Late, policy: Policy) -> (End, Instant) {
     let capacity = Capacity::from_bits_per_s(1_000_000_000).ok();
     let (mut a, mut b) = pair(LinkSpec { capacity, policy, ..LinkSpec::default() });
@@ -117,7 +117,7 @@ fn what_waited_for_a_hop_that_is_gone_is_counted_at_once_and_freed_by_and_by() {
     assert!(payload.is_unique(), "all is freed");
 }
 
-/// The same, where samples have as much time again behind this link.
+/// The same with patient streams: the samples have 80 ms of slack downstream of this link.
 fn patient(policy: Policy) -> (End, Instant) {
     let (mut end, now) = full(Late::Drop, policy);
     for place in 0..STREAMS_MAX {
@@ -170,7 +170,7 @@ fn what_is_too_late_where_it_goes_is_given_up_in_portions() {
 fn what_is_too_late_where_it_goes_makes_room_while_the_hop_is_silent() {
     let (mut end, now) = patient(Policy::Vds);
     let stalled = now + Duration::from_millis(900);
-    // Each is missed, and then given up; twice as many turns as that takes.
+    // Each sample is missed first and dropped later; allow twice the necessary iterations.
     let turns = 4 * u64::from(STREAMS_MAX) * WAITING / MISSES_PER_TURN as u64;
     for _ in 0..=turns {
         let before = dropped(&end.link);

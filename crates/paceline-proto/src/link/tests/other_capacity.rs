@@ -1,9 +1,9 @@
-//! A link that gets another capacity while it carries streams.
+//! Changes of a link's capacity while it carries streams.
 
 use super::*;
 use crate::control::Demand;
 
-/// Bytes that went over the wire in a second in which both ends are polled each millisecond.
+/// Returns the bytes on the wire within one second, in which both ends are polled every millisecond.
 fn second(now: &mut Instant, a: &mut End, b: &mut End) -> u64 {
     let before = a.link.sent().1;
     for seq in 0..1_000 {
@@ -54,9 +54,10 @@ fn what_waits_is_judged_by_the_new_capacity() {
     assert_eq!(b.got, [1], "what fits goes on");
 }
 
-/// When what arrives of two streams under HFSC on a link of 400 kbit/s, on which a packet of others takes 24 ms: the
-/// first may send 4,000 bytes at once within 100 ms and sends half of that, the second 800 bytes within `deadline`
-/// milliseconds. The link carried 8 Mbit/s when they joined, or carries what it does since before.
+/// Returns the arrivals of two HFSC streams on a link of 400 kbit/s, on which a packet of other streams takes
+/// 24 ms. The first stream may send a burst of 4,000 bytes within 100 ms, and sends half of that. The second
+/// sends 800 bytes within `deadline` milliseconds. With `joined_before`, the streams join while the link
+/// still has 8 Mbit/s.
 fn arrivals(deadline: u64, joined_before: bool) -> Vec<(Instant, u64)> {
     const OTHER: StreamIndex = StreamIndex(1);
     let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();

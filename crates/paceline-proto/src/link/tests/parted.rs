@@ -1,8 +1,8 @@
-//! Samples that were on their way when a hop went down are counted, also those of streams that ended meanwhile.
+//! Samples in transit when a hop goes down are counted, also on streams that close meanwhile.
 
 use super::*;
 
-/// A hop with a stream, of which some samples are lost on the way while the hop goes down.
+/// Returns a hop with a stream that has lost some samples in transit while the hop goes down.
 fn cut(carrier: Carrier) -> (End, End, Instant) {
     let spec = LinkSpec { carrier, ..LinkSpec::default() };
     let (mut a, mut b) = (End::new(1, 2, spec.clone()), End::new(2, 1, spec));
@@ -14,7 +14,7 @@ fn cut(carrier: Carrier) -> (End, End, Instant) {
     }
     talk(&mut now, &mut a, &mut b, 1);
     assert_eq!(b.got, [0, 1, 2]);
-    // These leave and never arrive.
+    // These are sent and never arrive.
     for seq in 3..8 {
         a.link.handle_sample(now, STREAM, sample(now, seq, 10));
         a.poll(now);
@@ -23,13 +23,13 @@ fn cut(carrier: Carrier) -> (End, End, Instant) {
     (a, b, now)
 }
 
-/// Both ends go on after `silence`, in which nothing arrived.
+/// Resumes both ends after `silence` without any arrival.
 fn go_on(now: &mut Instant, silence: Duration, (a, b): (&mut End, &mut End)) {
     *now += silence;
     for end in [&mut *a, &mut *b] {
         end.link.handle_timeout(*now);
         if end.link.epoch(end.other) == 0 {
-            // Forgotten and found again, by a receiving side that kept the streams.
+            // The hop was forgotten and is found again, while the receiver has kept the streams.
             end.epoch = u32::try_from(now.as_nanos() / 100_000_000).unwrap();
             end.link.add_hop(*now, end.other, end.epoch);
         }
@@ -48,7 +48,7 @@ fn samples_on_their_way_are_counted_when_the_hop_is_back() {
             talk(&mut now, &mut a, &mut b, 2);
             assert_eq!((b.got.as_slice(), b.lost), (&[0, 1, 2, 8][..], 5), "{carrier:?} {silence}");
             assert_eq!(a.link.counters(STREAM).unwrap().sent, 9);
-            // Once.
+            // The loss is counted once.
             a.link.close_stream(STREAM);
             talk(&mut now, &mut a, &mut b, 2);
             assert_eq!(b.lost, 5, "{carrier:?} {silence}");

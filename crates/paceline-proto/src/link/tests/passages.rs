@@ -1,4 +1,4 @@
-//! When single samples passed a link.
+//! Recording of the times at which single samples pass a link.
 
 use super::*;
 

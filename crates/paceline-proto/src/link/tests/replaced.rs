@@ -1,10 +1,10 @@
-//! Samples that take the place of one that waits.
+//! Samples that replace a queued one.
 
 use super::*;
 use paceline_sched::{Capacity, Policy};
 
-/// Positions a thousand times a second, beside messages of 64 KiB without end, on 1 Mbit/s; how many positions
-/// were sent in two seconds.
+/// Returns the number of positions sent in two seconds on a 1 Mbit/s link. They are offered 1,000 times per
+/// second, next to an unlimited backlog of 64 KiB messages.
 fn positions(policy: Policy) -> u64 {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let (mut a, mut b) = pair(LinkSpec { capacity: Some(capacity), policy, ..LinkSpec::default() });
@@ -27,11 +27,11 @@ fn positions(policy: Policy) -> u64 {
 
 #[test]
 fn a_sample_that_replaces_another_keeps_its_turn() {
-    // In order of arrival it waits for everything that came before it.
+    // FIFO is exempt: there a sample waits for everything that arrived before it.
     for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::Fifo) {
         let sent = positions(policy);
         println!("{policy}: {sent} of 2,000");
-        // A frame of 1,200 bytes takes 10 ms; every other turn is theirs.
+        // A frame of 1,200 bytes takes 10 ms, and every other frame carries positions.
         assert!(sent > 80, "{policy}: {sent} of 2,000");
     }
 }

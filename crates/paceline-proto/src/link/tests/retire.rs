@@ -1,4 +1,4 @@
-//! Streams whose place others take.
+//! Retirement of streams that another stream replaces.
 
 use super::*;
 use crate::form::Rate;
@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 const NEW: StreamIndex = StreamIndex(1);
 const OTHER: StreamIndex = StreamIndex(2);
-/// What a link of 1 Mbit/s sends in about 10 ms.
+/// The bytes that a link of 1 Mbit/s sends in about 10 ms.
 const FRAME: usize = 1_000;
 
 fn every(n: u32) -> Form {
@@ -24,7 +24,7 @@ fn promised() -> Contract {
     contract(20, 300)
 }
 
-/// A thin link that is up.
+/// Returns a slow link that is up.
 fn thin() -> (Instant, End, End) {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
     let policy = Policy::Vds;
@@ -70,7 +70,7 @@ fn nothing_follows_what_is_newer() {
         push(&mut a, now, STREAM, 0..10);
         open(&mut a, NEW, every(4), new);
         a.link.retire_stream(now, STREAM);
-        // Of another publisher, it is no newer one.
+        // A sample of another publisher does not count as a newer one.
         let its = PublisherId { node: node(1), index: 7 };
         let spec = StreamSpec { publisher: its, ..to(node(2), Kind::Data, Some(promised())) };
         assert!(a.link.open_stream(OTHER, spec));
@@ -95,7 +95,7 @@ fn a_promise_does_not_wait_for_what_was_promised_before() {
     push(&mut a, now, STREAM, 0..10);
     a.link.retire_stream(now, STREAM);
     let its = PublisherId { node: node(1), index: 7 };
-    // By their deadlines those of before would go first.
+    // By deadline, the retired samples would be served first.
     let later = contract(500, 400);
     let spec = StreamSpec { publisher: its, ..to(node(2), Kind::Data, Some(later)) };
     assert!(a.link.open_stream(OTHER, spec));

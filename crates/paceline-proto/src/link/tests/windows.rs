@@ -1,4 +1,4 @@
-//! Windows begin where the source's numbers say, and what was lost on the way counts.
+//! Windows are aligned by the source's sequence numbers, and upstream losses count as misses.
 
 use super::*;
 use crate::form::Rate;
@@ -7,7 +7,7 @@ use paceline_sched::LossTolerance;
 
 const STREAM: StreamIndex = StreamIndex(0);
 
-/// A link with a stream that may lose 1 of 3.
+/// Returns a link with a stream that tolerates 1 loss in 3.
 fn link(rate: Rate) -> (End, Instant) {
     let (mut a, mut b) = pair(LinkSpec::default());
     let mut now = at(10_000);
@@ -20,7 +20,7 @@ fn link(rate: Rate) -> (End, Instant) {
     (a, now)
 }
 
-/// How many samples of the window are still to be judged, and how many of them may be missed.
+/// Returns the number of uncounted samples in the window, and the number of tolerated misses among them.
 fn window(end: &End) -> (u32, u32) {
     let state = end.link.discipline.window(STREAM).unwrap();
     (state.y, state.x)
@@ -49,7 +49,7 @@ fn what_was_lost_before_this_link_is_missed_here() {
     assert_eq!(window(&end), (3, 1), "0, 1 and 2 are judged");
     take(&mut end, now, 4);
     assert_eq!(window(&end), (1, 0), "3 is missed: 5 must come");
-    // Whole windows are gone; of the present one the first sample is.
+    // Complete windows have passed; the first sample of the current one is missed.
     take(&mut end, now, 16);
     assert_eq!(window(&end), (1, 0));
     assert_eq!(end.link.counters(STREAM).unwrap().violations, 1, "of 3, 4 and 5 two did not come");

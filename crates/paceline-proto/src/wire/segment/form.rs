@@ -1,11 +1,11 @@
-//! Forms and encodings, as segments and control messages carry them.
+//! Encoding of forms and media types in segments and control messages.
 
 use crate::form::{Audio, Form, Rate, Size};
 use crate::sample::Encoding;
 use crate::wire::codec::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
 
-/// What follows the rate of a form.
+/// Flags behind the rate of a form, for its optional fields.
 const FORM_SIZE: u8 = 1;
 const FORM_AUDIO: u8 = 2;
 
@@ -24,7 +24,7 @@ pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a rate, which is not zero.
+/// Reads a rate, which must not be zero.
 pub(crate) fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
     let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
     match reader.u8("rate")? {
@@ -52,7 +52,7 @@ pub fn write_form(form: &Form, out: &mut Vec<u8>) {
 /// Reads a form.
 ///
 /// # Errors
-/// [`WireError`] for what is wrong with it; no rate and no side of a size is zero.
+/// Returns a [`WireError`] for a malformed form; a rate or a side of a picture size must not be zero.
 pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     let rate = read_rate(reader)?;
     let has = reader.u8("form")?;
@@ -72,13 +72,13 @@ pub fn read_form(reader: &mut Reader) -> Result<Form, WireError> {
     Ok(Form { rate, size, audio })
 }
 
-/// Appends how sound is sampled.
+/// Appends an audio format.
 pub(crate) fn write_audio(audio: Audio, out: &mut Vec<u8>) {
     out.put_varint(u64::from(audio.rate));
     out.put_u8(audio.channels);
 }
 
-/// Reads how sound is sampled; neither number is zero.
+/// Reads an audio format; neither number may be zero.
 pub(crate) fn read_audio(reader: &mut Reader) -> Result<Audio, WireError> {
     let audio = Audio { rate: reader.varint32("audio rate")?, channels: reader.u8("channels")? };
     if audio.rate == 0 || audio.channels == 0 {
@@ -87,7 +87,7 @@ pub(crate) fn read_audio(reader: &mut Reader) -> Result<Audio, WireError> {
     Ok(audio)
 }
 
-/// What programs of Zenoh alone send if they say nothing: a byte on the wire, as the other common ones.
+/// The default encoding of Zenoh applications, which has a one-byte code like other common encodings.
 const ZENOH_BYTES: &str = "zenoh/bytes";
 
 /// Appends an encoding: a code, or 255 and the name.
@@ -108,7 +108,7 @@ pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
 /// Reads an encoding.
 ///
 /// # Errors
-/// [`WireError`] for an unknown code or a name that is no text of at most 255 bytes.
+/// Returns a [`WireError`] for an unknown code, or for a name that is not text of at most 255 bytes.
 pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
     Ok(match reader.u8("encoding")? {
         0 => Encoding::Bytes,
