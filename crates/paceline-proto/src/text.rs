@@ -1,12 +1,12 @@
 //! Plain text, the alphabet of names. It contains no character that moves the cursor, breaks the line or
-//! changes the writing direction, so it is safe on a terminal, in a log and in a table.
+//! changes the writing direction. It is therefore safe on a terminal, in a log and in a table.
 
 use std::borrow::Cow;
 
-/// Returns true for a character that plain text must not contain: a control character, a line or paragraph
-/// separator, a mark of writing direction, or an invisible character.
+/// Returns true for a character that plain text must not contain.
 ///
-/// The joiners U+200C and U+200D are allowed: scripts and emoji need them.
+/// These are control characters, line and paragraph separators, marks of writing direction, and invisible
+/// characters. The joiners U+200C and U+200D are allowed: scripts and emoji need them.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()

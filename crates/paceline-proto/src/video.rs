@@ -1,7 +1,7 @@
 //! Video: pictures that depend on others, and load shedding that respects these dependencies.
 //!
 //! A [`Kind::VideoI`] starts a new group. A [`Kind::VideoP`] depends on every I and P since and including the
-//! last I; a [`Kind::VideoB`] depends on the same pictures, and no picture depends on it. Samples arrive in
+//! last I. A [`Kind::VideoB`] depends on the same pictures, and no picture depends on it. Samples arrive in
 //! decoding order. A *group* is an I with the Ps and Bs up to the next I. The *tail* of a sample is the part
 //! of its group that cannot be decoded without it.
 //!

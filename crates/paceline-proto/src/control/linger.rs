@@ -1,8 +1,8 @@
 //! Streams that continue for a while although they are no longer installed.
 //!
 //! This avoids a gap in two cases. First, a best-effort pair that now requests a promise would stop until its
-//! path has answered; it continues as before. Second, nodes further from a publisher install a change first,
-//! so samples still sent in the old form would find no stream; they are forwarded as before. Both end after
+//! path has answered; it continues as before. Second, nodes further from a publisher install a change first.
+//! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
 //! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
 
 use super::registry::PairKey;

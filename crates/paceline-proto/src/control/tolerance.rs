@@ -79,7 +79,8 @@ pub(super) fn keeps_windows(spec: &PublisherSpec) -> bool {
 /// Returns the loss tolerance that satisfies two subscriptions of one stream.
 ///
 /// Windows of different lengths overlap each other, so two different tolerances combine to no loss. Admission
-/// charges them alike ([`Demand::join`]). Tolerances without windows (0/0) leave only the deadlines.
+/// charges them alike ([`paceline_admit::Demand::join`]). Tolerances without windows (0/0) leave only the
+/// deadlines.
 pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance {
     if one == other || one == LossTolerance::EDF || other == LossTolerance::EDF {
         one.strictest(other)

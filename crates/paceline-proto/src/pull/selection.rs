@@ -139,9 +139,10 @@ impl Selection {
         lead_in(series, chosen.start)..chosen.end
     }
 
-    /// Returns the index range for one of several holders. For a range of video it also includes pictures
-    /// that another holder's first picture may depend on, even if there is a later I picture here, or no
-    /// picture of the range.
+    /// Returns the index range for one of several holders.
+    ///
+    /// A range of video also includes pictures that another holder's first picture may depend on. It does so
+    /// even if the range here starts with a later I picture or is empty.
     pub(super) fn choose_for_others(&self, series: &impl Series) -> Range<usize> {
         let upto = match *self {
             Self::Newest(_) | Self::Nth(_) => return self.choose(series),
