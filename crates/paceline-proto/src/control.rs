@@ -1,14 +1,14 @@
-//! `Control`: who publishes and who wants what on all nodes, and the streams of this one.
+//! [`Control`]: the publishers and subscriptions of all nodes, and the streams of this node.
 //!
-//! One value per node, owned by one thread. It is told what happens (`handle_*`, `publish`,
-//! `subscribe`, …), always with `now`, and answers by [`Control::poll_output`] until that gives
-//! `None`, and by [`Control::poll_timeout`]. Streams are computed when outputs are polled, so inputs
-//! that come together cost one computation.
+//! Each node has one `Control`, owned by one thread. Inputs (`handle_*`, `publish`, `subscribe`, …) carry the
+//! current time `now`. Call [`Control::poll_output`] after them until it returns `None`, and
+//! [`Control::handle_timeout`] at the instant that [`Control::poll_timeout`] returns. Streams are computed
+//! when outputs are polled, so a batch of inputs costs one computation.
 //!
-//! The registry is a link-state database: each node originates one record of itself; each change
-//! raises its version by one and is flooded as a delta; who finds a gap asks for the whole record;
-//! who meets compares versions (digests). From equal registries all nodes compute equal
-//! paths, so nothing is negotiated: each node installs its part of every stream by itself.
+//! The registry is a link-state database. Each node originates one record of itself. Each change raises the
+//! record's version by one and is flooded as a delta. A node that detects a version gap requests the whole
+//! record. New neighbours compare versions (digests). Nodes with equal registries compute equal paths without
+//! any negotiation, so each node installs its part of every stream by itself.
 
 mod admission;
 mod ask;
@@ -77,25 +77,25 @@ use routes::Installed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// How many rounds of decisions one change may take at once; what is left is for the next input.
+/// The largest number of recomputation rounds per poll; the next poll continues with the rest.
 const ROUNDS_MAX: u32 = 8;
 
-/// What the registry knows of a node.
+/// The registry's record of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeView<'a> {
     /// The node.
     pub id: NodeId,
-    /// Its name, a label only: two nodes may have the same.
+    /// Its name. Names are labels only and need not be unique.
     pub name: &'a str,
-    /// How often its record has changed.
+    /// The record's version: the number of its changes.
     pub version: u64,
     /// Its publishers.
     pub publishers: &'a BTreeMap<PublisherId, Arc<PublisherSpec>>,
     /// Its subscriptions.
     pub subscriptions: &'a BTreeMap<SubscriptionId, SubscriptionSpec>,
-    /// Its neighbours, and its way to each.
+    /// Its neighbours, and its hop to each.
     pub neighbours: &'a BTreeMap<NodeId, HopInfo>,
-    /// What it refuses.
+    /// The refusals that it originated.
     pub refusals: &'a BTreeMap<(SubscriptionId, PublisherId), Refusal>,
 }
 
@@ -103,7 +103,7 @@ pub struct NodeView<'a> {
 #[derive(Debug)]
 pub struct Control {
     me: NodeId,
-    /// The latest instant that an input came with: time never runs backward.
+    /// The latest time passed to any input. Time never runs backward.
     now: Instant,
     registry: Registry,
     hops: BTreeMap<NodeId, HopInfo>,
@@ -116,27 +116,27 @@ pub struct Control {
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
-    /// True if the streams may no longer follow from the registry.
+    /// True if the streams may differ from those that the registry implies.
     dirty: bool,
-    /// The registry has changed since the streams were computed.
+    /// True if the registry changed after the last computation of the streams.
     news: bool,
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
-    /// The publishers of this node that subscriptions wait for whose paths have not answered yet.
+    /// Publishers of this node with subscriptions whose paths have not answered yet.
     awaited: BTreeSet<PublisherId>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
-    /// The refusals of local subscriptions and publishers that were told.
+    /// The reported refusals of local subscriptions and publishers.
     refused: BTreeMap<PairKey, Refusal>,
-    /// The grants of local subscriptions and publishers that were told.
+    /// The reported grants of local subscriptions and publishers.
     granted: BTreeMap<PairKey, Grant>,
-    /// What local subscriptions were told that they hear without a promise.
+    /// The reported best-effort streams of local subscriptions that requested a promise.
     unpromised: BTreeMap<PairKey, Unpromised>,
     outputs: VecDeque<Output>,
-    /// Messages wait apart, so that what a change installs here comes first.
+    /// Messages are queued separately, so that local changes of a batch are output first.
     sends: VecDeque<(NodeId, Bytes)>,
 }
 
-/// The longest start of `name` that fits into [`NAME_BYTES_MAX`].
+/// Returns the longest prefix of `name` that fits into [`NAME_BYTES_MAX`].
 fn cut(name: &str) -> String {
     let mut end = name.len().min(NAME_BYTES_MAX);
     while !name.is_char_boundary(end) {
@@ -146,8 +146,8 @@ fn cut(name: &str) -> String {
 }
 
 impl Control {
-    /// The control part of node `me`, which no other node is joined to yet. A `name` over
-    /// [`NAME_BYTES_MAX`] is cut.
+    /// Creates the control part of node `me`, without neighbours. A `name` over [`NAME_BYTES_MAX`] is
+    /// truncated.
     #[must_use]
     pub fn new(me: NodeId, name: &str) -> Self {
         Self {
@@ -178,33 +178,33 @@ impl Control {
         }
     }
 
-    /// This node.
+    /// Returns this node's id.
     #[must_use]
     pub const fn me(&self) -> NodeId {
         self.me
     }
 
-    /// How many messages and requests were not understood or went over a bound.
+    /// Returns the number of messages and requests that were malformed or exceeded a bound.
     #[must_use]
     pub const fn rejected(&self) -> u64 {
         self.rejected
     }
 
-    /// Which discipline schedules a link of this node, and what carries its frames: what may be promised on it
-    /// is tested accordingly. VDS, and in order, if it was not said.
+    /// Sets a link's scheduling discipline and carrier, which admission tests depend on. Defaults to VDS and
+    /// an ordered carrier.
     pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
         self.admission.links.tell(&cut(link), policy, carrier);
         self.follow_links();
     }
 
-    /// What samples cost this host, and what of its processors promises may use on all links together: from
-    /// now on each is charged. Nothing is, if it was not said.
+    /// Sets the processor cost of samples on this host and the processor time for promises on all links
+    /// together. From then on, each promise is charged. By default the processor is not charged.
     pub fn set_processor(&mut self, budget: CpuBudget) {
         self.admission.links.processor = Some(budget);
         self.follow_links();
     }
 
-    /// The nodes that can be reached, this one included, in the order of their ids.
+    /// Returns the reachable nodes including this one, ordered by id.
     pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> + '_ {
         let tree = Tree::new(&self.registry, self.me);
         self.registry.all().filter(move |&(node, _)| tree.reaches(node)).map(|(id, record)| {
@@ -220,20 +220,20 @@ impl Control {
         })
     }
 
-    /// What people call a node, if it is known.
+    /// Returns a node's name, if the node is known.
     #[must_use]
     pub fn name(&self, node: NodeId) -> Option<&str> {
         self.registry.record(node).map(|record| record.name.as_str())
     }
 
-    /// What the class of a stream is chosen by: its publisher and the hop that it goes to.
+    /// Returns the names that select a stream's class: its publisher, its next hop and its tag.
     #[must_use]
     pub fn stream_names(&self, publisher: NodeId, hop: NodeId, tag: &Tag) -> StreamNames {
         let name = |node| self.name(node).unwrap_or_default().to_owned();
         StreamNames { peer: name(hop), node: name(publisher), tag: Some(tag.clone()) }
     }
 
-    /// A neighbour can be reached, or the way to it has changed.
+    /// Adds a neighbour, or updates its hop.
     pub fn handle_hop_up(&mut self, now: Instant, node: NodeId, hop: HopInfo) {
         self.advance(now);
         let hop = HopInfo { link_name: cut(&hop.link_name), ..hop };
@@ -245,14 +245,14 @@ impl Control {
         }
         if before != Some(&hop) {
             self.hops.insert(node, hop.clone());
-            // A new neighbour gets the whole record when its digest shows what it lacks.
+            // A new neighbour requests the whole record after the digest.
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
             self.follow_links();
         }
         self.greet(node);
     }
 
-    /// A neighbour can't be reached any more. What was not sent to it yet is dropped.
+    /// Removes an unreachable neighbour and drops the messages queued for it.
     pub fn handle_hop_down(&mut self, now: Instant, node: NodeId) {
         self.advance(now);
         if self.hops.remove(&node).is_some() {
@@ -264,12 +264,13 @@ impl Control {
         }
     }
 
-    /// A message of a neighbour. One of anybody else is ignored, but for a greeting and what follows it at once,
-    /// which are kept until [`Self::handle_hop_up`]: a hop may be up at its other end first.
+    /// Handles a message of a neighbour. Messages of other nodes are ignored, except a digest and the
+    /// messages right after it. These are buffered until [`Self::handle_hop_up`], because a hop may come up
+    /// first at the other end.
     ///
     /// # Errors
-    /// [`WireError`] if it is malformed or goes over a bound: nothing has changed then, and it was
-    /// counted in [`Self::rejected`].
+    /// Returns [`WireError`] if the message is malformed or exceeds a bound. The message then changes nothing
+    /// except the count of [`Self::rejected`].
     pub fn handle_message(
         &mut self,
         now: Instant,
@@ -286,7 +287,7 @@ impl Control {
         result
     }
 
-    /// It is [`Self::poll_timeout`].
+    /// Call this when the instant returned by [`Self::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.send_due_digests();
@@ -304,8 +305,8 @@ impl Control {
         self.dirty |= due <= self.now;
     }
 
-    /// A publisher on this node. The answer names it; over [`PUBLISHERS_MAX`] it is known to nobody
-    /// and counted in [`Self::rejected`].
+    /// Adds a publisher on this node and returns its id. Beyond [`PUBLISHERS_MAX`] publishers, no node learns
+    /// of it and it is counted in [`Self::rejected`].
     pub fn publish(&mut self, now: Instant, spec: PublisherSpec) -> PublisherId {
         self.advance(now);
         let index = self.next_publisher;
@@ -314,7 +315,7 @@ impl Control {
         PublisherId { node: self.me, index }
     }
 
-    /// A publisher of this node declares something else. An unknown one is left alone.
+    /// Changes the declaration of a publisher of this node. Does nothing if the publisher is unknown.
     pub fn update_publisher(&mut self, now: Instant, id: PublisherId, spec: PublisherSpec) {
         self.advance(now);
         let record = self.registry.record(self.me);
@@ -324,7 +325,7 @@ impl Control {
         }
     }
 
-    /// A publisher of this node is gone.
+    /// Removes a publisher of this node.
     pub fn unpublish(&mut self, now: Instant, id: PublisherId) {
         self.advance(now);
         let record = self.registry.record(self.me);
@@ -333,8 +334,8 @@ impl Control {
         }
     }
 
-    /// A subscription on this node. The answer names it; over [`SUBSCRIPTIONS_MAX`] it is known to
-    /// nobody and counted in [`Self::rejected`].
+    /// Adds a subscription on this node and returns its id. Beyond [`SUBSCRIPTIONS_MAX`] subscriptions, no
+    /// node learns of it and it is counted in [`Self::rejected`].
     pub fn subscribe(&mut self, now: Instant, spec: SubscriptionSpec) -> SubscriptionId {
         self.advance(now);
         let index = self.next_subscription;
@@ -343,7 +344,7 @@ impl Control {
         SubscriptionId { node: self.me, index }
     }
 
-    /// True if a publisher of this node matches a subscription of this node.
+    /// Returns true if a publisher of this node matches a subscription of this node.
     #[must_use]
     pub fn hears_here(&self, id: SubscriptionId) -> bool {
         let Some(mine) = self.registry.record(self.me) else { return false };
@@ -351,7 +352,7 @@ impl Control {
         asked.is_some_and(|it| mine.publishers.values().any(|of| it.pattern.matches(&of.tag)))
     }
 
-    /// True if a subscription of this node matches a publisher of this node.
+    /// Returns true if a subscription of this node matches a publisher of this node.
     #[must_use]
     pub fn is_wanted_here(&self, id: PublisherId) -> bool {
         let Some(mine) = self.registry.record(self.me) else { return false };
@@ -359,16 +360,16 @@ impl Control {
         spec.is_some_and(|of| mine.subscriptions.values().any(|it| it.pattern.matches(&of.tag)))
     }
 
-    /// True until each subscription that is known here and matches this publisher of this node is either carried or
-    /// refused. False once [`Self::poll_output`] has returned `None`, unless a path that was asked for a contract has
-    /// not answered yet.
+    /// Returns true until each known subscription that matches this publisher of this node is either carried
+    /// or refused. Returns false after [`Self::poll_output`] has returned `None`, unless a contract request
+    /// on a path is still unanswered.
     #[must_use]
     pub fn is_opening(&self, id: PublisherId) -> bool {
         self.dirty || self.awaited.contains(&id)
     }
 
-    /// A subscription of this node asks for something else: [`Self::change_subscription`] without an answer. An unknown one
-    /// is left alone.
+    /// Changes a subscription of this node like [`Self::change_subscription`], but without an answer. Does
+    /// nothing if the subscription is unknown.
     pub fn update_subscription(
         &mut self,
         now: Instant,
@@ -381,7 +382,7 @@ impl Control {
         }
     }
 
-    /// A subscription of this node is gone.
+    /// Removes a subscription of this node.
     pub fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
         self.advance(now);
         let record = self.registry.record(self.me);
@@ -391,9 +392,9 @@ impl Control {
         }
     }
 
-    /// The next thing to do. To be called until `None` after each batch of inputs.
+    /// Returns the next output. Call this until it returns `None` after each batch of inputs.
     pub fn poll_output(&mut self) -> Option<Output> {
-        // What follows from one round of decisions may ask for another one, never for many.
+        // One round of decisions may require another, but never many.
         for _ in 0..ROUNDS_MAX {
             if self.dirty {
                 self.recompute();
@@ -404,7 +405,7 @@ impl Control {
             .or_else(|| self.sends.pop_front().map(|(hop, message)| Output::Send { hop, message }))
     }
 
-    /// When [`Self::handle_timeout`] is to be called; [`Instant::FAR`] for never.
+    /// Returns the instant at which to call [`Self::handle_timeout`]; [`Instant::FAR`] if never.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         let own = self.flood.digest_at().min(self.registry.forget_at());
@@ -412,7 +413,7 @@ impl Control {
         own.min(promises).min(self.surveys.wake_at()).min(self.lingering.wake_at())
     }
 
-    /// Links or neighbours have changed: what they have promised follows.
+    /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
         let Admission { links, reservations, .. } = &mut self.admission;
         links.follow(self.now, reservations, &self.hops);

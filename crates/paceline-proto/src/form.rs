@@ -1,10 +1,10 @@
-//! The form of a stream: at which rate and size its samples travel.
+//! The form of a stream: the rate and size of its samples.
 
 use core::fmt;
 use core::num::NonZeroU32;
 use paceline_sched::Duration;
 
-/// How many of a publisher's samples a subscription asks for (temporal scaling, seed 000 §2.1).
+/// The share of a publisher's samples that a subscription requests (temporal scaling, seed 000 §2.1).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Rate {
     /// Every sample.
@@ -17,9 +17,9 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// The time between two samples of this rate, from a source with `period` between two.
+    /// Returns the time between two samples at this rate, for a source with the period `source`.
     ///
-    /// `None` if the source's period is not known and the rate depends on it.
+    /// Returns `None` if the rate depends on the source's period and that period is unknown.
     #[must_use]
     pub fn period(self, source: Option<Duration>) -> Option<Duration> {
         match self {
@@ -49,23 +49,23 @@ impl fmt::Display for Rate {
     }
 }
 
-/// A picture's width and height in pixels, neither zero.
+/// A picture's width and height in pixels, both nonzero.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Size {
-    /// Pixels from left to right.
+    /// Horizontal pixels.
     pub width: u32,
-    /// Pixels from top to bottom.
+    /// Vertical pixels.
     pub height: u32,
 }
 
 impl Size {
-    /// True if a picture of this size can be scaled down from one of `source`.
+    /// Returns true if a picture of size `source` can be scaled down to this size.
     #[must_use]
     pub const fn fits_in(self, source: Self) -> bool {
         self.width <= source.width && self.height <= source.height
     }
 
-    /// Width × height.
+    /// Returns the number of pixels: width × height.
     #[must_use]
     pub const fn pixels(self) -> u64 {
         self.width as u64 * self.height as u64
@@ -78,12 +78,12 @@ impl fmt::Display for Size {
     }
 }
 
-/// How sound is sampled.
+/// The sampling rate and channels of sound.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Audio {
-    /// Samples of each channel per second, not zero.
+    /// Samples per second of each channel, nonzero.
     pub rate: u32,
-    /// Channels, not zero.
+    /// Number of channels, nonzero.
     pub channels: u8,
 }
 
@@ -93,19 +93,19 @@ impl fmt::Display for Audio {
     }
 }
 
-/// The form of a stream: what temporal and spatial scaling leave of the publisher's samples.
+/// The form of a stream: its samples' rate and size after temporal and spatial scaling.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Form {
-    /// Which samples.
+    /// The share of the publisher's samples.
     pub rate: Rate,
-    /// At which size; `None` for the publisher's own.
+    /// The picture size; `None` for the publisher's own size.
     pub size: Option<Size>,
-    /// How sound is sampled; `None` for the publisher's own way.
+    /// The audio format; `None` for the publisher's own format.
     pub audio: Option<Audio>,
 }
 
 impl Form {
-    /// The publisher's own form: every sample at its own size.
+    /// The publisher's own form: every sample, unscaled.
     pub const FULL: Self = Self { rate: Rate::All, size: None, audio: None };
 }
 
@@ -119,13 +119,13 @@ impl fmt::Display for Form {
     }
 }
 
-/// Where a subscription's scaling is done.
+/// The node that scales a subscription's samples.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Proxy {
-    /// On the publisher's node, before the first link: the links carry the scaled stream.
+    /// The publisher's node, before the first link: the links carry the scaled stream. This is the default.
     #[default]
     Publisher,
-    /// On the subscriber's node, behind the last link: the links carry the full stream.
+    /// The subscriber's node, after the last link: the links carry the full stream.
     Subscriber,
 }
 

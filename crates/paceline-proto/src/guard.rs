@@ -1,43 +1,50 @@
-//! How much a neighbour may send that costs others something: bounded work for each, whatever it sends.
+//! Flood protection: bounds the work that one neighbour can cause, whatever it sends.
 //!
-//! Control is work for the one thread that all neighbours and programs of a node share; samples that nobody asked for wait a
-//! while beside those of others, since their subscription may be on its way; and of a frame that is malformed nobody knows
-//! before it is read. So each neighbour has a budget for each of the three ([`Flood`]), by pieces and by bytes, far above
-//! what any that works comes to: [`RATE`] a second, and [`BURST`] at once.
-//! Who goes beyond is muted: what it sends of that is dropped before anybody does anything for it, and counted. It goes on
-//! being charged meanwhile, so a flood stays muted; it is heard again by itself once a quarter of the burst or less is
-//! left to pay off. What was dropped is mended as other loss is: digests bring records, reservations are asked for again.
+//! Three kinds of input are costly to others ([`Flood`]):
+//!
+//! - Control messages are work for the one thread that all neighbours and programs of a node share.
+//! - Samples without a subscription are buffered next to those of others for a while, because their
+//!   subscription may still arrive.
+//! - Malformed frames are recognised only after the node has read them.
+//!
+//! Each neighbour has one budget per kind, in pieces and in bytes: [`RATE`] pieces per second and a burst of
+//! [`BURST`] pieces, far above the needs of any correct neighbour. A neighbour that exceeds a budget is muted
+//! for that kind: its input is dropped and counted before any other work. Muted input is still charged, so a
+//! neighbour stays muted while its flood lasts. The mute ends by itself once the debt is at most a quarter of
+//! the burst. Dropped control input is repaired like other loss: digests restore records, and reservations
+//! are requested again.
 
 use paceline_sched::{Duration, Instant};
 
-/// Pieces of each [`Flood`] a second that a neighbour may go on sending.
+/// The sustained limit of each [`Flood`] kind, in pieces per second.
 pub const RATE: u64 = 4_096;
-/// Pieces that it may send at once.
+/// The largest burst, in pieces.
 pub const BURST: u64 = 8 * RATE;
 
-/// What one piece costs, and what each of its bytes does: 20 MB/s.
+/// The costs of one piece and of each of its bytes. 50 ns per byte correspond to 20 MB/s.
 const PIECE: Duration = Duration::from_nanos(1_000_000_000 / RATE);
 const BYTE: Duration = Duration::from_nanos(50);
-/// The debt at which a neighbour is muted, and at which it is heard again.
+/// The debts at which a neighbour is muted and at which its mute ends.
 const DEBT_MAX: Duration = Duration::from_secs(BURST / RATE);
 const DEBT_HEARD: Duration = Duration::from_secs(BURST / RATE / 4);
 
-/// What a neighbour may send too much of.
+/// A kind of input that a neighbour may send too much of.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Flood {
-    /// Control messages. Muted, none is heard; samples are carried as before.
+    /// Control messages. While muted, all control messages are dropped; samples are unaffected.
     Control,
-    /// Samples that nobody here asked for. Muted, they are dropped at once; the others are carried as before.
+    /// Samples without a subscription on this node. While muted, these are dropped at once; others are
+    /// unaffected.
     Unasked,
-    /// Frames that are not understood. Muted, none of its frames is read.
+    /// Malformed frames. While muted, all frames of the neighbour are dropped unread.
     Malformed,
 }
 
 impl Flood {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Control, Self::Unasked, Self::Malformed];
 
-    /// Its name, as JSON and metrics have it.
+    /// Returns the name used in JSON and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +55,7 @@ impl Flood {
     }
 }
 
-/// The budgets of one neighbour.
+/// The flood budgets of one neighbour.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Guard {
     control: Budget,
@@ -65,7 +72,7 @@ impl Guard {
         }
     }
 
-    /// A piece of `bytes` comes.
+    /// Charges a piece of `bytes` bytes and returns its fate.
     pub fn take(&mut self, flood: Flood, now: Instant, bytes: usize) -> Hearing {
         match flood {
             Flood::Control => self.control.take(now, bytes),
@@ -74,45 +81,44 @@ impl Guard {
         }
     }
 
-    /// True if the next piece will be dropped.
+    /// Returns true if the next piece would be dropped.
     #[must_use]
     pub fn is_muted(&self, flood: Flood, now: Instant) -> bool {
         self.budget(flood).is_muted(now)
     }
 
-    /// What it came to so far.
+    /// Returns the totals for `flood`.
     #[must_use]
     pub const fn counters(&self, flood: Flood) -> GuardCounters {
         self.budget(flood).counters
     }
 }
 
-/// The budget of one neighbour for one of them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Budget {
-    /// When all that it sent is paid off.
+    /// The instant at which the debt is paid off.
     paid_at: Instant,
     muted: bool,
     counters: GuardCounters,
 }
 
-/// How often a neighbour was muted, and what was dropped of it.
+/// Mutes of a neighbour, and the pieces dropped meanwhile.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct GuardCounters {
-    /// How often it was muted.
+    /// Number of times the neighbour was muted.
     pub muted: u64,
-    /// Messages, samples or frames that were dropped.
+    /// Dropped messages, samples or frames.
     pub dropped: u64,
 }
 
-/// What becomes of a piece.
+/// The fate of a piece.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Hearing {
-    /// It is heard.
+    /// The piece is accepted.
     Heard,
-    /// It is dropped, and from it on the neighbour is muted.
+    /// The piece is dropped, and it mutes the neighbour.
     Muted,
-    /// It is dropped, since the neighbour is muted.
+    /// The piece is dropped because the neighbour is already muted.
     Dropped,
 }
 
@@ -121,7 +127,7 @@ impl Budget {
         self.muted = self.is_muted(now);
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let cost = PIECE.saturating_add(BYTE.mul_div(bytes, 1));
-        // Of a flood no more is remembered than what mutes it: however long it was, it is heard again soon after.
+        // The debt is capped, so the mute ends soon after the flood, however long it lasted.
         self.paid_at = (self.paid_at.max(now) + cost).min(now + DEBT_MAX);
         let hearing = match self.muted {
             true => Hearing::Dropped,
@@ -146,7 +152,7 @@ mod tests {
 
     const START: Instant = Instant::from_millis(1_000);
 
-    /// Messages of no bytes, so many a second for so long; how many were heard.
+    /// Sends empty messages at a fixed rate and returns the number accepted.
     fn talk(guard: &mut Budget, now: &mut Instant, per_second: u64, seconds: u64) -> u64 {
         let step = Duration::from_nanos(1_000_000_000 / per_second);
         let mut heard = 0;
@@ -160,7 +166,7 @@ mod tests {
     #[test]
     fn who_works_is_never_muted() {
         let (mut guard, mut now) = (Budget::default(), START);
-        // All of a large network at once, and then as fast as may be for a long time.
+        // The burst of a large network first, then the highest sustained rate for a long time.
         let at_once = (1..BURST).filter(|_| guard.take(now, 0) == Hearing::Heard).count() as u64;
         assert_eq!(at_once, BURST - 1);
         assert_eq!(talk(&mut guard, &mut now, RATE - 1, 600), (RATE - 1) * 600);
@@ -171,7 +177,7 @@ mod tests {
     fn a_flood_is_muted_as_long_as_it_goes_on_and_heard_again_by_itself() {
         let (mut guard, mut now) = (Budget::default(), START);
         let heard = talk(&mut guard, &mut now, 100_000, 60);
-        // What a minute of it may cost: the burst, once.
+        // A minute of flood costs no more than one burst.
         assert!(heard <= BURST * 11 / 10, "{heard}");
         assert!(guard.is_muted(now));
         assert_eq!(guard.counters, GuardCounters { muted: 1, dropped: 6_000_000 - heard });
@@ -216,8 +222,8 @@ mod tests {
     }
 
     proptest! {
-        /// A plain twin that pays off as time goes by; and whatever comes, no more is heard in any time than the burst
-        /// and what is paid off in that time.
+        /// Compares the budget with a plain model that pays off its debt as time passes. In any time, the
+        /// cost accepted is at most the burst plus the amount paid off in that time.
         #[test]
         fn what_is_heard_is_what_a_plain_twin_hears_and_bounded(
             pieces in proptest::collection::vec((0_u64..40_000_000, 0_usize..4_000_000), 1..400),

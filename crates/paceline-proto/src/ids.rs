@@ -1,9 +1,11 @@
-//! Who is who: nodes, publishers, subscriptions, sources.
+//! Identifiers of nodes, publishers, subscriptions and sources.
 
 use core::fmt;
 
-/// One incarnation of a node: drawn at random when it starts, so a restart is a new node and old
-/// state can never be mistaken for new.
+/// Identifies one incarnation of a node.
+///
+/// A node draws the number at random when it starts. A restarted node is therefore a new node, and its old
+/// state cannot be mistaken for new state.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct NodeId(pub u64);
 
@@ -13,12 +15,12 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A publisher: its node and its number there.
+/// Identifies a publisher by its node and its index there.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct PublisherId {
-    /// The node it publishes from.
+    /// The node that the publisher runs on.
     pub node: NodeId,
-    /// Its number on that node, never used twice.
+    /// The index on that node, never reused.
     pub index: u32,
 }
 
@@ -28,12 +30,12 @@ impl fmt::Display for PublisherId {
     }
 }
 
-/// A subscription: its node and its number there.
+/// Identifies a subscription by its node and its index there.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SubscriptionId {
-    /// The node that delivers to it.
+    /// The node that delivers samples to the subscription.
     pub node: NodeId,
-    /// Its number on that node, never used twice.
+    /// The index on that node, never reused.
     pub index: u32,
 }
 

@@ -1,16 +1,18 @@
-//! The pure parts of Paceline and the wire between them.
+//! The platform-independent protocol core of Paceline: pure state machines and their wire format.
 //!
-//! Three values, each `&mut self` with `now` as an argument, inputs in, outputs and the next wake-up
-//! out. They know no clock, socket or thread; the shell joins them by rings and threads, the
-//! simulator (`paceline-sim`) by plain queues in virtual time, and both run the same tests.
+//! The three state machines take `&mut self` and the current time `now`. Each call takes inputs and returns
+//! outputs and the next wake-up. None of them uses a clock, socket or thread. The shell connects them with
+//! rings and threads; the simulator (`paceline-sim`) connects them with plain queues in virtual time. Both
+//! run the same tests.
 //!
-//! * [`ingress::Ingress`]: one source's samples, picked for each stream by its rate.
-//! * [`link::Link`]: one directed way out of a node: queues, schedule, segments, credit.
-//! * [`control::Control`]: who publishes and who wants what, and the streams that follow.
+//! * [`ingress::Ingress`]: selects one source's samples for each stream, by the stream's rate.
+//! * [`link::Link`]: the sending end of a directed link: queues, schedule, segments, credit.
+//! * [`control::Control`]: the publishers and subscriptions of the network, and the streams that result.
 //!
-//! [`pull`] is what holders of past samples keep, and how they are found.
+//! [`pull`] implements buffers of past samples and their discovery.
 //!
-//! [`receive::Receiver`] is the other end of a link; [`wire`] is what passes between the two.
+//! [`receive::Receiver`] is the receiving end of a link; [`wire`] is the format of the data between both
+//! ends.
 
 pub mod control;
 pub mod form;

@@ -1,11 +1,11 @@
-//! Pull: getting samples that were published before, from buffers that hold them.
+//! Pull: retrieving past samples from buffers.
 //!
-//! A pull buffer is a subscription that holds what it gets, at any node. A puller asks every holder
-//! of a tag what it has ([`Question::Find`]), [merges](merge::merge) the answers into a [`Plan`] that
-//! names for each sample the nearest holder, and fetches page by page ([`Question::Fetch`]): the
-//! holder makes what was asked for of the samples and publishes that on a [private tag](private_tag) to
-//! which the puller alone subscribes, so that links and drop reasons are those of any other stream.
-//! Streams of private tags are *background*: links serve them when no live sample waits.
+//! A pull buffer is a subscription, on any node, that stores its samples. A puller asks every holder of a tag
+//! for its contents ([`Question::Find`]). It [merges](merge::merge) the answers into a [`Plan`] that names
+//! the nearest holder of each sample, and fetches page by page ([`Question::Fetch`]). The holder scales the
+//! samples as requested and publishes them on a [private tag](private_tag), to which only the puller
+//! subscribes. They thus use the same links and drop reasons as any other stream. Streams of private tags are
+//! *background*: links serve them only when no live sample waits.
 //!
 //! Paper: seed 000 §3.2 (pull).
 
@@ -27,24 +27,25 @@ pub use selection::{ITEMS_MAX, Selection, SelectionError};
 use crate::ids::{NodeId, PublisherId};
 use crate::tag::{Pattern, Tag, TagError};
 
-/// The tag on which a holder publishes what `puller`'s pull number `pull` fetches of `publisher`:
-/// `@pull/<puller>/<pull>/<publisher's node>/<publisher's index>`, node ids as 16 hexadecimal digits.
+/// Returns the tag on which a holder publishes the samples of `publisher` for `puller`'s pull number `pull`:
+/// `@pull/<puller>/<pull>/<publisher's node>/<publisher's index>`, with node ids as 16 hexadecimal digits.
 ///
 /// # Errors
-/// None in fact: the tag is short and has no forbidden character.
+/// Never fails in practice: the tag is short and has no forbidden character.
 pub fn private_tag(puller: NodeId, pull: u64, publisher: PublisherId) -> Result<Tag, TagError> {
     Tag::new(&format!("@pull/{puller}/{pull}/{}/{}", publisher.node, publisher.index))
 }
 
-/// What `puller` subscribes to for its pull number `pull`: all of its [`private_tag`]s.
+/// Returns the pattern that `puller` subscribes to for its pull number `pull`. It matches all of the pull's
+/// [`private_tag`]s.
 ///
 /// # Errors
-/// None in fact, as for [`private_tag`].
+/// Never fails in practice, like [`private_tag`].
 pub fn private_pattern(puller: NodeId, pull: u64) -> Result<Pattern, TagError> {
     Pattern::new(&format!("@pull/{puller}/{pull}/**"))
 }
 
-/// The publisher that a [`private_tag`] names; `None` for any other tag.
+/// Returns the publisher that a [`private_tag`] names; `None` for any other tag.
 #[must_use]
 pub fn publisher_of(tag: &Tag) -> Option<PublisherId> {
     let mut chunks = tag.as_str().strip_prefix("@pull/")?.split('/').skip(2);

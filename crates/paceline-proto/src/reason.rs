@@ -1,43 +1,46 @@
-//! Why a sample was not delivered, and the counters that make the sums agree.
+//! Reasons for undelivered samples, and counters whose sums agree.
 
 use core::fmt;
 
-/// Why a sample left the system without being delivered: each lost sample has exactly one reason.
+/// The reason for which a sample left the system undelivered. Each lost sample has exactly one reason.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum DropReason {
-    /// It could no longer arrive within its deadline.
+    /// The sample could no longer arrive within its deadline.
     DeadlineMissed,
-    /// The stream's queue was full: samples come faster than the link takes them, or than a new publisher buffers.
+    /// The stream's queue was full: samples arrive faster than the link sends them, or than a new publisher
+    /// buffers.
     QueueFull,
-    /// A newer picture or state took its place before its first byte was sent.
+    /// A newer picture or state replaced the sample before its first byte was sent.
     Superseded,
-    /// The link, or the node behind it, went away.
+    /// The link, or the node behind it, failed or was closed.
     LinkDown,
-    /// A piece of it was lost on the link.
+    /// A part of the sample was lost on the link.
     LinkLoss,
     /// No subscription behind this node wants the stream any more, or none does yet.
     NoRoute,
     /// The subscriber did not read fast enough and its queue was full.
     SubscriberFull,
-    /// It could not be scaled: a corrupt picture, or one smaller than the size asked for.
+    /// Scaling failed: the picture is corrupt, or smaller than the requested size.
     CannotScale,
     /// The scaler was still busy with an earlier picture.
     ScalerBusy,
-    /// It had been delivered before.
+    /// The sample had already been delivered.
     Duplicate,
-    /// It is larger than a node accepts.
+    /// The sample is larger than a node accepts.
     TooLarge,
-    /// It needs a picture that was not delivered.
+    /// The sample depends on a picture that was not delivered.
     Undecodable,
-    /// It came beyond what its class is held to.
+    /// The sample exceeded the limit of its class.
     Policed,
-    /// A node had already taken it out of the network to plain programs: here it would enter it again.
+    /// A node had already exported the sample to plain programs; importing it here would create a loop.
     Loop,
-    /// A plain program put it on a key that makes no tag, or that its import rule has no room for.
+    /// A plain program used a key that makes no tag, or its import rule has no capacity left for the sample.
     NotImported,
-    /// Its tag makes no key for plain programs, or one of them did not take it in time.
+    /// The sample's tag makes no key for plain programs, or a plain program did not accept the sample in
+    /// time.
     NotExported,
-    /// It waited at a link for longer than best effort may, and newer samples were behind it.
+    /// The best-effort sample exceeded its longest queueing time at a link, and newer samples were queued
+    /// behind it.
     Expired,
 }
 
@@ -63,19 +66,19 @@ impl DropReason {
         Self::Expired,
     ];
 
-    /// Its place in [`Self::ALL`], which is also its byte on the wire.
+    /// Returns the reason's index in [`Self::ALL`], which is also its byte on the wire.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// The reason at a place of [`Self::ALL`].
+    /// Returns the reason with this index in [`Self::ALL`].
     #[must_use]
     pub fn from_index(index: usize) -> Option<Self> {
         Self::ALL.get(index).copied()
     }
 
-    /// Its name in JSON and metrics.
+    /// Returns the name used in JSON and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,31 +114,31 @@ impl fmt::Display for DropReason {
 pub struct Drops([u64; DropReason::ALL.len()]);
 
 impl Drops {
-    /// Counts `samples` more dropped for `reason`.
+    /// Adds `samples` to the count of `reason`.
     pub fn add(&mut self, reason: DropReason, samples: u64) {
         if let Some(count) = self.0.get_mut(reason.index()) {
             *count = count.saturating_add(samples);
         }
     }
 
-    /// How many were dropped for `reason`.
+    /// Returns the number of samples dropped for `reason`.
     #[must_use]
     pub fn of(&self, reason: DropReason) -> u64 {
         self.0.get(reason.index()).copied().unwrap_or_default()
     }
 
-    /// How many were dropped in all.
+    /// Returns the number of samples dropped for any reason.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |total, count| total.saturating_add(*count))
     }
 
-    /// The reasons that occurred, with their counts.
+    /// Returns the reasons with nonzero counts.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
         DropReason::ALL.iter().map(|&reason| (reason, self.of(reason))).filter(|(_, n)| *n > 0)
     }
 
-    /// Adds another count to this one.
+    /// Adds `other` to these counts.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_add(theirs);
@@ -143,49 +146,50 @@ impl Drops {
     }
 }
 
-/// What became of the samples of one stream on one link.
+/// The sample counters of one stream on one link.
 ///
-/// `offered = sent + drops.total() + waiting`, where waiting is what its queue still holds.
+/// `offered = sent + drops.total() + waiting`, where `waiting` is the number of samples still queued.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StreamCounters {
-    /// Samples handed to the link.
+    /// Samples offered to the link.
     pub offered: u64,
     /// Samples whose last segment was sent.
     pub sent: u64,
-    /// Payload bytes sent, whole samples and aborted ones alike.
+    /// Payload bytes sent, including those of aborted samples.
     pub bytes: u64,
     /// Samples sent after their deadline.
     pub late: u64,
-    /// Windows in which more samples missed than the loss tolerance allows.
+    /// Windows in which more samples missed their deadline than the loss tolerance allows.
     pub violations: u64,
     /// Samples dropped, by reason.
     pub drops: Drops,
-    /// Samples dropped after their first segment was sent; `drops` includes them. The next hop counts each of them as
-    /// lost, so `sent + aborted` is the number of samples that it delivers or counts as lost.
+    /// Samples dropped after their first segment was sent; `drops` includes them. The next hop counts each of
+    /// them as lost, so `sent + aborted` is the number of samples that it delivers or counts as lost.
     pub aborted: u64,
-    /// Samples that were more than the contract allows; they were sent or dropped as all others.
+    /// Samples beyond the contract; they were sent or dropped like all others.
     pub excess: Excess,
 }
 
-/// Samples of a contracted stream that were more than what the hop before may send, or the publisher: they take their
-/// turns with best effort until their contract's time comes.
+/// Samples of a contracted stream beyond the traffic that the previous hop or the publisher may send.
+///
+/// The link sends them with best effort until their contract's time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Excess {
-    /// They came too soon: ahead of their period by more than the hops before may hold up what comes earlier, and
-    /// by more than this hop may.
+    /// Samples that arrived too early: ahead of their period by more than the jitter that the earlier hops
+    /// and this hop may cause.
     pub early: u64,
-    /// They were longer than the publisher declared.
+    /// Samples longer than the publisher declared.
     pub long: u64,
 }
 
 impl Excess {
-    /// All of them.
+    /// Returns the number of all excess samples.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.early.saturating_add(self.long)
     }
 
-    /// These and `others`.
+    /// Returns the sum of both counts.
     #[must_use]
     pub const fn sum(self, others: Self) -> Self {
         Self {
@@ -194,32 +198,33 @@ impl Excess {
         }
     }
 
-    /// Adds others to these.
+    /// Adds `others` to these counts.
     pub const fn add(&mut self, others: Self) {
         *self = self.sum(others);
     }
 }
 
-/// How old a stream's samples were at one link, in sums that only grow: the difference of two readings
-/// gives the mean of the time between.
+/// Sums of the ages of a stream's samples at one link.
+///
+/// The sums only grow: the difference of two readings gives the mean over the time between them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StreamAges {
-    /// Samples that the link took.
+    /// Samples that entered the link's queue.
     pub entered: u64,
-    /// The sum of their ages then, in nanoseconds.
+    /// Sum of the ages on entry, in nanoseconds.
     pub entered_ns: u64,
-    /// The sum of the ages of the samples that were sent, when their last byte left, in nanoseconds.
+    /// Sum of the ages of sent samples at the departure of their last byte, in nanoseconds.
     pub left_ns: u64,
 }
 
 impl StreamAges {
-    /// A sample of this age was taken.
+    /// Records a sample that entered with this age.
     pub(crate) const fn enter(&mut self, age_ns: u64) {
         self.entered += 1;
         self.entered_ns = self.entered_ns.saturating_add(age_ns);
     }
 
-    /// A sample of this age was sent.
+    /// Records a sample that was sent with this age.
     pub(crate) const fn leave(&mut self, age_ns: u64) {
         self.left_ns = self.left_ns.saturating_add(age_ns);
     }

@@ -1,19 +1,21 @@
-//! What a stream does about loss on a link whose frames may be lost.
+//! The retransmission choices of a stream on links that may lose frames.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// What becomes of what was lost, on links that lose frames (docs/lossy.md); elsewhere it means nothing.
+/// The retransmission of lost samples on links that lose frames (docs/lossy.md). Other links ignore it.
 ///
-/// Of several subscriptions of one stream the greatest wins, in the order of the variants: who did not
-/// ask for repair is not harmed by it, and of the two that repair, selective delivers no less and sooner.
+/// If several subscriptions share a stream, the greatest choice applies, in the order of the variants. Repair
+/// does not harm subscriptions that did not request it. Selective repair delivers no less than go-back-n, and
+/// sooner.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Retransmit {
-    /// Nothing is sent again, and nothing waits for what was lost.
+    /// No retransmission; later samples are not delayed by a loss.
     None,
-    /// Everything from the lost piece on is sent again: the receiver holds nothing.
+    /// Go-back-n: everything from the lost part on is sent again, so the receiver buffers nothing.
     GoBackN,
-    /// What was lost is sent again, alone; the receiver holds what came behind it, in order.
+    /// Selective: only the lost parts are sent again; the receiver buffers later parts and delivers in order.
+    /// This is the default.
     #[default]
     Selective,
 }
@@ -22,7 +24,7 @@ impl Retransmit {
     /// Every choice.
     pub const ALL: [Self; 3] = [Self::None, Self::GoBackN, Self::Selective];
 
-    /// The byte on the wire.
+    /// Returns the byte on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -32,13 +34,13 @@ impl Retransmit {
         }
     }
 
-    /// The choice of a byte on the wire; `None` if none has it.
+    /// Returns the choice of a byte on the wire; `None` if the byte is unknown.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|choice| choice.code() == code)
     }
 
-    /// Its name in commands and JSON.
+    /// Returns the name used in commands and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,7 +57,7 @@ impl fmt::Display for Retransmit {
     }
 }
 
-/// A name that is no [`Retransmit`].
+/// The error for a name that is no [`Retransmit`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownRetransmit(String);
 

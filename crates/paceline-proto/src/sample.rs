@@ -1,4 +1,4 @@
-//! Samples: one message each, with what travels beside the payload.
+//! Samples: messages with their metadata.
 
 use crate::text::{is_plain, is_unprintable};
 use bytes::Bytes;
@@ -6,44 +6,45 @@ use core::fmt;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 
-/// A UTC time stamp with a bound on its error.
+/// A UTC timestamp with a bound on its error.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp {
-    /// Nanoseconds since 1970-01-01T00:00:00 UTC, leap seconds not counted.
+    /// Nanoseconds since 1970-01-01T00:00:00 UTC, without leap seconds.
     pub nanos: u64,
-    /// The clock is at most 2^error microseconds off; 255 if nothing is known.
+    /// Error bound: the clock is at most 2^error microseconds off; 255 if unknown.
     pub error: u8,
 }
 
 impl Timestamp {
-    /// The error byte of a clock that nobody has compared with another one.
+    /// The error byte of a clock that was never compared with another one.
     pub const UNKNOWN_ERROR: u8 = 255;
 }
 
-/// What a sample is to the scheduler and to whoever must shed load.
+/// The kind of a sample, as the scheduler and load shedding treat it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Kind {
-    /// A message of its own: a command, a measurement, a piece of a file. None replaces another.
+    /// An independent message: a command, a measurement, a part of a file. It replaces no other. This is the
+    /// default.
     #[default]
     Data,
-    /// The newest value of something: a newer one replaces it.
+    /// The current value of something: a newer sample replaces it.
     State,
-    /// A picture that can be shown by itself (JPEG, PNG, raw): a newer one replaces it.
+    /// A picture that is decodable by itself (JPEG, PNG, raw): a newer one replaces it.
     Picture,
-    /// A piece of sound; none replaces another.
+    /// A block of sound; it replaces no other.
     Audio,
-    /// A video picture that is decoded by itself and begins anew: nothing after it needs anything
-    /// before it. Publishers of video declare this kind; each sample then says its own.
+    /// A video picture that is decodable by itself and starts a group: no later picture depends on an earlier
+    /// one. Publishers of video declare this kind; each sample then carries its own.
     VideoI,
-    /// A video picture that needs earlier ones, and that later ones need.
+    /// A video picture that depends on earlier ones and that later ones depend on.
     VideoP,
-    /// A video picture that needs others and that none needs (seed 004 calls these B): first to go
-    /// when load is shed.
+    /// A video picture that depends on others and that no other depends on (a B in seed 004). Load shedding
+    /// drops this kind first.
     VideoB,
 }
 
 impl Kind {
-    /// The byte on the wire.
+    /// Returns the byte on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -57,19 +58,19 @@ impl Kind {
         }
     }
 
-    /// True for pictures that may need others to be decoded.
+    /// Returns true for pictures that may depend on others.
     #[must_use]
     pub const fn is_video(self) -> bool {
         matches!(self, Self::VideoI | Self::VideoP | Self::VideoB)
     }
 
-    /// True if a newer sample makes one that still waits worthless.
+    /// Returns true if a newer sample makes a queued one worthless.
     #[must_use]
     pub const fn is_replaced(self) -> bool {
         matches!(self, Self::State | Self::Picture)
     }
 
-    /// The kind of a byte on the wire; `None` if no kind has it.
+    /// Returns the kind of a byte on the wire; `None` if the byte is unknown.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code {
@@ -99,10 +100,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The longest [`Sample::attachment`], in bytes: it is never cut, and has to fit into one frame of any link.
+/// The longest [`Sample::attachment`], in bytes. Attachments are never split and must fit into one frame of
+/// any link.
 pub const ATTACHMENT_BYTES_MAX: usize = 512;
 
-/// The media type of a payload. Common ones cost one byte on the wire.
+/// The media type of a payload. The named variants take one byte on the wire.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Encoding {
     /// application/octet-stream
@@ -114,12 +116,12 @@ pub enum Encoding {
     Json,
     /// image/jpeg
     Jpeg,
-    /// Any other, at most 255 bytes long.
+    /// Any other media type, at most 255 bytes long.
     Other(Arc<str>),
 }
 
 impl Encoding {
-    /// The encoding with this name; names over 255 bytes are cut.
+    /// Returns the encoding with this name; names over 255 bytes are truncated.
     #[must_use]
     pub fn new(name: &str) -> Self {
         match name {
@@ -131,7 +133,7 @@ impl Encoding {
         }
     }
 
-    /// Returns true if the name is [plain text](crate::text). Publishers refuse any other.
+    /// Returns true if the name is [plain text](crate::text). Publishers refuse any other name.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         match self {
@@ -140,14 +142,14 @@ impl Encoding {
         }
     }
 
-    /// The part of a name that the wire carries: at most 255 bytes of plain text. [`Self::Other`] can be made with
-    /// any text.
+    /// Returns the part of a name that the wire carries: at most 255 bytes of plain text. [`Self::Other`] may
+    /// contain any text.
     pub(crate) fn cut(name: &str) -> &str {
         let plain = name.find(is_unprintable).unwrap_or(name.len());
         shorten(name.get(..plain).unwrap_or_default())
     }
 
-    /// The media type.
+    /// Returns the media type.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -160,7 +162,7 @@ impl Encoding {
     }
 }
 
-/// The first 255 bytes of a name.
+/// Returns at most the first 255 bytes of a name.
 fn shorten(name: &str) -> &str {
     let mut end = name.len().min(255);
     while !name.is_char_boundary(end) {
@@ -175,35 +177,34 @@ impl fmt::Display for Encoding {
     }
 }
 
-/// One message on its way: a descriptor of fixed size plus shared bytes that are never copied again.
+/// A message in transit: a descriptor of fixed size plus shared bytes that are never copied again.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// The publisher's sequence number, from 0, one up per sample.
+    /// The publisher's sequence number: starts at 0 and increases by 1 per sample.
     pub seq: u64,
-    /// When it was captured, by the publisher's clock.
+    /// The capture time, by the publisher's clock.
     pub captured: Timestamp,
-    /// The instant of *this* node's clock at which the sample's age was zero. Carried over a link as
-    /// an age, so no two clocks need to agree.
+    /// The instant of *this* node's clock at which the sample's age was zero. Links carry the age instead of
+    /// this instant, so the nodes' clocks need not agree.
     pub born: Instant,
-    /// What the sample is.
+    /// The kind of the sample.
     pub kind: Kind,
     /// The media type of the payload.
     pub encoding: Encoding,
     /// The message.
     pub payload: Bytes,
-    /// What a program put beside the message, at most [`ATTACHMENT_BYTES_MAX`] bytes; nobody here looks
-    /// into it.
+    /// Opaque bytes that the application attached, at most [`ATTACHMENT_BYTES_MAX`].
     pub attachment: Option<Arc<[u8]>>,
 }
 
 impl Sample {
-    /// Bytes of the payload and of what is beside it.
+    /// Returns the number of bytes of the payload and the attachment.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.payload.len() + self.attachment.as_ref().map_or(0, |bytes| bytes.len())
     }
 
-    /// How old the sample is: publish to `now`.
+    /// Returns the sample's age: the time from publish to `now`.
     #[must_use]
     pub fn age(&self, now: Instant) -> Duration {
         now.since(self.born)

@@ -7,29 +7,29 @@ use std::sync::Arc;
 /// The longest tag or pattern, in bytes.
 pub const TAG_BYTES_MAX: usize = 255;
 
-/// The name of a channel: chunks joined by `/`, without wildcards; any number of publishers and
+/// The name of a channel: chunks joined by `/`, without wildcards. It has any number of publishers and
 /// subscribers.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Tag(Arc<str>);
 
-/// What a subscription asks for: a tag in which the chunk `*` stands for one chunk and `**` for any
-/// number of them, none included.
+/// The tags that a subscription matches: a tag in which the chunk `*` stands for one chunk and `**` for any
+/// number of them, including none.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Pattern(Arc<str>);
 
-/// Why a text is no tag or pattern.
+/// The reason why a text is no tag or pattern.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TagError {
-    /// It is empty, or one of its chunks is.
+    /// The text or one of its chunks is empty.
     #[error(
         "tag '{}' has an empty chunk: write chunks joined by single '/', like robot/camera", escape(.0)
     )]
     EmptyChunk(String),
-    /// It is longer than [`TAG_BYTES_MAX`].
+    /// The text is longer than [`TAG_BYTES_MAX`].
     #[error("tag of {0} bytes is too long: at most {TAG_BYTES_MAX}")]
     TooLong(usize),
-    /// It has a character that no tag may have.
+    /// The text has a character that tags must not contain.
     #[error(
         "tag '{}' contains '{}': use letters, digits and marks other than # ? $ * and blanks",
         escape(.0), escape(.1.encode_utf8(&mut [0; 4]))
@@ -62,10 +62,10 @@ fn check(text: &str) -> Result<(), TagError> {
 }
 
 impl Tag {
-    /// Reads a tag.
+    /// Parses a tag.
     ///
     /// # Errors
-    /// [`TagError`] names what is wrong and how to write it.
+    /// [`TagError`] names the problem and the correct form.
     pub fn new(text: &str) -> Result<Self, TagError> {
         check(text)?;
         if text.contains('*') {
@@ -74,14 +74,14 @@ impl Tag {
         Ok(Self(text.into()))
     }
 
-    /// The tag as text.
+    /// Returns the tag as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// True if the tag begins with `@`: what nodes say among themselves. Patterns match it only if
-    /// they begin in the same way, and its streams are background.
+    /// Returns true if the tag begins with `@`: the nodes' internal traffic. Only patterns that also begin
+    /// with `@` match it, and its streams are background.
     #[must_use]
     pub fn is_private(&self) -> bool {
         is_private(&self.0)
@@ -95,10 +95,10 @@ impl fmt::Display for Tag {
 }
 
 impl Pattern {
-    /// Reads a pattern; every tag is a pattern that matches itself alone.
+    /// Parses a pattern. Every tag is also a pattern that matches only itself.
     ///
     /// # Errors
-    /// [`TagError`] names what is wrong and how to write it.
+    /// [`TagError`] names the problem and the correct form.
     pub fn new(text: &str) -> Result<Self, TagError> {
         check(text)?;
         if text.split('/').any(|chunk| chunk.contains('*') && chunk != "*" && chunk != "**") {
@@ -107,25 +107,25 @@ impl Pattern {
         Ok(Self(text.into()))
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// True if the pattern holds no wildcard: it can match one tag only.
+    /// Returns true if the pattern has no wildcard and thus matches only one tag.
     #[must_use]
     pub fn is_tag(&self) -> bool {
         !self.0.contains('*')
     }
 
-    /// True if the pattern begins with `@`: it is for what nodes say among themselves.
+    /// Returns true if the pattern begins with `@`: the nodes' internal traffic.
     #[must_use]
     pub fn is_private(&self) -> bool {
         is_private(&self.0)
     }
 
-    /// True if the pattern matches `tag`. Time is linear in the chunks for each `**`.
+    /// Returns true if the pattern matches `tag`. Takes time linear in the number of chunks for each `**`.
     #[must_use]
     pub fn matches(&self, tag: &Tag) -> bool {
         if self.is_tag() {
@@ -141,7 +141,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Splits the first chunk off; `None` when nothing is left.
+/// Splits off the first chunk; returns `None` if no text is left.
 fn chunk(text: Option<&str>) -> Option<(&str, Option<&str>)> {
     let text = text?;
     Some(match text.split_once('/') {
@@ -150,12 +150,12 @@ fn chunk(text: Option<&str>) -> Option<(&str, Option<&str>)> {
     })
 }
 
-/// Chunks that no wildcard stands for: what the system says to itself is not for `**`.
+/// Returns true for a chunk that no wildcard matches: internal traffic is not part of `**`.
 fn is_private(chunk: &str) -> bool {
     chunk.starts_with('@')
 }
 
-/// Glob matching with one remembered `**`: on a mismatch the last `**` takes one chunk more.
+/// Matches with one remembered `**`: after a mismatch the last `**` consumes one more chunk.
 fn matches_from(pattern: &str, tag: &str) -> bool {
     let (mut p, mut t) = (Some(pattern), Some(tag));
     let mut retry: Option<(Option<&str>, Option<&str>)> = None;

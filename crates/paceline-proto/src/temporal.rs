@@ -1,26 +1,27 @@
-//! Temporal scaling: which of a source's samples a stream carries.
+//! Temporal scaling: selects the samples of a source that a stream carries.
 
 use crate::form::Rate;
 use paceline_sched::Duration;
 
-/// Picks samples so that the asked rate comes out exactly and evenly spread, whatever jitter the
-/// source has up to 7/16 of its interval.
+/// Selects samples at exactly the requested rate and evenly spread, with jitter up to 7/16 of the source's
+/// interval.
 ///
-/// One in n counts sequence numbers. A maximum rate walks along ideal instants, one asked interval
-/// apart, and takes the first sample that is no more than 7/16 of a source interval before the next
-/// one: 30 → 20 Hz gives two of three, 30 → 10 Hz one in three, 30 → 29 Hz leaves out one a second.
-/// Where the publisher declared its period the sample's time is sequence number × period, so jitter
-/// cannot matter at all; otherwise it is the capture time. A clock that is stepped, by whatever, costs
-/// a sample or two: the series goes on from where it was.
+/// [`Rate::Every`] counts sequence numbers. [`Rate::Max`] advances along ideal instants, one requested
+/// interval apart. It takes the first sample that is no more than 7/16 of a source interval before the next
+/// instant. For example 30 → 20 Hz takes two of three samples, 30 → 10 Hz one in three, and 30 → 29 Hz drops
+/// one per second.
+///
+/// If the publisher declared its period, a sample's time is sequence number × period, so jitter has no
+/// effect. Otherwise it is the capture time. A step of the clock costs one or two samples; the series then
+/// continues.
 ///
 /// Paper: seed 000 §2.1 (a proxy that scales in time), made exact.
 #[derive(Clone, Debug)]
 pub struct TemporalScaler {
     rate: Rate,
     declared: Option<Duration>,
-    /// Next sequence number (one in n) or next ideal instant in nanoseconds (maximum rate).
+    /// The next sequence number (one in n) or the next ideal instant in nanoseconds (maximum rate).
     due: Option<u64>,
-    /// The last sample's number, capture time, and time on the source's own scale.
     last: Option<Last>,
     interval: u64,
 }
@@ -32,19 +33,19 @@ struct Last {
     at: u64,
 }
 
-/// A gap this many intervals long is a pause, or a step of the clock: nothing is learned from it.
+/// A gap of at least this many intervals is a pause or a clock step; the interval estimate ignores it.
 const PAUSE: u64 = 16;
 
 impl TemporalScaler {
-    /// A scaler for a source whose publisher declared `period`, if it did.
+    /// Creates a scaler; `period` is the source's declared period, if any.
     #[must_use]
     pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
         Self { rate, declared: period, due: None, last: None, interval: 0 }
     }
 
-    /// True if the sample `seq`, captured at `captured_ns`, belongs to the scaled stream.
+    /// Returns true if the sample `seq`, captured at `captured_ns`, belongs to the scaled stream.
     ///
-    /// To be called once for each sample of the source, in order; missing ones do not harm.
+    /// Call this once for each sample of the source, in order. Missing samples do no harm.
     pub fn take(&mut self, seq: u64, captured_ns: u64) -> bool {
         match self.rate {
             Rate::All => true,
@@ -57,7 +58,7 @@ impl TemporalScaler {
         }
     }
 
-    /// Takes what comes no more than `slack` before the next of a series of points `step` apart.
+    /// Takes the first point no more than `slack` before the next point of a series with the interval `step`.
     fn take_at(&mut self, at: u64, step: u64, slack: u64) -> bool {
         let Some(due) = self.due else {
             self.due = Some(at.saturating_add(step));
@@ -67,13 +68,13 @@ impl TemporalScaler {
             return false;
         }
         let next = due.saturating_add(step);
-        // More than a step behind: the source paused or is slower than asked; start a new series.
+        // More than a step behind: the source paused or is slower than requested, so start a new series.
         let behind = next.saturating_add(slack) <= at;
         self.due = Some(if behind { at.saturating_add(step) } else { next });
         true
     }
 
-    /// The sample's time on the source's own scale; keeps the interval estimate up to date.
+    /// Returns the sample's time on the source's own scale, and updates the interval estimate.
     fn source_time(&mut self, seq: u64, captured_ns: u64) -> u64 {
         if let Some(period) = self.declared {
             self.interval = period.as_nanos();
@@ -85,7 +86,7 @@ impl TemporalScaler {
         {
             let samples = seq - last.seq;
             let gap = captured_ns.checked_sub(last.captured_ns);
-            // A clock that was stepped back, or shows less than can be, has passed its intervals all the same.
+            // After a backward step the gap is unknown, so assume the estimated interval for each sample.
             let passed = gap.unwrap_or_else(|| self.interval.saturating_mul(samples));
             at = last.at.saturating_add(passed);
             self.learn(gap.map(|gap| gap / samples));
@@ -94,12 +95,12 @@ impl TemporalScaler {
         at
     }
 
-    /// Takes the time between two samples into the estimate of the interval.
+    /// Updates the interval estimate with the time between two samples.
     fn learn(&mut self, gap: Option<u64>) {
         let Some(gap) = gap else { return };
         let (known, pause) = (self.interval, self.interval.saturating_mul(PAUSE));
         if known == 0 || gap.saturating_mul(PAUSE) < known {
-            // The first one, or what was learned from was a pause.
+            // This is the first gap, or the estimate was taken from a pause.
             self.interval = gap;
         } else if gap < pause {
             self.interval = known / 8 * 7 + gap / 8;
@@ -150,10 +151,10 @@ mod tests {
                 .map(|(k, at)| if k < 100 { at } else { at.saturating_add_signed(step) });
             let got = taken(max_hz(10), None, stepped);
             let after = got.iter().filter(|&&seq| seq >= 100).count();
-            // Capture times that stand still at the end of what can be written leave nothing to go by.
+            // Capture times that saturate at the largest value give no information.
             let expected = if step == i64::MAX { 0..=68 } else { 66..=68 };
             assert!(expected.contains(&after), "{step}: {after}");
-            // From the first sample on, too.
+            // The same, with the step after the first sample.
             let late = at_30_hz()
                 .enumerate()
                 .map(|(k, at)| if k == 0 { at } else { at.saturating_add_signed(step) });

@@ -1,12 +1,12 @@
-//! Plain text: what names are made of. It moves no cursor, breaks no line and does not turn the direction of writing,
-//! so it is safe on a terminal, in a log and in a table.
+//! Plain text, the alphabet of names. It contains no character that moves the cursor, breaks the line or
+//! changes the writing direction. It is therefore safe on a terminal, in a log and in a table.
 
 use std::borrow::Cow;
 
-/// Returns true for a character that plain text does not have: a control character, a line or paragraph separator, a
-/// mark of writing direction, or a character without a glyph that hides in a name.
+/// Returns true for a character that plain text must not contain.
 ///
-/// The joiners U+200C and U+200D are allowed: scripts and emoji need them.
+/// These are control characters, line and paragraph separators, marks of writing direction, and invisible
+/// characters. The joiners U+200C and U+200D are allowed: scripts and emoji need them.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
@@ -34,13 +34,13 @@ pub fn is_plain(text: &str) -> bool {
     !text.contains(is_unprintable)
 }
 
-/// Returns `text` with each character that is not plain written as `\n`, `\t`, `\u{202e}`.
+/// Returns `text` with each character that is not plain escaped as in `\n`, `\t`, `\u{202e}`.
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_except(text, &[])
 }
 
-/// As [`escape`]; the characters of `kept` stay as they are.
+/// Returns `text` escaped as by [`escape`], except for the characters of `kept`.
 #[must_use]
 pub fn escape_except<'a>(text: &'a str, kept: &[char]) -> Cow<'a, str> {
     if is_plain(text) {

@@ -1,9 +1,9 @@
-//! Video: pictures that need others to be decoded, and what may be left out of them.
+//! Video: pictures that depend on others, and load shedding that respects these dependencies.
 //!
-//! A [`Kind::VideoI`] begins anew. A [`Kind::VideoP`] needs every I and P since and including the last
-//! I; a [`Kind::VideoB`] needs the same, and nothing needs it. Samples come in the order in which they
-//! are decoded. An I with the Ps and Bs that follow it up to the next I is a *group*; its *tail* from a
-//! sample on is all that is worthless without it.
+//! A [`Kind::VideoI`] starts a new group. A [`Kind::VideoP`] depends on every I and P since and including the
+//! last I. A [`Kind::VideoB`] depends on the same pictures, and no picture depends on it. Samples arrive in
+//! decoding order. A *group* is an I with the Ps and Bs up to the next I. The *tail* of a sample is the part
+//! of its group that cannot be decoded without it.
 //!
 //! Paper: seed 004 (a coprocessor that sheds B before P before I).
 

@@ -1,15 +1,15 @@
-//! Which pairs are carried: a path promises all of it, or nothing of it leaves the publisher's node.
+//! Admission of pairs of a subscription and a publisher: a path promises the whole stream, or no sample
+//! leaves the publisher's node.
 //!
-//! A pair that asks for a contract is reserved along its whole path before its first sample
-//! ([`paceline_admit::reserve`]): the publisher's node asks, every node of the path tests and holds its own
-//! outgoing link, the subscription's node agrees, and on the way back each node installs its part, so that
-//! who is further from the publisher is ready first. What is installed is carried, by the path and in the
-//! form that were asked for; the registry only says what is to be asked for. A change is asked for beside
-//! what is installed. What is refused is told with the node, the link and the number, and is asked for again
-//! when what it was made of has changed, and now and then.
+//! A pair that requests a contract is reserved along its whole path before its first sample
+//! ([`paceline_admit::reserve`]). The publisher's node sends the request. Every node of the path tests and
+//! reserves its own outgoing link, and the subscription's node accepts. On the return path each node installs
+//! its part, so nodes further from the publisher are ready first. Installed streams keep the path and form of
+//! their request; the registry only determines the next request. During a change, the new reservation is
+//! requested in addition to the installed one. A refusal names the node, the link and the figure. The request
+//! is repeated when its basis changes, and from time to time.
 //!
-//! Pairs without a contract, and those whose path has no link with a capacity, are carried as the registry
-//! has them.
+//! Pairs without a contract, and those whose path has no link with a capacity, follow the registry directly.
 
 mod answers;
 mod turns;
@@ -29,11 +29,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use turns::{TURN, Turns};
 
-/// What time does to reservations is done together, in steps of this.
+/// The granularity of reservation timers, which share one wake-up per step.
 const STEP_NANOS: u64 = 50_000_000;
 
-/// Hops repeat what is lost by themselves, and a hop that is gone is told of; messages and refreshes
-/// repeated here are for what no one tells of.
+/// Hops retransmit lost messages and report when they go down. The refreshes and retries here cover failures
+/// that nothing reports.
 const TIMING: Timing = Timing {
     refresh: Duration::from_secs(5),
     losses: 3,
@@ -45,7 +45,7 @@ const TIMING: Timing = Timing {
     backoff_max: Duration::ZERO,
 };
 
-/// What a request or a refusal was made on.
+/// The inputs of a request or refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Basis {
     spec: Arc<PublisherSpec>,
@@ -65,58 +65,59 @@ impl Basis {
     }
 }
 
-/// How far a pair has come.
+/// The state of a pair's last request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Standing {
-    /// Its path was asked and has not answered.
+    /// The path has not answered yet.
     Pending,
-    /// Its path holds it.
+    /// The path has reserved it.
     Granted,
-    /// It was refused, and the nodes of the path are asked what they would promise.
+    /// It was refused, and the nodes of the path are surveyed for the best possible contract.
     Surveyed,
 }
 
-/// What this node has asked for a pair.
+/// This node's request for a pair.
 #[derive(Debug)]
 struct Asked {
     key: Option<Key>,
     basis: Basis,
     request: Request,
     standing: Standing,
-    /// What its path holds, and what that was asked for on.
+    /// The request that the path has reserved, and its basis.
     granted: Option<(Request, Basis)>,
-    /// Before this instant another path is not asked for again.
+    /// The earliest instant for a request over another path.
     retry_at: Instant,
 }
 
 impl Asked {
-    /// True if a refusal of the last request leaves in force what an earlier one was granted.
+    /// Returns true if a refusal of the last request leaves an earlier grant in force.
     fn keeps_granted(&self) -> bool {
         self.keeps_granted_from(&self.basis)
     }
 
-    /// The same of a refusal of what is asked for on `basis`: it is another request of the subscription, and not one
-    /// that would rather have nothing than what was there before.
+    /// Returns true if a refusal of a request on `basis` leaves an earlier grant in force. The request must
+    /// be a different one, without [`SubscriptionSpec::or_stop`].
     fn keeps_granted_from(&self, basis: &Basis) -> bool {
         let before = self.granted.as_ref().map(|(_, before)| before.request.revision);
         before.is_some_and(|before| before != basis.request.revision) && !basis.request.or_stop
     }
 }
 
-/// What was asked for a pair and is not granted: it is not carried now, or only as an earlier request was granted.
+/// A pause after a request that was not granted. The pair is not carried meanwhile, unless an earlier request
+/// was granted.
 #[derive(Clone, Debug)]
 struct Hold {
-    /// What was told; nothing as long as the path only does not answer.
+    /// The reported refusal; `None` while the path merely does not answer.
     refusal: Option<Refusal>,
-    /// Before this instant it is not asked for again unless it asks for something else.
+    /// The earliest instant to repeat the request, unless it changes.
     until: Instant,
-    /// When it is asked for again in any case.
+    /// The latest instant to repeat the request.
     again: Instant,
     tries: u32,
     basis: Basis,
 }
 
-/// All that is promised here, and what became of what was asked for.
+/// The reservations of this node, and the state of its requests.
 #[derive(Debug)]
 pub(crate) struct Admission {
     pub(super) reservations: Reservations,
@@ -125,11 +126,11 @@ pub(crate) struct Admission {
     asks: BTreeMap<PairKey, Asked>,
     keys: BTreeMap<Key, PairKey>,
     holds: BTreeMap<PairKey, Hold>,
-    /// How many of them have a refusal.
+    /// The number of entries of `holds` with a refusal.
     pub(super) refused: usize,
-    /// Changes of this node's refusals that were not announced yet.
+    /// Changes of this node's refusals that are not announced yet.
     changes: Vec<Change>,
-    /// Refusals that there is no room for in this node's record, and that were not told yet.
+    /// Refusals beyond the limit of this node's record that are not sent yet.
     untold: Vec<Refusal>,
     denials: Vec<(PairKey, NodeId, Reason)>,
     silent: Vec<(PairKey, NodeId)>,
@@ -138,27 +139,27 @@ pub(crate) struct Admission {
     turns: Turns,
 }
 
-/// A refusal of which the nodes of the path are to say what they would promise.
+/// A refusal, about which the nodes of the path are to be asked for an offer.
 pub(super) struct Survey {
     pub(super) pair: PairKey,
     pub(super) path: Vec<NodeId>,
-    /// What was refused; the subscription may ask for something else by now.
+    /// The refused request. The subscription's current request may differ by now.
     pub(super) request: SubscriptionSpec,
-    /// Who refused.
+    /// The refusing node.
     pub(super) node: NodeId,
-    /// What there was too little of there.
+    /// The lacking resource on that node.
     pub(super) lack: paceline_admit::Refusal,
-    /// What was asked for, in bits per second.
+    /// The requested rate, in bits per second.
     pub(super) rate: u64,
 }
 
-/// Where a round of decisions stands.
+/// The inputs of a round of decisions.
 pub(super) struct Round<'r> {
     pub(super) me: NodeId,
     pub(super) registry: &'r Registry,
-    /// From this node.
+    /// The shortest paths from this node.
     pub(super) tree: &'r Tree,
-    /// Something is other than in the round before, and may have made room.
+    /// True if a change since the previous round may have released capacity.
     pub(super) news: bool,
 }
 
@@ -182,7 +183,7 @@ impl Admission {
         }
     }
 
-    /// True if request `revision` of a pair is not carried for a reason that was told.
+    /// Returns true if request `revision` of a pair is not carried and the reason was reported.
     pub(super) fn refuses(&self, key: PairKey, revision: u64) -> bool {
         self.holds.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
     }
@@ -191,7 +192,7 @@ impl Admission {
         self.wake
     }
 
-    /// When time does something to reservations.
+    /// Returns the next wake-up of the reservations' timers.
     pub(super) fn reservations_at(&self) -> Instant {
         match self.reservations.next_wake() {
             Instant::FAR => Instant::FAR,
@@ -201,30 +202,30 @@ impl Admission {
         }
     }
 
-    /// What is to be announced of this node's refusals.
+    /// Takes the changes of this node's refusals to announce.
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
         core::mem::take(&mut self.changes)
     }
 
-    /// Refusals that are to be told to those who asked alone.
+    /// Takes the refusals to send only to the subscription's node.
     pub(super) fn take_untold(&mut self) -> Vec<Refusal> {
         core::mem::take(&mut self.untold)
     }
 
-    /// What is installed on this node, one for each pair.
+    /// Returns the reservations installed on this node, the newest of each pair.
     pub(super) fn bookings(&self) -> impl Iterator<Item = &Booking> {
         let newest: BTreeMap<PairKey, &Booking> =
             self.bookings.values().map(|booking| (booking.pair, booking)).collect();
         newest.into_values()
     }
 
-    /// What the pair holds on this node, if anything.
+    /// Returns the pair's reservation on this node, if any.
     pub(super) fn booking_of(&self, pair: PairKey) -> Option<&Booking> {
         self.bookings.values().rev().find(|booking| booking.pair == pair)
     }
 
-    /// Asks for what the pairs of this node's publishers need and do not have, and gives back what nobody
-    /// needs any more. `pairs` come in the order of their keys.
+    /// Requests the reservations that the pairs of this node's publishers need and lack, and releases those
+    /// that are no longer needed. `pairs` must be ordered by key.
     pub(super) fn decide(&mut self, now: Instant, round: &Round<'_>, pairs: &[Pair<'_>]) {
         self.rounds += 1;
         self.wake = Instant::FAR;
@@ -249,8 +250,8 @@ impl Admission {
         self.follow_reservations();
     }
 
-    /// Ends what none of the pairs that are acted for needs, before anything is asked for: there may be room
-    /// only then.
+    /// Releases everything that none of the pairs `acts` needs. This runs before any request, because it may
+    /// free capacity for it.
     fn give_back(&mut self, now: Instant, acts: &[&Pair<'_>]) {
         let stays: BTreeSet<PairKey> = acts.iter().map(|pair| pair.key()).collect();
         let gone: Vec<PairKey> =
@@ -265,7 +266,7 @@ impl Admission {
         }
     }
 
-    /// Sees what reservations are installed here now.
+    /// Updates the bookings from the reservations installed here.
     fn follow_reservations(&mut self) {
         let mut before = core::mem::take(&mut self.bookings);
         for held in self.reservations.standing_here() {
@@ -276,7 +277,7 @@ impl Admission {
         }
     }
 
-    /// A pair needs its path's promise.
+    /// Requests the reservation of a pair, or a change of it.
     fn need(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let (me, key) = (round.me, pair.key());
         if self.asks.contains_key(&key) {
@@ -297,7 +298,7 @@ impl Admission {
         self.pend(me, key, asked);
     }
 
-    /// A pair that was asked for already: if its path holds something else than it needs, that is asked for.
+    /// Handles a pair with an earlier request, and requests a change if the pair needs another reservation.
     fn need_other(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let key = pair.key();
         let Some(asked) = self.asks.get_mut(&key) else { return };
@@ -305,7 +306,7 @@ impl Admission {
             return;
         }
         if asked.basis == basis {
-            // A change that was refused is not asked for any more.
+            // The refused change is no longer requested.
             return self.release(key);
         }
         let Some(wanted) = request(pair, &basis.path, pair.split()) else { return };
@@ -319,7 +320,7 @@ impl Admission {
         }
     }
 
-    /// True if just this was refused, and it is too soon to ask again.
+    /// Returns true if the same request was refused and it is too early to repeat it.
     fn waits(&mut self, now: Instant, key: PairKey, basis: &Basis, news: bool) -> bool {
         let Some(hold) = self.holds.get_mut(&key) else { return false };
         if hold.basis != *basis || now >= hold.until {
@@ -332,7 +333,7 @@ impl Admission {
         true
     }
 
-    /// What is granted and what is needed differ.
+    /// Requests a change from the granted reservation to the needed one.
     fn change(&mut self, now: Instant, me: NodeId, key: PairKey, wanted: Request, basis: Basis) {
         let Some(asked) = self.asks.get_mut(&key) else { return };
         let Some(number) = asked.key else { return };
@@ -341,7 +342,7 @@ impl Admission {
         self.pend(me, key, result);
     }
 
-    /// A request is on its way, or this node itself says no.
+    /// Records a request in transit, or its immediate denial by this node.
     fn pend(&mut self, me: NodeId, key: PairKey, result: Result<Key, RequestError>) {
         match result {
             Ok(number) => {
@@ -367,24 +368,24 @@ impl Admission {
         }
     }
 
-    /// What was denied here at once.
+    /// Takes the requests that this node denied immediately.
     pub(super) fn take_denials(&mut self) -> Vec<(PairKey, NodeId, Reason)> {
         core::mem::take(&mut self.denials)
     }
 
-    /// The pair that asked for a reservation.
+    /// Returns the pair of a reservation.
     pub(super) fn pair_of(&self, key: Key) -> Option<PairKey> {
         self.keys.get(&key).copied()
     }
 }
 
-/// The size asked for and the publisher's, if pictures would have to be made larger.
+/// Returns the requested size and the publisher's, if pictures would have to be enlarged.
 pub(super) fn too_large(pair: &Pair<'_>) -> Option<(Size, Size)> {
     let (asked, source) = (pair.asked.size?, pair.spec.size?);
     (!asked.fits_in(source)).then_some((asked, source))
 }
 
-/// A refusal of `node` without numbers.
+/// Returns a refusal by `node` without figures.
 pub(super) fn blank(
     (subscription, publisher): PairKey,
     node: NodeId,

@@ -1,6 +1,6 @@
-//! Asking a node for something, over as many hops as it takes, and who is to be asked.
+//! Questions to other nodes over any number of hops, and the discovery of pull buffers.
 //!
-//! What is asked and answered are bytes to `Control`; a [`Topic`] says who understands a question.
+//! `Control` treats questions and answers as opaque bytes, except for the [`Topic`] that selects the handler.
 
 use super::graph::{HOPS_MAX, Tree};
 use super::message::{ANSWER_BYTES_MAX, Errand, Message, QUESTION_BYTES_MAX};
@@ -11,39 +11,40 @@ use bytes::Bytes;
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 
-/// How many questions may be open; the oldest is given up for a new one.
+/// The largest number of open questions; a new one replaces the oldest.
 const OPEN_MAX: usize = 1_024;
 
 #[expect(clippy::cast_possible_truncation, reason = "16")]
 const TTL: u8 = HOPS_MAX as u8;
 
-/// What a question is about: its body's first byte.
+/// The topic of a question: the first byte of its body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Topic {
-    /// The node's status; nothing follows.
+    /// The node's status; the rest of the body is empty.
     Status,
-    /// What pull buffers hold: a [`crate::pull::Question`] follows.
+    /// The contents of pull buffers: a [`crate::pull::Question`] follows.
     Pull,
-    /// Whether this node's link of a path has room for a stream: [`Control`] answers it by itself.
+    /// The capacity of this node's link of a path for a stream. [`Control`] answers it.
     Room,
-    /// A subscription of the node is to ask for something else: [`Control`] does it by itself.
+    /// A changed request for a subscription of the node. [`Control`] handles it.
     Change,
-    /// What subscriptions of the node get: their numbers follow.
+    /// The delivery statistics of the node's subscriptions: their numbers follow.
     Feedback,
-    /// What the sender's link counted of streams to the node as more than was granted: [`Control`] takes it, and nobody
-    /// answers.
+    /// The excess that the sender's link counted on streams to the node. [`Control`] handles it without an
+    /// answer.
     Excess,
-    /// That a subscription of the node is refused, where there is no room for that in the sender's record: [`Control`] takes
-    /// it, and nobody answers.
+    /// A refusal of a subscription of the node that does not fit into the sender's record. [`Control`]
+    /// handles it without an answer.
     Refused,
-    /// When samples of a publisher passed the node's links: the publisher and the first number follow.
+    /// The times at which samples of a publisher passed the node's links: the publisher and the first
+    /// sequence number follow.
     Passages,
-    /// What has become of a change of a subscription of the node: [`Control`] answers it by itself.
+    /// The outcome of a change of a subscription of the node. [`Control`] answers it.
     Outcome,
 }
 
 impl Topic {
-    /// The byte.
+    /// Returns the topic's byte.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -59,7 +60,7 @@ impl Topic {
         }
     }
 
-    /// The topic of a question and what follows; `None` for none that this node knows.
+    /// Splits a question into its topic and the rest; returns `None` if the topic is unknown.
     #[must_use]
     pub fn split(mut question: Bytes) -> Option<(Self, Bytes)> {
         let topic = match question.first()? {
@@ -78,7 +79,7 @@ impl Topic {
     }
 }
 
-/// This node's own questions.
+/// The open questions of this node.
 #[derive(Debug, Default)]
 pub(super) struct State {
     next: u64,
@@ -86,10 +87,11 @@ pub(super) struct State {
 }
 
 impl Control {
-    /// Asks `node`, which may be this one. [`Output::Answered`] with the number that this returns
-    /// brings the answer; nothing comes if the node can't be reached or does not answer: the caller
-    /// has a time limit of its own. A question of more than [`QUESTION_BYTES_MAX`] bytes is not sent
-    /// but counted in [`Self::rejected`].
+    /// Sends a question to `node`, which may be this one, and returns its number.
+    ///
+    /// [`Output::Answered`] with that number carries the answer. There is no output if the node is
+    /// unreachable or does not answer, so the caller needs its own timeout. A question over
+    /// [`QUESTION_BYTES_MAX`] bytes is not sent, only counted in [`Self::rejected`].
     pub fn ask(&mut self, now: Instant, node: NodeId, body: Bytes) -> u64 {
         self.advance(now);
         let request = self.next_question();
@@ -105,7 +107,7 @@ impl Control {
         request
     }
 
-    /// Says something to `node`, which does not answer.
+    /// Sends a message to `node` that is not answered.
     pub(super) fn tell(&mut self, node: NodeId, body: Bytes) {
         let request = self.next_question();
         self.receive_question(Errand { request, from: self.me, to: node, ttl: TTL }, body);
@@ -116,7 +118,7 @@ impl Control {
         self.questions.next - 1
     }
 
-    /// The answer to [`Output::Asked`]. More than [`ANSWER_BYTES_MAX`] bytes are not sent but
+    /// Sends the answer to [`Output::Asked`]. An answer over [`ANSWER_BYTES_MAX`] bytes is not sent, only
     /// counted in [`Self::rejected`].
     pub fn answer(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         self.advance(now);
@@ -127,8 +129,8 @@ impl Control {
         self.receive_answer(Errand { request, from: self.me, to: from, ttl: TTL }, body);
     }
 
-    /// The subscriptions that hold `tag` in a pull buffer, on nodes that can be reached, and how many
-    /// hops each is away: the nearest first, equally near ones in the order of their ids.
+    /// Returns the subscriptions that buffer `tag` for pulls on reachable nodes, with their distances in
+    /// hops. The nearest are first; equally near ones are ordered by id.
     #[must_use]
     pub fn holders(&self, tag: &Tag) -> Vec<(SubscriptionId, usize)> {
         let tree = Tree::new(&self.registry, self.me);
@@ -175,7 +177,7 @@ impl Control {
         }
     }
 
-    /// The next hop of an errand; `None` if there is none or it has been on its way for too long.
+    /// Returns the next hop of an errand; `None` if there is none or its hop limit is reached.
     fn onward(&self, errand: Errand) -> Option<(NodeId, Errand)> {
         let ttl = errand.ttl.checked_sub(1)?;
         let hop = Tree::new(&self.registry, self.me).next_hop(errand.to)?;

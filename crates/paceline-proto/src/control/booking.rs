@@ -1,4 +1,4 @@
-//! What a pair asks a path for, and what of it is installed on this node.
+//! The reservation requests of pairs, and the reservations installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
 use super::contract::{Ask, asked, shares, whole_micros};
@@ -15,25 +15,25 @@ use paceline_admit::Trunk;
 use paceline_admit::reserve::{Held, Name, Node, Request, Wanted};
 use paceline_sched::Duration;
 
-/// A reservation that is installed on this node: what goes along its path is what was asked for there,
-/// whatever the registry says meanwhile.
+/// A reservation installed on this node. Its stream follows the reserved path and request, whatever the
+/// registry contains meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Booking {
     pub(crate) name: Name,
     pub(crate) pair: PairKey,
     pub(crate) request: SubscriptionSpec,
-    /// From the publisher's node to the subscription's.
+    /// The nodes from the publisher's to the subscription's.
     pub(crate) path: Vec<NodeId>,
-    /// How it shares a delay bound.
+    /// The division of the delay bound among the hops.
     pub(crate) split: Split,
-    /// What each link of it holds.
+    /// The reservation on each link.
     pub(super) wanted: Wanted,
-    /// What each hop may take of the delay.
+    /// The part of the delay of each hop.
     pub(super) bounds: Vec<Duration>,
 }
 
 impl Booking {
-    /// `None` of what is no reservation of ours: nothing is carried for it.
+    /// Returns `None` if the reservation is none of this protocol's; no stream is carried for it.
     pub(super) fn of(held: &Held<'_>) -> Option<Self> {
         let Label { pair, request, split } = Label::read(held.label).ok()?;
         let split = Split::from_code(held.path.len(), split);
@@ -47,13 +47,13 @@ impl Booking {
     }
 }
 
-/// What a reservation is for, in our words.
+/// The purpose of a reservation, as an opaque label for [`paceline_admit`].
 pub(super) struct Label {
-    /// Whose it is.
+    /// The subscription and publisher.
     pub(super) pair: PairKey,
-    /// What was asked for.
+    /// The subscription's request.
     pub(super) request: SubscriptionSpec,
-    /// How the path shares a delay bound: [`Split::code`].
+    /// The division of the delay bound among the hops: [`Split::code`].
     split: u32,
 }
 
@@ -75,7 +75,7 @@ impl Label {
     }
 }
 
-/// One name for a publisher's samples in one form, the same on all nodes: FNV-1a in 128 bits.
+/// Returns the identifier of one publisher's samples in one form, equal on all nodes: FNV-1a in 128 bits.
 pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
     let (kind, rate) = match form.rate {
         Rate::All => (0, 0),
@@ -95,11 +95,11 @@ pub(super) fn trunk(publisher: PublisherId, form: Form) -> Trunk {
         .fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
             (hash ^ u128::from(byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
         });
-    // The highest names are a link's own.
+    // The upper half of the range is reserved for links.
     Trunk(hashed >> 1)
 }
 
-/// What a pair asks of its path, from the publisher's node on; `None` if that is nothing that is promised.
+/// Returns a pair's reservation request to its path; `None` if there is nothing to promise.
 pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<Request> {
     let (wanted, bounds) = wanted(pair.publisher, pair.spec, pair.request, split)?;
     let micros = |bound: &Duration| u32::try_from(bound.as_nanos() / 1_000).unwrap_or(u32::MAX);
@@ -114,8 +114,10 @@ pub(super) fn request(pair: &Pair<'_>, path: &[NodeId], split: Split) -> Option<
     })
 }
 
-/// What `request` asks each link of a path to hold of a publisher's samples, and what each hop of it may take
-/// of the delay; `None` if that is nothing that is promised.
+/// Returns the reservation on each link of a path for one publisher's samples, and each hop's part of the
+/// delay.
+///
+/// Returns `None` if there is nothing to promise.
 pub(super) fn wanted(
     publisher: PublisherId,
     spec: &PublisherSpec,
@@ -138,7 +140,7 @@ pub(super) fn wanted(
     Some((wanted, bounds))
 }
 
-/// Whether a pair has anything promised at all.
+/// Returns true if any sample of the pair is promised.
 pub(super) fn is_promised(spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
     matches!(asked(spec, form, ask), Some(Some(_)))
 }

@@ -1,10 +1,10 @@
-//! A change of a subscription: its own program or another node lets it ask for something else.
+//! Changes of a subscription's request, by its own program or by another node.
 //!
-//! The subscription's node numbers the new request ([`SubscriptionSpec::revision`]) and announces it. Reservations,
-//! grants and refusals carry that number, so every answer belongs to one request ([`super::admission`]). Until the
-//! paths have answered, what they granted before stays in force. If one of them refuses, the change is taken back: the
-//! subscription asks for what it asked before, under the old number, as if there had been no change. A change with
-//! [`SubscriptionSpec::or_stop`] is not taken back.
+//! The subscription's node numbers the new request ([`SubscriptionSpec::revision`]) and announces it.
+//! Reservations, grants and refusals carry that number, so every answer belongs to one request
+//! ([`super::admission`]). Until the paths have answered, their previous grants stay in force. If one of them
+//! refuses, the change is rolled back: the subscription returns to its previous request and number, as if
+//! there had been no change. A change with [`SubscriptionSpec::or_stop`] is not rolled back.
 
 use super::ask::Topic;
 use super::codec::{put_subscription, read_subscription};
@@ -19,49 +19,49 @@ use bytes::Bytes;
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How many changes that were taken back are remembered, for those who asked for them.
+/// The number of rolled-back changes that are remembered for later queries.
 const TAKEN_BACK_MAX: usize = 256;
 
 /// Changes of this node's subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// The last number that was given to a request.
+    /// The last number assigned to a request.
     last: u64,
-    /// The subscriptions whose last change is not answered by all paths.
+    /// The subscriptions with a change that some path has not answered.
     open: BTreeMap<SubscriptionId, Open>,
-    /// The subscriptions of this node that wait for the answer of a path.
+    /// The subscriptions of this node with an unanswered path request.
     unanswered: BTreeSet<SubscriptionId>,
-    /// Changes that were taken back, the newest last.
+    /// The changes that were rolled back, oldest first.
     taken_back: VecDeque<(SubscriptionId, u64, Vec<Refusal>)>,
 }
 
-/// What a change replaces.
+/// The state before an open change.
 #[derive(Debug)]
 struct Open {
-    /// The request before.
+    /// The previous request.
     before: SubscriptionSpec,
-    /// The publishers that the subscription heard then.
+    /// The publishers that the subscription received then.
     heard: BTreeSet<PublisherId>,
 }
 
 /// The answer of a subscription's node to a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChangeAnswer {
-    /// The subscription asks for that now.
+    /// The subscription's request has changed.
     Done {
-        /// The number of the request.
+        /// The number of the new request.
         revision: u64,
     },
-    /// There is no such subscription, or what was asked for would make another one of it: another pattern,
-    /// or a buffer of what was none.
+    /// There is no such subscription, or the new request would make it a different one: another pattern, or
+    /// another use of pull buffers.
     Unknown,
 }
 
 impl ChangeAnswer {
-    /// Reads what [`Output::Answered`] brought for [`Control::change_subscription`].
+    /// Decodes the body of [`Output::Answered`] for [`Control::change_subscription`].
     ///
     /// # Errors
-    /// [`WireError`] if it is none.
+    /// Returns [`WireError`] if the body is no such answer.
     pub fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         let answer = match reader.flag("change")? {
@@ -86,14 +86,15 @@ impl ChangeAnswer {
 }
 
 impl Control {
-    /// What a subscription of any node that is known asks for.
+    /// Returns the request of a subscription of any known node.
     #[must_use]
     pub fn subscription(&self, id: SubscriptionId) -> Option<&SubscriptionSpec> {
         self.registry.record(id.node)?.subscriptions.get(&id)
     }
 
-    /// Asks the node of a subscription, which may be this one, to let it ask for `spec`.
-    /// [`Output::Answered`] with the number that this returns brings a [`ChangeAnswer`].
+    /// Requests a change to `spec` from the node of a subscription, which may be this one.
+    ///
+    /// Returns the number of the question. [`Output::Answered`] with that number carries a [`ChangeAnswer`].
     pub fn change_subscription(
         &mut self,
         now: Instant,
@@ -106,7 +107,7 @@ impl Control {
         self.ask(now, id.node, body.into())
     }
 
-    /// Changes a subscription of this node for whoever asked.
+    /// Changes a subscription of this node on request, and answers.
     pub(super) fn answer_change(&mut self, request: u64, from: NodeId, body: Bytes) {
         let Ok((index, spec)) = decode(body) else {
             self.rejected += 1;
@@ -125,7 +126,7 @@ impl Control {
         self.answer(self.now, request, from, answer.encode());
     }
 
-    /// Lets a subscription of this node ask for `spec`. Returns the number of that request.
+    /// Changes the request of a subscription of this node to `spec`. Returns the number of the new request.
     pub(super) fn change(
         &mut self,
         subscription: SubscriptionId,
@@ -138,14 +139,14 @@ impl Control {
         self.changes.last += 1;
         spec.revision = self.changes.last;
         let heard = self.heard.get(&subscription).into_iter().flatten().copied().collect();
-        // A change that is not answered yet never was in force.
+        // An unanswered change was never in force, so keep the request before it.
         self.changes.open.entry(subscription).or_insert(Open { before, heard });
         self.announce(Change::Subscribe(subscription.index, spec.clone()), None);
         self.outputs.push_back(Output::Changed { subscription, spec });
         self.changes.last
     }
 
-    /// The changes that are to be taken back, of those whose present requests got these refusals.
+    /// Returns the changes to roll back, given the refusals of the current requests.
     pub(super) fn refused_changes(
         &self,
         answers: &BTreeMap<PairKey, Refusal>,
@@ -159,7 +160,7 @@ impl Control {
         refused
     }
 
-    /// True if a refusal of what a subscription asks for now is to leave it what it had of a publisher before.
+    /// Returns true if a refusal of the current request must restore the previous one for this publisher.
     fn was_in_force(&self, subscription: SubscriptionId, publisher: PublisherId) -> bool {
         let or_stop = self.subscription(subscription).is_none_or(|spec| spec.or_stop);
         let booked = || self.admission.booking_of((subscription, publisher)).is_some();
@@ -167,7 +168,7 @@ impl Control {
         !or_stop && open.is_some_and(|open| open.heard.contains(&publisher) || booked())
     }
 
-    /// Takes changes back, and ends those that all paths have answered.
+    /// Rolls back the refused changes, and ends those that all paths have answered.
     pub(super) fn follow_changes(
         &mut self,
         refused: BTreeMap<SubscriptionId, Vec<Refusal>>,
@@ -188,7 +189,7 @@ impl Control {
         }
     }
 
-    /// A subscription asks again for what it asked before its last change.
+    /// Restores a subscription's request before its last change.
     fn take_back(&mut self, subscription: SubscriptionId, refusals: Vec<Refusal>) {
         let Some(Open { before, .. }) = self.changes.open.remove(&subscription) else { return };
         let Some(now) = self.subscription(subscription).map(|spec| spec.revision) else { return };
@@ -200,7 +201,7 @@ impl Control {
         self.outputs.push_back(Output::ChangeRefused { subscription, refusals, spec: before });
     }
 
-    /// A refusal that no record has. True if it was the answer to a change, which is taken back then.
+    /// Handles a refusal outside any record. Returns true if it answered a change, which is then rolled back.
     pub(super) fn hear_refused_change(&mut self, refusal: &Refusal) -> bool {
         let (subscription, publisher) = (refusal.subscription, refusal.publisher);
         let refused = self.was_in_force(subscription, publisher);
@@ -210,7 +211,7 @@ impl Control {
         refused
     }
 
-    /// What has become of request `revision` of a subscription of this node.
+    /// Returns the outcome of request `revision` of a subscription of this node.
     pub(super) fn change_outcome(
         &self,
         subscription: SubscriptionId,
@@ -243,7 +244,7 @@ impl Control {
         ChangeOutcome::InForce { grants: grants.collect() }
     }
 
-    /// A subscription has ended.
+    /// Removes the open change of a subscription that has ended.
     pub(super) fn forget_changes(&mut self, subscription: SubscriptionId) {
         self.changes.open.remove(&subscription);
     }

@@ -1,4 +1,4 @@
-//! The bytes of what publishers declare, subscriptions ask for and nodes refuse.
+//! The encoding of publisher declarations, subscription requests and refusals.
 
 pub(super) mod record;
 
@@ -16,10 +16,10 @@ use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 const ENCODING_BYTES_MAX: usize = 255;
-/// Revisions stay far from where counting up would overflow.
+/// The largest revision, far below overflow.
 const REVISION_MAX: u64 = 1 << 62;
 
-// Which optional fields of a publisher follow, and its field of one bit.
+// Flags of a publisher: the optional fields present, and its boolean fields.
 const HAS_PERIOD: u8 = 1;
 const HAS_SIZE: u8 = 1 << 1;
 const HAS_BYTES_MAX: u8 = 1 << 2;
@@ -27,7 +27,7 @@ const LATE_SEND: u8 = 1 << 3;
 const HAS_LOSS: u8 = 1 << 4;
 const WAITS: u8 = 1 << 5;
 
-// The same of a subscription.
+// Flags of a subscription.
 const ASKS_RATE: u8 = 1;
 const ASKS_SIZE: u8 = 1 << 1;
 const ASKS_WITHIN: u8 = 1 << 2;
@@ -36,7 +36,7 @@ const PROXY_SUBSCRIBER: u8 = 1 << 4;
 const ASKS_AUDIO: u8 = 1 << 5;
 const HOLDS: u8 = 1 << 6;
 const LOCAL: u8 = 1 << 7;
-// The flags of a subscription are a varint: this one makes it two bytes.
+// The flags of a subscription are a varint; the flags from here on take a second byte.
 const ASKS_RETRANSMIT: u64 = 1 << 8;
 const HAS_REVISION: u64 = 1 << 9;
 const OR_STOP: u64 = 1 << 10;
@@ -45,13 +45,13 @@ const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
 }
 
-/// Reads a byte of flags, none of which may be outside `known`.
+/// Reads a byte of flags; fails if one is not in `known`.
 fn read_flags(reader: &mut Reader, known: u8, field: &'static str) -> Result<u8, WireError> {
     let flags = reader.u8(field)?;
     if flags & !known == 0 { Ok(flags) } else { Err(WireError::Invalid(field)) }
 }
 
-/// Reads a field if its flag says that it is there.
+/// Reads a field if its flag is set.
 fn optional<T>(
     present: bool,
     read: impl FnOnce() -> Result<T, WireError>,
@@ -238,7 +238,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
     })
 }
 
-/// Revision 0 is not written.
+/// Reads a nonzero revision; revision 0 is not encoded.
 fn read_revision(reader: &mut Reader) -> Result<u64, WireError> {
     match reader.varint_max(REVISION_MAX, "revision")? {
         0 => Err(WireError::Invalid("revision")),
@@ -246,7 +246,7 @@ fn read_revision(reader: &mut Reader) -> Result<u64, WireError> {
     }
 }
 
-/// The default is not written: a record has one form only.
+/// Reads a choice other than the default, which is not encoded: every record has exactly one encoding.
 fn read_retransmit(reader: &mut Reader) -> Result<Retransmit, WireError> {
     let asked = Retransmit::from_code(reader.u8("retransmission")?);
     asked
@@ -316,7 +316,7 @@ pub(super) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     out.put_varint(refusal.revision);
 }
 
-/// 0 stands for nothing: no offer has the value 0.
+/// Encodes an offer; 0 stands for `None`, because no offer has the value 0.
 fn put_offer(out: &mut Vec<u8>, offer: &Offer) {
     out.put_varint(offer.max_millihertz.unwrap_or(0));
     out.put_varint(offer.bytes.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! From what subscriptions ask for end to end to the contract of a stream on one link.
+//! Maps the end-to-end requests of subscriptions to the contract of a stream on one link.
 
 use super::spec::{self, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
@@ -9,32 +9,35 @@ use paceline_admit::{Demand, Traffic};
 use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
-/// The shortest period and deadline of a contract: below it arithmetic on a link means nothing.
+/// The shortest period and deadline of a contract; shorter ones are below the resolution of a link.
 const SHORTEST: Duration = Duration::from_micros(1);
-/// The period of a stream of which nobody knows one.
+/// The period of a stream whose period is unknown.
 const PERIOD_UNKNOWN: Duration = Duration::from_millis(100);
-/// What each hop keeps of its share for what its scheduler can't see: threads, the way to the wire.
+/// The largest margin that each hop keeps of its share, for delays outside its scheduler, such as threads and
+/// the network stack.
 const MARGIN_MAX: Duration = Duration::from_micros(1_500);
-/// A source may be early by one part in so many of its period and count as regular. Admission charges
-/// for it; what is earlier still, or bunched up on the way, gets its deadline as if it were not.
+/// A source counts as regular if its samples are early by at most 1/`JITTER_PART` of the period. Admission
+/// charges for this jitter. Samples that are earlier still, or bunched on the path, get the deadline of a
+/// regular sample.
 const JITTER_PART: u64 = 10;
-/// Payload bytes of a segment, and what its headers cost on the wire.
+/// The payload bytes of a segment, and the bytes of its headers on the wire.
 const SEGMENT_BYTES: u64 = 1_090;
 const SEGMENT_OVERHEAD: u64 = 110;
 
-/// What one subscription with a contract asks for, seen from the link of one hop of its path.
+/// One subscription's contract request, as seen from the link of one hop of its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask {
     pub(super) within: Option<Duration>,
     pub(super) loss: LossTolerance,
-    /// Which hop of the path, from 0 on.
+    /// The index of the hop on the path, from 0.
     pub(super) hop: usize,
-    /// How the path shares a delay bound.
+    /// The division of the delay bound among the hops.
     pub(super) split: Split,
 }
 
 impl Ask {
-    /// What `spec` asks for of `publisher` from the link of hop `hop`, from 0 on; `None` for best effort.
+    /// Returns the request of `spec` for `publisher` at the link of hop `hop`, from 0; `None` for best
+    /// effort.
     pub(crate) fn new(
         spec: &SubscriptionSpec,
         publisher: &PublisherSpec,
@@ -45,42 +48,43 @@ impl Ask {
         Some(Self { within: spec.within, loss, hop, split })
     }
 
-    /// The delay bound whose part for a hop with a capacity is at least `deadline`, in whole milliseconds.
+    /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
+    /// `deadline`.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {
         self.split.bound(deadline.saturating_add(MARGIN_MAX))
     }
 
-    /// The loss tolerance asked for.
+    /// Returns the requested loss tolerance.
     pub(crate) const fn loss(&self) -> LossTolerance {
         self.loss
     }
 
-    /// The delay bound asked for.
+    /// Returns the requested delay bound.
     pub(crate) const fn within(&self) -> Option<Duration> {
         self.within
     }
 
-    /// The same with another delay bound.
+    /// Returns the request with another delay bound.
     pub(crate) const fn with_bound(self, within: Duration) -> Self {
         Self { within: Some(within), ..self }
     }
 
-    /// The same with another loss tolerance.
+    /// Returns the request with another loss tolerance.
     pub(crate) const fn with_loss(self, loss: LossTolerance) -> Self {
         Self { loss, ..self }
     }
 }
 
-/// A contract, and the part of the delay bound that earlier hops may use.
+/// A contract, with its position in the end-to-end delay bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Promise {
     pub(crate) contract: Contract,
     pub(crate) upstream: Duration,
-    /// How much later than `deadline` a sample may leave and still be worth it.
+    /// The time after `deadline` during which a sample is still worth sending.
     pub(crate) slack: Duration,
 }
 
-/// The contract of a stream in `form` that keeps what all of `asks` ask for; `None` if there are none.
+/// Returns the contract of a stream in `form` that satisfies all of `asks`; `None` if there are none.
 pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Promise> {
     let shortest = asks.iter().filter_map(|ask| ask.within).min();
     let period = period_of(spec, form).or(shortest).unwrap_or(PERIOD_UNKNOWN).max(SHORTEST);
@@ -100,9 +104,11 @@ pub(crate) fn promise(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<
     Some(Promise { contract, upstream, slack: slack(asks, gone) })
 }
 
-/// By how much a sample may be late here, where the shortest bound leaves `gone` up to the end of this hop, and
-/// still be in time for somebody: what the longest bound has more, and half of what the hops behind have,
-/// which need the other half more or less.
+/// Returns how late a sample may leave this hop and still be in time for some subscription.
+///
+/// `gone` is the part of the shortest bound used up to the end of this hop. The result is the difference of
+/// the longest and shortest bounds, plus half of the time left for later hops. These need about the other
+/// half.
 fn slack(asks: &[Ask], gone: Duration) -> Duration {
     let bounds = || asks.iter().filter_map(|ask| ask.within);
     let (Some(shortest), Some(longest)) = (bounds().min(), bounds().max()) else {
@@ -111,8 +117,8 @@ fn slack(asks: &[Ask], gone: Duration) -> Duration {
     longest.saturating_sub(shortest).saturating_add(shortest.saturating_sub(gone).mul_div(1, 2))
 }
 
-/// How much earlier than evenly the samples of a highest rate come besides: each is one of the source's, the
-/// first from a point of an even series on, which may be anywhere between two.
+/// Returns the extra jitter of a maximum rate. Each sample is one of the source's, so it may precede its
+/// ideal instant by up to one source period.
 fn spread(spec: &PublisherSpec, form: Form) -> Duration {
     let (Rate::Max(_), Some(source), Some(period)) =
         (form.rate, spec.period, form.rate.period(spec.period))
@@ -123,21 +129,21 @@ fn spread(spec: &PublisherSpec, form: Form) -> Duration {
     if even { Duration::ZERO } else { source }
 }
 
-/// How near two samples of a stream come to each other at most, of which one each `period` may be early by
+/// Returns the shortest time between two samples of a stream with one sample per `period`, early by at most
 /// `jitter`.
 fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration)) -> Duration {
     let early = jitter.saturating_sub(spread(spec, form));
     let apart = period.saturating_sub(jitter);
     let source = spec.period.filter(|source| !source.is_zero());
-    // What is left out are whole samples of the source.
+    // Scaling leaves out whole samples of the source.
     let whole = source.map(|source| source.mul_div(period.as_nanos() / source.as_nanos(), 1));
     whole.map_or(apart, |whole| apart.max(whole.saturating_sub(early)))
 }
 
-/// What of a delay bound is gone before this hop, and what this hop may use.
+/// Returns the part of the delay bound for the earlier hops, and the part for this hop.
 pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
     let Some(within) = ask.within else {
-        // Only a loss tolerance: each hop may take a period.
+        // With only a loss tolerance, each hop may take one period.
         return (period.mul_div(ask.hop as u64, 1), period);
     };
     let mine = ask.split.part(within, ask.hop);
@@ -145,26 +151,29 @@ pub(super) fn share(ask: &Ask, period: Duration) -> (Duration, Duration) {
     (ask.split.before(within, ask.hop), mine.saturating_sub(margin))
 }
 
-/// What each hop of a path may take of the delay of one subscription's samples, in its order.
+/// Returns the deadline of one subscription's samples at each hop of the path, in path order.
 pub(crate) fn shares(spec: &PublisherSpec, form: Form, ask: &Ask) -> Vec<Duration> {
     let at = |hop| promise(spec, form, &[Ask { hop, ..*ask }]).map(|it| it.contract.deadline);
     (0..ask.split.hops()).map(|hop| at(hop).unwrap_or_default()).collect()
 }
 
-/// A hop's part of a delay as it is asked for: its weight in microseconds, and so its part again.
+/// Rounds a hop's part of a delay to whole microseconds, as it is requested. The same number is the hop's
+/// weight.
 pub(super) fn whole_micros(part: Duration) -> Duration {
     let micros = (part.as_nanos() / 1_000).clamp(1, u32::MAX.into());
     Duration::from_micros(micros).min(Demand::DEADLINE_MAX)
 }
 
-/// The period of the contracts of a stream, if its source states one: 1/20 shorter than the source's, so that one that
-/// had a hiccup can catch up.
+/// Returns the period of a stream's contracts, if its source declares one. It is 1/20 shorter than the
+/// source's, so that the stream can catch up after a short stall.
 pub(super) fn period_of(spec: &PublisherSpec, form: Form) -> Option<Duration> {
     form.rate.period(spec.period).map(|period| period.mul_div(19, 20).max(SHORTEST))
 }
 
-/// What one subscription asks of the link of its hop. `None` if nobody knows how much that is; an inner
-/// `None` if its loss tolerance leaves nothing that is owed.
+/// Returns one subscription's demand on the link of its hop.
+///
+/// Returns `None` if the demand is unknown, and an inner `None` if the loss tolerance allows every sample to
+/// miss.
 pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<Demand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let whole = u64::try_from(wire_bytes(spec.bytes_max?, spec, form)).unwrap_or(u64::MAX);
@@ -183,7 +192,7 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     Some(Some(demand.with_loss(counted)))
 }
 
-/// What a stream in `form` asks of a link that takes one sample of it each `period`.
+/// Returns the demand of a stream in `form` on a link that takes one of its samples each `period`.
 pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> spec::Demand {
     let wire = wire_bytes(spec.bytes_max.unwrap_or(SEGMENT_BYTES), spec, form);
     let rate = wire.saturating_mul(1_000_000_000).div_ceil(u128::from(period.as_nanos().max(1)));
@@ -192,7 +201,7 @@ pub(crate) fn demand(spec: &PublisherSpec, form: Form, period: Duration) -> spec
     spec::Demand { bytes: whole(wire), bytes_per_s: whole(rate), declared }
 }
 
-/// What a sample of at most `bytes` in full takes on the wire in `form`.
+/// Returns the wire bytes of a sample in `form` whose unscaled payload is at most `bytes`.
 fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
     let full = u128::from(bytes);
     let payload = match (form.size, spec.size) {
@@ -204,13 +213,13 @@ fn wire_bytes(bytes: u64, spec: &PublisherSpec, form: Form) -> u128 {
     counted(payload)
 }
 
-/// What `payload` bytes of a sample count on a link, the headers of their segments with them.
+/// Returns the bytes charged on a link for `payload` bytes of a sample, including segment headers.
 pub(crate) fn counted(payload: u128) -> u128 {
     let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
     payload.saturating_add(segments * u128::from(SEGMENT_OVERHEAD))
 }
 
-/// The most payload bytes of a sample that count no more than `wire` on a link, as [`counted`] has it.
+/// Returns the most payload bytes of a sample that are charged at most `wire` bytes by [`counted`].
 pub(crate) fn uncounted(wire: u64) -> usize {
     let segments = wire.div_ceil(SEGMENT_BYTES + SEGMENT_OVERHEAD).max(1);
     usize::try_from(wire.saturating_sub(segments * SEGMENT_OVERHEAD)).unwrap_or(usize::MAX)
@@ -241,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Hop `hop`, from 1 on, of a path whose links all have a capacity.
+    /// A request at hop `hop`, from 1, of a path whose links all have a capacity.
     fn within(millis: u64, hop: usize, hops: usize) -> Ask {
         let within = Some(Duration::from_millis(millis));
         let split = Split::new((0..hops).map(|_| true));
@@ -309,7 +318,8 @@ mod tests {
         assert_eq!(got.contract.loss, loss(1, 2));
     }
 
-    /// What hop `hop`, from 1 on, of links with and without a capacity may miss, and what of it admission counts.
+    /// Returns the loss tolerance of the contract at hop `hop`, from 1, and the tolerance that admission
+    /// counts. `slow` marks the links with a capacity.
     fn missed(slow: &[bool], hop: usize, form: Form, late: Late) -> (LossTolerance, LossTolerance) {
         let split = Split::new(slow.iter().copied());
         let within = Some(Duration::from_millis(60));
@@ -374,7 +384,7 @@ mod tests {
         assert_eq!((got.period, got.deadline), (SHORTEST, SHORTEST));
     }
 
-    /// Bits per second and bytes at once.
+    /// Returns the rate in bits per second and the peak burst in bytes.
     fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<(u64, u64)> {
         let demand = asked(spec, form, &Ask { loss, ..within(100, 1, 2) })?;
         demand.map(|demand| (demand.traffic().rate(), demand.traffic().dual().peak_burst))
@@ -382,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_counts_headers_size_rate_and_tolerance() {
-        // 10 segments: 12,000 bytes on the wire, 25 times a second.
+        // 10 segments: 12,000 bytes on the wire, 25 times per second.
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::NONE), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, LossTolerance::EDF), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_400_000, 12_000)));
@@ -392,7 +402,7 @@ mod tests {
             size: Some(Size { width: 320, height: 240 }),
             audio: None,
         };
-        // 2,725 bytes in 3 segments: 3,055 bytes, 5 times a second.
+        // 2,725 bytes in 3 segments: 3,055 bytes, 5 times per second.
         assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some((122_200, 3_055)));
         let unknown = PublisherSpec { bytes_max: None, ..camera() };
         assert_eq!(asked(&unknown, Form::FULL, &within(100, 1, 2)), None);
@@ -412,23 +422,23 @@ mod tests {
             ..Form::FULL
         };
         let ask = within(100, 1, 1);
-        // 25 → 20 Hz: four of five, so 40 ms apart and then 80, where 50 are asked for.
+        // 25 → 20 Hz: four of five, so the gaps are 40 ms and 80 ms instead of the requested 50 ms.
         let contract = promise(&camera(), at(20_000), &[ask]).unwrap().contract;
         assert_eq!(contract.period, Duration::from_micros(47_500));
         assert_eq!(contract.jitter, Duration::from_micros(4_750 + 40_000));
         let traffic = *asked(&camera(), at(20_000), &ask).unwrap().unwrap().traffic();
         let dual = traffic.dual();
         assert_eq!((dual.peak_burst, dual.burst), (12_000, 12_000 + 10_740));
-        // The second one is no nearer than 40 ms less a tenth of the period.
+        // The second sample follows after at least 40 ms less a tenth of the period.
         assert_eq!(dual.peak_rate, 12_000_u64 * 8 * 1_000_000 / 35_250 + 1);
-        // 25 → 12.5 Hz: every other one.
+        // 25 → 12.5 Hz: every other sample.
         let contract = promise(&camera(), at(12_500), &[ask]).unwrap().contract;
         assert_eq!(contract.jitter, Duration::from_micros(7_600));
     }
 
     #[test]
     fn a_delay_bound_is_made_of_its_parts_again() {
-        // Half of 100 ms less 1.5.
+        // Half of 100 ms, less 1.5 ms.
         let ask = within(100, 1, 2);
         let deadline = asked(&camera(), Form::FULL, &ask).unwrap().unwrap().deadline();
         assert_eq!(deadline, Duration::from_micros(48_500));

@@ -1,7 +1,7 @@
-//! Telling the subscriptions behind a link what that counted of their streams as more than was granted.
+//! Reports excess traffic of streams to their subscriptions.
 //!
-//! Every node of a path tells for its own link, so a subscription hears which of them held up what. Counts only grow while
-//! a stream is open, so what is lost on the way is mended by the next.
+//! Every node of a path reports for its own link, so a subscription can see which link delayed which samples.
+//! Counts only grow while a stream is open, so a lost report is corrected by the next one.
 
 use super::ask::Topic;
 use super::booking::trunk;
@@ -18,25 +18,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most bytes of a row: a trunk and two counts.
 const ROW_BYTES_MAX: usize = 16 + 2 * 10;
-/// Streams that one message tells of.
+/// The most rows per message.
 const ROWS_MAX: usize = (QUESTION_BYTES_MAX - 1) / ROW_BYTES_MAX;
 
-/// What a link of this node counted of a stream since it opened that.
+/// The excess that a link of this node has counted since it opened a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StreamExcess {
-    /// Whose samples.
+    /// The publisher.
     pub publisher: PublisherId,
-    /// In which form.
+    /// The form of the samples.
     pub form: Form,
-    /// To which neighbour.
+    /// The neighbour at the other end.
     pub hop: NodeId,
-    /// How many were more than was granted.
+    /// The number of samples beyond the grant.
     pub excess: Excess,
 }
 
 impl Control {
-    /// Tells all subscriptions with a promise behind these streams: [`Output::Excess`] there. To be given those that have
-    /// changed, together and not more often than somebody wants to know.
+    /// Reports `streams` to all their subscriptions with a promise, which output [`Output::Excess`].
+    ///
+    /// Call this with all streams whose counts changed, no more often than subscribers need updates.
     pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
         self.advance(now);
         let counted: BTreeMap<(Trunk, NodeId), Excess> =
@@ -62,7 +63,7 @@ impl Control {
         }
     }
 
-    /// A node of the path of some of this node's subscriptions counted something.
+    /// Handles a report from a node on the path of subscriptions of this node.
     pub(super) fn hear_excess(&mut self, node: NodeId, body: Bytes) {
         let Ok(rows) = decode(body) else {
             self.rejected += 1;

@@ -1,4 +1,4 @@
-//! Keeping the registry equal on all nodes: deltas, digests, snapshots.
+//! Keeps the registry equal on all nodes by deltas, digests and snapshots.
 
 use super::Control;
 use super::graph::Tree;
@@ -10,22 +10,21 @@ use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// How often versions are compared with each neighbour, whatever happens: what a fault broke is
-/// mended after this time.
+/// The interval of unconditional digests to each neighbour. Any inconsistency is repaired after this time.
 const DIGEST_EVERY: Duration = Duration::from_secs(5);
-/// The least time between two digests to one neighbour, and between two requests for one record.
+/// The shortest time between two digests to one neighbour, and between two requests for one record.
 const ASK_EVERY: Duration = Duration::from_millis(500);
-/// What is kept of a node behind its greeting until it is a neighbour: messages, and their bytes.
+/// The limits of the messages buffered from a node that is not a neighbour yet: their number and bytes.
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 16_384;
 
-/// When what was asked of whom.
+/// The times of recent digests and requests.
 #[derive(Debug, Default)]
 pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
-    /// When each record was asked for that misses changes.
+    /// The time of the last request for each incomplete record.
     asked: BTreeMap<NodeId, Instant>,
-    /// What neighbours said whose hop is up at their end and not yet at this one, from their greeting on.
+    /// The messages of nodes whose hop is up only at their end, from their first digest on.
     early: BTreeMap<NodeId, Vec<Bytes>>,
 }
 
@@ -46,8 +45,9 @@ impl State {
         self.early.remove(&hop);
     }
 
-    /// Keeps what a node says that is not a neighbour yet, from its greeting on, up to a bound: it does not repeat it
-    /// soon, and behind the greeting follows at once what it asks to be reserved.
+    /// Buffers messages of a node that is not a neighbour yet, from its first digest on, up to a bound.
+    ///
+    /// The node would not repeat them soon, and its reservation requests follow right after the digest.
     pub(super) fn keep_early(&mut self, from: NodeId, message: Bytes) {
         let known = self.early.contains_key(&from);
         if !known && (self.early.len() >= NEIGHBOURS_MAX || !Message::is_digest(&message)) {
@@ -64,7 +64,7 @@ impl State {
         self.digests.insert(hop, Digests { last: now, next: now + DIGEST_EVERY });
     }
 
-    /// True if `node`'s record may be asked for now.
+    /// Returns true if `node`'s record may be requested now.
     fn ask(&mut self, now: Instant, node: NodeId) -> bool {
         if self.asked.get(&node).is_some_and(|&at| at + ASK_EVERY > now) {
             return false;
@@ -78,7 +78,7 @@ impl State {
 }
 
 impl Control {
-    /// Makes a change of this node's record and floods it to all neighbours but `except`.
+    /// Applies a change to this node's record and floods it to all neighbours except `except`.
     pub(super) fn announce(&mut self, change: Change, except: Option<NodeId>) {
         let version = self.registry.version(self.me) + 1;
         match self.registry.apply(self.me, version, change.clone()) {
@@ -110,7 +110,7 @@ impl Control {
                     self.send(from, message);
                 }
             }
-            // Nobody knows better than this node what it says of itself.
+            // This node is the only authority on its own record.
             Message::Delta { node, .. } | Message::Snapshot { node, .. } if node == self.me => {}
             Message::Delta { node, version, change } => {
                 match self.registry.apply(node, version, change)? {
@@ -136,11 +136,11 @@ impl Control {
         Ok(())
     }
 
-    /// Sends what the neighbour lacks; if it has what is lacking here, shows it by a digest, unless
-    /// it has just got one.
+    /// Sends the records that the neighbour lacks. If the neighbour has newer records, sends it a digest,
+    /// unless it has just received one.
     ///
-    /// Only records of nodes that can be reached are sent: a dead node's would else pass from those
-    /// that still remember it to those that have forgotten it, for ever.
+    /// Only records of reachable nodes are sent. Otherwise a dead node's record would pass for ever from
+    /// nodes that still remember it to nodes that have forgotten it.
     fn receive_digest(&mut self, from: NodeId, versions: Vec<(NodeId, u64)>) {
         let theirs: BTreeMap<NodeId, u64> = versions.into_iter().collect();
         let tree = Tree::new(&self.registry, self.me);
@@ -160,8 +160,8 @@ impl Control {
         }
     }
 
-    /// Shows a neighbour that has just come up all that is here, nodes that can't be reached
-    /// included: they may be behind it, and need not be sent again.
+    /// Sends a digest of all records to a new neighbour, including those of unreachable nodes. These may be
+    /// reachable through the neighbour, and then need not be sent again.
     pub(super) fn greet(&mut self, hop: NodeId) {
         let versions = self.registry.all().map(|(node, record)| (node, record.version)).collect();
         self.send(hop, Message::Digest(versions).encode());

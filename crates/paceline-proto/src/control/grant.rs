@@ -1,4 +1,4 @@
-//! The answer yes: what a path promises, and what each node of it holds for that.
+//! Grants: the promise of a path, and the reservation on each of its nodes.
 
 use super::Control;
 use super::booking::Booking;
@@ -12,47 +12,46 @@ use core::fmt;
 use paceline_admit::reserve::Wanted;
 use paceline_sched::{Capacity, Duration};
 
-/// What is promised of one publisher's samples to one subscription, as long as it is held.
+/// The promise for one publisher's samples to one subscription, valid while it is reserved.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Grant {
-    /// Who gets them.
+    /// The subscription.
     pub subscription: SubscriptionId,
-    /// Whose they are.
+    /// The publisher.
     pub publisher: PublisherId,
-    /// The request that is granted ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
+    /// The granted request ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
     pub revision: u64,
-    /// The longest that the links of the path take together. What was asked for is longer: the rest is
-    /// for what no scheduler sees.
+    /// The longest total delay on the links of the path. It is shorter than the requested bound; the rest
+    /// covers delays outside the schedulers.
     pub bound: Duration,
-    /// The delay bound that was asked for, if one was.
+    /// The requested delay bound, if any.
     pub within: Option<Duration>,
-    /// The nodes of the path with the link that each of them uses, the publisher's first; the
-    /// subscription's is not among them.
+    /// The nodes of the path with their links, from the publisher's node to the last before the subscriber's.
     pub hops: Vec<GrantedHop>,
 }
 
-/// What one node of a path holds.
+/// The reservation of one node of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GrantedHop {
     /// The node.
     pub node: NodeId,
-    /// What people call it, a label only.
+    /// The node's name, a label only.
     pub node_name: String,
-    /// Its link to the next one.
+    /// The node's link to the next one.
     pub link: String,
-    /// What the link carries. Without one nothing is promised on the link: nobody knows whether it carries what
-    /// is held there, and its part of the delay is only what was counted with.
+    /// The capacity of the link. `None` means that nothing is promised on the link: its capacity is unknown,
+    /// and its part of the delay is only an assumption.
     pub capacity: Option<Capacity>,
-    /// Bytes per second, headers counted; less what a loss tolerance lets out.
+    /// Reserved bytes per second, including headers.
     pub bytes_per_s: u64,
-    /// Bytes at once.
+    /// Reserved burst in bytes.
     pub burst: u64,
-    /// Its part of the delay.
+    /// The hop's part of the delay.
     pub bound: Duration,
 }
 
 impl Grant {
-    /// Writes it for [`Self::read`].
+    /// Encodes the grant for [`Self::read`].
     pub fn write(&self, out: &mut Vec<u8>) {
         put_pair(out, self.subscription, self.publisher);
         out.put_varint(self.revision);
@@ -64,10 +63,10 @@ impl Grant {
         hops.iter().for_each(|hop| hop.write(out));
     }
 
-    /// Reads what [`Self::write`] wrote.
+    /// Decodes a grant that [`Self::write`] encoded.
     ///
     /// # Errors
-    /// [`WireError`] if it is none.
+    /// Returns [`WireError`] if the bytes are no grant.
     pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
         let (subscription, publisher) = read_pair(reader)?;
         let revision = reader.varint("revision")?;
@@ -133,25 +132,24 @@ impl fmt::Display for Grant {
     }
 }
 
-/// What promises take of a host's processors, in nanoseconds of one processor per second.
+/// A host's processor time for promises, in nanoseconds of one processor per second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ProcessorUse {
-    /// What is held for them, on all links together.
+    /// The processor time reserved on all links together.
     pub held: u64,
-    /// The most that may be.
+    /// The processor time available for promises.
     pub most: u64,
 }
 
 impl Control {
-    /// What promises take of this host's processors; none if nobody measured what samples cost it.
+    /// Returns this host's processor time for promises; `None` if the cost of samples was never measured.
     #[must_use]
     pub fn processor_use(&self) -> Option<ProcessorUse> {
         let most = self.admission.links.processor?.nanos_per_s;
         Some(ProcessorUse { held: self.admission.reservations.processor_held(), most })
     }
 
-    /// What is promised on paths that lead through this node, or begin or end here, in the order of
-    /// subscriptions and publishers.
+    /// Returns the grants of all paths that include this node, ordered by subscription and publisher.
     pub fn grants(&self) -> impl Iterator<Item = Grant> + '_ {
         self.admission.bookings().map(|booking| self.grant(booking))
     }
@@ -161,7 +159,8 @@ impl Control {
         self.grant_of(*pair, request, path, wanted, bounds)
     }
 
-    /// What it is if all of `path` holds `wanted`, each hop with its part of the delay.
+    /// Returns the grant that results if every node of `path` reserves `wanted`, each hop with its part of
+    /// the delay.
     pub(super) fn grant_of(
         &self,
         (subscription, publisher): PairKey,
@@ -191,7 +190,7 @@ impl Control {
         Grant { subscription, publisher, revision, bound, within, hops }
     }
 
-    /// What is promised to subscriptions of this node, and of its publishers.
+    /// Returns the grants of this node's subscriptions and publishers.
     pub(super) fn granted_here(&self) -> impl Iterator<Item = (PairKey, Grant)> + '_ {
         let ends = |(subscription, publisher): PairKey| [subscription.node, publisher.node];
         let here = move |booking: &&Booking| ends(booking.pair).contains(&self.me);

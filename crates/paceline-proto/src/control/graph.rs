@@ -1,4 +1,4 @@
-//! The graph of the nodes, and the tree of shortest paths that every node computes alike.
+//! The graph of the nodes, and the shortest-path tree that every node computes identically.
 
 use super::registry::Registry;
 use crate::ids::NodeId;
@@ -7,20 +7,21 @@ use std::collections::BTreeMap;
 /// The most hops of a path.
 pub const HOPS_MAX: usize = 16;
 
-/// The shortest paths from one node; of equally short ones those whose narrowest link carries the most
-/// (RFC 2676 calls it widest-shortest), of equally wide ones those over smaller ids. From the same
-/// registry every node gets the same tree.
+/// The shortest paths from one node.
+///
+/// Of equally short paths, the one with the widest bottleneck link is chosen (widest-shortest path, RFC
+/// 2676), and of these the one over smaller ids. Every node computes the same tree from the same registry.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     root: NodeId,
-    /// Each node reached, and the one before it; the root's is the root.
+    /// Each reached node with its predecessor; the root's predecessor is the root.
     before: BTreeMap<NodeId, NodeId>,
 }
 
 impl Tree {
     pub(crate) fn new(registry: &Registry, root: NodeId) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
-        // The nodes so many hops away, and what the narrowest link on the way to each carries.
+        // The nodes at the current distance, each with the capacity of the bottleneck on its path.
         let mut reached = BTreeMap::from([(root, u64::MAX)]);
         while !reached.is_empty() {
             let mut further: BTreeMap<NodeId, (u64, NodeId)> = BTreeMap::new();
@@ -46,8 +47,8 @@ impl Tree {
         self.before.contains_key(&node)
     }
 
-    /// The nodes from the root to `to`, both included; `None` if there is no path of at most
-    /// [`HOPS_MAX`] hops.
+    /// Returns the nodes from the root to `to`, inclusive; `None` if there is no path of at most [`HOPS_MAX`]
+    /// hops.
     pub(crate) fn path(&self, to: NodeId) -> Option<Vec<NodeId>> {
         let mut path = vec![to];
         let mut node = to;
@@ -62,7 +63,7 @@ impl Tree {
         Some(path)
     }
 
-    /// The root's neighbour on the way to `to`; `None` for the root itself too.
+    /// Returns the root's neighbour on the path to `to`; `None` also for the root itself.
     pub(crate) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
         self.path(to)?.get(1).copied()
     }
@@ -75,7 +76,7 @@ mod tests {
     use crate::control::spec::HopInfo;
     use paceline_sched::{Capacity, Instant};
 
-    /// A registry in which each node lists the neighbours given.
+    /// Returns a registry in which each node lists the given neighbours.
     fn registry(lists: &[(u64, &[u64])]) -> Registry {
         let mut registry = Registry::new(NodeId(0), String::new());
         for (node, neighbours) in lists {
@@ -105,7 +106,7 @@ mod tests {
     fn of_equally_short_paths_the_one_whose_narrowest_link_is_widest_is_taken() {
         let wide = |bits| Some(Capacity::from_bits_per_s(bits).unwrap());
         let mut registry = Registry::new(NodeId(0), String::new());
-        // 0 - 1 - 3 carries 10 kbit/s at its narrowest, 0 - 2 - 3 twenty; 3 - 4 is as narrow for both.
+        // The bottleneck of 0 - 1 - 3 is 10 kbit/s, that of 0 - 2 - 3 is 20 kbit/s; 3 - 4 limits both.
         let lists = [
             (0, vec![(1, None), (2, wide(20_000))]),
             (1, vec![(0, None), (3, wide(10_000))]),
@@ -132,7 +133,7 @@ mod tests {
         assert_eq!(path(&tree, 9), Some(vec![0, 3, 9]));
         assert_eq!(tree.next_hop(NodeId(1)), Some(NodeId(3)));
         assert_eq!(tree.next_hop(NodeId(0)), None);
-        // The way back is a tree of its own.
+        // The return path follows a tree of its own.
         assert_eq!(path(&Tree::new(&registry, NodeId(1)), 0), Some(vec![1, 9, 3, 0]));
     }
 }

@@ -1,10 +1,9 @@
-//! What is carried on for a while though nothing is installed for it any more.
+//! Streams that continue for a while although they are no longer installed.
 //!
-//! Two things would leave a gap otherwise. A pair that is carried and asks for a promise from now on would
-//! stand still until its path has answered: it is carried on as it was. And nodes further from a
-//! publisher install a change first, so that what is still sent in the form of before would find nobody:
-//! it is handed on as before. Both end with [`LINGER`] at the latest, with a refusal, and when what is
-//! installed takes the samples over.
+//! This avoids a gap in two cases. First, a best-effort pair that now requests a promise would stop until its
+//! path has answered; it continues as before. Second, nodes further from a publisher install a change first.
+//! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
+//! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
 
 use super::registry::PairKey;
 use super::routes::{Installed, Pair};
@@ -13,28 +12,28 @@ use crate::ids::{NodeId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As long as a path may take to answer.
+/// The longest time that a path may take to answer.
 const LINGER: Duration = Duration::from_secs(4);
 
-/// What lingers at this node.
+/// The lingering streams of this node.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     until: BTreeMap<(PairKey, SourceKey), Instant>,
-    /// The pairs whose reservation was installed here in the round before.
+    /// The pairs whose reservation was installed here in the previous round.
     booked: BTreeSet<PairKey>,
 }
 
-/// The pairs that a round of decisions has ended with, by key.
+/// The results of a round of decisions, by pair.
 pub(super) struct Carried<'r, 'a> {
     pub(super) me: NodeId,
-    /// What is installed for good.
+    /// The pairs with an installed stream.
     pub(super) live: &'r BTreeMap<PairKey, &'r Pair<'a>>,
-    /// Those whose paths are asked, or are to be.
+    /// The pairs whose paths are being asked, or will be.
     pub(super) waiting: &'r BTreeMap<PairKey, &'r Pair<'a>>,
 }
 
 impl Lingering {
-    /// Whether what was carried for a pair is to go on.
+    /// Returns true if the previous stream of a pair must continue.
     fn goes_on(
         &self,
         carried: &Carried<'_, '_>,
@@ -43,19 +42,19 @@ impl Lingering {
     ) -> bool {
         match carried.live.get(&key) {
             Some(live) => live.source() != source && key.1.node != carried.me,
-            // What was granted and is lost may not look as if it were still held.
+            // A lost reservation must not appear to be still in force.
             None if self.booked.contains(&key) => false,
             None => carried.waiting.get(&key).is_some_and(|pair| pair.target() == output.target),
         }
     }
 
-    /// When the first of it ends.
+    /// Returns the instant at which the next stream ends.
     pub(super) fn wake_at(&self) -> Instant {
         self.until.values().copied().min().unwrap_or(Instant::FAR)
     }
 
-    /// Adds to `installed` what goes on of what was installed `before`; the pairs among it that are only
-    /// carried so. `booked` are those whose reservation is installed here now.
+    /// Adds the lingering streams of `before` to `installed`, and returns the pairs that have no other
+    /// stream. `booked` are the pairs whose reservation is installed here now.
     pub(super) fn carry_on(
         &mut self,
         now: Instant,
@@ -67,7 +66,8 @@ impl Lingering {
         let known = core::mem::take(&mut self.until);
         let mut only = BTreeSet::new();
         for (&source, old) in before {
-            // What still comes for others would be handed on twice by the way of before and of now.
+            // Samples shared with other subscriptions would be forwarded twice, by the old and the new
+            // stream.
             let (shared, now_there) = match installed.get(&source) {
                 Some(same) if same == old => continue,
                 there => (there.is_some(), there),
@@ -84,7 +84,7 @@ impl Lingering {
                     }
                 }
             }
-            // For the same reason only what was changed together lingers together.
+            // For the same reason, only streams of the same change linger together.
             let last = going.iter().map(|(end, ..)| *end).max().filter(|last| *last > now);
             for (end, key, output) in going {
                 if Some(end) == last {
@@ -107,7 +107,7 @@ fn has(installed: Option<&Installed>, of: &OutputPlan, subscription: Subscriptio
     output.is_some_and(|output| output.subscriptions.binary_search(&subscription).is_ok())
 }
 
-/// Puts one subscription behind an output like `of`.
+/// Adds one subscription to the output that equals `of`, or to a copy of it.
 fn add(
     installed: &mut BTreeMap<SourceKey, Installed>,
     source: SourceKey,

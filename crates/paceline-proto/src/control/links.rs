@@ -1,4 +1,4 @@
-//! The links of this node, as promises see them.
+//! The links of this node, as admission sees them.
 
 use super::spec::HopInfo;
 use crate::ids::NodeId;
@@ -10,31 +10,32 @@ use paceline_sched::curve::RATE_MAX;
 use paceline_sched::{Capacity, Instant, Policy};
 use std::collections::BTreeMap;
 
-/// What a link without a capacity is taken to carry: no test of it ever fails.
+/// The assumed capacity of a link without one; every admission test on it succeeds.
 const ENDLESS: Capacity = match Capacity::from_bits_per_s(RATE_MAX) {
     Ok(capacity) => capacity,
     Err(_) => panic!("it is not 0"),
 };
-/// How often a neighbour was started does not matter: one that starts anew is down in between.
+/// The epoch of all neighbours. It is unused, because a neighbour that restarts is down in between.
 const EPOCH: u64 = 0;
 
-/// The links of this node, by name; hops with one name share what it carries.
+/// The links of this node, by name. Hops with the same link name share its capacity.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     known: BTreeMap<String, (LinkId, LinkSpec)>,
-    /// Which discipline schedules each link and what carries its frames, where that was told.
+    /// The configured discipline and carrier of each link.
     told: BTreeMap<String, (Policy, Carrier)>,
-    /// What promises may use of this host's processors; `None` if nobody measured what samples cost it.
+    /// The processor time for promises on this host; `None` if the cost of samples was never measured.
     pub(super) processor: Option<CpuBudget>,
 }
 
-/// The part of a link that streams may be promised: 5 % stay for control, and what is sent again has its own.
+/// Returns the part of a link's capacity for streams. 5 % is reserved for control, and repairs have their own
+/// share.
 fn for_streams(capacity: Capacity, repairs: u64) -> Capacity {
     let bits = capacity.bits_per_s();
     Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(20) + repairs)).unwrap_or(capacity)
 }
 
-/// What is tested on a link that carries `capacity`, or whatever comes.
+/// Returns the admission parameters of a link; without a capacity it has no limit.
 fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> LinkSpec {
     let Some(capacity) = capacity else {
         let endless = LinkSpec::new(ENDLESS, Rule::Vds { coincide: false }, 0);
@@ -51,14 +52,13 @@ fn tested(capacity: Option<Capacity>, (policy, carrier): (Policy, Carrier)) -> L
 }
 
 impl Links {
-    /// Which discipline schedules a link, and what carries its frames: its test is made from the next
-    /// [`Self::follow`] on.
+    /// Sets the discipline and carrier of a link, effective from the next [`Self::follow`].
     pub(super) fn tell(&mut self, link: &str, policy: Policy, carrier: Carrier) {
         self.told.insert(link.to_owned(), (policy, carrier));
     }
 
-    /// Tells `reservations` of the links and neighbours as they are now. A link that carries something else
-    /// keeps what it can of what it has promised.
+    /// Updates the links and neighbours of `reservations`. A link whose capacity changed keeps the promises
+    /// that still fit.
     pub(super) fn follow(
         &mut self,
         now: Instant,
@@ -89,7 +89,7 @@ impl Links {
         }
     }
 
-    /// What a link has promised.
+    /// Returns the promises of a link.
     pub(super) fn held<'a>(
         &self,
         reservations: &'a Reservations,

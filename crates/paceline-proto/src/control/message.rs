@@ -1,4 +1,4 @@
-//! What the `Control` of one node says to that of a neighbour, and its bytes.
+//! Control messages between neighbours, and their encoding.
 
 use super::codec::record::{put_change, put_record, read_change, read_record};
 use super::registry::{Change, NODES_MAX, Record};
@@ -12,7 +12,7 @@ pub const QUESTION_BYTES_MAX: usize = 4_096;
 /// The longest answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// Versions stay far from where counting up would overflow.
+/// The largest version, far below overflow.
 pub(crate) const VERSION_MAX: u64 = 1 << 62;
 
 const DIGEST: u8 = 1;
@@ -23,13 +23,13 @@ const QUESTION: u8 = 5;
 const ANSWER: u8 = 6;
 const RESERVE: u8 = 7;
 
-/// A question or its answer on its way.
+/// The addressing of a question or answer in transit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Errand {
     pub(crate) request: u64,
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
-    /// How many hops it may still take.
+    /// The number of hops that remain.
     pub(crate) ttl: u8,
 }
 
@@ -38,17 +38,17 @@ pub(crate) struct Errand {
 pub(crate) enum Message {
     /// The version of each record that the sender has.
     Digest(Vec<(NodeId, u64)>),
-    /// The sender misses changes of this node's record.
+    /// The sender lacks changes of this node's record.
     Need(NodeId),
-    /// The change that leads to `version`.
+    /// The change that results in `version`.
     Delta { node: NodeId, version: u64, change: Change },
     /// A whole record.
     Snapshot { node: NodeId, record: Record },
-    /// Someone asks a node.
+    /// A question to a node.
     Question(Errand, Bytes),
-    /// The answer.
+    /// The answer to a question.
     Answer(Errand, Bytes),
-    /// About a reservation on a path of which both are neighbours: [`paceline_admit::reserve::codec`] has its bytes.
+    /// A reservation on a path that includes both neighbours, encoded by [`paceline_admit::reserve::codec`].
     Reserve(Box<reserve::Message>),
 }
 
@@ -87,7 +87,7 @@ fn read_digest(reader: &mut Reader) -> Result<Vec<(NodeId, u64)>, WireError> {
     Ok(versions)
 }
 
-/// The bytes of a snapshot, without a copy of the record.
+/// Encodes a snapshot without a copy of the record.
 pub(crate) fn snapshot(node: NodeId, record: &Record) -> Bytes {
     let mut out = Vec::new();
     put_node(&mut out, SNAPSHOT, node);
@@ -96,7 +96,7 @@ pub(crate) fn snapshot(node: NodeId, record: &Record) -> Bytes {
 }
 
 impl Message {
-    /// True if `bytes` begin as a digest does.
+    /// Returns true if `bytes` start with the code of a digest.
     pub(crate) fn is_digest(bytes: &[u8]) -> bool {
         bytes.first() == Some(&DIGEST)
     }
@@ -163,11 +163,11 @@ impl Message {
     }
 }
 
-/// What a message says, written again. For whoever checks that what is read can be written: the
-/// messages themselves are nobody's business but `Control`'s.
+/// Decodes a message and encodes it again, to test that both agree. The message types are private to
+/// `Control`.
 ///
 /// # Errors
-/// [`WireError`] if it cannot be read.
+/// Returns [`WireError`] if the message cannot be decoded.
 #[doc(hidden)]
 pub fn rewrite_message(message: Bytes) -> Result<Bytes, WireError> {
     let read = Message::decode(message)?;

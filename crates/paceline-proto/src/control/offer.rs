@@ -1,4 +1,4 @@
-//! Why a link said no, and what it would promise instead.
+//! Explains the refusal of a link, and finds the best contract that it would accept.
 
 use super::contract::{Ask, asked};
 use super::refusal::{Offer, Refusal, RefusalReason};
@@ -10,25 +10,25 @@ use paceline_sched::{Duration, LossTolerance};
 
 /// The longest window of an offered loss tolerance.
 const WINDOW: u32 = 100;
-/// How finely an offer is searched: to so many parts of itself.
+/// The precision of the search for an offer: one part in this number.
 const PARTS: u64 = 256;
-/// Nobody's: what is only asked for is held by none.
+/// A holder for demands that are only tested, never reserved.
 const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
-/// What one stream asks of one link.
+/// A demand of one stream to test on one link.
 pub(super) struct Tried<'t> {
     pub(super) spec: &'t PublisherSpec,
-    /// As it travels over links.
+    /// The form on the links.
     pub(super) form: Form,
     pub(super) ask: Ask,
     pub(super) link: &'t Admission,
-    /// Its name on this link.
+    /// The stream's reservation on this link.
     pub(super) trunk: Trunk,
-    /// The demand whose place it takes: until the change is done both have to be kept.
+    /// The demand that this one replaces. Both must be satisfied until the change is complete.
     pub(super) before: Option<&'t Demand>,
 }
 
-/// Fills in what there is too little of.
+/// Fills in the lacking resource.
 pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::Refusal, rate: u64) {
     let bytes = |bits: u64| bits.div_ceil(8);
     match lack.resource {
@@ -47,7 +47,7 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::Refusal, r
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Processor { needed, available };
         }
-        // The others are sums of which rates are the only limited one here.
+        // The other resources are sums; rate is the only one with a limit here.
         Resource::Rate
         | Resource::Burst
         | Resource::Packet
@@ -68,7 +68,7 @@ fn per_second(bytes: u64, time: Duration) -> u64 {
     u64::try_from(per).unwrap_or(u64::MAX)
 }
 
-/// What of two offers both hold: each part alone has to fit every link of a path.
+/// Combines two offers into one that satisfies both. Each part by itself must fit every link of a path.
 pub(super) fn both(one: Offer, other: Offer) -> Offer {
     fn meet<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
         Some(of(one?, other?))
@@ -84,7 +84,8 @@ pub(super) fn both(one: Offer, other: Offer) -> Offer {
     }
 }
 
-/// The largest number below `full` that fits, to one part in [`PARTS`] of it, where all smaller ones fit too.
+/// Returns the largest number below `full` that fits, to one part in [`PARTS`]. All smaller numbers must fit
+/// too.
 fn most(full: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (1, full);
     if high <= low || !fits(low) {
@@ -98,8 +99,10 @@ fn most(full: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
 }
 
 impl Tried<'_> {
-    /// Why the link cannot promise it, with its numbers and the best that would fit; `None` if it can, or
-    /// if nothing of it is to be promised.
+    /// Returns the reason why the link cannot promise the demand, with figures and the best contract that
+    /// would fit.
+    ///
+    /// Returns `None` if the link can promise it, or if no promise is needed.
     pub(super) fn explain(&self, mut refusal: Refusal) -> Option<Refusal> {
         let demand = asked(self.spec, self.form, &self.ask)??;
         let seen = self.link.seen(&self.with_before(demand));
@@ -118,7 +121,7 @@ impl Tried<'_> {
         self.before.map_or(demand, |before| demand.join(before))
     }
 
-    /// True if there is room for it so.
+    /// Returns true if the link can promise this variant of the request.
     fn fits(&self, spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
         let fits = |demand: Demand| {
             let demand = self.link.seen(&self.with_before(demand));
@@ -141,7 +144,7 @@ impl Tried<'_> {
             let spec = PublisherSpec { bytes_max: Some(bytes), ..self.spec.clone() };
             self.fits(&spec, self.form, &self.ask)
         })?;
-        // What the subscriber would get: pictures that are scaled are smaller than the publisher's.
+        // Convert to the subscriber's size: scaled pictures are smaller than the publisher's.
         let (Some(scaled), Some(source)) = (self.form.size, self.spec.size) else {
             return Some(fitting);
         };
@@ -156,8 +159,8 @@ impl Tried<'_> {
         self.fits(self.spec, self.form, &self.ask.with_bound(bound)).then_some(bound)
     }
 
-    /// The least tolerance that would do, of 1/100 … 1/3, 1/2, 2/3 … 99/100: the longer a window the more may be owed
-    /// at once.
+    /// Returns the least tolerance that would fit, of 1/100 … 1/3, 1/2, 2/3 … 99/100. For the same fraction,
+    /// a longer window may require more samples in a row.
     fn loss(&self) -> Option<LossTolerance> {
         let at = |place: u32| match WINDOW.checked_sub(place) {
             Some(y) if y > 1 => LossTolerance::new(1, y),

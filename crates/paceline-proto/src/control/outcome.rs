@@ -1,4 +1,4 @@
-//! What has become of a change: asked of the subscription's node, by the number of the request.
+//! The outcome of a change, which the subscription's node reports by request number.
 
 use super::Control;
 use super::ask::Topic;
@@ -10,7 +10,7 @@ use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;
 
-/// The most grants or refusals of one answer; a pattern may match more publishers.
+/// The most grants or refusals per answer; a pattern may match more publishers.
 const ROWS_MAX: usize = 64;
 
 const UNKNOWN: u8 = 0;
@@ -19,34 +19,34 @@ const REPLACED: u8 = 2;
 const IN_FORCE: u8 = 3;
 const REFUSED: u8 = 4;
 
-/// What has become of one request of a subscription.
+/// The outcome of one request of a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ChangeOutcome {
-    /// There is no such subscription any more, or it never made this request.
+    /// The subscription no longer exists, or it never made this request.
     Unknown,
-    /// A path has not answered yet. Until then what was granted before stays in force.
+    /// A path has not answered yet. The previous grant stays in force until then.
     Pending,
-    /// A later request replaced it.
+    /// A later request replaced this one.
     Replaced,
-    /// It is in force.
+    /// The request is in force.
     InForce {
-        /// What the paths promise; none where nothing is asked for but best effort, or nothing could be promised.
+        /// The grants of the paths; empty if only best effort was requested, or no promise was possible.
         grants: Vec<Grant>,
     },
-    /// A path refused it.
+    /// A path refused the request.
     Refused {
-        /// Why, for each publisher.
+        /// One refusal per publisher.
         refusals: Vec<Refusal>,
-        /// The request before is in force again.
+        /// True if the previous request is in force again.
         kept: bool,
     },
 }
 
 impl ChangeOutcome {
-    /// Reads what [`Output::Answered`](super::Output::Answered) brought for [`Control::ask_outcome`].
+    /// Decodes the body of [`Output::Answered`](super::Output::Answered) for [`Control::ask_outcome`].
     ///
     /// # Errors
-    /// [`WireError`] if it is none.
+    /// Returns [`WireError`] if the body is no outcome.
     pub fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         let outcome = match reader.u8("outcome")? {
@@ -95,8 +95,10 @@ impl ChangeOutcome {
 }
 
 impl Control {
-    /// Asks the node of a subscription, which may be this one, what has become of request `revision`.
-    /// [`Output::Answered`](super::Output::Answered) with the number that this returns brings a [`ChangeOutcome`].
+    /// Requests the outcome of request `revision` from the subscription's node, which may be this one.
+    ///
+    /// Returns the number of the question. [`Output::Answered`](super::Output::Answered) with that number
+    /// carries a [`ChangeOutcome`].
     pub fn ask_outcome(&mut self, now: Instant, id: SubscriptionId, revision: u64) -> u64 {
         let mut body = vec![Topic::Outcome.code()];
         body.put_varint(id.index.into());

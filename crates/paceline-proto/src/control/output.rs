@@ -1,4 +1,4 @@
-//! What a [`Control`](super::Control) tells its owner.
+//! Outputs of a [`Control`](super::Control) to its owner.
 
 use super::grant::Grant;
 use super::refusal::Refusal;
@@ -9,140 +9,148 @@ use crate::reason::Excess;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// What the owner of a [`Control`](super::Control) is to do or to know.
+/// An action or notification for the owner of a [`Control`](super::Control).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Output {
-    /// Send a message to a neighbour: reliably and in order, as long as the hop is up.
+    /// Send a message to a neighbour, reliably and in order, while the hop is up.
     Send {
         /// The neighbour.
         hop: NodeId,
         /// The message, for [`Control::handle_message`](super::Control::handle_message) there.
         message: Bytes,
     },
-    /// Replace the streams that leave a source. Comes before the [`Output::Send`]s of the same
-    /// change: a node on the way is ready before the publisher's node hears of it.
+    /// Replace the streams that leave a source.
+    ///
+    /// This precedes the [`Output::Send`]s of the same change, so a node on the path is ready before the
+    /// publisher's node receives them.
     Install {
         /// The source.
         source: SourceKey,
-        /// What its publisher declares.
+        /// The publisher's declaration.
         publisher: Arc<PublisherSpec>,
         /// The complete new set; empty to remove it.
         outputs: Vec<OutputPlan>,
     },
-    /// Whether anyone wants what a local publisher publishes has changed; at first nobody does.
+    /// A local publisher gained its first subscription or lost its last one. Initially it has none.
     Matching {
         /// The publisher.
         publisher: PublisherId,
-        /// True if at least one subscription gets it.
+        /// True if at least one subscription receives the publisher's samples.
         matching: bool,
     },
-    /// The publishers that a local subscription hears have changed; at first there are none.
+    /// The set of publishers that a local subscription receives has changed. Initially it is empty.
     Subscribed {
         /// The subscription.
         subscription: SubscriptionId,
-        /// Those that match, can be reached and are not refused, in order.
+        /// The matching, reachable and accepted publishers, in order.
         publishers: Vec<PublisherId>,
     },
-    /// A node on the path refused a subscription for a publisher; one of both at least is local.
+    /// A node on the path refused a subscription for a publisher; at least one of the two is local.
     Refused {
         /// The subscription.
         subscription: SubscriptionId,
-        /// The publisher that it will not hear until [`Output::Subscribed`] says so.
+        /// The publisher, whose samples the subscription does not receive until [`Output::Subscribed`]
+        /// includes it.
         publisher: PublisherId,
-        /// Why, and what would be possible.
+        /// The reason, and the best alternative.
         refusal: Refusal,
     },
-    /// The path from a publisher to a subscription, one of which at least is local, holds what was asked for,
-    /// or holds it otherwise than before: over another path, for example.
+    /// The path from a publisher to a subscription has reserved the request, or its reservation changed, for
+    /// example to another path. At least one of the two is local.
     Granted {
-        /// What is promised, to whom, and by whom.
+        /// The promise and its path.
         grant: Grant,
     },
-    /// What [`Output::Granted`] or [`Output::Refused`] told is so no longer, and neither is told instead: the path
-    /// is gone, or nobody asks for it any more.
+    /// The last [`Output::Granted`] or [`Output::Refused`] no longer applies and neither replaces it: the
+    /// path was lost, or the request ended.
     Over {
         /// The subscription.
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
     },
-    /// A local subscription hears a publisher without the promise that it asked for, or for another reason than before.
-    /// Until it is granted, refused, or not heard any more.
+    /// A local subscription receives a publisher without the requested promise, or for another reason than
+    /// before.
+    ///
+    /// This applies until the request is granted or refused, or the subscription no longer receives the
+    /// publisher.
     Unpromised {
         /// The subscription.
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
-        /// Why.
+        /// The reason.
         why: Unpromised,
     },
-    /// A node of the path from a publisher to a local subscription counted more of its samples as more than was granted
+    /// A node of the path from a publisher to a local subscription counted more samples beyond the grant
     /// ([`Control::tell_excess`](super::Control::tell_excess) there).
     Excess {
         /// The subscription.
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
-        /// Who counted.
+        /// The node that counted the excess.
         node: NodeId,
-        /// What people call it, a label only.
+        /// The node's name, a label only.
         node_name: String,
-        /// All that its link counted since it opened the stream.
+        /// The total that its link has counted since it opened the stream.
         excess: Excess,
     },
     /// The answer to [`Control::survey`](super::Control::survey).
     Surveyed {
-        /// The number that it returned.
+        /// The survey's number.
         survey: u64,
-        /// All nodes of the path have answered.
+        /// True if all nodes of the path have answered.
         complete: bool,
-        /// What would be promised if nothing stands in the way; nothing if the publisher's samples would be
-        /// carried as best effort.
+        /// The contract that the path would grant if there is no obstacle; `None` if the stream would be
+        /// carried with best effort.
         grant: Option<Grant>,
-        /// What stands in the way; nothing if all that have answered would promise it.
+        /// The obstacle; `None` if all nodes that have answered would grant the contract.
         refusal: Option<Refusal>,
     },
-    /// A subscription of this node asks for something else now, because somebody wanted that. What was granted before stays
-    /// in force until [`Output::InForce`].
+    /// The request of a subscription of this node has changed. The previous grant stays in force until
+    /// [`Output::InForce`].
     Changed {
-        /// Which one.
+        /// The subscription.
         subscription: SubscriptionId,
-        /// What it asks for.
+        /// Its new request.
         spec: SubscriptionSpec,
     },
-    /// All paths have answered the last change of a subscription of this node: what it asks for is in force, as far as it
-    /// was not refused.
+    /// All paths have answered the last change of a subscription of this node. Its request is in force,
+    /// except where refused.
     InForce {
-        /// Which one.
+        /// The subscription.
         subscription: SubscriptionId,
-        /// What it asks for.
+        /// Its request.
         spec: SubscriptionSpec,
     },
-    /// A path refused a change of a subscription of this node: what it asked for before is in force again.
+    /// A path refused a change of a subscription of this node. Its previous request is in force again.
     ChangeRefused {
-        /// Which one.
+        /// The subscription.
         subscription: SubscriptionId,
-        /// Why, for each publisher.
+        /// One refusal per publisher.
         refusals: Vec<Refusal>,
-        /// What it asks for again.
+        /// The restored request.
         spec: SubscriptionSpec,
     },
-    /// Someone asks this node: answer by [`Control::answer`](super::Control::answer), or not at all.
+    /// A node asks this one a question. Answer with [`Control::answer`](super::Control::answer), or not at
+    /// all.
     Asked {
         /// The question's number at `from`.
         request: u64,
-        /// Who asks.
+        /// The asking node.
         from: NodeId,
-        /// What was given to [`Control::ask`](super::Control::ask) there; its first byte is a [`Topic`](super::Topic)'s.
+        /// The body passed to [`Control::ask`](super::Control::ask) there; its first byte is a
+        /// [`Topic`](super::Topic)'s.
         body: Bytes,
     },
     /// The answer to a question of [`Control::ask`](super::Control::ask).
     Answered {
-        /// The number that it returned.
+        /// The question's number.
         request: u64,
-        /// Who answers.
+        /// The answering node.
         node: NodeId,
-        /// What that node gave to [`Control::answer`](super::Control::answer).
+        /// The body passed to [`Control::answer`](super::Control::answer) there.
         body: Bytes,
     },
 }

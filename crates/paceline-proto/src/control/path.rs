@@ -1,4 +1,4 @@
-//! Which hops samples take from one node to another, for whoever looks.
+//! The hops of samples from one node to another, for inspection.
 
 use super::Control;
 use super::graph::Tree;
@@ -6,8 +6,9 @@ use super::spec::HopInfo;
 use crate::ids::NodeId;
 
 impl Control {
-    /// The hops from one node to another in the order of the way, each with the node that it leaves, the one
-    /// that it reaches, and its link; empty for a node and itself. `None` if no way is known.
+    /// Returns the hops between two nodes in path order: start node, end node and link of each.
+    ///
+    /// The path from a node to itself is empty. Returns `None` if no path is known.
     #[must_use]
     pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<(NodeId, NodeId, &HopInfo)>> {
         let path = Tree::new(&self.registry, from).path(to)?;

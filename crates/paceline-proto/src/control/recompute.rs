@@ -1,4 +1,4 @@
-//! From the registry to this node's streams, and to what has changed about them.
+//! Computes this node's streams from the registry, and outputs their changes.
 
 use super::admission::{Round, too_large};
 use super::grant::Grant;
@@ -13,7 +13,7 @@ use crate::ids::{PublisherId, SubscriptionId};
 use core::mem;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What this node does and its users hear, as the registry has it now.
+/// This node's streams and the resulting notifications.
 struct Streams {
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
@@ -23,16 +23,16 @@ struct Streams {
 /// The pairs of this node.
 #[derive(Default)]
 struct Sorted<'p, 'a> {
-    /// Those that are carried as the registry has them.
+    /// The best-effort pairs, which follow the registry directly.
     live: BTreeMap<PairKey, &'p Pair<'a>>,
-    /// Those that wait for an answer, or for the change that was refused to be taken back.
+    /// The pairs without an answer yet, or whose refused change is not rolled back yet.
     waiting: BTreeMap<PairKey, &'p Pair<'a>>,
-    /// The subscriptions of this node that wait for an answer to their present request.
+    /// The subscriptions of this node whose current request is unanswered.
     unanswered: BTreeSet<SubscriptionId>,
 }
 
 impl Control {
-    /// Computes everything anew and puts out what differs from before.
+    /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, &tree);
@@ -57,7 +57,7 @@ impl Control {
         let unpromised = mine.filter_map(|pair| Some((pair.key(), pair.unpromised()?))).collect();
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
-        // What is announced here is part of these streams already.
+        // These announcements are already included in the streams.
         self.dirty = false;
         for change in self.admission.take_changes() {
             self.announce(change, None);
@@ -75,7 +75,7 @@ impl Control {
         self.follow_reservations();
     }
 
-    /// Sorts the pairs of this node by what is known of their present requests.
+    /// Sorts the pairs of this node by the state of their current requests.
     fn sort<'p, 'a>(
         &self,
         tree: &Tree,
@@ -93,7 +93,8 @@ impl Control {
             let (key, revision) = (pair.key(), pair.request.revision);
             let refused =
                 foreign.get(&key) == Some(&revision) || self.admission.refuses(key, revision);
-            // The subscription's node takes a refused change back: until then what was there before goes on.
+            // The subscription's node will roll back a refused change. The previous stream continues until
+            // then.
             let changed = revision > 0 && !pair.request.or_stop;
             if refused && changed || !refused && pair.is_reserved() {
                 sorted.waiting.insert(key, pair);
@@ -109,7 +110,7 @@ impl Control {
         sorted
     }
 
-    /// Tells the ends of promises that are here what was granted and refused, and what is neither any more.
+    /// Reports new grants, new refusals, and their ends to the local subscriptions and publishers.
     fn tell_promises(
         &mut self,
         answers: BTreeMap<PairKey, Refusal>,
@@ -127,7 +128,7 @@ impl Control {
         }
     }
 
-    /// Tells of what is promised to subscriptions and of publishers here, if it is new or other.
+    /// Reports new and changed grants to the local subscriptions and publishers.
     fn tell_grants(&mut self) {
         let me = self.me;
         let heard = |(subscription, publisher): &PairKey| {
@@ -144,12 +145,12 @@ impl Control {
         self.granted = granted;
     }
 
-    /// What each local subscription hears, in order, of the pairs that are carried.
+    /// Returns the publishers that each local subscription receives, in order, given the carried pairs.
     fn hear(&self, carried: &[PairKey]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
         let mut heard: BTreeMap<SubscriptionId, Vec<PublisherId>> = BTreeMap::new();
         for &(subscription, publisher) in carried {
             if subscription.node == self.me {
-                // Most hear one publisher: room for one, not for four.
+                // Most subscriptions receive one publisher, so do not reserve the default capacity of four.
                 let publishers = heard.entry(subscription).or_insert_with(|| Vec::with_capacity(1));
                 publishers.push(publisher);
             }
@@ -173,7 +174,7 @@ impl Control {
         }
     }
 
-    /// Tells of local publishers only, and not of those that are gone.
+    /// Reports changes for existing local publishers only.
     fn tell_matching(&mut self, mut matching: BTreeSet<PublisherId>) {
         matching.retain(|publisher| publisher.node == self.me);
         let before = mem::replace(&mut self.matching, matching);
@@ -198,8 +199,8 @@ impl Control {
         }
     }
 
-    /// The refusals of what subscriptions here, or of publishers here, ask for now: those of older requests are no answers
-    /// any more. If several nodes refuse the same, the first one's.
+    /// Returns the refusals of the current requests of local subscriptions and publishers. Refusals of older
+    /// requests no longer apply. If several nodes refuse the same pair, the first node's refusal counts.
     fn refusals_here(&self, tree: &Tree) -> BTreeMap<PairKey, Refusal> {
         let mut refused: BTreeMap<PairKey, Refusal> = BTreeMap::new();
         let mine = self.registry.record(self.me);
@@ -217,8 +218,8 @@ impl Control {
         refused
     }
 
-    /// Tells of refusals that are new or have other numbers. That of a change which leaves its stream as it was is told
-    /// with the change alone.
+    /// Reports new and changed refusals. The refusal of a change that keeps its previous stream is reported
+    /// only with the change.
     fn tell_refusals(
         &mut self,
         mut refused: BTreeMap<PairKey, Refusal>,

@@ -1,93 +1,94 @@
-//! The answer no, with the number that did not fit and what would.
+//! Refusals: the figure that did not fit, and the best alternative.
 
 use crate::form::Size;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use core::fmt;
 use paceline_sched::{Capacity, Duration, LossTolerance};
 
-/// One publisher's stream that a subscription can't have.
+/// The refusal of one publisher's stream to a subscription.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
-    /// Who asked.
+    /// The subscription.
     pub subscription: SubscriptionId,
-    /// For whose samples.
+    /// The publisher.
     pub publisher: PublisherId,
-    /// The request that is refused ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
+    /// The refused request ([`SubscriptionSpec::revision`](super::SubscriptionSpec::revision)).
     pub revision: u64,
-    /// The node that says so: the first of the path whose link can't carry it.
+    /// The refusing node: the first of the path whose link cannot carry the stream.
     pub node: NodeId,
-    /// What people call it, a label only.
+    /// The node's name, a label only.
     pub node_name: String,
-    /// The link of that node that can't carry it; empty where no link is the reason.
+    /// The link of that node that cannot carry the stream; empty if no link is the reason.
     pub link: String,
-    /// What the stream needs on the link besides what is promised already; with
-    /// [`RefusalReason::Deadlines`] what all of them would need while the most is due.
+    /// The bytes per second that the stream needs on the link in addition to existing promises. For
+    /// [`RefusalReason::Deadlines`], the rate that all streams together need while the most bytes are due.
     pub needed_bytes_per_s: u64,
-    /// What the streams admitted before leave of the link, or what it carries.
+    /// The bytes per second left by the streams admitted before; for [`RefusalReason::Deadlines`], the rate
+    /// that the link carries.
     pub available_bytes_per_s: u64,
-    /// Why.
+    /// The reason.
     pub reason: RefusalReason,
-    /// What would be promised instead, when it was refused.
+    /// The contract that would have been granted at the time of the refusal.
     pub offer: Offer,
 }
 
-/// What would be promised in place of what was refused, each alone; `None` where no value of it would help.
+/// Alternatives to a refused contract, each sufficient by itself; `None` if no value would help.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Offer {
-    /// The same samples, so many a second at most, in thousandths.
+    /// The same samples at no more than this rate, in millihertz.
     pub max_millihertz: Option<u64>,
-    /// As many samples, each of at most so many bytes.
+    /// Samples of at most this number of bytes, at the same rate.
     pub bytes: Option<u64>,
     /// The same samples within this delay bound.
     pub within: Option<Duration>,
-    /// The same samples, this part of which may miss it.
+    /// The same samples with this loss tolerance.
     pub loss: Option<LossTolerance>,
 }
 
-/// Why a stream was refused.
+/// The reason for a refusal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// The link has no room for it beside the streams that were there before.
+    /// The link lacks capacity in addition to the streams admitted before.
     Capacity,
-    /// The link carries it, but not in time: its samples and those of the streams that were there before
-    /// may be due together.
+    /// The link has the capacity but cannot meet the deadlines: samples of this stream and of those admitted
+    /// before may be due together.
     Deadlines {
-        /// In this time after a beginning that all may have in common
+        /// The time after an instant at which all streams may start together.
         within: Duration,
-        /// so many bytes would be due, with the one frame that may be on the link already, and
+        /// The bytes due within that time, including one frame that may already be on the link.
         due: u64,
-        /// so many are carried.
+        /// The bytes that the link carries within that time.
         carried: u64,
     },
-    /// The link's discipline would let a sample wait for longer than a part of a delay bound: this one's,
-    /// or that of a stream that was there before.
+    /// The link's discipline would let a sample wait for longer than its part of the delay bound: a sample of
+    /// this stream, or of one admitted before.
     Delay {
-        /// How long it would take.
+        /// The longest delay at the link.
         takes: Duration,
-        /// How long it may.
+        /// The longest delay allowed.
         within: Duration,
     },
-    /// The node's processor would spend more on what is promised than it may: in nanoseconds per second, this
-    /// stream and those that were there before.
+    /// The node's processor lacks time for this stream in addition to those admitted before. Both figures are
+    /// in nanoseconds per second.
     Processor {
-        /// What it would take,
+        /// The processor time needed.
         needed: u64,
-        /// and what it may.
+        /// The processor time available.
         available: u64,
     },
-    /// The path was asked again and again, and the node gives no answer, or not one that can be relied on.
+    /// The node did not answer repeated requests on the path, or gave no reliable answer.
     NoAnswer,
-    /// Pictures can be made smaller, not larger.
+    /// The requested size exceeds the source's. Pictures can only be scaled down.
     SizeAboveSource {
-        /// The size asked for.
+        /// The requested size.
         asked: Size,
         /// The size of the publisher's pictures.
         source: Size,
     },
 }
 
-/// Bytes per second in the unit that a reader expects.
+/// Formats bytes per second as a bit rate.
 struct BitRate(u64);
 
 impl fmt::Display for BitRate {
@@ -146,7 +147,7 @@ impl fmt::Display for Refusal {
 impl fmt::Display for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hertz = self.max_millihertz.map(|rate| {
-            // Rounded down: what is offered was tested.
+            // Round down: the offered rate was tested.
             let (whole, tenths) = (rate / 1_000, rate % 1_000 / 100);
             format!("at most {whole}.{tenths} Hz")
         });

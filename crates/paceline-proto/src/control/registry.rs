@@ -1,4 +1,4 @@
-//! The registry: one record per node, originated by it alone, the same on every node.
+//! The registry: one record per node, which only that node originates, identical on every node.
 
 use super::graph::Tree;
 use super::refusal::Refusal;
@@ -9,7 +9,7 @@ use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most nodes that a registry holds.
+/// The most nodes in a registry.
 pub const NODES_MAX: usize = 4_096;
 /// The most publishers of one node.
 pub const PUBLISHERS_MAX: usize = 65_536;
@@ -17,19 +17,19 @@ pub const PUBLISHERS_MAX: usize = 65_536;
 pub const SUBSCRIPTIONS_MAX: usize = 65_536;
 /// The most neighbours of one node.
 pub const NEIGHBOURS_MAX: usize = 4_096;
-/// The most refusals that one node reports.
+/// The most refusals in the record of one node.
 pub const REFUSALS_MAX: usize = 4_096;
 /// The longest name of a node or link, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// How long the record of a node that can't be reached is kept: long enough for a link that comes
-/// back not to fetch everything again.
+/// The time for which the record of an unreachable node is kept. A link that recovers earlier need not fetch
+/// everything again.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
 
-/// A (subscription, publisher) pair: what a refusal is about.
+/// A (subscription, publisher) pair, the subject of a grant or refusal.
 pub(crate) type PairKey = (SubscriptionId, PublisherId);
 
-/// What one node says of itself.
+/// A node's record of itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Record {
     pub(crate) version: u64,
@@ -40,31 +40,31 @@ pub(crate) struct Record {
     pub(crate) refusals: BTreeMap<PairKey, Refusal>,
 }
 
-/// One change of a record; its version goes up by one.
+/// A change of a record; it raises the record's version by one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Change {
-    /// A new publisher, or another spec of an old one.
+    /// A new publisher, or a new spec of an existing one.
     Publish(u32, Arc<PublisherSpec>),
     Unpublish(u32),
-    /// A new subscription, or another spec of an old one.
+    /// A new subscription, or a new spec of an existing one.
     Subscribe(u32, SubscriptionSpec),
     Unsubscribe(u32),
-    /// A new neighbour, or another link to an old one.
+    /// A new neighbour, or a new hop to an existing one.
     HopUp(NodeId, HopInfo),
     HopDown(NodeId),
-    /// A new refusal, or other numbers of an old one.
+    /// A new refusal, or new figures of an existing one.
     Refuse(Refusal),
     Release(SubscriptionId, PublisherId),
 }
 
-/// What a registry made of a change.
+/// The result of applying a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Applied {
-    /// It was the next one.
+    /// The change was the next one.
     New,
-    /// It was known.
+    /// The change was already known.
     Old,
-    /// Changes before it are missing.
+    /// Earlier changes are missing.
     Gap,
 }
 
@@ -76,7 +76,7 @@ fn below(count: usize, max: usize, field: &'static str) -> Result<(), WireError>
 }
 
 impl Record {
-    /// Makes the change of `node`'s own record, or none at all.
+    /// Applies the change to `node`'s record, or changes nothing on error.
     pub(crate) fn apply(&mut self, node: NodeId, change: Change) -> Result<(), WireError> {
         match change {
             Change::Publish(index, spec) => {
@@ -121,27 +121,27 @@ impl Record {
     }
 }
 
-/// A record and since when its node can't be reached.
+/// A record, and the instant at which its node became unreachable.
 #[derive(Clone, Debug)]
 struct Entry {
     record: Record,
     unreachable_since: Option<Instant>,
 }
 
-/// Every node's record, as far as this node knows.
+/// The records of all nodes known to this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     entries: BTreeMap<NodeId, Entry>,
 }
 
 impl Registry {
-    /// The registry of a node that has just started and knows itself alone.
+    /// Creates the registry of a node that has just started and knows only itself.
     pub(crate) fn new(me: NodeId, name: String) -> Self {
         let record = Record { version: 1, name, ..Record::default() };
         Self { entries: BTreeMap::from([(me, Entry { record, unreachable_since: None })]) }
     }
 
-    /// The records of the nodes in `tree`, in order.
+    /// Returns the records of the nodes in `tree`, in order.
     pub(crate) fn reached<'a>(
         &'a self,
         tree: &'a Tree,
@@ -149,7 +149,7 @@ impl Registry {
         self.all().filter(|&(node, _)| tree.reaches(node))
     }
 
-    /// Every record that is here, in order.
+    /// Returns all records, in order.
     pub(crate) fn all(&self) -> impl Iterator<Item = (NodeId, &Record)> + '_ {
         self.entries.iter().map(|(&node, entry)| (node, &entry.record))
     }
@@ -158,12 +158,12 @@ impl Registry {
         self.entries.get(&node).map(|entry| &entry.record)
     }
 
-    /// The version of a node's record that is here; 0 for none.
+    /// Returns the version of a node's record; 0 if there is none.
     pub(crate) fn version(&self, node: NodeId) -> u64 {
         self.record(node).map_or(0, |record| record.version)
     }
 
-    /// True if both nodes list each other: one alone may speak of a link that is gone.
+    /// Returns true if both nodes list each other. A single entry may describe a link that no longer exists.
     pub(crate) fn linked(&self, one: NodeId, other: NodeId) -> bool {
         let lists = |from, to| {
             self.record(from).is_some_and(|record: &Record| record.neighbours.contains_key(&to))
@@ -171,7 +171,7 @@ impl Registry {
         lists(one, other) && lists(other, one)
     }
 
-    /// Applies a change if it leads to `version`, exactly one above what is here.
+    /// Applies a change if it leads to `version` and that is exactly one above the current version.
     pub(crate) fn apply(
         &mut self,
         node: NodeId,
@@ -187,8 +187,8 @@ impl Registry {
         }
     }
 
-    /// Takes a whole record if it is newer than what is here. A node that nobody has reached yet is
-    /// unreachable from `now` on.
+    /// Replaces a record if the new one is newer. A node that was never reachable counts as unreachable from
+    /// `now` on.
     pub(crate) fn replace(
         &mut self,
         now: Instant,
@@ -209,7 +209,7 @@ impl Registry {
         Ok(Applied::New)
     }
 
-    /// Makes room by forgetting the node that is unreachable for the longest time.
+    /// Removes the node that has been unreachable for the longest time.
     fn evict(&mut self) -> Result<(), WireError> {
         let since = |(&node, entry): (&NodeId, &Entry)| Some((entry.unreachable_since?, node));
         let Some((_, oldest)) = self.entries.iter().filter_map(since).min() else {
@@ -219,7 +219,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Notes which nodes can be reached `now`.
+    /// Updates the reachability of all nodes at `now`.
     pub(crate) fn mark(&mut self, now: Instant, tree: &Tree) {
         for (&node, entry) in &mut self.entries {
             let since = entry.unreachable_since.unwrap_or(now);
@@ -227,14 +227,14 @@ impl Registry {
         }
     }
 
-    /// Forgets the nodes that have been unreachable for long.
+    /// Removes the nodes that have been unreachable for [`FORGET_AFTER`].
     pub(crate) fn forget(&mut self, now: Instant) {
         self.entries.retain(|_, entry| {
             entry.unreachable_since.is_none_or(|since| since + FORGET_AFTER > now)
         });
     }
 
-    /// When [`Self::forget`] has something to do.
+    /// Returns the instant at which to call [`Self::forget`] next.
     pub(crate) fn forget_at(&self) -> Instant {
         let since = self.entries.values().filter_map(|entry| entry.unreachable_since).min();
         since.map_or(Instant::FAR, |since| since + FORGET_AFTER)

@@ -1,4 +1,4 @@
-//! What this node does about reservations: its own pairs', and those that go through it.
+//! Connects `Control` to the reservation protocol, for this node's pairs and for paths through this node.
 
 use super::Control;
 use super::admission::blank;
@@ -15,7 +15,7 @@ impl Control {
         self.follow_reservations();
     }
 
-    /// Does what follows from what was told to reservations.
+    /// Handles the outputs of the reservation protocol.
     pub(super) fn follow_reservations(&mut self) {
         loop {
             while let Some(output) = self.admission.reservations.poll_output() {
@@ -46,7 +46,7 @@ impl Control {
                 }
             }
             Output::Asked { name, label, .. } => {
-                // The last node of a path holds no link, but is the first to be ready.
+                // The last node of a path reserves no link, but must be ready first.
                 self.dirty = true;
                 let decision = self.decide(&label);
                 self.admission.reservations.answer(self.now, name, decision);
@@ -58,7 +58,7 @@ impl Control {
         }
     }
 
-    /// This node is the end of a path: it agrees to what a subscription here asks for as it is now.
+    /// Decides as the end of a path: accepts if the request equals the subscription's current one.
     fn decide(&self, label: &[u8]) -> Decision {
         let asks = Label::read(label).is_ok_and(|label| {
             let Label { pair: (subscription, publisher), request, .. } = label;

@@ -1,4 +1,4 @@
-//! Who gets what by which way: the pairs that this node acts for, and the streams that follow.
+//! Routing: the pairs on whose path this node is, and the streams that result.
 
 use super::booking::{Booking, is_promised};
 use super::contract::{Ask, demand, promise};
@@ -13,25 +13,25 @@ use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Where this node stands on the path from a publisher to a subscription.
+/// This node's position on the path from a publisher to a subscription.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// How many hops are behind a sample that arrives here; 0 on the publisher's node.
+    /// The number of hops before this node; 0 on the publisher's node.
     index: usize,
-    /// How the whole path shares a delay bound.
+    /// The division of the delay bound among the hops of the path.
     split: Split,
-    /// The next node; none on the subscription's node.
+    /// The next node; `None` on the subscription's node.
     next: Option<NodeId>,
 }
 
-/// A publisher and a subscription that matches it, with a path that leads through this node.
+/// A publisher and a matching subscription whose path includes this node.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair<'a> {
     pub(crate) publisher: PublisherId,
     pub(crate) subscription: SubscriptionId,
     pub(crate) spec: &'a Arc<PublisherSpec>,
     pub(crate) request: &'a SubscriptionSpec,
-    /// The form asked for, as this publisher can give it.
+    /// The requested form, limited to this publisher's samples.
     pub(crate) asked: Form,
     place: Place,
 }
@@ -41,26 +41,26 @@ impl Pair<'_> {
         (self.subscription, self.publisher)
     }
 
-    /// The form in which samples arrive here: scaled if a node before this one is the proxy.
+    /// Returns the source of the stream: scaled samples if the proxy is an earlier node.
     pub(crate) fn source(&self) -> SourceKey {
         let scaled = self.place.index > 0 && self.request.proxy == Proxy::Publisher;
         let form = if scaled { self.asked } else { Form::FULL };
         SourceKey { publisher: self.publisher, form }
     }
 
-    /// The form in which samples travel over links.
+    /// Returns the form of the samples on links.
     pub(super) fn travelling(&self) -> Form {
         self.spec.travelling(self.request)
     }
 
-    /// True if the path has to promise something before it is carried: it asks for a contract, what it
-    /// sends is known, and a link of the path has a capacity.
+    /// Returns true if the path must grant a reservation first: the pair requests a contract, its demand is
+    /// known, and a link of the path has a capacity.
     pub(super) fn is_reserved(&self) -> bool {
         let promised = |ask: &Ask| is_promised(self.spec, self.travelling(), ask);
         self.place.split.is_limited() && self.ask().is_some_and(|ask| promised(&ask))
     }
 
-    /// How its path shares a delay bound.
+    /// Returns the division of the delay bound among the hops of the path.
     pub(super) fn split(&self) -> Split {
         self.place.split
     }
@@ -73,7 +73,7 @@ impl Pair<'_> {
         self.place.next.map_or(Target::Local, Target::Hop)
     }
 
-    /// The form that leaves: scaled if this node or one before it is the proxy.
+    /// Returns the outgoing form: scaled if the proxy is this node or an earlier one.
     pub(crate) fn leaving(&self) -> Form {
         match self.request.proxy {
             Proxy::Publisher => self.asked,
@@ -82,7 +82,7 @@ impl Pair<'_> {
         }
     }
 
-    /// What it asks of the link here; nothing for what is background, which no link promises.
+    /// Returns the contract request to this node's link; `None` for background streams, which get no promise.
     pub(super) fn ask(&self) -> Option<Ask> {
         if self.is_background() {
             return None;
@@ -102,8 +102,8 @@ fn place_on(path: &[NodeId], split: Split, me: NodeId) -> Option<Place> {
     Some(Place { index, split, next })
 }
 
-/// The pairs whose reservation is installed here, by the path that it was made for. One that nobody asks for
-/// any more at this end is none.
+/// Returns the pairs with a reservation installed here, each with its reserved path. Pairs whose local
+/// subscription has ended are left out.
 pub(crate) fn booked<'a>(
     registry: &'a Registry,
     bookings: impl Iterator<Item = &'a Booking>,
@@ -123,7 +123,7 @@ pub(crate) fn booked<'a>(
     bookings.filter_map(of).collect()
 }
 
-/// Subscriptions by what they match: only those with wildcards need to be tried one by one.
+/// An index of subscriptions by tag. Only patterns with wildcards must be matched one by one.
 #[derive(Default)]
 struct Index<'a> {
     by_tag: BTreeMap<&'a str, Vec<(SubscriptionId, &'a SubscriptionSpec)>>,
@@ -157,7 +157,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Every pair that `me` acts for, in the order of their keys.
+/// Returns every pair whose path includes `me`, ordered by key.
 pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -> Vec<Pair<'a>> {
     let index = Index::new(registry, reached);
     let mut pairs = Vec::new();
@@ -193,7 +193,7 @@ pub(crate) struct Installed {
     pub(crate) outputs: Vec<OutputPlan>,
 }
 
-/// The streams for `pairs`, which come in the order of their keys.
+/// Returns the streams for `pairs`, which must be ordered by key.
 pub(crate) fn plan<'p, 'a: 'p>(
     pairs: impl Iterator<Item = &'p Pair<'a>>,
 ) -> BTreeMap<SourceKey, Installed> {
@@ -237,7 +237,7 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
     }
 }
 
-/// Fills in what depends on the subscriptions behind an output.
+/// Fills in the fields that depend on the subscriptions of an output.
 fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
     let mends = behind.iter().map(|pair| pair.request.retransmit);
@@ -247,7 +247,7 @@ fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     plan.within = strictest.and_then(|pair| pair.request.within);
     match plan.target {
         Target::Local => {
-            // Behind the last hop all of the delay bound is used up, unless there was no hop.
+            // After the last hop the delay bound is used up, unless there was no hop.
             let hops = strictest.map_or(0, |pair| pair.place.split.hops());
             plan.upstream = plan.within.filter(|_| hops > 0).unwrap_or_default();
         }

@@ -1,4 +1,4 @@
-//! What publishers declare, what subscriptions ask for, and the plan that follows for one node.
+//! Declarations of publishers, requests of subscriptions, and the resulting plan for one node.
 
 use crate::form::{Form, Proxy, Rate, Size};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -7,37 +7,39 @@ use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Contract, Duration, Late, LossTolerance};
 
-/// What a publisher declares of its samples.
+/// A publisher's declaration of its samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PublisherSpec {
-    /// The tag it publishes on.
+    /// The tag that it publishes on.
     pub tag: Tag,
-    /// What its samples are.
+    /// The kind of its samples.
     pub kind: Kind,
     /// The media type of its samples.
     pub encoding: Encoding,
-    /// The time between two samples, if it is known.
+    /// The time between two samples, if known.
     pub period: Option<Duration>,
-    /// What becomes of a sample that can no longer arrive in time.
+    /// The treatment of a sample that can no longer arrive in time.
     pub late: Late,
-    /// The loss that subscriptions with a delay bound bear if they state none; none if not declared.
+    /// The loss tolerance of subscriptions with a delay bound that specify none. Defaults to no loss.
     pub loss: Option<LossTolerance>,
-    /// The size of its pictures, if it has any and it is known.
+    /// The size of its pictures, if it publishes pictures of a known size.
     pub size: Option<Size>,
-    /// The largest sample's payload in bytes, declared or observed.
+    /// The largest payload of a sample in bytes, declared or observed.
     pub bytes_max: Option<u64>,
-    /// The publisher waits for room before it publishes: none of its samples expires.
+    /// True if the publisher waits for queue space before it publishes; none of its samples expires.
     pub waits: bool,
 }
 
-/// How long a best-effort sample may wait at each link before its first byte is sent, by default. Longer than a hop
-/// may be silent before it counts as down, so that a pause which the hop survives expires nothing.
+/// The default for the longest wait of a best-effort sample at each link before its first byte is sent. It
+/// exceeds the silence after which a hop counts as down, so a pause that the hop survives expires no samples.
 pub const BEST_EFFORT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 impl PublisherSpec {
-    /// How long its samples may wait at a link as best effort; `None` if they may wait for any time: those of a
-    /// publisher that sends late samples or waits for room, and private ones. A picture or state waits until a newer
-    /// one replaces it.
+    /// Returns the longest wait of its best-effort samples at a link; `None` if unlimited.
+    ///
+    /// The wait is unlimited for a publisher that sends late samples or waits for queue space, and for
+    /// private tags. It is also unlimited for pictures and states, which wait until a newer one replaces
+    /// them.
     #[must_use]
     pub fn max_wait(&self) -> Option<Duration> {
         let waits = self.waits || self.late == Late::Send;
@@ -45,10 +47,10 @@ impl PublisherSpec {
         expires.then_some(BEST_EFFORT_WAIT_MAX)
     }
 
-    /// The form in which a subscription that asks for `asked` gets this publisher's samples: what
-    /// would change nothing is left out, so that equal streams are shared.
+    /// Returns the form of this publisher's samples for a subscription that requests `asked`. Parts of the
+    /// request that change nothing are left out, so that equal streams are shared.
     ///
-    /// A size means nothing to samples that are no pictures: a pattern may match both.
+    /// A size has no effect on samples other than pictures, because a pattern may match both.
     #[must_use]
     pub fn form_of(&self, asked: Form) -> Form {
         let rate = match asked.rate {
@@ -61,8 +63,8 @@ impl PublisherSpec {
         Form { rate, size, audio }
     }
 
-    /// The form in which its samples travel over links to a subscription: scaled before the first of them, or
-    /// not before the last.
+    /// Returns the form of its samples on the links to a subscription: scaled before the first link, or
+    /// unscaled up to the last.
     #[must_use]
     pub fn travelling(&self, request: &SubscriptionSpec) -> Form {
         match request.proxy {
@@ -75,7 +77,7 @@ impl PublisherSpec {
         self.kind == Kind::Audio || self.encoding.as_str().starts_with("audio/")
     }
 
-    /// True if its samples are pictures, by any of the ways to say so.
+    /// Returns true if the kind, size or encoding says that its samples are pictures.
     fn has_pictures(&self) -> bool {
         let encoding = self.encoding.as_str();
         self.kind == Kind::Picture
@@ -86,34 +88,35 @@ impl PublisherSpec {
     }
 }
 
-/// What a subscription asks for.
+/// A subscription's request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SubscriptionSpec {
-    /// The tags it wants.
+    /// The requested tags.
     pub pattern: Pattern,
-    /// The rate and size it wants them at.
+    /// The requested rate and size.
     pub form: Form,
-    /// The delay bound Δ, publish to delivery.
+    /// The delay bound Δ, from publish to delivery.
     pub within: Option<Duration>,
-    /// How many samples of each window may miss the delay bound.
+    /// The number of samples of each window that may miss the delay bound.
     pub loss: Option<LossTolerance>,
-    /// Where the scaling is done.
+    /// The place of the scaling.
     pub proxy: Proxy,
-    /// What it gets is held in a pull buffer here, for any node to pull from.
+    /// True if its samples are kept in a pull buffer on this node, from which any node may pull.
     pub holds: bool,
-    /// It wants the publishers of its own node only.
+    /// True if it requests only the publishers of its own node.
     pub local: bool,
-    /// What is done about loss on links that lose frames.
+    /// The treatment of loss on links that lose frames.
     pub retransmit: Retransmit,
-    /// The number of this request: 0 as declared, a higher one after each change. Answers repeat it, so that the
-    /// answer to an older request is never taken for the answer to a newer one.
+    /// The number of this request: 0 for the initial one, and higher after each change. Answers repeat the
+    /// number, so an answer to an older request is never taken for one to a newer request.
     pub revision: u64,
-    /// If the path refuses this request, the stream of the request before it ends too. By default that stays.
+    /// True if a refusal of this request also ends the stream of the previous request. By default that stream
+    /// stays.
     pub or_stop: bool,
 }
 
 impl SubscriptionSpec {
-    /// All samples that match, as they are published, best effort.
+    /// Returns a request for all matching samples, pushed with best effort.
     #[must_use]
     pub const fn all_of(pattern: Pattern) -> Self {
         Self {
@@ -130,86 +133,87 @@ impl SubscriptionSpec {
         }
     }
 
-    /// True if both ask for the same, whatever the numbers of the requests.
+    /// Returns true if both request the same, apart from the request numbers.
     #[must_use]
     pub fn asks_the_same(&self, other: &Self) -> bool {
         *self == Self { revision: self.revision, or_stop: self.or_stop, ..other.clone() }
     }
 
-    /// True if it asks for a promise; others are carried best effort.
+    /// Returns true if it requests a contract; other subscriptions get best effort.
     #[must_use]
     pub const fn wants_contract(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
     }
 }
 
-/// The way to a neighbour.
+/// The hop to a neighbour.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HopInfo {
-    /// The name of the link that it leads over; hops with the same name share the link's capacity.
+    /// The name of its link. Hops with the same link name share the link's capacity.
     pub link_name: String,
-    /// What the link carries; a link without a capacity holds whatever comes.
+    /// The capacity of the link. A link without one has no limit.
     pub capacity: Option<Capacity>,
 }
 
-/// Samples of one publisher in the form in which they arrive at this node.
+/// One publisher's samples in the form in which they arrive at this node.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SourceKey {
-    /// Whose samples.
+    /// The publisher.
     pub publisher: PublisherId,
-    /// What earlier nodes left of them; [`Form::FULL`] on the publisher's own node.
+    /// The form after scaling on earlier nodes; [`Form::FULL`] on the publisher's own node.
     pub form: Form,
 }
 
-/// Where a stream goes.
+/// The destination of a stream.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Target {
-    /// Over the link to this neighbour.
+    /// The link to this neighbour.
     Hop(NodeId),
-    /// To subscriptions on this node.
+    /// Subscriptions on this node.
     Local,
 }
 
-/// What a stream asks of a link under its contract, headers counted.
+/// A stream's demand on a link under its contract, including headers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Demand {
-    /// Bytes of its longest sample; of one whose publisher does not tell, those of one segment.
+    /// Bytes of its longest sample, or of one segment if the publisher declares no size.
     pub bytes: u64,
-    /// Bytes per second: such a sample in each period of the contract.
+    /// Bytes per second: one such sample in each period of the contract.
     pub bytes_per_s: u64,
-    /// The publisher tells how long its samples are, and so can be held to it.
+    /// True if the publisher declares the size of its samples, so that it can be enforced.
     pub declared: bool,
 }
 
-/// One stream that leaves a source: its form, its way and its contract.
+/// One stream that leaves a source: its form, destination and contract.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OutputPlan {
-    /// Where it goes.
+    /// The destination.
     pub target: Target,
-    /// The form that leaves.
+    /// The form of the outgoing samples.
     pub form: Form,
-    /// What this node must still do to the source for that; [`Form::FULL`] if nothing.
+    /// The scaling of the source that this node must still do; [`Form::FULL`] for none.
     pub scale: Form,
-    /// Its contract on the link of [`Target::Hop`]; none for best effort and for local delivery.
+    /// The contract on the link of [`Target::Hop`]; `None` for best effort and for local delivery.
     pub contract: Option<Contract>,
-    /// What that asks of the link; none without a contract.
+    /// The demand of the contract on the link; `None` without a contract.
     pub demand: Option<Demand>,
-    /// The part of the delay bound that the hops before this one may use.
+    /// The part of the delay bound for the hops before this one.
     pub upstream: Duration,
-    /// How much later than within its part of the delay bound a sample may leave here and still be worth it.
+    /// The time after its deadline at this hop during which a sample is still worth sending.
     pub slack: Duration,
-    /// The strictest delay bound of the subscriptions behind it, end to end.
+    /// The strictest end-to-end delay bound of its subscriptions.
     pub within: Option<Duration>,
-    /// What becomes of a sample that can no longer arrive in time.
+    /// The treatment of a sample that can no longer arrive in time.
     pub late: Late,
-    /// What the samples are.
+    /// The kind of the samples.
     pub kind: Kind,
-    /// It is a stream of a private tag: links serve it when no live sample waits.
+    /// True for a stream of a private tag: links serve it only when no live sample waits.
     pub background: bool,
-    /// How long a sample may wait at the link before its first byte is sent: of best effort only, else `None`.
+    /// The longest wait of a best-effort sample at the link before its first byte is sent; `None` for other
+    /// streams.
     pub max_wait: Option<Duration>,
-    /// What is done about loss on links that lose frames: what the strictest of them asks for.
+    /// The treatment of loss on links that lose frames: the strictest request of its subscriptions.
     pub retransmit: Retransmit,
-    /// The subscriptions behind it, in order.
+    /// Its subscriptions, in order.
     pub subscriptions: Vec<SubscriptionId>,
 }

@@ -1,27 +1,29 @@
-//! How a path shares a delay bound among its hops.
+//! Divides a delay bound among the hops of a path.
 
 use super::graph::HOPS_MAX;
 use super::registry::Registry;
 use crate::ids::NodeId;
 use paceline_sched::Duration;
 
-/// What a hop without a capacity gets of a delay bound at least, if an even part is not less: threads may be
-/// late by so much.
+/// The smallest part of a delay bound for a hop without a capacity, unless an even share is smaller. Thread
+/// scheduling may delay samples by this much.
 const QUICK: Duration = Duration::from_millis(5);
-/// And the part of the bound that it gets of a long one.
+/// The fraction of a long delay bound for a hop without a capacity: one in `QUICK_PART`.
 const QUICK_PART: u64 = 10;
 
-/// The hops of a path, and which of them have a capacity: there samples wait, so these get most of a delay
-/// bound. On the others, from process to process of one host say, they only pass.
+/// The hops of a path, and the set of those with a capacity.
+///
+/// Samples queue at hops with a capacity, so these get most of the delay bound. Other hops, for example
+/// between processes of one host, only forward.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Split {
     hops: u32,
-    /// The bit of each hop with a capacity is set, the first hop's is the lowest.
+    /// A bit set of the hops with a capacity; the lowest bit is the first hop.
     slow: u32,
 }
 
 impl Split {
-    /// Whether each hop of a path has a capacity, from the publisher's node on.
+    /// Creates a split from a flag per hop, true if the hop has a capacity, starting at the publisher's node.
     pub(crate) fn new(capacities: impl Iterator<Item = bool>) -> Self {
         let fold = |split: Self, slow: bool| {
             let bit = u32::from(slow).checked_shl(split.hops).unwrap_or_default();
@@ -30,7 +32,7 @@ impl Split {
         capacities.take(HOPS_MAX).fold(Self { hops: 0, slow: 0 }, fold)
     }
 
-    /// Of the hops of `path`, as the registry knows them.
+    /// Creates the split of `path` from the capacities in the registry.
     pub(crate) fn of(registry: &Registry, path: &[NodeId]) -> Self {
         let has_capacity = |(from, to): (&NodeId, &NodeId)| {
             let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
@@ -39,12 +41,13 @@ impl Split {
         Self::new(path.iter().zip(path.iter().skip(1)).map(has_capacity))
     }
 
-    /// As it is sent, beside the path.
+    /// Returns the code sent with the path.
     pub(crate) const fn code(self) -> u32 {
         self.slow
     }
 
-    /// Of a path of so many nodes, as it was sent. What a code says of hops that there are not is nothing.
+    /// Creates a split from a code and the number of nodes of the path. Bits of hops beyond the path are
+    /// ignored.
     pub(crate) fn from_code(nodes: usize, code: u32) -> Self {
         let bit = |hop: usize| u32::try_from(hop).is_ok_and(|hop| code >> hop.min(31) & 1 == 1);
         Self::new((1..nodes).map(|node| bit(node - 1)))
@@ -54,26 +57,27 @@ impl Split {
         self.hops as usize
     }
 
-    /// True if a hop has a capacity.
+    /// Returns true if some hop has a capacity.
     pub(crate) const fn is_limited(self) -> bool {
         self.slow != 0
     }
 
-    /// What hop `hop`, from 0 on, may take of `within`.
+    /// Returns the part of `within` for hop `hop`, from 0.
     pub(crate) fn part(self, within: Duration, hop: usize) -> Duration {
         let slow = u32::try_from(hop).is_ok_and(|hop| hop < 32 && self.slow >> hop & 1 == 1);
         if slow { self.slow_part(within) } else { self.quick_part(within) }
     }
 
-    /// What the hops before hop `hop` may take of `within` together.
+    /// Returns the total part of `within` for the hops before hop `hop`.
     pub(crate) fn before(self, within: Duration, hop: usize) -> Duration {
         let add = |sum: Duration, hop| sum.saturating_add(self.part(within, hop));
         (0..hop.min(self.hops())).fold(Duration::ZERO, add)
     }
 
-    /// The shortest delay bound in whole milliseconds of which a hop with a capacity gets `part`.
+    /// Returns the shortest delay bound, in whole milliseconds, that gives a hop with a capacity at least
+    /// `part`.
     pub(crate) fn bound(self, part: Duration) -> Duration {
-        // It gets an even part at least.
+        // Such a hop gets at least an even share.
         let even = part.mul_div(u64::from(self.hops.max(1)), 1);
         let (mut short, mut enough) = (0, even.as_nanos().div_ceil(1_000_000));
         while short + 1 < enough {

@@ -1,8 +1,8 @@
-//! What the nodes of a path would promise: asked of all of them at once, answered from what their links hold
-//! at that moment, held by nobody.
+//! Surveys: ask all nodes of a path at once for the contract that they would currently grant.
 //!
-//! A question has the topic [`Topic::Room`]; each node answers it for its own link of the path, so what is
-//! offered was tested on every hop.
+//! Each node answers from the current reservations of its link, without a reservation. The question has the
+//! topic [`Topic::Room`]. Every node answers for its own link of the path, so an offer was tested on every
+//! hop.
 
 use super::admission::{Survey, blank};
 use super::ask::Topic;
@@ -27,17 +27,17 @@ use paceline_admit::{Admission, Demand, Trunk};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long the nodes of a path have to answer.
+/// The time for the nodes of a path to answer.
 const WAIT: Duration = Duration::from_millis(500);
-/// How many surveys may be open.
+/// The largest number of open surveys.
 const OPEN_MAX: usize = 1_024;
 
-/// Why a path is asked.
+/// The reason for a survey.
 #[derive(Debug)]
 enum Cause {
-    /// A pair of a publisher here was refused; so much is known of it.
+    /// A pair of a publisher here was refused; contains the original refusal.
     Refused(Refusal),
-    /// Somebody here wants to know; this is what would be promised, if anything is to be.
+    /// A local caller requested it; contains the contract that would be granted, if any.
     Curious(Option<Grant>),
 }
 
@@ -51,17 +51,17 @@ struct Open {
     until: Instant,
 }
 
-/// What was asked and not all answered.
+/// The open surveys.
 #[derive(Debug, Default)]
 pub(super) struct State {
     open: BTreeMap<u64, Open>,
-    /// Which survey a question belongs to.
+    /// The survey of each question.
     questions: BTreeMap<u64, u64>,
     next: u64,
 }
 
 impl State {
-    /// True if a question belongs to a survey.
+    /// Returns true if the question belongs to a survey.
     pub(super) fn asked(&self, question: u64) -> bool {
         self.questions.contains_key(&question)
     }
@@ -71,7 +71,7 @@ impl State {
     }
 }
 
-/// What is asked of a path, as it is sent.
+/// The question to each node of a path.
 #[derive(Clone, Debug)]
 struct Query {
     pair: PairKey,
@@ -93,7 +93,7 @@ impl Query {
         out.into()
     }
 
-    /// Reads what stands behind the topic.
+    /// Decodes the body after the topic.
     fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
         let pair = read_pair(&mut reader)?;
@@ -106,7 +106,7 @@ impl Query {
     }
 }
 
-/// What a node says: nothing stands in the way on its link, or what does.
+/// Encodes a node's answer: the obstacle on its link, or none.
 fn encode_answer(refusal: Option<&Refusal>) -> Bytes {
     let mut out = Vec::new();
     out.put_flag(refusal.is_some());
@@ -124,9 +124,11 @@ fn decode_answer(body: Bytes) -> Result<Option<Refusal>, WireError> {
 }
 
 impl Control {
-    /// Asks whether the path from `publisher` to this node would promise what `request` asks for now. Nothing
-    /// is reserved. [`Output::Surveyed`] with the number that this returns brings the answer, half a second
-    /// later at most; `None` if nobody knows such a publisher, or a way from it to here.
+    /// Asks whether the path from `publisher` to this node would currently grant `request`. Nothing is
+    /// reserved.
+    ///
+    /// Returns the number of the survey. [`Output::Surveyed`] with that number carries the answer, after 500
+    /// ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
     pub fn survey(
         &mut self,
         now: Instant,
@@ -145,7 +147,7 @@ impl Control {
         Some(self.send_queries(&query, Cause::Curious(grant)))
     }
 
-    /// A pair of a publisher here was refused: its path is asked what it would promise.
+    /// Surveys the path of a refused pair of a local publisher.
     pub(super) fn begin_survey(&mut self, survey: Option<Survey>) {
         let Some(Survey { pair, path, request, node, lack, rate }) = survey else { return };
         let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
@@ -160,7 +162,7 @@ impl Control {
         }
     }
 
-    /// The link of `node` that a path takes.
+    /// Returns the name of the link on the path after `node`.
     pub(super) fn link_name(&self, node: NodeId, path: &[NodeId]) -> String {
         let at = path.iter().position(|it| *it == node);
         let next = at.and_then(|at| path.get(at + 1));
@@ -194,7 +196,7 @@ impl Control {
         number
     }
 
-    /// What stands in the way on this node's link of the path.
+    /// Returns the obstacle on this node's link of the path, if any.
     fn tell_room(&self, query: &Query) -> Option<Refusal> {
         let Query { pair, request, path, split } = query;
         let at = path.iter().position(|node| *node == self.me)?;
@@ -215,8 +217,10 @@ impl Control {
         Tried { spec, form, ask, link, trunk, before }.explain(refusal)
     }
 
-    /// The link without what the pair holds on it for an earlier request, and that: a change takes its place, so it is
-    /// not in its way. `None` if the pair holds nothing there that a change would free.
+    /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.
+    ///
+    /// A change replaces the earlier reservation, so it is no obstacle. Returns `None` if the pair has no
+    /// reservation on the link that a change would release.
     fn left_for(
         &self,
         pair: PairKey,
@@ -229,7 +233,7 @@ impl Control {
         link.without(trunk, Reservations::holder(booking.name), old)
     }
 
-    /// Answers a question about this node's link; what cannot be read is not answered.
+    /// Answers a question about this node's link. Malformed questions get no answer.
     pub(super) fn answer_room(&mut self, request: u64, from: NodeId, body: Bytes) {
         let Ok(query) = Query::decode(body) else {
             self.rejected += 1;
@@ -239,7 +243,7 @@ impl Control {
         self.answer(self.now, request, from, answer);
     }
 
-    /// A node has answered.
+    /// Handles the answer of a node.
     pub(super) fn hear_room(&mut self, question: u64, body: Bytes) {
         let Some(number) = self.surveys.questions.remove(&question) else { return };
         if let Some(open) = self.surveys.open.get_mut(&number) {
@@ -252,7 +256,7 @@ impl Control {
         self.end_surveys();
     }
 
-    /// Ends the surveys that all have answered, or long enough were waited for.
+    /// Ends the surveys that are complete or have timed out.
     pub(super) fn end_surveys(&mut self) {
         let now = self.now;
         let over: Vec<u64> = self
@@ -281,7 +285,7 @@ impl Control {
         }
         match open.cause {
             Cause::Refused(known) => {
-                // Who refused may not have answered; then its own words are what there is.
+                // The refusing node may not have answered; then its original refusal applies.
                 let refusal = worst.or_else(|| (!complete).then(|| known.clone()));
                 self.admission.surveyed(self.now, open.pair, refusal, known);
                 self.dirty = true;

@@ -1,4 +1,4 @@
-//! What of the samples that a subscription tolerates to lose a link may miss, and which link of its path.
+//! Maps a subscription's loss tolerance to the links of its path.
 
 use super::contract::{Ask, period_of, share, whole_micros};
 use super::spec::{PublisherSpec, SubscriptionSpec};
@@ -7,15 +7,17 @@ use paceline_admit::reserve::bears_loss;
 use paceline_sched::{Duration, Late, LossTolerance};
 
 impl Ask {
-    /// Whether the samples of this hop may miss what is tolerated.
+    /// Returns true if this hop of the path may miss samples.
     pub(super) fn bears_loss(&self) -> bool {
         let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);
         bears_loss((0..self.split.hops()).map(part), self.hop)
     }
 
-    /// What of the loss tolerance its hop has. Each link counts windows by itself, so two that missed what is
-    /// tolerated would miss more together. Where late samples are sent all the same none is put off: it would
-    /// keep those waiting that its window may not miss any more.
+    /// Returns the loss tolerance of the hop's link.
+    ///
+    /// Each link counts windows independently, so two hops that both used the tolerance could exceed it
+    /// together. Only one hop gets it. With [`Late::Send`] no hop gets it: late samples are still sent, and
+    /// would delay those that their window can no longer miss.
     pub(super) fn loss_here(
         &self,
         spec: &PublisherSpec,
@@ -31,13 +33,15 @@ impl Ask {
         }
     }
 
-    /// What a link may miss of each window of `form` if its hop is the one. Nothing where more than y/(y − x) periods
-    /// fit into its part of the delay: then what is owed would wait behind what is not, and come late with it.
+    /// Returns the loss tolerance for windows of `form` if this hop is the one that may miss samples.
+    ///
+    /// Returns no tolerance if more than y/(y − x) periods fit into the hop's part of the delay. Required
+    /// samples would then queue behind those that may miss, and be late with them.
     fn loss_if_borne(&self, form: Form, period: Duration) -> LossTolerance {
         let (x, y) = (self.loss.x(), self.loss.y());
         let x = match form.rate {
             Rate::All | Rate::Every(_) => x,
-            // Which samples it takes depends on when they come, so a window here may lie across two of the
+            // The samples taken depend on their arrival times, so a window here may overlap two of the
             // subscriber's.
             Rate::Max(_) => x / 2,
         };
@@ -48,15 +52,16 @@ impl Ask {
         LossTolerance::new(x, y).unwrap_or(self.loss)
     }
 
-    /// Its loss tolerance leaves nothing that is owed; 0/0 asks for deadlines alone.
+    /// Returns true if the loss tolerance allows every sample to miss; 0/0 requests deadlines alone.
     pub(crate) const fn owes_nothing(&self) -> bool {
         self.loss.y() > 0 && self.loss.x() >= self.loss.y()
     }
 }
 
-/// The loss tolerance of a subscription with a contract; `None` for best effort. A delay bound alone
-/// allows the loss that the publisher declared, else none, and the tolerance of another subscription
-/// must not weaken that.
+/// Returns the loss tolerance of a subscription with a contract; `None` for best effort.
+///
+/// A subscription with only a delay bound gets the tolerance that the publisher declared, or no loss. Another
+/// subscription's tolerance must not weaken that.
 pub(crate) fn tolerance(
     spec: &SubscriptionSpec,
     publisher: &PublisherSpec,
@@ -65,15 +70,17 @@ pub(crate) fn tolerance(
     spec.loss.or_else(|| spec.within.map(|_| declared))
 }
 
-/// Whether windows of a stream are promised: nothing is where nobody knows how much it is, and what is too much of a video
-/// goes in its own order.
+/// Returns true if windows of a stream are promised. They are not if its size or period is unknown, nor for
+/// video, whose excess is shed by its own picture order.
 pub(super) fn keeps_windows(spec: &PublisherSpec) -> bool {
     spec.bytes_max.is_some() && spec.period.is_some() && !spec.kind.is_video()
 }
 
-/// What two subscriptions of one stream may both miss: windows of different lengths lie across each other, so of two
-/// tolerances that differ neither holds, and so admission charges them ([`Demand::join`]). Without windows, 0/0, the
-/// deadlines alone count.
+/// Returns the loss tolerance that satisfies two subscriptions of one stream.
+///
+/// Windows of different lengths overlap each other, so two different tolerances combine to no loss. Admission
+/// charges them alike ([`paceline_admit::Demand::join`]). Tolerances without windows (0/0) leave only the
+/// deadlines.
 pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance {
     if one == other || one == LossTolerance::EDF || other == LossTolerance::EDF {
         one.strictest(other)
@@ -82,8 +89,8 @@ pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance
     }
 }
 
-/// What of the samples of each window admission may leave out on the one hop of the path that may miss any: of a
-/// publisher whose late samples are sent all the same those that miss make no room.
+/// Returns the samples of each window that admission may leave out, on the one hop that may miss any. With
+/// [`Late::Send`] it may leave out none, because missed samples are sent and save no capacity.
 pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
     let borne = (0..ask.split.hops()).map(|hop| Ask { hop, ..*ask }).find(Ask::bears_loss);
     match (spec.late, period_of(spec, form)) {

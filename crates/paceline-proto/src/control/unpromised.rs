@@ -1,4 +1,4 @@
-//! What is carried without the promise that was asked for, and why.
+//! Streams that are carried without the requested promise, and the reasons.
 
 use super::registry::PairKey;
 use super::routes::Pair;
@@ -6,20 +6,22 @@ use super::{Control, Output};
 use core::fmt;
 use std::collections::BTreeMap;
 
-/// Why nothing is promised of a stream that is carried all the same, as best effort, although a promise was asked for.
+/// The reason why a stream is carried with best effort although a promise was requested.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Unpromised {
-    /// No link of its path has a capacity: nothing is in its way, and nothing could be reserved.
+    /// No link of its path has a capacity: nothing limits the stream, and nothing can be reserved.
     NoCapacity,
-    /// Its publisher does not say how often it publishes, so nobody knows what to reserve. It never will by itself.
+    /// Its publisher declares no rate, so the required reservation is unknown. This does not change by
+    /// itself.
     RateUnknown,
-    /// Nobody knows how long its samples are. The first one tells, and then its path is asked.
+    /// The size of its samples is unknown. After the first sample, a reservation is requested.
     SizeUnknown,
 }
 
 impl Unpromised {
-    /// A link of the path may be too thin for it and nobody can say: who requires a promise has been told no.
+    /// Returns true if a link of the path may lack capacity without any means to find out. For a subscription
+    /// that requires a promise, this is a refusal.
     #[must_use]
     pub const fn is_no(self) -> bool {
         matches!(self, Self::RateUnknown)
@@ -41,7 +43,7 @@ impl fmt::Display for Unpromised {
 }
 
 impl Pair<'_> {
-    /// Why nothing is promised of it, if a promise is asked for.
+    /// Returns the reason why nothing is promised, if a promise is requested.
     pub(super) fn unpromised(&self) -> Option<Unpromised> {
         let ask = self.ask()?;
         let period = self.travelling().rate.period(self.spec.period);
@@ -58,7 +60,7 @@ impl Pair<'_> {
 }
 
 impl Control {
-    /// Tells local subscriptions of what they hear without the promise that they asked for, if that is new or other.
+    /// Reports streams without the requested promise to local subscriptions, if new or changed.
     pub(super) fn tell_unpromised(&mut self, unpromised: BTreeMap<PairKey, Unpromised>) {
         let heard = |(subscription, publisher): &PairKey| {
             self.heard.get(subscription).is_some_and(|all| all.contains(publisher))

@@ -1,7 +1,7 @@
-//! Refusals beyond those that the record of a node has room for: each is told to the subscription's node alone.
+//! Refusals beyond the limit of a node's record, sent only to the subscription's node.
 //!
-//! What is in the record is known to all nodes, is told anew to who comes, and ends with a change of the record. These are said
-//! once, when they are made; that one has ended is told by what the subscription is granted then.
+//! A refusal in the record reaches all nodes, including new ones, and ends with a change of the record. These
+//! refusals are sent once, when they occur. A later grant to the subscription ends them.
 
 use super::ask::Topic;
 use super::codec::{put_refusal, read_refusal};
@@ -12,14 +12,14 @@ use crate::wire::{Reader, WireError};
 use bytes::Bytes;
 
 impl Control {
-    /// Tells those whose refusals there was no room for.
+    /// Sends the refusals that did not fit into the record to their subscriptions' nodes.
     pub(super) fn tell_untold(&mut self) {
         for refusal in self.admission.take_untold() {
             self.tell(refusal.subscription.node, encode(&refusal));
         }
     }
 
-    /// The node of a publisher refuses a subscription of this one.
+    /// Handles the refusal of a subscription of this node by a publisher's node.
     pub(super) fn hear_refused(&mut self, from: NodeId, body: Bytes) {
         let Ok(refusal) = decode(body) else {
             self.rejected += 1;
@@ -62,7 +62,7 @@ mod tests {
 
     const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 
-    /// Lets both say what they have to for two seconds; what the second tells its subscriptions.
+    /// Exchanges messages of both nodes for two seconds; returns the other outputs of the second node.
     fn talk(nodes: &mut [Control; 2], now: &mut Instant) -> Vec<Output> {
         let mut told = Vec::new();
         for _ in 0..200 {
@@ -81,8 +81,8 @@ mod tests {
         told
     }
 
-    /// A publisher on the first node and a subscription on the second, over a link that carries neither; the first
-    /// refuses so many others already.
+    /// A publisher on the first node and a subscription on the second, over a link that cannot carry the
+    /// stream. The first node already has `others` refusals.
     fn refused(others: usize) -> (Vec<Output>, usize) {
         let mut now = Instant::from_millis(1_000);
         let mut nodes = IDS.map(|id| Control::new(id, "node"));

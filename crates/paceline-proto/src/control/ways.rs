@@ -1,36 +1,35 @@
-//! Over which links each neighbour is reached, and which of them is used.
+//! The links to each neighbour, and the one in use.
 
 use crate::ids::NodeId;
 use paceline_sched::Capacity;
 use std::collections::BTreeMap;
 
-/// What became of the way to a neighbour.
+/// The effect of a link change on the link in use to a neighbour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WayChange {
-    /// It is as it was.
+    /// No change.
     Same,
-    /// The neighbour is reached over this link now and was reached over none before.
+    /// The neighbour became reachable, over this link.
     Up(usize),
-    /// It is reached over this link now and was reached over another one: what was queued there is to be
-    /// closed first.
+    /// The neighbour is now reached over this link instead of another one, whose queue must be closed first.
     Moved(usize),
-    /// It is not reached any more.
+    /// The neighbour became unreachable.
     Down,
 }
 
-/// Over which links each neighbour of a node is reached.
+/// The links to each neighbour of a node.
 ///
-/// The link that carries the most is used, one without a capacity before all; of equal ones that
-/// which came up last, since it is known to be alive. The others stand by.
+/// The link with the largest capacity is used; a link without a capacity counts as the largest. Of equal
+/// links, the latest to come up is used, because it is known to work. The others are on standby.
 #[derive(Clone, Debug, Default)]
 pub struct Ways {
-    /// The links that lead to a neighbour and what they carry, in the order in which they came up.
-    /// Nobody is here without one.
+    /// The links to each neighbour and their capacities in bit/s, in the order in which they came up. Every
+    /// neighbour has at least one.
     links: BTreeMap<NodeId, Vec<(usize, u64)>>,
 }
 
 impl Ways {
-    /// A link leads to a neighbour.
+    /// Adds a link to a neighbour.
     pub fn up(&mut self, node: NodeId, link: usize, capacity: Option<Capacity>) -> WayChange {
         let before = self.link(node);
         let links = self.links.entry(node).or_default();
@@ -39,7 +38,7 @@ impl Ways {
         self.change(node, before)
     }
 
-    /// A link leads to a neighbour no longer.
+    /// Removes a link to a neighbour.
     pub fn down(&mut self, node: NodeId, link: usize) -> WayChange {
         let before = self.link(node);
         if let Some(links) = self.links.get_mut(&node) {
@@ -51,14 +50,14 @@ impl Ways {
         self.change(node, before)
     }
 
-    /// The link to a neighbour that is used; `None` if it is not reached.
+    /// Returns the link in use to a neighbour; `None` if it is unreachable.
     #[must_use]
     pub fn link(&self, node: NodeId) -> Option<usize> {
         let links = self.links.get(&node)?;
         links.iter().max_by_key(|(_, carries)| *carries).map(|(link, _)| *link)
     }
 
-    /// The neighbours that a link leads to, used or standing by.
+    /// Returns the neighbours that a link leads to, in use or on standby.
     #[must_use]
     pub fn behind(&self, link: usize) -> Vec<NodeId> {
         let leads = |links: &[(usize, u64)]| links.iter().any(|(known, _)| *known == link);
@@ -105,7 +104,7 @@ mod tests {
         let mut ways = Ways::default();
         ways.up(NODE, 0, None);
         assert_eq!(ways.up(NODE, 1, None), WayChange::Moved(1));
-        // It says so again: nothing moves.
+        // A repeated report changes nothing.
         assert_eq!(ways.up(NODE, 1, None), WayChange::Same);
         assert_eq!(ways.up(NODE, 0, None), WayChange::Moved(0));
     }

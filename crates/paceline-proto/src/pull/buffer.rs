@@ -1,4 +1,4 @@
-//! The pull buffer: the samples of any number of publishers, bounded by number, bytes and age.
+//! The pull buffer: samples of any number of publishers, bounded by number, bytes and age.
 
 use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
 use super::limits::Limits;
@@ -12,45 +12,46 @@ use core::ops::Range;
 use paceline_sched::Instant;
 use std::collections::VecDeque;
 
-/// Payloads below this are copied: a small one is a slice of a frame, and would keep all of it. What
-/// is larger keeps at most as much again.
+/// Smaller payloads are copied: as a slice of a frame, a small payload would keep the whole frame alive. A
+/// larger one keeps at most its own size in addition.
 const SLICE_MAX: usize = 32 << 10;
 
-/// What became of a sample that was pushed.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Pushed {
-    /// It is held, and as many older ones went for it.
+    /// The sample is stored; contains the number of older samples evicted for it.
     Held(usize),
-    /// This sequence number of this publisher is held already.
+    /// The buffer already has this sequence number of this publisher.
     Duplicate,
-    /// Its payload alone is above the buffer's bound.
+    /// The payload alone exceeds the buffer's byte limit.
     TooLarge,
-    /// It is older than the buffer holds samples, or than all that it has no room beside.
+    /// The sample exceeds the buffer's age limit, or is older than all samples that fit.
     TooOld,
 }
 
-/// Samples of any number of publishers that share the [`Limits`]; what is oldest goes first.
+/// A buffer of samples of any number of publishers, which share the [`Limits`]. The oldest sample is evicted
+/// first.
 ///
-/// The oldest sample of a publisher is the one with the lowest sequence number; over all publishers,
-/// of their oldest ones, the one that was born first. Finding a sample takes O(log n), and so does
-/// pushing one in order; where one must go, one look at each publisher more.
+/// The oldest sample of a publisher is the one with the lowest sequence number. The oldest of all is the
+/// earliest published of these. Finding a sample takes O(log n) time, and so does pushing one in order. An
+/// eviction also takes time linear in the number of publishers.
 #[derive(Clone, Debug)]
 pub struct PullBuffer {
     limits: Limits,
-    /// In the order of publishers; none is empty.
+    /// Ordered by publisher; none is empty.
     lines: Vec<Line>,
-    /// When the oldest sample of each line was born: what is looked through for the oldest of all.
+    /// The publication instant of each line's oldest sample, searched for the oldest of all.
     fronts: Vec<Instant>,
     len: usize,
     bytes: u64,
 }
 
-/// One publisher's samples, in the order of sequence numbers.
+/// One publisher's samples, ordered by sequence number.
 #[derive(Clone, Debug)]
 struct Line {
     publisher: PublisherId,
     samples: VecDeque<Sample>,
-    /// How often a sample was captured before the one in front of it.
+    /// The number of samples captured before their predecessor.
     back_steps: usize,
 }
 
@@ -70,38 +71,37 @@ impl Series for Line {
 }
 
 impl PullBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Self { limits, lines: Vec::new(), fronts: Vec::new(), len: 0, bytes: 0 }
     }
 
-    /// Its bounds.
+    /// Returns the limits.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// How many samples it holds.
+    /// Returns the number of samples.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// How many bytes of payload it holds.
+    /// Returns the number of payload bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// True if it holds nothing.
+    /// Returns true if the buffer is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Holds a sample of `publisher`, in whatever order samples come, and lets go what is beyond the
-    /// bounds then.
+    /// Stores a sample of `publisher` and evicts samples beyond the limits. Samples may arrive in any order.
     pub fn push(&mut self, now: Instant, publisher: PublisherId, mut sample: Sample) -> Pushed {
         let bytes = sample.bytes() as u64;
         if bytes > self.limits.bytes() {
@@ -131,7 +131,7 @@ impl PullBuffer {
         }
     }
 
-    /// Lets go what is too old by now.
+    /// Evicts the samples that exceed the age limit at `now`.
     pub fn expire(&mut self, now: Instant) {
         let age = self.limits.age();
         while self.fronts.iter().min().is_some_and(|&born| now.since(born) > age) {
@@ -139,7 +139,7 @@ impl PullBuffer {
         }
     }
 
-    /// Forgets everything of one publisher.
+    /// Removes all samples of one publisher.
     pub fn forget(&mut self, publisher: PublisherId) {
         if let Ok(place) = self.place(publisher) {
             let line = self.lines.remove(place);
@@ -149,7 +149,7 @@ impl PullBuffer {
         }
     }
 
-    /// The sample `seq` of `publisher`, if it is held.
+    /// Returns the sample `seq` of `publisher`, if stored.
     #[must_use]
     pub fn fetch(&self, publisher: PublisherId, seq: u64) -> Option<&Sample> {
         let line = self.lines.get(self.place(publisher).ok()?)?;
@@ -157,15 +157,15 @@ impl PullBuffer {
         line.samples.get(place)
     }
 
-    /// The first sample of `publisher` numbered `seq` or above.
+    /// Returns the first sample of `publisher` with a sequence number of at least `seq`.
     #[must_use]
     pub fn from(&self, publisher: PublisherId, seq: u64) -> Option<&Sample> {
         let line = self.lines.get(self.place(publisher).ok()?)?;
         line.samples.get(line.samples.partition_point(|sample| sample.seq < seq))
     }
 
-    /// The number of the I picture of `publisher` at or before `seq`, if it is held: where decoding must
-    /// begin.
+    /// Returns the sequence number of the last I picture of `publisher` at or before `seq`, where decoding
+    /// must start; `None` if it is not stored.
     #[must_use]
     pub fn start_of(&self, publisher: PublisherId, seq: u64) -> Option<u64> {
         let line = self.lines.get(self.place(publisher).ok()?)?;
@@ -174,8 +174,8 @@ impl PullBuffer {
         before.find(|sample| sample.kind == Kind::VideoI).map(|sample| sample.seq)
     }
 
-    /// What is selected of what is held here alone, of one publisher or all, thinned to the rate:
-    /// [`ITEMS_MAX`] samples at most.
+    /// Returns the selected samples of one publisher or all, thinned to the rate, as if no other holder
+    /// existed. Returns at most [`ITEMS_MAX`] samples.
     pub fn find(
         &mut self,
         now: Instant,
@@ -190,11 +190,11 @@ impl PullBuffer {
         self.search(&search, wanted)
     }
 
-    /// One page of this holder's part of what is looked for, to be [merged](super::merge()) with that
-    /// of others, of those publishers whose samples have its tag: the buffer knows publishers only.
+    /// Returns one page of this holder's part of the answer, to be [merged](super::merge()) with those of
+    /// others. `has_tag` selects the publishers of the tag, because the buffer knows only publishers.
     ///
-    /// Of a place it is everything up to it, and only ranges are thinned to the rate: the rest is for
-    /// who knows what others hold.
+    /// For a position such as the n-th newest, the page contains everything up to it. Only ranges are thinned
+    /// to the rate. The puller, which knows the other holders' answers, does the rest.
     pub fn find_page(
         &mut self,
         now: Instant,
@@ -230,7 +230,7 @@ impl PullBuffer {
         found
     }
 
-    /// Where the line of a publisher is, or belongs.
+    /// Returns the index of a publisher's line, or the index at which to insert it.
     fn place(&self, publisher: PublisherId) -> Result<usize, usize> {
         self.lines.binary_search_by_key(&publisher, |line| line.publisher)
     }
@@ -247,7 +247,7 @@ impl PullBuffer {
         self.renew_front(place);
     }
 
-    /// The oldest sample of all goes.
+    /// Evicts the oldest sample of all.
     fn evict(&mut self) {
         let oldest = self.fronts.iter().enumerate().min_by_key(|&(_, born)| born);
         let Some((place, _)) = oldest else { return };
@@ -280,7 +280,7 @@ impl Line {
         } else {
             self.samples.partition_point(|held| held.seq < sample.seq)
         };
-        // What were neighbours are none any more; each has the new sample as one.
+        // The insertion separates two neighbours and makes the new sample a neighbour of both.
         let apart = self.steps_at(place);
         self.samples.insert(place, sample);
         self.back_steps += self.steps_at(place) + self.steps_at(place + 1);
@@ -296,7 +296,7 @@ impl Line {
         self.samples.get(place).map(|sample| sample.captured.nanos)
     }
 
-    /// 1 if the sample at `place` was captured before the one in front of it.
+    /// Returns 1 if the sample at `place` was captured before its predecessor.
     fn steps_at(&self, place: usize) -> usize {
         let before = place.checked_sub(1).and_then(|before| self.captured(before));
         let here = self.captured(place);
@@ -314,14 +314,14 @@ impl Line {
     }
 }
 
-/// What is looked for in each line, and how much of it.
+/// The parameters of a search through the lines.
 struct Search {
     selection: Selection,
     rate: Rate,
     after: Option<Cursor>,
     items: usize,
     holdings: usize,
-    /// Nobody else holds anything.
+    /// True if there are no other holders.
     alone: bool,
 }
 
@@ -340,7 +340,7 @@ impl Search {
         }
     }
 
-    /// The first `room` selected samples of a line, and whether there are more.
+    /// Returns the first `room` selected samples of a line, and whether there are more.
     fn line(&self, line: &Line, room: usize) -> (Vec<Held>, bool) {
         let mut chosen = self.choose(line);
         let after = self.after.filter(|after| after.publisher == line.publisher);
@@ -383,7 +383,7 @@ fn samples(line: &Line, range: Range<usize>) -> impl Iterator<Item = (usize, &Sa
 }
 
 impl Cursor {
-    /// True if everything of `publisher` was told.
+    /// Returns true if the answer already covered everything of `publisher`.
     fn is_behind(&self, publisher: PublisherId) -> bool {
         publisher < self.publisher || publisher == self.publisher && self.seq == u64::MAX
     }

@@ -1,4 +1,4 @@
-//! What a holder has: the answer to "what do you have for this selection".
+//! The contents of a holder, as it answers a search.
 
 use super::selection::{Mark, Seconds, Selection};
 use crate::form::Rate;
@@ -8,46 +8,46 @@ use crate::tag::Tag;
 use core::fmt;
 use std::collections::BTreeMap;
 
-/// The most samples of one answer; [`Found::more`] says that there are others.
+/// The most samples per answer; [`Found::more`] marks an incomplete one.
 pub const PAGE_ITEMS: usize = 1_024;
-/// The most publishers of one answer.
+/// The most publishers per answer.
 pub const PAGE_HOLDINGS: usize = 256;
 
-/// What is looked for at a holder.
+/// A search in a holder's buffers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Find {
     /// The tag.
     pub tag: Tag,
-    /// One publisher of it; `None` for all.
+    /// One publisher of the tag; `None` for all.
     pub publisher: Option<PublisherId>,
-    /// Which samples, of each publisher.
+    /// The selection, applied to each publisher.
     pub selection: Selection,
-    /// Which of those: temporal scaling as of pushed samples, one publisher's selected ones in order.
-    /// Video is not thinned here, as it could not be decoded then: its rate is up to the scaler.
+    /// The temporal scaling of the selected samples, per publisher and in order, as for pushed samples. Video
+    /// is not thinned here, because it could then not be decoded: the scaler applies its rate.
     pub rate: Rate,
-    /// Only what comes behind this; `None` from the start.
+    /// Only samples after this position; `None` to start at the beginning.
     pub after: Option<Cursor>,
 }
 
-/// How far the pages of an answer have come, in the order of publishers and sequence numbers.
+/// A position in the pages of an answer, ordered by publisher and sequence number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Cursor {
     /// The publisher.
     pub publisher: PublisherId,
-    /// The last of its sequence numbers that was told.
+    /// The last sequence number in the pages so far.
     pub seq: u64,
 }
 
-/// One sample that is held.
+/// The description of a stored sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Held {
-    /// Its publisher's sequence number.
+    /// The publisher's sequence number.
     pub seq: u64,
-    /// When it was captured, UTC nanoseconds since 1970.
+    /// The capture time in UTC nanoseconds since 1970.
     pub captured_ns: u64,
-    /// The bytes of its payload.
+    /// The payload size in bytes.
     pub bytes: u32,
-    /// What it is.
+    /// The kind of the sample.
     pub kind: Kind,
 }
 
@@ -57,21 +57,21 @@ impl Held {
     }
 }
 
-/// From where to where samples of one publisher are held; some between may be missing.
+/// The range of one publisher's samples at a holder; it may have gaps.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Span {
     /// The lowest sequence number.
     pub oldest_seq: u64,
-    /// The highest.
+    /// The highest sequence number.
     pub newest_seq: u64,
-    /// When the sample with the lowest was captured, UTC nanoseconds since 1970.
+    /// The capture time of the sample with the lowest sequence number, in UTC nanoseconds since 1970.
     pub oldest_ns: u64,
-    /// When the one with the highest was.
+    /// The capture time of the sample with the highest sequence number, in UTC nanoseconds since 1970.
     pub newest_ns: u64,
 }
 
 impl Span {
-    /// The span of both.
+    /// Returns the span that covers both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         let oldest = if other.oldest_seq < self.oldest_seq { other } else { self };
@@ -93,41 +93,41 @@ impl fmt::Display for Span {
     }
 }
 
-/// What is held of one publisher.
+/// The stored samples of one publisher.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Holding {
     /// The publisher.
     pub publisher: PublisherId,
-    /// All that is held of it, selected or not.
+    /// The span of all its stored samples, selected or not.
     pub span: Span,
-    /// What is selected, in the order of sequence numbers. Of video it begins at an I picture, or, if
-    /// none is held before the selection, with the oldest sample.
+    /// The selected samples, ordered by sequence number. Video starts at an I picture, or at the oldest
+    /// sample if there is no I picture before the selection.
     pub items: Vec<Held>,
 }
 
-/// What was found at one holder.
+/// The result of a search at one holder.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Found {
-    /// By publisher, in the order of their ids.
+    /// The results by publisher, ordered by id.
     pub holdings: Vec<Holding>,
-    /// There is more behind [`Self::next`].
+    /// True if there are more results after [`Self::next`].
     pub more: bool,
 }
 
 impl Found {
-    /// How many samples were found.
+    /// Returns the number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.holdings.iter().map(|holding| holding.items.len()).sum()
     }
 
-    /// True if no sample was found; publishers may have been.
+    /// Returns true if there are no samples; there may still be publishers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.holdings.iter().all(|holding| holding.items.is_empty())
     }
 
-    /// Where to go on ([`Find::after`]), if there is more.
+    /// Returns the position at which to continue ([`Find::after`]), if there is more.
     #[must_use]
     pub fn next(&self) -> Option<Cursor> {
         let last = self.holdings.last().filter(|_| self.more)?;
@@ -135,8 +135,8 @@ impl Found {
         Some(Cursor { publisher: last.publisher, seq })
     }
 
-    /// The page that follows this one, from the same holder; together they are one answer. Whoever
-    /// asks for pages stops at [`super::ITEMS_MAX`] samples: no pull brings more.
+    /// Appends the next page of the same holder. A puller must stop at [`super::ITEMS_MAX`] samples, the
+    /// limit of a pull.
     pub fn append(&mut self, page: Self) {
         for holding in page.holdings {
             match self.holdings.last_mut() {
@@ -150,10 +150,10 @@ impl Found {
         self.more = page.more;
     }
 
-    /// One answer for several buffers of one node, which all answered the same question.
+    /// Combines the answers of several buffers of one node to the same question.
     #[must_use]
     pub fn union(parts: Vec<Self>) -> Self {
-        // What one of them has behind its page is not to be skipped because another went further.
+        // Stop at the shortest page, so that the next page skips nothing of its buffer.
         let end = parts.iter().filter_map(Self::next).min();
         let mut union: BTreeMap<PublisherId, (Span, BTreeMap<u64, Held>)> = BTreeMap::new();
         for holding in parts.into_iter().flat_map(|part| part.holdings) {
@@ -183,12 +183,12 @@ impl Found {
         self.more = true;
     }
 
-    /// True if it is no more than one page.
+    /// Returns true if the result fits into one page.
     pub(super) fn is_page(&self) -> bool {
         self.holdings.len() <= PAGE_HOLDINGS && self.len() <= PAGE_ITEMS
     }
 
-    /// Leaves out what is more than one page.
+    /// Truncates the result to one page.
     pub(super) fn cut(&mut self) {
         let mut room = PAGE_ITEMS;
         for (place, holding) in self.holdings.iter_mut().enumerate() {
@@ -196,7 +196,7 @@ impl Found {
                 room -= holding.items.len();
                 continue;
             }
-            // An empty rest would say that nothing is left of this publisher.
+            // An empty entry would mean that nothing is left of this publisher.
             let keeps = place < PAGE_HOLDINGS && room > 0;
             holding.items.truncate(room);
             self.holdings.truncate(place + usize::from(keeps));

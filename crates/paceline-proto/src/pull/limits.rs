@@ -1,15 +1,15 @@
-//! The bounds of a pull buffer.
+//! The limits of a pull buffer.
 
 use paceline_sched::Duration;
 
-/// The most samples that a buffer can be asked to hold.
+/// The largest sample limit of a buffer.
 pub const SAMPLES_MAX: usize = 1_000_000;
-/// The most bytes of payload that a buffer can be asked to hold: 4 GiB.
+/// The largest byte limit of a buffer: 4 GiB of payload.
 pub const BYTES_MAX: u64 = 4 << 30;
-/// The longest time for which a buffer can be asked to hold a sample: a day.
+/// The largest age limit of a buffer: one day.
 pub const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much a pull buffer holds; the first bound that is reached counts.
+/// The capacity of a pull buffer. Reaching any limit evicts samples.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Limits {
     samples: usize,
@@ -17,23 +17,23 @@ pub struct Limits {
     age: Duration,
 }
 
-/// Why bounds of a pull buffer were refused.
+/// The error for invalid limits of a pull buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// No samples, or too many.
+    /// The number of samples is 0 or above [`SAMPLES_MAX`].
     #[error(
         "pull buffer of {0} samples: must be from 1 to {SAMPLES_MAX}; to hold more, hold several \
          tags in a buffer each"
     )]
     Samples(usize),
-    /// No bytes, or too many.
+    /// The number of bytes is 0 or above [`BYTES_MAX`].
     #[error(
         "pull buffer of {0} bytes: must be from 1 to {BYTES_MAX} (4 GiB); to hold more, hold scaled \
          samples or spread buffers over several nodes"
     )]
     Bytes(u64),
-    /// No time, or too much.
+    /// The age is 0 or above [`AGE_MAX`].
     #[error(
         "pull buffer of age {0}: must be more than 0 and at most {day} (a day); to keep samples for \
          longer, record them",
@@ -43,10 +43,10 @@ pub enum LimitsError {
 }
 
 impl Limits {
-    /// At most so many samples, so many bytes of payload, and none older than `age`.
+    /// Creates limits of a number of samples, of payload bytes, and of the age of each sample.
     ///
     /// # Errors
-    /// [`LimitsError`] names the bound that is 0 or above [`SAMPLES_MAX`], [`BYTES_MAX`], [`AGE_MAX`].
+    /// Returns [`LimitsError`] if a limit is 0 or above [`SAMPLES_MAX`], [`BYTES_MAX`] or [`AGE_MAX`].
     pub fn new(samples: usize, bytes: u64, age: Duration) -> Result<Self, LimitsError> {
         if samples == 0 || samples > SAMPLES_MAX {
             return Err(LimitsError::Samples(samples));
@@ -60,19 +60,19 @@ impl Limits {
         Ok(Self { samples, bytes, age })
     }
 
-    /// The most samples.
+    /// Returns the largest number of samples.
     #[must_use]
     pub const fn samples(&self) -> usize {
         self.samples
     }
 
-    /// The most bytes of payload.
+    /// Returns the largest number of payload bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The greatest age.
+    /// Returns the largest age of a sample.
     #[must_use]
     pub const fn age(&self) -> Duration {
         self.age

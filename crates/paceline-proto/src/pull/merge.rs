@@ -1,4 +1,4 @@
-//! From what each holder has to what is fetched where.
+//! Merges the answers of all holders into a plan of the pull.
 
 use super::holding::{Find, Found, Held, Span};
 use super::selection::{ITEMS_MAX, Mark, Selection, Series};
@@ -9,87 +9,86 @@ use crate::temporal::TemporalScaler;
 use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one node answered.
+/// The answer of one node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answered {
     /// The node.
     pub node: NodeId,
-    /// How many hops away it is.
+    /// The node's distance in hops.
     pub hops: usize,
     /// All pages of its answer.
     pub found: Found,
 }
 
-/// A sample that is to be fetched, and where.
+/// A sample to fetch, and its holder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PlanItem {
-    /// Its publisher.
+    /// The sample's publisher.
     pub publisher: PublisherId,
-    /// What the holder said of it.
+    /// The holder's description of the sample.
     pub held: Held,
-    /// The nearest holder; of equally near ones that with the lowest id.
+    /// The nearest holder; of equally near ones, the one with the lowest id.
     pub holder: NodeId,
 }
 
-/// What is fetched at once: samples of one publisher from one holder.
+/// One fetch: samples of one publisher from one holder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Page {
     /// The holder.
     pub holder: NodeId,
     /// The publisher.
     pub publisher: PublisherId,
-    /// The sequence numbers, going up.
+    /// The sequence numbers, in increasing order.
     pub seqs: Vec<u64>,
-    /// The bytes of all payloads, as they are held.
+    /// The total payload bytes, before any scaling.
     pub bytes: u64,
 }
 
-/// What a pull will bring.
+/// The plan of a pull.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Plan {
-    /// The samples, by publisher and sequence number: [`ITEMS_MAX`] at most.
+    /// The samples, ordered by publisher and sequence number: at most [`ITEMS_MAX`].
     pub items: Vec<PlanItem>,
-    /// What is held of each publisher at all.
+    /// The span of all stored samples of each publisher.
     pub spans: BTreeMap<PublisherId, Span>,
-    /// Selected samples were left out because there were more than [`ITEMS_MAX`].
+    /// True if selected samples were left out because there were more than [`ITEMS_MAX`].
     pub more: bool,
-    /// Selected pictures that are left out because what they need is held nowhere, or not by one holder
-    /// where they are coded anew.
+    /// The number of selected pictures left out because a picture that they depend on is missing. If the
+    /// video must be re-encoded, a single holder must have all of them.
     pub undecodable: usize,
-    /// Publishers whose video is decoded and coded again by who holds it.
+    /// The publishers whose video the holder decodes and re-encodes.
     pub coded: BTreeSet<PublisherId>,
-    /// Nodes that hold a publisher's video in another coding than that of the items, and cannot take
-    /// their holder's place.
+    /// The nodes with another coding of a publisher's video, which cannot replace the holder of the items.
     pub apart: BTreeSet<(NodeId, PublisherId)>,
-    /// Why there are no items.
+    /// The reason why there are no items.
     pub absence: Option<Absence>,
 }
 
-/// Why a pull brings nothing.
+/// The reason for an empty pull.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Absence {
-    /// No node answered: nobody holds the tag, or no holder can be reached.
+    /// No node answered: there is no holder of the tag, or none is reachable.
     NoHolder,
-    /// The holders have nothing of the tag (any more).
+    /// The holders have no samples of the tag, or no longer.
     NothingHeld,
-    /// The holders have nothing of this publisher: there is none, or all of its samples have gone.
+    /// The holders have no samples of this publisher: it does not exist, or all its samples have expired.
     NoSuchPublisher(PublisherId),
-    /// All that was asked for is older than what is held.
+    /// The requested samples are older than all stored ones.
     Expired,
-    /// All that was asked for is newer than what is held.
+    /// The requested samples are newer than all stored ones.
     NotYet,
-    /// It lies between samples that are held, and was never heard by a holder.
+    /// The requested samples lie between stored ones, but no holder received them.
     Missing,
-    /// Fewer samples are held than the place that was asked for.
+    /// Fewer samples are stored than the requested position.
     TooFew,
-    /// Pictures are held, but not the I picture that they need.
+    /// The pictures are stored, but not the I picture that they depend on.
     Undecodable,
 }
 
-/// The union of what several holders have of one publisher, as far as it matters here.
+/// The union of the samples of one publisher at several holders.
 struct Union {
     items: Vec<(Held, NodeId)>,
-    /// What each holder has of it.
+    /// The samples of each holder.
     rows: Vec<Row>,
     in_time_order: bool,
 }
@@ -109,7 +108,7 @@ impl Series for Union {
 }
 
 impl Union {
-    /// The union, and who is not part of it.
+    /// Returns the union, and the nodes that are not part of it.
     fn new(mut rows: Vec<Row>) -> (Self, Vec<NodeId>) {
         rows.sort_unstable_by_key(|&(held, hops, node)| (held.seq, hops, node));
         let apart = video::keep_one_coding(&mut rows);
@@ -120,11 +119,11 @@ impl Union {
         (Self { items, rows, in_time_order }, apart)
     }
 
-    /// What is selected of the union, thinned, and how many pictures were left out.
+    /// Returns the selected samples of the union, thinned, and the number of pictures left out.
     fn select(&self, find: &Find, resized: bool) -> video::Chosen {
         let Find { selection, rate, .. } = find;
         let chosen = self.items.get(selection.choose(self)).unwrap_or_default();
-        // Pictures before the first I picture are of no use to anybody.
+        // Pictures before the first I picture cannot be decoded.
         let needs = |(held, _): &&(Held, NodeId)| matches!(held.kind, Kind::VideoP | Kind::VideoB);
         let undecodable = chosen.iter().take_while(needs).count();
         let chosen = chosen.get(undecodable..).unwrap_or_default();
@@ -133,7 +132,7 @@ impl Union {
             video.undecodable += undecodable;
             return video;
         }
-        // Also what holders have thinned: one may have several buffers, each thinned by itself.
+        // Thin again, even if holders already did: a node may have several buffers, each thinned separately.
         let mut scaler = TemporalScaler::new(*rate, None);
         let takes = |(held, _): &&(Held, NodeId)| {
             selection.wants(&held.mark()) && scaler.take(held.seq, held.captured_ns)
@@ -143,9 +142,11 @@ impl Union {
     }
 }
 
-/// Applies what was looked for to all that was found: the newest three of all, not of each holder,
-/// and each from the nearest one. Video is thinned so that it can be decoded; where leaving out what no
-/// other needs is not enough, and where it is `resized`, it is coded anew ([`Plan::coded`]).
+/// Merges the answers of all holders into a plan.
+///
+/// Positions count over all holders together, for example the newest three of all. Each sample is fetched
+/// from its nearest holder. Video is thinned so that it stays decodable. It is re-encoded ([`Plan::coded`])
+/// if it is `resized`, or if dropping unreferenced pictures does not suffice.
 #[must_use]
 pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> Plan {
     let mut plan = Plan::default();
@@ -179,8 +180,8 @@ pub fn merge(find: &Find, resized: bool, answers: &[Answered]) -> Plan {
 }
 
 impl Plan {
-    /// The pages in the order of items, each of at most `samples` samples, and of at most `bytes` bytes
-    /// unless a single sample is larger.
+    /// Returns the pages in the order of items. Each has at most `samples` samples and `bytes` bytes, unless
+    /// a single sample is larger.
     #[must_use]
     pub fn pages(&self, samples: usize, bytes: u64) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
@@ -230,7 +231,8 @@ impl Plan {
         }
     }
 
-    /// Why there are no items, in words, with what could be pulled instead; `None` if there are some.
+    /// Describes why there are no items, and the samples that could be pulled instead; returns `None` if
+    /// there are items.
     #[must_use]
     pub fn explain(&self, find: &Find) -> Option<String> {
         let Find { tag, selection, .. } = find;

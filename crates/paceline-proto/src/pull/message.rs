@@ -1,6 +1,6 @@
-//! What a puller asks a holder and what it answers, and the bytes of that.
+//! Questions of a puller, answers of a holder, and their encoding.
 //!
-//! Both go through [`crate::control::Control::ask`] and [`crate::control::Control::answer`].
+//! Both are sent by [`crate::control::Control::ask`] and [`crate::control::Control::answer`].
 
 use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, Span};
 use super::selection::Selection;
@@ -14,11 +14,11 @@ use crate::wire::segment::{read_audio, read_rate, write_audio, write_rate};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 
-/// The most sequence numbers that are fetched at once, or reported missing.
+/// The most sequence numbers per fetch, and per list of missing ones.
 pub const SEQS_MAX: usize = 256;
-/// The most sequence numbers that a fetch says come next.
+/// The most sequence numbers that a fetch announces as next.
 pub const NEXT_MAX: usize = 32;
-/// The longest reason for which a question is refused, in bytes.
+/// The longest reason of a refused question, in bytes.
 pub const REFUSED_BYTES_MAX: usize = 255;
 
 const FIND: u8 = 0;
@@ -42,22 +42,22 @@ const MAKES_FRESH: u8 = 1 << 3;
 const HAS_PUBLISHER: u8 = 1;
 const HAS_AFTER: u8 = 1 << 1;
 
-/// What a puller asks of a holder.
+/// A puller's question to a holder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Question {
-    /// What do you have? [`Answer::Held`] says.
+    /// Searches the holder's buffers. Answered by [`Answer::Held`].
     Find(Find),
-    /// Publish these samples on the [private tag](super::private_tag). [`Answer::Fetching`] says
-    /// which do not come.
+    /// Requests samples on the [private tag](super::private_tag). Answered by [`Answer::Fetching`] with the
+    /// samples that will be missing.
     Fetch(Fetch),
-    /// The pull is over: its private tag is not needed any more. Needs no answer.
+    /// Ends the pull, so that its private tag can be removed. Needs no answer.
     Done {
         /// The pull's number at the puller.
         pull: u64,
     },
 }
 
-/// Samples that are fetched at once.
+/// A request for samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fetch {
     /// The pull's number at the puller.
@@ -66,46 +66,45 @@ pub struct Fetch {
     pub tag: Tag,
     /// The publisher.
     pub publisher: PublisherId,
-    /// What is made of the samples before they are sent.
+    /// The conversion of the samples before they are sent.
     pub making: Making,
-    /// The sequence numbers, going up, [`SEQS_MAX`] at most: what is beyond is not sent.
+    /// The sequence numbers, in increasing order: at most [`SEQS_MAX`], others are not sent.
     pub seqs: Vec<u64>,
-    /// Of video that is coded anew: the numbers that will be asked for next, [`NEXT_MAX`] at most, since
-    /// a decoder gives several pictures at once.
+    /// For re-encoded video, the sequence numbers of the next request, at most [`NEXT_MAX`]: a decoder may
+    /// return several pictures at once.
     pub next: Vec<u64>,
-    /// Of video that is coded anew: begin with a picture that stands alone, since what was made before
-    /// these did not arrive.
+    /// For re-encoded video, start with a picture that is decodable by itself, because the pictures before
+    /// were lost.
     pub fresh: bool,
 }
 
-/// What a holder makes of samples before it sends them. A size means nothing to what is no picture, and
-/// the rest nothing to what is no sound.
+/// The conversion that a holder applies to samples before it sends them. A size applies only to pictures, and
+/// an audio format only to sound.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Making {
-    /// Pictures of this size.
+    /// The picture size.
     pub size: Option<Size>,
-    /// Sound of this rate and number of channels.
+    /// The sampling rate and number of channels of sound.
     pub audio: Option<Audio>,
-    /// Of video only what is asked for is coded anew, from all that it needs.
+    /// True to re-encode only the requested pictures of a video, from all that they depend on.
     pub coded: bool,
 }
 
-/// What a holder answers.
+/// A holder's answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Answer {
-    /// What it has, a page of it.
+    /// One page of a search result.
     Held(Found),
-    /// It published what was asked for, but for these.
+    /// The holder published the requested samples, except those listed here.
     Fetching {
-        /// Gone, or nothing to decode them with is left: [`SEQS_MAX`] at most.
+        /// Samples that are no longer stored, or whose references are not: at most [`SEQS_MAX`].
         missing: Vec<u64>,
-        /// There, but they cannot be made what was asked for: [`SEQS_MAX`] at most.
+        /// Samples that are stored but whose conversion failed: at most [`SEQS_MAX`].
         failed: Vec<u64>,
-        /// Why the first of them failed: at most [`REFUSED_BYTES_MAX`] bytes; empty if none did.
+        /// The reason of the first failure, at most [`REFUSED_BYTES_MAX`] bytes; empty if there is none.
         why: String,
     },
-    /// It does not do what was asked, and why: at most [`REFUSED_BYTES_MAX`] bytes, what is beyond is
-    /// not sent.
+    /// The holder refuses the question; contains the reason. It is truncated to [`REFUSED_BYTES_MAX`] bytes.
     Refused(String),
 }
 
@@ -196,7 +195,7 @@ fn put_making(out: &mut Vec<u8>, Making { size, audio, coded }: Making, fresh: b
     }
 }
 
-/// Reads what is to be made, and whether afresh.
+/// Reads the conversion, and whether to start with an independent picture.
 fn read_making(reader: &mut Reader) -> Result<(Making, bool), WireError> {
     let flags = reader.u8("making")?;
     if flags & !(MAKES_SIZE | MAKES_AUDIO | MAKES_CODED | MAKES_FRESH) != 0 {
@@ -234,9 +233,9 @@ fn read_fetch(reader: &mut Reader) -> Result<Fetch, WireError> {
     Ok(Fetch { pull, tag, publisher, making, seqs, next, fresh })
 }
 
-/// Appends a reason, as much of it as may be.
+/// Appends a reason, truncated to the limit.
 fn put_reason(out: &mut Vec<u8>, reason: &str) {
-    // The other end takes plain text only.
+    // The other end accepts only plain text.
     let reason = escape(reason);
     let mut end = reason.len().min(REFUSED_BYTES_MAX);
     while !reason.is_char_boundary(end) {
@@ -277,7 +276,7 @@ fn read_find(reader: &mut Reader) -> Result<Find, WireError> {
     Ok(Find { tag, publisher, selection, rate, after })
 }
 
-/// Differences of either sign as small numbers.
+/// Maps differences of small magnitude and either sign to small numbers.
 const fn zigzag(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)).cast_unsigned()
 }
@@ -312,7 +311,7 @@ fn read_holding(reader: &mut Reader, room: usize) -> Result<Holding, WireError> 
     let (oldest_ns, newest_ns) = (reader.u64("oldest")?, reader.u64("newest")?);
     let span = Span { oldest_seq, newest_seq, oldest_ns, newest_ns };
     let count = reader.len(room, "items")?;
-    // An item takes four bytes at least: no more is allocated than was sent.
+    // An item takes at least four bytes, so the allocation is bounded by the input.
     let mut items: Vec<Held> = Vec::with_capacity(count.min(reader.remaining() / 4));
     let mut at = oldest_ns;
     for _ in 0..count {
@@ -356,7 +355,7 @@ fn read_found(reader: &mut Reader) -> Result<Found, WireError> {
 }
 
 impl Question {
-    /// The body of a question, its [`Topic`] included.
+    /// Encodes the question, including its [`Topic`].
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = vec![Topic::Pull.code()];
@@ -377,10 +376,10 @@ impl Question {
         out.into()
     }
 
-    /// Reads what follows the topic ([`Topic::split`]).
+    /// Decodes the body after the topic ([`Topic::split`]).
     ///
     /// # Errors
-    /// [`WireError`] for what is wrong; no length is believed before the bytes are there.
+    /// Returns [`WireError`] for malformed input. No length is trusted before its bytes have arrived.
     pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         let question = match reader.u8("pull question")? {
@@ -395,7 +394,7 @@ impl Question {
 }
 
 impl Answer {
-    /// The body of an answer. More than a page of what was found is left out, and said to be there.
+    /// Encodes the answer. A result larger than a page is truncated and marked as incomplete.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::new();
@@ -424,10 +423,10 @@ impl Answer {
         out.into()
     }
 
-    /// Reads an answer.
+    /// Decodes an answer.
     ///
     /// # Errors
-    /// [`WireError`] for what is wrong; no length is believed before the bytes are there.
+    /// Returns [`WireError`] for malformed input. No length is trusted before its bytes have arrived.
     pub fn decode(bytes: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(bytes);
         let answer = match reader.u8("pull answer")? {

@@ -1,48 +1,48 @@
-//! What is asked of a pull buffer: the newest, one before it, a range of numbers or of times.
+//! Selections of a pull: the newest samples, one before them, or a range of sequence numbers or times.
 
 use crate::sample::Kind;
 use core::fmt;
 use core::ops::Range;
 
-/// The most samples that one pull brings.
+/// The most samples per pull.
 pub const ITEMS_MAX: usize = 65_536;
 #[expect(clippy::cast_possible_truncation, reason = "65,536")]
 const NEWEST_MAX: u32 = ITEMS_MAX as u32;
 
-/// Which samples are pulled, of each publisher by itself.
+/// The samples to pull, selected separately for each publisher.
 ///
-/// Of video the selection begins at the I picture at or before its first sample, so that it can be
-/// decoded, and is one run without holes in decode order.
+/// A selection of video starts at the I picture at or before its first sample, so that it can be decoded. It
+/// is one contiguous run in decoding order.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Selection {
-    /// The newest so many, from 1 to [`ITEMS_MAX`].
+    /// The newest n samples, from 1 to [`ITEMS_MAX`].
     Newest(u32),
-    /// One sample by its place, from 1, the newest, to [`ITEMS_MAX`].
+    /// The n-th newest sample alone, from 1 (the newest) to [`ITEMS_MAX`].
     Nth(u32),
-    /// The sequence numbers from `first` to `last`, both included.
+    /// The sequence numbers from `first` to `last`, inclusive.
     Seq {
-        /// The lowest.
+        /// The lowest sequence number.
         first: u64,
-        /// The highest.
+        /// The highest sequence number.
         last: u64,
     },
-    /// What was captured from `from_ns` to `to_ns`, both included: UTC nanoseconds since 1970.
+    /// The samples captured from `from_ns` to `to_ns`, inclusive, in UTC nanoseconds since 1970.
     Time {
-        /// The earliest.
+        /// The earliest time.
         from_ns: u64,
-        /// The latest.
+        /// The latest time.
         to_ns: u64,
     },
 }
 
-/// Why a selection is none.
+/// The error for an invalid selection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// No sample, or more than one pull brings.
+    /// The number of samples is 0 or above [`ITEMS_MAX`].
     #[error("newest {0}: must be from 1 to {ITEMS_MAX}; pull older samples by sequence numbers")]
     Newest(u32),
-    /// No place, or one that no buffer has.
+    /// The position is 0 or above [`ITEMS_MAX`].
     #[error(
         "place {0}, counted from the newest: must be from 1, which is the newest, to {ITEMS_MAX}; \
          pull older samples by sequence numbers"
@@ -51,9 +51,9 @@ pub enum SelectionError {
     /// The range of sequence numbers ends before it begins.
     #[error("sequence numbers {first} to {last}: the first must not be above the last; swap them")]
     Seq {
-        /// The first.
+        /// The first sequence number.
         first: u64,
-        /// The last.
+        /// The last sequence number.
         last: u64,
     },
     /// The range of times ends before it begins.
@@ -62,7 +62,7 @@ pub enum SelectionError {
          since 1970)"
     )]
     Time {
-        /// The begin.
+        /// The start.
         from_ns: u64,
         /// The end.
         to_ns: u64,
@@ -70,10 +70,10 @@ pub enum SelectionError {
 }
 
 impl Selection {
-    /// The newest `n` samples.
+    /// Selects the newest `n` samples.
     ///
     /// # Errors
-    /// [`SelectionError::Newest`] unless `n` is from 1 to [`ITEMS_MAX`].
+    /// Returns [`SelectionError::Newest`] unless `n` is from 1 to [`ITEMS_MAX`].
     pub const fn newest(n: u32) -> Result<Self, SelectionError> {
         if n == 0 || n > NEWEST_MAX {
             return Err(SelectionError::Newest(n));
@@ -81,10 +81,10 @@ impl Selection {
         Ok(Self::Newest(n))
     }
 
-    /// The `n`-th newest sample alone; 1 is the newest.
+    /// Selects the `n`-th newest sample alone; 1 is the newest.
     ///
     /// # Errors
-    /// [`SelectionError::Nth`] unless `n` is from 1 to [`ITEMS_MAX`].
+    /// Returns [`SelectionError::Nth`] unless `n` is from 1 to [`ITEMS_MAX`].
     pub const fn nth(n: u32) -> Result<Self, SelectionError> {
         if n == 0 || n > NEWEST_MAX {
             return Err(SelectionError::Nth(n));
@@ -92,10 +92,10 @@ impl Selection {
         Ok(Self::Nth(n))
     }
 
-    /// The sequence numbers from `first` to `last`, both included.
+    /// Selects the sequence numbers from `first` to `last`, inclusive.
     ///
     /// # Errors
-    /// [`SelectionError::Seq`] if `first` is above `last`.
+    /// Returns [`SelectionError::Seq`] if `first` is above `last`.
     pub const fn seq(first: u64, last: u64) -> Result<Self, SelectionError> {
         if first > last {
             return Err(SelectionError::Seq { first, last });
@@ -103,10 +103,10 @@ impl Selection {
         Ok(Self::Seq { first, last })
     }
 
-    /// What was captured from `from_ns` to `to_ns`, both included, in UTC nanoseconds since 1970.
+    /// Selects the samples captured from `from_ns` to `to_ns`, inclusive, in UTC nanoseconds since 1970.
     ///
     /// # Errors
-    /// [`SelectionError::Time`] if `from_ns` is after `to_ns`.
+    /// Returns [`SelectionError::Time`] if `from_ns` is after `to_ns`.
     pub const fn time(from_ns: u64, to_ns: u64) -> Result<Self, SelectionError> {
         if from_ns > to_ns {
             return Err(SelectionError::Time { from_ns, to_ns });
@@ -114,14 +114,15 @@ impl Selection {
         Ok(Self::Time { from_ns, to_ns })
     }
 
-    /// True if the selection means the same whoever else holds samples: a range, not a place.
+    /// Returns true if the selection is a range, whose meaning does not depend on other holders, unlike a
+    /// position.
     #[must_use]
     pub const fn is_range(&self) -> bool {
         matches!(self, Self::Seq { .. } | Self::Time { .. })
     }
 
-    /// What one of several holders must tell, so that all together can be selected from: everything
-    /// up to a place, which depends on what others hold.
+    /// Returns the selection for one of several holders: everything up to a position, because the position
+    /// depends on the samples of other holders.
     pub(super) const fn widened(self) -> Self {
         match self {
             Self::Nth(n) => Self::Newest(n),
@@ -129,7 +130,7 @@ impl Selection {
         }
     }
 
-    /// The places of a series among which the selected ones are; those that [`Self::wants`] are.
+    /// Returns the index range that contains the selected samples of a series; [`Self::wants`] filters it.
     pub(super) fn choose(&self, series: &impl Series) -> Range<usize> {
         let chosen = self.run(series);
         if chosen.is_empty() {
@@ -138,8 +139,10 @@ impl Selection {
         lead_in(series, chosen.start)..chosen.end
     }
 
-    /// The same for one of several holders: of a range of video also what another one's first picture
-    /// in it may need, although there is a later one here, or none.
+    /// Returns the index range for one of several holders.
+    ///
+    /// A range of video also includes pictures that another holder's first picture may depend on. It does so
+    /// even if the range here starts with a later I picture or is empty.
     pub(super) fn choose_for_others(&self, series: &impl Series) -> Range<usize> {
         let upto = match *self {
             Self::Newest(_) | Self::Nth(_) => return self.choose(series),
@@ -156,7 +159,7 @@ impl Selection {
         }
     }
 
-    /// What is asked for itself, without what it needs to be decoded.
+    /// Returns the selected range without the pictures needed to decode it.
     fn run(&self, series: &impl Series) -> Range<usize> {
         let count = series.count();
         match *self {
@@ -181,13 +184,13 @@ impl Selection {
         }
     }
 
-    /// True for a chosen sample that is selected. Only where capture times go back are some not; of
-    /// video all are, or the rest could not be decoded.
+    /// Returns true if a sample of the chosen range is selected. All are, unless capture times run backward.
+    /// Video is always selected, because the rest could not be decoded.
     pub(super) fn wants(&self, mark: &Mark) -> bool {
         mark.kind.is_video() || self.spans(mark)
     }
 
-    /// True unless this is a range of times that the sample is outside of.
+    /// Returns false if this is a range of times that excludes the sample.
     fn spans(&self, mark: &Mark) -> bool {
         match *self {
             Self::Time { from_ns, to_ns } => (from_ns..=to_ns).contains(&mark.captured_ns),
@@ -211,7 +214,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// A time for people: seconds since 1970 with three decimals.
+/// Formats a time as seconds since 1970 with three decimals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seconds(pub(super) u64);
 
@@ -221,7 +224,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// What a selection looks at.
+/// The properties of a sample that a selection examines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) seq: u64,
@@ -229,15 +232,15 @@ pub(super) struct Mark {
     pub(super) kind: Kind,
 }
 
-/// One publisher's samples in the order of their sequence numbers.
+/// One publisher's samples, ordered by sequence number.
 pub(super) trait Series {
     fn count(&self) -> usize;
     fn mark(&self, place: usize) -> Option<Mark>;
-    /// True if no sample was captured before the one in front of it.
+    /// Returns true if no sample was captured before its predecessor.
     fn is_in_time_order(&self) -> bool;
 }
 
-/// How many samples at the front `is` holds for, if it holds for none behind them.
+/// Returns the length of the prefix for which `is` is true; `is` must be false for all later samples.
 pub(super) fn below(series: &impl Series, is: impl Fn(&Mark) -> bool) -> usize {
     let (mut low, mut high) = (0, series.count());
     while low < high {
@@ -255,8 +258,8 @@ fn is_video(series: &impl Series, place: usize) -> bool {
     series.mark(place).is_some_and(|mark| mark.kind.is_video())
 }
 
-/// Where a selection that begins at `first` must begin to be decoded: at an I picture. If none is
-/// here, at the oldest sample: another holder may have what is before it.
+/// Returns the index at which decoding of a selection from `first` must start: that of an I picture. If there
+/// is none, returns the oldest sample, because another holder may have the earlier ones.
 fn lead_in(series: &impl Series, first: usize) -> usize {
     if !is_video(series, first) {
         return first;

@@ -1,6 +1,6 @@
-//! Which pictures of a video a pull brings, and whether as they are held or coded anew.
+//! Selects the pictures of a video for a pull, and decides whether they are re-encoded.
 //!
-//! What is brought can be decoded, and a rate counts the samples that the publisher published.
+//! The selected pictures are decodable, and a rate counts the publisher's original samples.
 
 use super::holding::Held;
 use crate::form::Rate;
@@ -9,20 +9,20 @@ use crate::sample::Kind;
 use crate::temporal::TemporalScaler;
 use crate::video::{Thinned, Thinner};
 
-/// A sample, and a holder that is so many hops away.
+/// A sample with one of its holders and that holder's distance in hops.
 pub(super) type Row = (Held, usize, NodeId);
 
-/// What is brought of one publisher's video.
+/// The selected samples of one publisher's video.
 pub(super) struct Chosen {
     pub(super) items: Vec<(Held, NodeId)>,
-    /// It has to be decoded and coded again.
+    /// True if the video must be decoded and re-encoded.
     pub(super) coded: bool,
-    /// Pictures left out because nobody holds all that they need.
+    /// The number of pictures left out because no holder has all that they depend on.
     pub(super) undecodable: usize,
 }
 
-/// Chooses of `items`, which begin with an I picture, those of the rate. `rows` are the same and others
-/// in the order of numbers, distances and nodes, one for each holder of a sample.
+/// Selects samples of `items` at the rate; `items` must start with an I picture. `rows` has one entry per
+/// holder of a sample, for these and other samples, ordered by sequence number, distance and node.
 pub(super) fn choose(items: &[(Held, NodeId)], rows: &[Row], rate: Rate, resized: bool) -> Chosen {
     let joined = joined(rows);
     let follows = |(held, _): &&(Held, NodeId)| joined.binary_search(&held.seq).is_ok();
@@ -44,7 +44,7 @@ pub(super) fn choose(items: &[(Held, NodeId)], rows: &[Row], rate: Rate, resized
     Chosen { items: due.into_iter().flatten().collect(), coded: true, undecodable }
 }
 
-/// Those of the rate, if leaving out what no other needs is enough.
+/// Returns the samples at the rate, if dropping unreferenced pictures suffices.
 fn thin(items: &[(Held, NodeId)], rate: Rate) -> Option<Vec<(Held, NodeId)>> {
     if rate == Rate::All {
         return Some(items.to_vec());
@@ -62,15 +62,15 @@ fn thin(items: &[(Held, NodeId)], rate: Rate) -> Option<Vec<(Held, NodeId)>> {
     Some(passed)
 }
 
-/// The numbers of the samples that can be decoded with those before them, whoever holds each.
+/// Returns the sequence numbers of the samples that are decodable with those before them, over all holders.
 ///
-/// What one holder has can be decoded in its order. So a picture follows the last one that others need if
-/// one holder has both: there is nothing between the two, or it would have that too. Nor is there anything
-/// between two numbers that follow each other. Elsewhere one may be missing, and so nothing is decoded
-/// until the next that stands alone.
+/// The samples of one holder are decodable in order. A picture therefore follows the last reference if one
+/// holder has both: that holder would also have any reference between them. Two consecutive sequence numbers
+/// also follow each other. Anywhere else a picture may be missing, so decoding stops until the next I
+/// picture.
 fn joined(rows: &[Row]) -> Vec<u64> {
     let mut joined = Vec::new();
-    // Who has the last picture that others need, and the last number that is joined to it.
+    // The holders of the last reference, and the last sequence number that follows it.
     let mut last: Option<(Vec<NodeId>, u64)> = None;
     for same in rows.chunk_by(|(a, ..), (b, ..)| a.seq == b.seq) {
         let Some((held, ..)) = same.first() else { continue };
@@ -94,10 +94,10 @@ fn joined(rows: &[Row]) -> Vec<u64> {
     joined
 }
 
-/// Who can decode each sample: the nearest that holds it and everything it needs.
+/// Returns the nearest holder that can decode each sample, with everything that it depends on.
 fn coders(rows: &[Row]) -> Vec<(u64, NodeId)> {
     let mut coders = Vec::new();
-    // Those that hold the group so far, nearest first.
+    // The holders of the whole group so far, nearest first.
     let mut whole: Vec<NodeId> = Vec::new();
     for same in rows.chunk_by(|(a, ..), (b, ..)| a.seq == b.seq) {
         let Some((held, ..)) = same.first() else { continue };
@@ -112,8 +112,9 @@ fn coders(rows: &[Row]) -> Vec<(u64, NodeId)> {
     coders
 }
 
-/// Keeps to one holder where several hold different codings of one video, which cannot be mixed: to the
-/// one with the most, of equal ones the nearest. Says who is left out.
+/// Keeps the rows of one holder if several have different codings of one video, which cannot be mixed.
+///
+/// Chooses the holder with the most samples, of equal ones the nearest. Returns the nodes left out.
 pub(super) fn keep_one_coding(rows: &mut Vec<Row>) -> Vec<NodeId> {
     let differ = |pair: &[Row]| match pair {
         [(a, ..), (b, ..)] => a.seq == b.seq && a != b && a.kind.is_video(),
@@ -127,7 +128,7 @@ pub(super) fn keep_one_coding(rows: &mut Vec<Row>) -> Vec<NodeId> {
     holders.sort_unstable();
     holders.dedup();
     let count = |of: NodeId| rows.iter().filter(|(_, _, node)| *node == of).count();
-    // The first of several that have the most is the nearest.
+    // The first of several with the most samples is the nearest.
     let most = holders.iter().rev().max_by_key(|(_, node)| count(*node)).map(|(_, node)| *node);
     rows.retain(|(_, _, node)| Some(*node) == most);
     holders.into_iter().map(|(_, node)| node).filter(|node| Some(*node) != most).collect()

@@ -1,45 +1,45 @@
-//! Nothing passes that cannot be decoded.
+//! A gate that passes only decodable video samples.
 
 use crate::sample::Kind;
 
-/// Lets a sample of video pass only if everything that it needs has passed.
+/// Passes a video sample only if every sample that it depends on has passed.
 ///
-/// Whoever hands samples on asks [`Self::admit`] for each, in order, and says what became of those
-/// that were admitted but dropped after all ([`Self::broke`]), before it asks for the next. A gate that
-/// has begun in the middle or missed something opens with the next I. Samples that are no video
-/// always pass and change nothing.
+/// Call [`Self::admit`] for each sample, in order. If an admitted sample is dropped later, call
+/// [`Self::broke`] before the next `admit`. A gate that starts in the middle of a group, or that missed a
+/// sample, opens with the next I. Samples other than video always pass and change nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct DecodeGate {
     open: bool,
 }
 
 impl DecodeGate {
-    /// A gate that nothing has passed yet: closed until an I.
+    /// Creates a closed gate, which opens with the first I.
     #[must_use]
     pub const fn new() -> Self {
         Self { open: false }
     }
 
-    /// A gate of a stream whose samples were chosen beforehand so that they can be decoded.
+    /// Creates a gate with an initial state, for a stream whose samples were already selected to be
+    /// decodable.
     #[must_use]
     pub const fn starting(open: bool) -> Self {
         Self { open }
     }
 
-    /// True if samples that need others pass.
+    /// Returns true if samples that depend on others pass.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         self.open
     }
 
-    /// True if a sample of `kind` can be decoded after those that have passed; it then counts as passed.
+    /// Returns true if a sample of `kind` can be decoded after those that passed. It then counts as passed.
     #[must_use]
     pub fn admit(&mut self, kind: Kind) -> bool {
         self.open |= kind == Kind::VideoI;
         self.open || !kind.is_video()
     }
 
-    /// A sample of `kind` that was admitted was dropped after all: what needs it cannot pass.
+    /// Records that an admitted sample of `kind` was dropped; samples that depend on it cannot pass.
     pub const fn broke(&mut self, kind: Kind) {
         match kind {
             Kind::VideoI | Kind::VideoP => self.open = false,
@@ -47,7 +47,7 @@ impl DecodeGate {
         }
     }
 
-    /// Something was lost before it came here, and nobody knows what.
+    /// Records the loss of an unknown sample before the gate.
     pub const fn lost(&mut self) {
         self.open = false;
     }

@@ -35,8 +35,8 @@ fn rate() -> impl Strategy<Value = Rate> {
     ]
 }
 
-/// The model, by looking back at everything: can the last of `all` be decoded by whoever has those that
-/// are marked?
+/// The model: returns whether the last sample of `all` is decodable with the marked ones, by a full look
+/// back.
 fn decodable(all: &[(Kind, bool)]) -> bool {
     let Some(((kind, _), before)) = all.split_last() else { return true };
     if !matches!(kind, Kind::VideoP | Kind::VideoB) {
@@ -85,14 +85,14 @@ fn a_gate_opens_with_an_i_and_closes_with_what_others_need() {
 
 #[test]
 fn only_bs_are_left_out() {
-    // 30 to 20 Hz with two Bs in three: one of the two goes.
+    // 30 to 20 Hz with two Bs in three: one of the two is dropped.
     let got = thinned("IBBPBBPBBPBB", max_hz(20), 120);
     assert!(got.iter().all(|(_, what)| matches!(what, Thinned::Pass | Thinned::Drop)));
     let passed = passed(&got);
     assert_eq!(passed.len(), 80);
     assert!((0..120).step_by(3).all(|reference| passed.contains(&reference)));
     assert!(passed.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{passed:?}");
-    // To exactly the references, and to everything.
+    // A rate equal to that of the references, and a rate that keeps everything.
     let references = thinned("IBBPBBPBBPBB", max_hz(10), 120);
     assert_eq!(self::passed(&references), (0..120).step_by(3).collect::<Vec<_>>());
     assert_eq!(self::passed(&thinned("IBBP", Rate::All, 50)).len(), 50);
@@ -103,7 +103,7 @@ fn only_bs_are_left_out() {
 fn references_that_exceed_the_rate_are_too_dense() {
     let got = thinned("IPPPPPPPPPPPPPP", max_hz(10), 30);
     let first = got.iter().position(|(_, what)| *what == Thinned::TooDense);
-    // Two are due of the first six; three more are borne.
+    // Two of the first six are due; the burst allows three more.
     assert_eq!(first, Some(5), "{got:?}");
     assert!(got[5..15].iter().all(|(_, what)| *what == Thinned::TooDense));
     assert_eq!(got[15].1, Thinned::Pass, "the next I fits again");
@@ -138,7 +138,7 @@ proptest! {
         }
     }
 
-    /// A twin that counts instead of keeping a difference, and looks back instead of keeping a gate.
+    /// A model that counts instead of keeping a difference, and looks back instead of keeping a gate.
     #[test]
     fn thinning_keeps_the_rate_and_what_passes_can_be_decoded(
         steps in prop::collection::vec((kind(), prop::bool::weighted(0.05)), 1..200),
@@ -164,7 +164,7 @@ proptest! {
             prop_assert_eq!(thinner.offer(kind, seq, 0), want, "{} of {:?}", seq, all);
             passed += u64::from(want == Thinned::Pass);
             prop_assert!(passed <= due + 3);
-            // What was due and could not pass is not made up for.
+            // Due samples that could not pass earn no credit.
             due = due.min(passed);
             if want == Thinned::Pass && dropped {
                 thinner.broke(kind);

@@ -6,58 +6,58 @@ use crate::sample::Kind;
 use crate::temporal::TemporalScaler;
 use paceline_sched::Duration;
 
-/// How many samples more than are due references may bring, before dropping is not enough.
+/// The largest number of references that may pass beyond the samples due, before dropping is not enough.
 const BURST: u32 = 3;
 
-/// What becomes of a sample of video whose stream has a rate.
+/// The decision on a video sample of a stream with a rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Thinned {
-    /// It belongs to the thinned stream.
+    /// The sample belongs to the thinned stream.
     Pass,
-    /// It does not: the rate leaves it out, which is no loss.
+    /// The rate excludes the sample; this is no loss.
     Drop,
-    /// I and P alone exceed the rate: this one does not belong to the thinned stream, and neither does
-    /// anything up to the next I that fits. Whoever needs the rate decodes and codes again from here;
-    /// whoever cannot counts it as undecodable.
+    /// I and P alone exceed the rate. This sample does not belong to the thinned stream, and neither does any
+    /// sample up to the next I that fits. A scaler that must meet the rate decodes and re-encodes from here;
+    /// without one, the sample counts as undecodable.
     TooDense,
-    /// It needs something that did not pass for another reason ([`Thinner::broke`]).
+    /// The sample depends on one that was dropped for another reason ([`Thinner::broke`]).
     Undecodable,
 }
 
-/// Thins video to a rate by leaving out what nothing depends on.
+/// Thins video to a rate by dropping samples that no other depends on.
 ///
-/// A [`TemporalScaler`] says how many samples are due. I and P always pass; a B passes only while fewer
-/// have passed than are due, so the stream is as evenly spread as its references allow. At any time
-/// since the beginning, samples that did pass = samples due + at most 3, and at least those due where
-/// everything could be decoded: over any stretch the rate is met to within 3 samples, and never
-/// exceeded by more. Where I and P alone come faster the answer is [`Thinned::TooDense`].
+/// A [`TemporalScaler`] determines the number of samples due. I and P always pass; a B passes only while
+/// fewer samples have passed than are due. The stream is therefore as evenly spread as its references allow.
+/// Since the start, the number passed is at most the number due plus 3. It is at least the number due if
+/// every sample was decodable. Over any stretch the rate is thus met to within 3 samples. If I and P alone
+/// are faster, the result is [`Thinned::TooDense`].
 ///
-/// What passes can always be decoded. A credit is not saved up while nothing passes.
+/// Passed samples are always decodable. Credit does not accumulate while no sample passes.
 #[derive(Clone, Debug)]
 pub struct Thinner {
     due: TemporalScaler,
     gate: DecodeGate,
-    /// How many more samples have passed than were due: 0 to [`BURST`].
+    /// Samples passed minus samples due: 0 to [`BURST`].
     ahead: u32,
     /// The gate is closed because the references were too dense.
     dense: bool,
 }
 
 impl Thinner {
-    /// A thinner to `rate` of a source whose publisher declared `period`, if it did.
+    /// Creates a thinner to `rate`; `period` is the source's declared period, if any.
     #[must_use]
     pub const fn new(rate: Rate, period: Option<Duration>) -> Self {
         let due = TemporalScaler::new(rate, period);
         Self { due, gate: DecodeGate::new(), ahead: 0, dense: false }
     }
 
-    /// Whether the sample `seq` of `kind`, captured at `captured_ns`, belongs to the thinned stream.
+    /// Returns whether the sample `seq` of `kind`, captured at `captured_ns`, belongs to the thinned stream.
     ///
-    /// To be called once for each sample of the source, in order.
+    /// Call this once for each sample of the source, in order.
     #[must_use]
     pub fn offer(&mut self, kind: Kind, seq: u64, captured_ns: u64) -> Thinned {
         let due = self.due.take(seq, captured_ns);
-        // It takes the place of the one that is due, if none has been taken ahead of its time.
+        // The sample is the one due, unless an earlier sample passed ahead of its time.
         let in_turn = due && self.ahead == 0;
         self.ahead -= u32::from(due && !in_turn);
         self.dense &= kind != Kind::VideoI;
@@ -79,7 +79,7 @@ impl Thinner {
         }
     }
 
-    /// A sample of `kind` that passed was dropped after all.
+    /// Records that a passed sample of `kind` was dropped later.
     pub const fn broke(&mut self, kind: Kind) {
         self.gate.broke(kind);
     }

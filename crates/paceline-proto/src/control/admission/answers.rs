@@ -1,4 +1,4 @@
-//! What follows from a path's answer: who is carried, who is told no, and when it is asked for again.
+//! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
 use super::{Admission, Basis, Hold, Standing, Survey};
 use crate::control::refusal::Refusal;
@@ -7,18 +7,18 @@ use crate::ids::NodeId;
 use paceline_admit::reserve::Reason;
 use paceline_sched::{Duration, Instant};
 
-/// The shortest time for which a refusal is kept, and the spread above it.
+/// The shortest pause after a refusal, and the random spread above it.
 const HOLD_MIN: Duration = Duration::from_millis(500);
 const HOLD_SPREAD_NANOS: u64 = 2_000_000_000;
-/// How often that time doubles at most.
+/// The largest number of doublings of that pause.
 const HOLD_DOUBLED_MAX: u32 = 3;
-/// How long after a path gave no answer it is asked again; twice as long each time.
+/// The pause after a path did not answer; it doubles each time.
 const SILENCE: Duration = Duration::from_millis(50);
-/// After so many times without an answer the subscription is told.
+/// The number of attempts without an answer after which the subscription is notified.
 const SILENCES: u32 = 4;
 
 impl Admission {
-    /// A path holds it: what was refused before is not any more.
+    /// Records a grant, which ends an earlier refusal.
     pub(in crate::control) fn granted(&mut self, key: PairKey) {
         self.turns.answered();
         if let Some(asked) = self.asks.get_mut(&key) {
@@ -29,7 +29,7 @@ impl Admission {
         }
     }
 
-    /// A path said no, and nothing of what was asked for is held.
+    /// Handles a refusal by a path; nothing of the last request is reserved.
     pub(in crate::control) fn denied(
         &mut self,
         now: Instant,
@@ -42,16 +42,18 @@ impl Admission {
         if let Some((granted, basis)) = asked.granted.clone() {
             let same = granted.label == asked.request.label;
             if same && !matches!(reason, Reason::Refused { .. }) {
-                // Another path for the same does not answer yet: what there is stays as good as it was.
+                // An alternative path for the same request does not answer yet. The current path stays in
+                // force.
                 (asked.request, asked.basis) = (granted, basis);
                 (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
                 return None;
             }
-            // Whoever declines asks for something else again by now.
+            // A subscription's node that declines has already changed its request.
             if asked.keeps_granted() || reason == Reason::Declined {
                 return self.refused(now, key, node, reason);
             }
-            // The granted request goes another way now, which refuses it, or the pair would rather have nothing.
+            // The granted request now takes another path, which refuses it, or the pair's request is
+            // `or_stop`.
             if let Some(number) = asked.key {
                 self.reservations.close(now, number);
             }
@@ -59,7 +61,7 @@ impl Admission {
         self.over(now, key, node, reason)
     }
 
-    /// A pair has lost what it had, or never got it.
+    /// Handles the loss or final failure of a pair's reservation.
     pub(in crate::control) fn over(
         &mut self,
         now: Instant,
@@ -75,7 +77,7 @@ impl Admission {
         self.refused(now, key, node, reason)
     }
 
-    /// A request was refused. A grant of an earlier request of the pair stays in force if there still is one.
+    /// Handles a refused request. The grant of an earlier request of the pair stays in force, if any.
     fn refused(
         &mut self,
         now: Instant,
@@ -103,8 +105,8 @@ impl Admission {
         None
     }
 
-    /// Gives up the last request of a pair and returns its basis. If the path still holds an earlier one, that is
-    /// again all that was asked for.
+    /// Abandons the last request of a pair and returns its basis. If the path still reserves an earlier
+    /// request, that one becomes the current request again.
     fn give_up(&mut self, key: PairKey) -> Option<Basis> {
         let asked = self.asks.get_mut(&key)?;
         let Some((request, basis)) = asked.granted.clone() else {
@@ -114,7 +116,7 @@ impl Admission {
         Some(core::mem::replace(&mut asked.basis, basis))
     }
 
-    /// A pair that was refused before, or whose path does not answer, is asked for again later.
+    /// Schedules another attempt for a pair that was refused before or whose path does not answer.
     fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
         let long = self.hold_time(key);
         let before = self.unhold(key);
@@ -123,7 +125,7 @@ impl Admission {
         let told = before.and_then(|hold| hold.refusal);
         let of = basis.request.revision;
         if told.as_ref().is_some_and(|told| told.revision != of) {
-            // Another request was refused: of this one nothing is known yet.
+            // The earlier refusal was of another request and does not apply to this one.
             self.changes.push(Change::Release(key.0, key.1));
         }
         let refusal = told.filter(|told| told.revision == of);
@@ -143,12 +145,12 @@ impl Admission {
         self.wake = self.wake.min(again);
     }
 
-    /// The pairs whose paths do not answer, and from which node on.
+    /// Takes the pairs whose paths do not answer, each with the first silent node.
     pub(in crate::control) fn take_silent(&mut self) -> Vec<(PairKey, NodeId)> {
         core::mem::take(&mut self.silent)
     }
 
-    /// Says that the path of a pair does not answer; the pair is asked for all the same.
+    /// Reports that the path of a pair does not answer; further attempts continue.
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
         if let Some(hold) = self.holds.get_mut(&key).filter(|hold| hold.refusal.is_none()) {
             let refusal = Refusal { revision: hold.basis.request.revision, ..refusal };
@@ -158,8 +160,8 @@ impl Admission {
         }
     }
 
-    /// What the nodes of a path say is here; nothing if all of them would promise it now. `known` is what the
-    /// one that refused said.
+    /// Handles the result of a survey: `None` if all nodes of the path would grant the request now. `known`
+    /// is the original refusal.
     pub(in crate::control) fn surveyed(
         &mut self,
         now: Instant,
@@ -174,13 +176,13 @@ impl Admission {
         let tries = self.holds.get(&key).map_or(0, |hold| hold.tries);
         match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
             Some(refusal) => self.refuse(now, key, refusal, basis),
-            // What was in the way was only tentative.
+            // The obstacle was only a tentative reservation.
             None => self.wait(now, key, known.node, basis),
         }
     }
 
-    /// Refuses what a pair asks for on `basis`, and tells why unless just that was told. What is granted to an earlier
-    /// request stays, unless the pair would rather have nothing.
+    /// Refuses a pair's request on `basis`, and reports the reason unless it was already reported. The grant
+    /// of an earlier request stays in force, unless the request is `or_stop`.
     pub(super) fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
         let refusal = Refusal { revision: basis.request.revision, ..refusal };
         let hold_time = self.hold_time(key);
@@ -200,7 +202,7 @@ impl Admission {
         self.wake = self.wake.min(until);
     }
 
-    /// Tells all nodes, or where too many are refused already the subscription's alone.
+    /// Announces a refusal to all nodes, or only to the subscription's node beyond the limit.
     fn announce_refusal(&mut self, refusal: Refusal) {
         if self.refused < REFUSALS_MAX {
             self.changes.push(Change::Refuse(refusal));
@@ -209,7 +211,6 @@ impl Admission {
         }
     }
 
-    /// A pair is not carried for now.
     fn hold(&mut self, key: PairKey, hold: Hold) {
         self.unhold(key);
         self.refused += usize::from(hold.refusal.is_some());
@@ -222,7 +223,7 @@ impl Admission {
         Some(hold)
     }
 
-    /// A pair is not refused any more.
+    /// Ends the refusal of a pair.
     pub(super) fn release(&mut self, key: PairKey) {
         let told = self.unhold(key).is_some_and(|hold| hold.refusal.is_some());
         if told {
@@ -230,7 +231,7 @@ impl Admission {
         }
     }
 
-    /// Gives back what was asked for a pair.
+    /// Releases the reservation and request of a pair.
     pub(super) fn forget(&mut self, now: Instant, key: PairKey) {
         let number = self.asks.remove(&key).and_then(|asked| asked.key);
         if let Some(number) = number {
@@ -239,7 +240,7 @@ impl Admission {
         }
     }
 
-    /// Differs by pair and round, and is the same in every run.
+    /// Returns a pause that varies by pair and round but is the same in every run.
     fn hold_time(&self, (subscription, publisher): PairKey) -> Duration {
         let parts = [
             subscription.node.0,

@@ -1,21 +1,22 @@
-//! How many paths are asked at once.
+//! Limits the number of path requests in flight.
 //!
-//! Thousands of requests over a thin link would wait in its queue for longer than anybody waits for an answer,
-//! and then again, until nothing is ever answered in time. So the number that wait for an answer is bounded,
-//! halves when answers stay away, and grows by one with each that comes, as TCP's window does (RFC 5681).
+//! Thousands of requests would queue on a thin link for longer than their timeout. The retries would queue
+//! again, so no answer would ever arrive in time. Therefore the number of unanswered requests is limited by a
+//! window. It halves when answers time out and grows by one with each answer, as in TCP congestion control
+//! (RFC 5681).
 
 use paceline_sched::{Duration, Instant};
 
-/// So many paths are asked and have not answered yet at most …
+/// The largest window, in requests.
 const MOST: usize = 128;
-/// … and so many at once always may.
+/// The smallest window, in requests.
 const LEAST: usize = 8;
-/// What stays away within this counts as one.
+/// All timeouts within this period halve the window only once.
 const ONCE: Duration = Duration::from_secs(1);
-/// Who waits for a turn looks again after this, if no answer came before.
+/// The interval at which pairs without a slot try again, if no answer arrives earlier.
 pub(super) const TURN: Duration = Duration::from_millis(100);
 
-/// How many may be asked now.
+/// A congestion window for path requests.
 #[derive(Debug)]
 pub(super) struct Turns {
     window: usize,
@@ -28,12 +29,13 @@ impl Turns {
         Self { window: MOST, pending: 0, halved_at: None }
     }
 
-    /// So many have not answered yet.
+    /// Sets the number of unanswered requests.
     pub(super) fn count(&mut self, pending: usize) {
         self.pending = pending;
     }
 
-    /// Takes a turn if there is one. Those who were asked before, `again`, do not keep the others from it.
+    /// Takes a slot of the window, if one is free. Repeated requests (`again`) may use only half of the
+    /// window, so they do not block new ones.
     pub(super) fn take(&mut self, again: bool) -> bool {
         let most = if again { self.window / 2 } else { self.window };
         let may = self.pending < most;
@@ -41,12 +43,12 @@ impl Turns {
         may
     }
 
-    /// An answer came.
+    /// Grows the window after an answer.
     pub(super) fn answered(&mut self) {
         self.window = (self.window + 1).min(MOST);
     }
 
-    /// No answer came in time.
+    /// Halves the window after a timeout.
     pub(super) fn unanswered(&mut self, now: Instant) {
         if self.halved_at.is_none_or(|at| now >= at + ONCE) {
             self.window = (self.window / 2).max(LEAST);

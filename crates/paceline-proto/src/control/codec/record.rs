@@ -1,5 +1,5 @@
-//! The bytes of records and of their changes. Tables are in the order of their ids, without repeats,
-//! so that a record has one form only.
+//! The encoding of records and of their changes. Tables are in strictly increasing order of their ids, so
+//! every record has exactly one encoding.
 
 use super::{
     put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop, read_pair,
@@ -110,7 +110,7 @@ pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
     }
 }
 
-/// Reads a table entry by entry: what is allocated never exceeds what the bytes hold.
+/// Reads a table entry by entry, so that allocations never exceed the size of the input.
 fn read_table<K: Ord + Copy, V>(
     reader: &mut Reader,
     max: usize,

@@ -176,7 +176,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A record is what changes make of an empty one.
+/// Builds a record by changes of an empty one.
 fn snapshot() -> impl Strategy<Value = Message> {
     (any::<u64>(), "[a-zA-Zäöü ]{0,20}", prop::collection::vec(change(), 0..20)).prop_map(
         |(node, name, changes)| {

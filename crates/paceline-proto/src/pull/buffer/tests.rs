@@ -29,7 +29,7 @@ fn limits(samples: usize, bytes: u64, age_ms: u64) -> Limits {
     Limits::new(samples, bytes, Duration::from_millis(age_ms)).unwrap()
 }
 
-/// The same, slow and obvious: everything in one list.
+/// A simple reference model of the buffer: all samples in one list.
 #[derive(Clone)]
 struct Twin {
     limits: Limits,
@@ -77,7 +77,7 @@ impl Twin {
             || self.oldest().is_some_and(too_old)
     }
 
-    /// Of each publisher's lowest sequence numbers the one born first.
+    /// Returns the earliest published of the lowest sequence numbers of all publishers.
     fn oldest(&self) -> Option<usize> {
         let lowest = |id| self.of(id).first().map(|held| held.seq);
         let fronts = self.held.iter().enumerate();
@@ -121,7 +121,7 @@ pub(in crate::pull) fn row(sample: &Sample) -> Held {
     }
 }
 
-/// What a selection means, written as it is said.
+/// The specification of a selection, implemented directly.
 pub(in crate::pull) fn select(all: &[Held], selection: &Selection, rate: Rate) -> Vec<Held> {
     let from_newest = |held: &Held| all.iter().filter(|other| other.seq >= held.seq).count();
     let is = |held: &Held| match *selection {
@@ -166,8 +166,8 @@ pub(in crate::pull) fn selections() -> impl Strategy<Value = Selection> {
     ]
 }
 
-/// A sample of publisher 0 to 2, the last one a camera's; its number counts up, and sometimes goes
-/// back or is there again.
+/// A sample of publisher 0, 1 or 2; publisher 2 is a camera. Sequence numbers increase, with occasional steps
+/// back and repeats.
 #[derive(Clone, Debug)]
 struct Push {
     publisher: u32,
@@ -210,7 +210,7 @@ fn pushed(push: &Push, now: u64) -> Sample {
     sample(push.seq, born, push.captured_ms * 1_000_000, push.len, kind)
 }
 
-/// All pages of what a holder answers, each of at most `items` samples and `holdings` publishers.
+/// Returns all pages of a holder's answer, each of at most `items` samples and `holdings` publishers.
 fn pages(buffer: &PullBuffer, find: &Find, items: usize, holdings: usize) -> Found {
     let mut found = Found::default();
     let mut find = find.clone();
@@ -321,7 +321,7 @@ fn video_is_found_from_an_i_picture_on_and_not_thinned() {
     assert_eq!(seqs(Selection::nth(10).unwrap()), (23, 30, 8));
     assert_eq!(seqs(Selection::seq(13, 14).unwrap()), (13, 14, 2));
     assert_eq!(seqs(Selection::time(15_500_000, 16_000_000).unwrap()), (13, 16, 4));
-    // Before the first one another holder may have it.
+    // No I picture precedes these here, but another holder may have it.
     assert_eq!(seqs(Selection::seq(2, 2).unwrap()), (0, 2, 3));
 }
 

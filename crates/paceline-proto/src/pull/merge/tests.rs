@@ -17,8 +17,7 @@ fn find(selection: Selection, rate: Rate) -> Find {
     Find { tag, publisher: None, selection, rate, after: None }
 }
 
-/// Publisher 0 sends data, publisher 1 pictures of which some are I pictures, both a hundred times a
-/// second.
+/// Publisher 0 sends data, publisher 1 pictures of which some are I pictures, both 100 times per second.
 fn sample(publisher: u32, seq: u64, starts: &[bool]) -> Sample {
     let kind = match (publisher, starts.get(usize::try_from(seq).unwrap())) {
         (0, _) => Kind::Data,
@@ -35,7 +34,7 @@ fn buffer() -> PullBuffer {
     PullBuffer::new(Limits::new(10_000, 64 << 20, Duration::from_secs(10)).unwrap())
 }
 
-/// Holds these samples of publisher 0.
+/// Stores these samples of publisher 0.
 fn hold(buffer: &mut PullBuffer, seqs: core::ops::Range<u64>) {
     for seq in seqs {
         buffer.push(Instant::ZERO, publisher(0), sample(0, seq, &[]));
@@ -52,7 +51,7 @@ fn seqs(plan: &Plan) -> Vec<u64> {
     plan.items.iter().map(|item| item.held.seq).collect()
 }
 
-/// What a holder holds: one stretch of each publisher's samples, with holes.
+/// The samples of a holder: one stretch per publisher, with gaps.
 type Part = [(u64, u64, Vec<u64>); 2];
 
 fn part() -> impl Strategy<Value = Part> {
@@ -70,7 +69,7 @@ fn fill(part: &Part, starts: &[bool]) -> PullBuffer {
     buffer
 }
 
-/// Everything that anybody holds of a publisher, and who holds it nearest.
+/// Returns the samples of a publisher at all holders, each with its nearest holder.
 fn union(index: u32, parts: &[(usize, Part)], starts: &[bool]) -> BTreeMap<u64, (Held, NodeId)> {
     let mut all = BTreeMap::new();
     let mut by_distance: Vec<_> = (1..).zip(parts).collect();
@@ -108,9 +107,9 @@ proptest! {
         for index in 0..2 {
             let all = union(index, &parts, &starts);
             let rows: Vec<Held> = all.values().map(|(held, _)| *held).collect();
-            // Ranges that several hold are thinned twice: at the least the rate is kept.
+            // Ranges at several holders are thinned twice, so the rate is only an upper bound.
             let exact = rate == Rate::All || !selection.is_range() || parts.len() <= 1;
-            // Of a video what is behind a hole between holders cannot be decoded.
+            // Pictures of a video after a gap between holders cannot be decoded.
             let follow = rows.windows(2).all(|pair| pair[1].seq == pair[0].seq + 1);
             let hole = index == 1 && parts.len() > 1 && !follow;
             gaps |= hole;
@@ -127,8 +126,8 @@ proptest! {
                 let alone = expected.iter().filter(|held| held.kind == Kind::VideoI);
                 prop_assert!(rate != Rate::All || alone.clone().all(|held| got.contains(held)));
             } else if index == 1 && rate != Rate::All {
-                // How video is thinned is said in its own tests: nothing else comes, and no reference is
-                // left out unless it is coded anew.
+                // Video thinning has its own tests. Here, no other pictures are returned, and no reference is
+                // left out unless the video is re-encoded.
                 prop_assert!(got.iter().all(|held| expected.contains(held)));
                 let mut whole = expected.iter().filter(|held| held.kind != Kind::VideoB);
                 prop_assert!(!plan.coded.is_empty() || whole.all(|held| got.contains(held)));
@@ -184,10 +183,10 @@ fn the_newest_three_are_those_of_all_holders_each_from_the_nearest() {
     assert_eq!(seqs(&plan), [4, 5, 6]);
     let holders: Vec<u64> = plan.items.iter().map(|item| item.holder.0).collect();
     assert_eq!(holders, [9, 4, 4]);
-    // At the same distance the lowest id counts, in whatever order they answered.
+    // At the same distance the lowest id counts, in any order of answers.
     let answers = [answered(9, 1, &mut near, &newest), answered(4, 1, &mut far, &newest)];
     assert!(merge(&newest, false, &answers).items.iter().all(|item| item.holder == NodeId(4)));
-    // The third newest of all is nobody's third newest.
+    // The third newest of all is not the third newest of any holder.
     let third = find(Selection::Nth(3), Rate::All);
     let answers = [answered(9, 1, &mut near, &third), answered(4, 2, &mut far, &third)];
     assert_eq!(seqs(&merge(&third, false, &answers)), [4]);

@@ -89,7 +89,7 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// What follows the topic.
+/// Returns the body after the topic.
 fn body(question: &Question) -> Bytes {
     let Some((Topic::Pull, body)) = Topic::split(question.encode()) else { panic!("no pull") };
     body
@@ -260,7 +260,7 @@ fn what_is_beyond_a_bound_is_left_out_or_refused() {
     assert_eq!((page.len(), page.more), (PAGE_ITEMS, true));
     assert_eq!(page.next().unwrap().seq, 23);
 
-    // One item more than the bytes say there may be.
+    // One item more than the limit.
     let mut bytes = vec![HELD, 0, 2];
     put_holding(&mut bytes, &holding(0, PAGE_ITEMS as u64));
     put_holding(&mut bytes, &holding(1, 1));

@@ -6,7 +6,7 @@ use core::num::NonZeroU32;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Pictures of these kinds, numbered from 0, thirty a second.
+/// Returns pictures of these kinds, numbered from 0, at 30 per second.
 fn film(kinds: &str) -> Vec<Held> {
     let kind = |letter| match letter {
         'I' => Kind::VideoI,
@@ -64,10 +64,10 @@ fn a_rate_that_leaving_out_gives_is_had_without_coding() {
 fn holders_together_give_nothing_behind_a_hole_between_them() {
     let film = film("IPPPPPPPIPP");
     let part = |from: usize, to: usize| film[from..to].to_vec();
-    // The second has 2 as well: nothing can be missing between them.
+    // The second holder has picture 2 as well, so nothing can be missing between them.
     let whole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(2, 11))], Rate::All, false);
     assert_eq!((seqs(&whole), whole.undecodable), ((0..11).collect(), 0));
-    // Here nobody has 2 and 3, and so for all that can be known there may be more between them.
+    // No holder has pictures 2 and 3, so a reference between the two parts may be missing.
     let hole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(4, 11))], Rate::All, false);
     assert_eq!((seqs(&hole), hole.undecodable), (vec![0, 1, 2, 8, 9, 10], 4));
 }
@@ -93,13 +93,13 @@ fn another_size_is_coded_anew_at_any_rate() {
 #[test]
 fn who_codes_holds_everything_that_it_needs() {
     let film = film("IPPPIPPPIPPP");
-    // The nearest begins inside the first group, and ends inside the last.
+    // The nearest holder starts inside the first group and ends inside the last.
     let near = holder(1, 0, film[2..10].to_vec());
     let answers = [near, holder(2, 1, film)];
     let of = |plan: Plan| plan.items.iter().map(|item| item.holder.0).collect::<Vec<_>>();
     let coded = plan(&answers, Rate::All, true);
     assert_eq!(of(coded), [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2]);
-    // As they are held they come from the nearest, whoever else holds what they need.
+    // Without re-encoding, each picture is fetched from its nearest holder, regardless of its references.
     let whole = plan(&answers, Rate::All, false);
     assert_eq!(of(whole), [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
 }
@@ -127,7 +127,7 @@ fn two_codings_of_one_film_are_not_mixed() {
         let publisher = plan.items[0].publisher;
         assert_eq!(plan.apart, BTreeSet::from([(NodeId(1), publisher)]));
     }
-    // Thinned by leaving out alone it is the same film.
+    // A film thinned by dropping alone has the same coding.
     let thinned: Vec<Held> = film.iter().filter(|held| held.seq != 3).copied().collect();
     let plan = plan(&[holder(1, 0, thinned), holder(2, 1, film)], Rate::All, false);
     assert!(plan.apart.is_empty() && plan.items.len() == 8);
