@@ -10,15 +10,15 @@ export type State = { schema: number,
  */
 at_ms: number, 
 /**
- * By name.
+ * Nodes, sorted by name.
  */
 nodes: Array<Node>, 
 /**
- * Nodes that are known and not asked.
+ * Nodes that are known but not queried.
  */
 known: Array<Known>, 
 /**
- * What can be turned on and off here; only in the demo.
+ * Load switches; only in the demo.
  */
 switches: Array<Switch>, };
 
@@ -26,11 +26,11 @@ export type Known = { id: string, name: string, };
 
 export type Switch = { name: string, 
 /**
- * What to call it.
+ * Label for display.
  */
 label: string, 
 /**
- * What it does, in a sentence.
+ * Description in one sentence.
  */
 about: string, on: boolean, };
 
@@ -38,23 +38,24 @@ export type Turn = { on: boolean, };
 
 export type Node = { id: string, name: string, 
 /**
- * When its counts were read, by a clock of its own: only differences mean something.
+ * Time at which the counters were read, by the node's own clock: only differences are
+ * meaningful.
  */
 at_us: number, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
 /**
- * What is promised on paths that begin, end or lead through it.
+ * Reservations on paths that begin at, end at or cross this node.
  */
 reservations: Array<Reservation>, 
 /**
- * What promises take of its host's processors; null if they are not charged there.
+ * Processor time reserved by contracts on this host; null if admission does not charge it.
  */
 processor: Processor | null, 
 /**
- * Samples that arrived and found nobody to go to.
+ * Samples that arrived without any recipient.
  */
 dropped: Drops, 
 /**
- * Threads that stand still.
+ * Threads that are blocked.
  */
 stalled: Array<Stalled>, };
 
@@ -62,73 +63,73 @@ export type Publisher = { id: string, tag: string, kind: string, encoding: strin
 
 export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, 
 /**
- * Of the samples that arrived in the last second or more.
+ * Largest age of the samples that arrived in the last second or more.
  */
 age_max_us: number, 
 /**
- * Of the same samples; null if none arrived.
+ * Mean age of the same samples; null if none arrived.
  */
 age_mean_us: number | null, 
 /**
- * The ages of all samples delivered since the start, together.
+ * Sum of the ages of all samples delivered since the start.
  */
 age_sum_us: number, dropped: Drops, };
 
 export type Asked = { 
 /**
- * In words.
+ * Description for display.
  */
 form: string, every: number | null, max_hz: number | null, width: number | null, height: number | null, };
 
 export type Buffer = { 
 /**
- * The subscription that feeds it.
+ * Id of the subscription that feeds the buffer.
  */
 id: string, pattern: string, samples_max: number, bytes_max: number, age_max_us: number, samples: number, bytes: number, oldest_ns: number | null, newest_ns: number | null, };
 
 export type Link = { name: string, 
 /**
- * When its counts and those of its streams were read, by its node's clock.
+ * Time at which the counters of the link and its streams were read, by its node's clock.
  */
 at_us: number, capacity_bits_per_s: number | null, 
 /**
- * From one reading to the next.
+ * Rate between the last two readings.
  */
 use_bits_per_s: number | null, 
 /**
- * What its streams' contracts hold of it, together.
+ * Rate reserved by the contracts of its streams.
  */
 reserved_bits_per_s: number, round_trip_us: number, hops: Array<string>, 
 /**
- * What goes to each of them.
+ * Traffic to each of the hops.
  */
 neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, };
 
 export type Neighbour = { id: string, 
 /**
- * Bytes sent to it since the link found it, as they count on the wire.
+ * Bytes sent to this node since the link found it, including headers on the wire.
  */
 wire_bytes: number, 
 /**
- * From one reading to the next.
+ * Rate between the last two readings.
  */
 use_bits_per_s: number | null, };
 
 export type Reservation = { publisher: string, 
 /**
- * If the publisher's node answered.
+ * Tag; null if the publisher's node did not answer.
  */
 tag: string | null, subscription: string, 
 /**
- * The delay bound that was asked for.
+ * Requested delay bound.
  */
 within_us: number | null, 
 /**
- * What the links of the path promise together.
+ * Sum of the delays guaranteed by the links of the path.
  */
 bound_us: number, 
 /**
- * The publisher's node first.
+ * Nodes of the path, the publisher's first.
  */
 hops: Array<ReservedHop>, };
 
@@ -136,29 +137,30 @@ export type ReservedHop = { node: string, name: string, link: string, capacity_b
 
 export type Processor = { held_us_per_s: number, 
 /**
- * The most that may be held: `processor_percent`.
+ * Limit of the reservations: `processor_percent`.
  */
 most_us_per_s: number, };
 
 export type Stream = { publisher: string, tag: string | null, asked: Asked, hop: string, contracted: boolean, 
 /**
- * What this link has promised to it.
+ * Contract of the stream on this link.
  */
 contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, 
 /**
- * Windows broken since the stream was opened.
+ * Violated windows since the stream was opened.
  */
 violations: number, 
 /**
- * Dropped after the first segment was sent, so the next hop counts them as lost too.
+ * Samples dropped after their first segment was sent, so the next hop also counts them as
+ * lost.
  */
 aborted: number, 
 /**
- * How long ago the last of them was, when the link's counts were read; null if there is none.
+ * Time from the last violation to the reading of the counters; null if there was none.
  */
 broken_ago_us: number | null, 
 /**
- * More than the contract allows: too soon, or longer than declared.
+ * Samples in excess of the contract: too early, or longer than declared.
  */
 too_early: number, too_long: number, dropped: Drops, };
 
@@ -166,15 +168,15 @@ export type Contract = { period_us: number, deadline_us: number, loss: string, b
 
 export type Ages = { 
 /**
- * Samples that the link took.
+ * Samples that the link accepted.
  */
 entered: number, 
 /**
- * Their ages then, together.
+ * Sum of their ages at that time.
  */
 entered_us: number, 
 /**
- * The ages of those that were sent, when they left, together.
+ * Sum of the ages of the sent samples when they left the link.
  */
 left_us: number, };
 
@@ -184,29 +186,29 @@ export type Class = { name: string, parent: string | null, peer: string | null, 
 
 export type Muted = { peer: string, 
 /**
- * What it sent too much of: `control`, samples `unasked` for, or `malformed` frames.
+ * Kind of excess traffic: `control` messages, `unasked` samples or `malformed` frames.
  */
 flood: string, 
 /**
- * It is not heard now.
+ * True if the neighbour is muted now.
  */
 muted: boolean, 
 /**
- * How often it was muted.
+ * Number of times that the neighbour was muted.
  */
 times: number, 
 /**
- * What was dropped: messages, samples or frames.
+ * Dropped messages, samples or frames.
  */
 dropped: number, };
 
 export type Mended = { 
 /**
- * Pieces that were sent again.
+ * Retransmitted pieces.
  */
 repeated: number, 
 /**
- * Their payload bytes.
+ * Payload bytes of the retransmitted pieces.
  */
 repeated_bytes: number, 
 /**
@@ -216,6 +218,6 @@ given_up: number, };
 
 export type Stalled = { thread: string, 
 /**
- * How late it is.
+ * Delay of the iteration in microseconds.
  */
 for_us: number, };

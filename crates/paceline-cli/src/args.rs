@@ -1,5 +1,5 @@
-//! Reading values from the command line. Each message names the allowed range and the mend; the
-//! field and the value are put before it.
+//! Parsers of command-line values. Each error message names the allowed range and a fix; clap puts
+//! the flag and the value before it.
 
 mod history;
 mod link;
@@ -19,10 +19,10 @@ use std::time::Duration;
 
 const RATE_MIN: f64 = 0.001;
 const RATE_MAX: f64 = 1_000_000.0;
-/// The most samples of one pull.
+/// The largest number of samples that one pull may request.
 const PULLED_MAX: u32 = 65_536;
 
-/// A number in a range.
+/// Parses a number from `min` to `max`.
 fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
@@ -30,7 +30,7 @@ fn number(text: &str, min: f64, max: f64, unit: &str, mend: &str) -> Result<f64,
     }
 }
 
-/// A whole number in a range.
+/// Parses a whole number from `min` to `max`.
 pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, String> {
     match text.parse::<u64>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
@@ -38,109 +38,109 @@ pub(crate) fn whole(text: &str, min: u64, max: u64, mend: &str) -> Result<u64, S
     }
 }
 
-/// Samples per second.
+/// Parses a rate in samples per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
 }
 
-/// The time between two samples, in milliseconds.
+/// Parses the time between two samples in milliseconds.
 pub(crate) fn period(text: &str) -> Result<f64, String> {
     number(text, 1_000.0 / RATE_MAX, 1_000.0 / RATE_MIN, "ms", "33.3 gives 30 samples a second")
 }
 
-/// A delay bound in milliseconds.
+/// Parses a delay bound in milliseconds.
 pub(crate) fn within(text: &str) -> Result<Duration, String> {
     let mend = "give the longest time from publish to delivery, or leave it out";
     number(text, 0.001, 86_400_000.0, "ms", mend).map(|ms| Duration::from_secs_f64(ms / 1_000.0))
 }
 
-/// A time to wait in seconds.
+/// Parses a waiting time in seconds; zero is allowed.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.0, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
 }
 
-/// A time to wait in seconds, not zero.
+/// Parses a waiting time in seconds; at least 1 ms.
 pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     number(text, 0.001, 1e9, "s", "give a time such as 5 or 0.5").map(Duration::from_secs_f64)
 }
 
-/// Seconds from one reading to the next.
+/// Parses a refresh interval in seconds, from 0.5 to 60.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     number(text, 0.5, 60.0, "s", "1 is usual").map(Duration::from_secs_f64)
 }
 
-/// A time to wait in milliseconds.
+/// Parses a waiting time in milliseconds, from 1 to 60,000.
 pub(crate) fn wait_millis(text: &str) -> Result<Duration, String> {
     whole(text, 1, 60_000, "1000 reaches every node that answers").map(Duration::from_millis)
 }
 
-/// One sample in n.
+/// Parses the n of "one sample in n".
 pub(crate) fn every(text: &str) -> Result<u32, String> {
     let max = u64::from(u32::MAX);
     let n = whole(text, 1, max, "1 takes every sample, 3 takes one in three")?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 
-/// How many samples.
+/// Parses a number of samples, at least 1.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     whole(text, 1, u64::MAX, "leave it out for no limit")
 }
 
-/// How many samples wait for a slow reader.
+/// Parses the capacity of a subscriber's queue in samples.
 pub(crate) fn queue(text: &str) -> Result<usize, String> {
     let samples = whole(text, 1, 65_536, "leave it out for 1024")?;
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
-/// Over how many samples is measured.
+/// Parses the length of a measuring window in samples.
 pub(crate) fn window(text: &str) -> Result<usize, String> {
     let samples = whole(text, 1, 100_000, "leave it out for what is usual")?;
     usize::try_from(samples).map_err(|error| error.to_string())
 }
 
-/// How many bytes are printed.
+/// Parses the number of payload bytes to print.
 pub(crate) fn length(text: &str) -> Result<usize, String> {
     let bytes = whole(text, 0, 1 << 30, "leave it out for 128")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
-/// A piece of a file in bytes.
+/// Parses the size of a file chunk in bytes, at most 16 MiB.
 pub(crate) fn chunk(text: &str) -> Result<usize, String> {
     let bytes = whole(text, 1, 16 * 1024 * 1024, "1024 is usual")?;
     usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
-/// A JPEG quality.
+/// Parses a JPEG quality from 1 to 100.
 pub(crate) fn quality(text: &str) -> Result<u8, String> {
     let quality = whole(text, 1, 100, "80 is usual")?;
     u8::try_from(quality).map_err(|error| error.to_string())
 }
 
-/// What a name must be.
+/// The error message for an invalid name.
 pub(crate) const NAME: &str =
     "must be text of 1 to 255 bytes without line breaks and other control characters";
 
-/// What people call a node.
+/// Parses the display name of a node.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     let fits = (1..=255).contains(&text.len()) && is_plain(text);
     fits.then(|| text.to_owned()).ok_or_else(|| NAME.to_owned())
 }
 
-/// A picture size.
+/// Parses a picture size, `WxH`.
 pub(crate) fn size(text: &str) -> Result<Size, String> {
     text.parse().map_err(|error: paceline_media::MediaError| error.to_string())
 }
 
-/// A test card: its size and rate.
+/// The size and rate of a test card.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CardSpec {
-    /// Width and height in pixels.
+    /// The width and height in pixels.
     pub(crate) size: Size,
-    /// Pictures per second.
+    /// The rate in pictures per second.
     pub(crate) hz: f64,
 }
 
-/// Reads `WxH@HZ` or `WxH`, which is at 30 Hz.
+/// Parses `WxH@HZ`, or `WxH` with a default rate of 30 Hz.
 pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
     let (pixels, hz) = match text.split_once('@') {
         Some((pixels, hz)) => {
@@ -154,23 +154,23 @@ pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
     Ok(CardSpec { size: size(pixels)?, hz })
 }
 
-/// How many samples, as far as a pull brings.
+/// Parses the number of samples to pull, at most [`PULLED_MAX`].
 pub(crate) fn pulled(text: &str) -> Result<u32, String> {
     let max = u64::from(PULLED_MAX);
     let n = whole(text, 1, max, "1 is the newest; pull older samples by --seq or --time")?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 
-/// How fast time goes.
+/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Speed {
-    /// So many times as fast as it went.
+    /// A multiple of the original speed.
     Times(f64),
-    /// As fast as it is taken.
+    /// As fast as the receiver accepts samples.
     Max,
 }
 
-/// Reads a number of times, or `max`.
+/// Parses a multiple of the original speed, or `max`.
 pub(crate) fn speed(text: &str) -> Result<Speed, String> {
     if text == "max" {
         return Ok(Speed::Max);
@@ -179,16 +179,16 @@ pub(crate) fn speed(text: &str) -> Result<Speed, String> {
         .map(Speed::Times)
 }
 
-/// How telemetry is published.
+/// The format in which telemetry is published.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Telemetry {
-    /// As it is in the file.
+    /// The bytes of the file, unchanged.
     Raw,
-    /// As JSON.
+    /// JSON.
     Json,
 }
 
-/// Reads `raw` or `json`.
+/// Parses `raw` or `json`.
 pub(crate) fn telemetry(text: &str) -> Result<Telemetry, String> {
     match text {
         "raw" => Ok(Telemetry::Raw),
@@ -197,7 +197,7 @@ pub(crate) fn telemetry(text: &str) -> Result<Telemetry, String> {
     }
 }
 
-/// Sound: how many samples per second, and of how many channels.
+/// Parses `RATExCHANNELS`: samples per second and the number of channels.
 pub(crate) fn audio(text: &str) -> Result<(u32, u8), String> {
     let mend = "write RATExCHANNELS, such as 8000x1";
     let (rate, channels) = text.split_once('x').ok_or_else(|| format!("has no x; {mend}"))?;
@@ -209,7 +209,7 @@ pub(crate) fn audio(text: &str) -> Result<(u32, u8), String> {
     Ok((rate, u8::try_from(channels).map_err(|error| error.to_string())?))
 }
 
-/// A kind of sample.
+/// Parses a sample kind.
 pub(crate) fn kind(text: &str) -> Result<Kind, String> {
     match text {
         "data" => Ok(Kind::Data),
@@ -224,7 +224,7 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
     }
 }
 
-/// A publisher's id, as `ls --json` prints it.
+/// Parses a publisher's id in the format that `ls --json` prints.
 pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
     let id = text.split_once('.').and_then(|(node, index)| {
         let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
@@ -236,13 +236,13 @@ pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
     })
 }
 
-/// What is done about loss.
+/// Parses a retransmission policy.
 pub(crate) fn retransmit(text: &str) -> Result<Retransmit, String> {
     text.parse()
         .map_err(|_| "must be none, selective or go-back-n; selective if not said".to_owned())
 }
 
-/// Where scaling is done.
+/// Parses the location of the proxy.
 pub(crate) fn proxy(text: &str) -> Result<Proxy, String> {
     match text {
         "publisher" => Ok(Proxy::Publisher),

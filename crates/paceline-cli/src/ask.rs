@@ -1,4 +1,4 @@
-//! `paceline ask`: what would be granted now.
+//! `paceline ask`: queries the admission test without reserving.
 
 use crate::args::{self, NodeArgs, WishArgs};
 use crate::exit::{self, REFUSED};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Why nothing can be promised of a publisher whose path would have to.
+/// The reason for best effort if the path needs a publisher's rate and does not know it.
 const UNKNOWN: &str =
     "how much it sends is not known; pub --hz says how often, and it has to have published once";
 
@@ -21,19 +21,19 @@ Nothing is reserved: what is granted now may be taken by somebody else before yo
 place: run it where the subscriber will be, or give it the subscriber's --link. Ends with 0 if everything that matches would be \
 granted, with 3 if anything would not, or nothing matches.";
 
-/// `paceline ask`.
+/// Options of `paceline ask`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct AskArgs {
-    /// A tag, or a pattern in which * stands for one part and ** for any number: robot/**
+    /// A tag, or a pattern in which * matches one chunk and ** any number: robot/**
     #[arg(value_name = "TAG", value_parser = Pattern::new)]
     pattern: Pattern,
     #[command(flatten)]
     wish: WishArgs,
-    /// Where the scaling would be done
+    /// Location of the scaling
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     proxy: Proxy,
-    /// How long to wait for a publisher, in milliseconds
+    /// Longest wait for a publisher, in milliseconds
     #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
     /// Prints a JSON object for each publisher
@@ -43,7 +43,7 @@ pub(crate) struct AskArgs {
     node: NodeArgs,
 }
 
-/// One publisher's line of `--json`.
+/// The `--json` line of one publisher.
 #[derive(Serialize)]
 struct Line {
     tag: String,
@@ -58,7 +58,7 @@ struct Line {
     refusal: Option<RefusalLine>,
 }
 
-/// What stands in the way, and what would be granted instead.
+/// The reason for a refusal and the best alternative.
 #[derive(Serialize)]
 struct RefusalLine {
     node: String,
@@ -77,7 +77,7 @@ struct OfferLine {
     loss: Option<String>,
 }
 
-/// Asks once.
+/// Runs the query once and prints the answers.
 pub(crate) fn run(args: &AskArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
@@ -107,7 +107,8 @@ pub(crate) fn run(args: &AskArgs) -> anyhow::Result<ExitCode> {
     Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
 }
 
-/// True if it would get what was asked for; `promises`: a contract was, so best effort is less.
+/// Returns true if the publisher would satisfy the request. With `promises` the request has a
+/// contract, so best effort does not satisfy it.
 const fn is_granted(prospect: &Prospect, promises: bool) -> bool {
     prospect.is_granted() && (prospect.grant.is_some() || !promises)
 }
@@ -117,7 +118,7 @@ fn ask(args: &AskArgs, node: &Node) -> anyhow::Result<Vec<Prospect>> {
     args.wish.apply(builder).map_err(exit::usage)?.ask().map_err(exit::usage)
 }
 
-/// One publisher's answer in words; `promises`: a contract was asked for.
+/// Formats one publisher's answer. `promises` is true if the request has a contract.
 fn told(prospect: &Prospect, promises: bool) -> String {
     let Prospect { tag, node, .. } = prospect;
     let answer = match (&prospect.refusal, &prospect.grant) {

@@ -1,4 +1,4 @@
-//! `paceline bench`: the promises, measured on real links beside plain Zenoh.
+//! `paceline bench`: measures the contracts on real links and compares them with plain Zenoh.
 
 pub(crate) mod calibrate;
 mod child;
@@ -34,7 +34,7 @@ const AFTER: &str = "\
 paceline bench FILE.toml [FILE.toml …] [--seconds S] [--json] [--markdown FILE] runs scenarios (docs/scenarios.md) \
 on real nodes, one process each, in network namespaces, beside the same in virtual time (needs root).";
 
-/// Measures Paceline beside plain Zenoh.
+/// Measures Paceline and compares it with plain Zenoh
 #[derive(clap::Args, Debug)]
 #[command(after_help = AFTER)]
 pub(crate) struct BenchArgs {
@@ -46,50 +46,51 @@ pub(crate) struct BenchArgs {
 enum Command {
     /// One camera to three subscribers and steering commands over a 2 Mbit/s link (needs root)
     MainJob(main_job::Args),
-    /// What one hop over a unix socket costs: round trip and throughput
+    /// Cost of one hop over a unix socket: round trip and throughput
     Hop(hop::Args),
-    /// How soon `pub` and `sub` meet, on one host and over three hops
+    /// Time until `pub` and `sub` find each other, on one host and over three hops
     Meet(meet::Args),
     /// 1,000 subscriptions in one process: processor time and memory of each
     Fanout(fanout::Args),
-    /// Service rate against the scheduler's period, in virtual time
+    /// Service rate as a function of the scheduler's period, in virtual time
     Figure7(figure7::Args),
-    /// Two plain Zenoh programs through two nodes, beside directly
+    /// Two plain Zenoh programs through two nodes, compared with a direct connection
     Plain(plain::Args),
-    /// 25 MB pulled over 8 Mbit/s beside live streams (needs root)
+    /// 25 MB pulled over 8 Mbit/s during live streams (needs root)
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
     Recordings(recordings::Args),
-    /// Three contracts on a 2 Mbit/s link that others flood, under each discipline (needs root)
+    /// Three contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
     Storm(storm::Args),
-    /// Processes killed and stopped at random moments: who goes on, and what it costs
+    /// Processes killed and stopped at random: effect on the others and cost
     Soak(soak::Args),
-    /// Nanoseconds, instructions and memory of a scheduler's decisions, of every policy
+    /// Nanoseconds, instructions and memory per scheduling decision of every policy
     Schedule(schedule::Args),
-    /// One process of a benchmark
+    /// Runs one process of a benchmark
     #[command(hide = true)]
     Role(role::Args),
-    /// Scenarios on real nodes, beside the same in virtual time
+    /// Scenarios on real nodes, compared with virtual time
     #[command(external_subcommand)]
     Scenarios(Vec<OsString>),
 }
 
-/// Options of every benchmark.
+/// Output options of every benchmark.
 #[derive(clap::Args, Clone, Debug)]
 struct OutputArgs {
-    /// Run for seconds and check no bound: shows that the benchmark works. The figures are not a measurement
+    /// Run for seconds and check no bound: shows that the benchmark works, measures nothing
     #[arg(long)]
     short: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
-    /// Write the result as a Markdown page too
+    /// Also write the result as a Markdown page
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
 
-/// Runs a benchmark. The exit code is 0 if everything that must hold holds (with `--short`: has a value), 1 if not,
-/// 2 if it cannot be run here, 130 if it was interrupted.
+/// Runs a benchmark and returns its exit code: 0 if every required bound is met, 1 if not, 2 if the
+/// benchmark cannot run here, 130 if it was interrupted. With `--short` a required figure needs
+/// only a value.
 pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),

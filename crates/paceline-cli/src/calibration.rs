@@ -1,4 +1,5 @@
-//! The file that says what samples cost this host: where it is, what it holds, and whether it is this host's.
+//! The calibration file with the processor cost per sample: its location, its content, and the
+//! check that it belongs to this host.
 
 use anyhow::{Context as _, Result, anyhow};
 use paceline::{CpuBudget, CpuPoint, CpuTable};
@@ -6,20 +7,21 @@ use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Names the file.
+/// The environment variable with the path of the file.
 const VARIABLE: &str = "PACELINE_CALIBRATION";
-/// The host's own: a daemon has no home.
+/// The host's file; a daemon has no home folder.
 const HOST: &str = "/var/lib/paceline/calibration.json";
 const FILE: &str = "paceline/calibration.json";
-/// No calibration is longer: whatever is was named by mistake.
+/// The size limit of a calibration. A longer file was named by mistake.
 const BYTES_MAX: u64 = 1 << 16;
 const SCHEMA: u32 = 1;
-/// What of one processor promises may use if nothing else is said: half of it stays for the applications.
+/// The default share of one processor that contracts may reserve, in percent. The rest remains for
+/// applications.
 pub(crate) const PERCENT: u32 = 50;
-/// The mend of whatever is wrong with it.
+/// The remedy that error messages suggest.
 pub(crate) const MEND: &str = "paceline doctor --calibrate";
 
-/// The file.
+/// The content of the file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -38,7 +40,8 @@ struct Sample {
     nanos: u64,
 }
 
-/// What makes a calibration another host's, or stale.
+/// The properties that identify this host and version. A calibration with other properties belongs
+/// to another host or is outdated.
 #[derive(Debug, Eq, PartialEq)]
 struct Facts {
     version: String,
@@ -57,7 +60,7 @@ impl Facts {
     }
 }
 
-/// What the kernel calls the processor; other architectures than x86 have other keys.
+/// Returns the kernel's name of the processor. Architectures other than x86 use other keys.
 fn processor(cpuinfo: &str) -> String {
     let value = |key| {
         let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -78,22 +81,24 @@ fn of_user() -> Option<PathBuf> {
     dir.or_else(|| named("HOME").map(|home| home.join(".local/state"))).map(|dir| dir.join(FILE))
 }
 
-/// The file that holds: `$PACELINE_CALIBRATION`, which must exist, else the user's, else the host's.
+/// Returns the effective file: `$PACELINE_CALIBRATION`, which must exist, else the user's, else the
+/// host's.
 pub(crate) fn find() -> Option<PathBuf> {
     let places = || of_user().into_iter().chain([PathBuf::from(HOST)]);
     named(VARIABLE).or_else(|| places().find(|path| path.is_file()))
 }
 
-/// Where a new one is written: where it is looked for; by root where the daemon looks.
+/// Returns the path for a new calibration: one that [`find`] searches. For root that is the
+/// daemon's path.
 pub(crate) fn place() -> PathBuf {
     let of_user = || of_user().filter(|_| !rustix::process::geteuid().is_root());
     named(VARIABLE).or_else(of_user).unwrap_or_else(|| PathBuf::from(HOST))
 }
 
-/// What samples cost this host by `path`.
+/// Reads this host's costs from `path`.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Returns the reason if the file cannot be used.
 pub(crate) fn load(path: &Path) -> Result<CpuTable> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;
@@ -122,7 +127,7 @@ fn read(text: &str, here: &Facts) -> Result<CpuTable> {
     Ok(CpuTable::new(samples.iter().map(point).collect())?)
 }
 
-/// Writes what was measured here; what was there before stays until all of it is written.
+/// Writes the costs measured here. An existing file stays until the new one is complete.
 pub(crate) fn save(path: &Path, table: &CpuTable) -> Result<()> {
     let Facts { version, processor, cores } = Facts::here();
     let sample = |&CpuPoint { bytes, load_permille, nanos }: &CpuPoint| Sample {
@@ -144,14 +149,14 @@ pub(crate) fn save(path: &Path, table: &CpuTable) -> Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
-        // Nobody needs what could not be finished.
+        // Remove the incomplete file.
         let _ = std::fs::remove_file(&new);
     }
     written.with_context(cannot)
 }
 
-/// What promises of this host's node may use of its processors: `percent` of one. Without a calibration
-/// nothing is charged, and one that cannot be used is named in the log.
+/// Returns the processor budget of this host's node: `percent` of one processor. Without a
+/// calibration admission charges no processor time. An unusable calibration is reported in the log.
 pub(crate) fn budget(percent: Option<u32>) -> Option<CpuBudget> {
     let percent = percent.unwrap_or(PERCENT);
     let path = find().filter(|_| percent > 0)?;

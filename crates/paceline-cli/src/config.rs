@@ -1,4 +1,4 @@
-//! The configuration file: where it is looked for, and what it says.
+//! The configuration file: its location and its content.
 
 mod class;
 mod plain;
@@ -18,42 +18,42 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// Names a configuration file.
+/// The environment variable with the path of the configuration file.
 pub(crate) const VARIABLE: &str = "PACELINE_CONFIG";
-/// Below the folder of a user's or the system's configurations.
+/// The path below the user's or the system's configuration folder.
 const FILE: &str = "paceline/config.toml";
-/// No configuration is longer: whatever is was named by mistake.
+/// The size limit of a configuration. A longer file was named by mistake.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// What a configuration file says. What it does not say is `None` or empty.
+/// The content of a configuration file. Missing keys are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Config {
-    /// What people call the node.
+    /// The display name of the node.
     pub(crate) name: Option<String>,
-    /// The folder that joins the processes of this host.
+    /// The folder shared by the processes of this host.
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// Stays apart from the other processes of this host.
+    /// Whether the node stays disconnected from the other processes of this host.
     pub(crate) isolated: bool,
-    /// What is logged.
+    /// The log filter.
     pub(crate) log: Option<String>,
-    /// Where HTTP is served.
+    /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
-    /// What of one processor promises may use, in percent.
+    /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
     /// The node's links, at most [`LINKS_MAX`](paceline::LINKS_MAX).
     pub(crate) links: Vec<LinkSpec>,
-    /// The histories that the node keeps.
+    /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,
-    /// Where plain Zenoh programs are met.
+    /// The endpoints for plain Zenoh programs.
     pub(crate) plain: Option<PlainConfig>,
-    /// What of theirs enters and leaves.
+    /// The import and export rules for plain Zenoh programs.
     pub(crate) rules: Rules,
 }
 
 /// Reads a configuration file.
 ///
 /// # Errors
-/// Wrong usage: everything that is wrong with the file, one line each.
+/// Returns a usage error that lists every mistake in the file, one per line.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let shown = path.display().to_string();
     let cannot = |what: &dyn fmt::Display| {
@@ -66,15 +66,15 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     read::read(&text, &shown).map_err(exit::usage)
 }
 
-/// The text of a file, or as much of it as shows that it is too long.
+/// Returns the text of a file, truncated just beyond the size limit.
 pub(crate) fn text(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The file that holds if none is named: `$PACELINE_CONFIG`, which must exist, else the user's, else
-/// the system's.
+/// Returns the default file: `$PACELINE_CONFIG`, which must exist, else the user's, else the
+/// system's.
 pub(crate) fn find() -> Option<PathBuf> {
     search(|name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
@@ -83,7 +83,7 @@ fn search(named: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     named(VARIABLE).or_else(|| places(named).into_iter().find(|path| path.is_file()))
 }
 
-/// Where a file is looked for that is not named, first to last.
+/// Returns the searched paths in order.
 fn places(named: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let user = named("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
     let user = user.or_else(|| named("HOME").map(|home| home.join(".config")));

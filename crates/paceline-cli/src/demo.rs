@@ -1,8 +1,9 @@
-//! `paceline demo`: one camera, three subscribers, one thin link, as three nodes.
+//! `paceline demo`: one camera, three subscribers and one thin link, as three nodes.
 //!
-//! The robot publishes 30 pictures and 100 steering messages a second. The console beside it takes
-//! every picture, and 10 a second; the operator behind 2 Mbit/s takes 5 small ones a second and all
-//! of the steering. Three processes, joined by loopback TCP; the thin link is a configured capacity.
+//! The robot publishes 30 pictures and 100 steering messages per second. The console next to it
+//! receives every picture, and a second stream of 10 per second. The operator behind 2 Mbit/s
+//! receives 5 small pictures per second and all steering messages. The three processes are joined
+//! by loopback TCP; the thin link is a configured capacity.
 
 mod children;
 mod dashboard;
@@ -30,37 +31,37 @@ use std::time::{Duration, Instant};
 use verdict::State;
 
 const TICK: Duration = Duration::from_secs(1);
-/// How long the nodes may take to meet.
+/// The longest wait for the nodes to connect.
 const MEETING: Duration = Duration::from_secs(15);
-/// How long they may take to end.
+/// The longest wait for the nodes to end.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// `paceline demo`.
+/// Options of `paceline demo`.
 #[derive(Debug, clap::Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct DemoArgs {
-    /// Serves no page: the table is all that it shows
+    /// Do not serve the dashboard; show only the table
     #[arg(long, alias = "headless", conflicts_with = "http")]
     no_http: bool,
-    /// Serves the page here; 127.0.0.1:8470 if not said, or a free port if that is in use
+    /// Address of the dashboard; default: 127.0.0.1:8470, or a free port if that is in use
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// Ends after this many seconds, 2 more for warming up; without it Ctrl-C ends the demo
+    /// End after this many seconds plus 2 of warm-up; by default the demo runs until Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
     seconds: Option<Duration>,
-    /// Prints one line of JSON a second, and a summary
+    /// Print one line of JSON per second, and a summary
     #[arg(long)]
     json: bool,
 }
 
-/// Runs the demo and judges it.
+/// Runs the demo and checks its result.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let mut children = Children::start()?;
     let http =
         if args.no_http { None } else { Some(dashboard::serve(args.http.as_ref(), &children)?) };
     if let Some(http) = &http {
-        // What reads JSON reads nothing else.
+        // A consumer of JSON does not read notes.
         show::note(&format!("dashboard: {}", http.url()));
     }
     let mut demo = Demo { args, state: State::default(), block: Block::on_stdout() };
@@ -82,7 +83,8 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
-    /// Shows what the nodes report; false if the user ended a demo that had an end of its own.
+    /// Shows the nodes' reports. Returns false if the user interrupted a demo with a fixed
+    /// duration.
     fn watch(&mut self, children: &mut Children, stop: &Stop) -> anyhow::Result<bool> {
         let start = Instant::now();
         let mut begun = None;
@@ -138,7 +140,7 @@ impl Demo<'_> {
         }
     }
 
-    /// True if everybody got what was asked.
+    /// Prints the result; returns true if every subscriber received the requested quality.
     fn finish(&mut self, whole: bool) -> anyhow::Result<bool> {
         let summary = self.state.summary();
         if self.args.json {

@@ -1,4 +1,4 @@
-//! Descriptions: what the JSON of a schedule and the classes of a configuration have in common.
+//! Parsers shared by the JSON of a schedule and the classes of a configuration.
 
 pub(crate) mod curves;
 pub(crate) mod fields;

@@ -1,4 +1,4 @@
-//! `paceline doctor`: what this host can give, and the mend for what it lacks.
+//! `paceline doctor`: checks this host and suggests fixes.
 
 mod calibration;
 mod host;
@@ -16,23 +16,24 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Wide enough for every row: what is found must not be cut.
+/// Wide enough for every row: results must not be truncated.
 const WIDTH: usize = 140;
 
-/// `paceline doctor`.
+/// Options of `paceline doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Prints the rows as one line of JSON
     #[arg(long)]
     json: bool,
-    /// The folder that joins the processes of this host; as the other commands find it if not said
+    /// Folder shared by the processes of this host; default: as for the other commands
     #[arg(long, value_name = "DIR")]
     runtime_dir: Option<PathBuf>,
-    /// Measures what a sample costs this host when it hands it on, and keeps it for its node, which then
-    /// charges promises for it; takes at most 20 s
+    /// Measures the processor cost of forwarding a sample and saves it; takes at most 20 s
+    ///
+    /// This host's node then includes the cost in admission.
     #[arg(long, conflicts_with = "runtime_dir")]
     calibrate: bool,
-    /// Where the calibration is written; where the node looks for it if not said
+    /// File for the calibration; default: the file that the node reads
     #[arg(long, value_name = "FILE", requires = "calibrate")]
     out: Option<PathBuf>,
 }
@@ -44,7 +45,7 @@ struct Document<'a> {
     rows: &'a [Row],
 }
 
-/// Looks at everything; the exit code is 3 if something that is needed lacks.
+/// Runs all checks; the exit code is 3 if a requirement is missing.
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.calibrate {
         return calibration::run(args.out.clone(), args.json);
@@ -77,7 +78,7 @@ fn rows(runtime_dir: Option<PathBuf>) -> Vec<Row> {
     rows
 }
 
-/// A table, and below it the mend for each lack.
+/// Formats a table, followed by the fixes.
 fn told(rows: &[Row]) -> String {
     let columns = [
         ("WHAT", Align::Left),

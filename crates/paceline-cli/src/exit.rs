@@ -1,19 +1,19 @@
-//! How the command ends: codes, and errors that carry one.
+//! Exit codes, and errors with an exit code.
 
 use crate::show;
 use std::fmt;
 use std::process::ExitCode;
 
-/// It failed while running.
+/// The command failed while running.
 pub(crate) const FAILED: u8 = 1;
-/// It was called wrongly; clap ends with the same code.
+/// The command line was invalid; clap uses the same code.
 pub(crate) const USAGE: u8 = 2;
-/// It was refused, or not delivered what was required.
+/// The request was refused, or the required quality was not delivered.
 pub(crate) const REFUSED: u8 = 3;
-/// A signal ended it before it was done.
+/// A signal interrupted the command before it was done.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// An error with an exit code of its own.
+/// An error with its own exit code.
 #[derive(Debug)]
 struct Coded {
     code: u8,
@@ -28,7 +28,7 @@ impl fmt::Display for Coded {
 
 impl std::error::Error for Coded {}
 
-/// Nobody reads standard output any more: the end, and no error.
+/// The reader closed standard output. The command ends with success.
 #[derive(Debug)]
 pub(crate) struct StdoutClosed;
 
@@ -40,22 +40,22 @@ impl fmt::Display for StdoutClosed {
 
 impl std::error::Error for StdoutClosed {}
 
-/// The command was called wrongly.
+/// Returns an error for an invalid command line.
 pub(crate) fn usage(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: USAGE, message: message.to_string() }.into()
 }
 
-/// What was required was not delivered.
+/// Returns an error for a required quality that was not delivered.
 pub(crate) fn refused(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: REFUSED, message: message.to_string() }.into()
 }
 
-/// Prints `error` and returns the code to end with.
+/// Prints `error` and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<StdoutClosed>() {
         return ExitCode::SUCCESS;
     }
-    // A closed standard error must not turn one error into a panic.
+    // Not `eprintln!`, which panics if standard error is closed.
     show::note(&format!("error: {error:#}"));
     ExitCode::from(error.downcast_ref::<Coded>().map_or(FAILED, |coded| coded.code))
 }

@@ -1,8 +1,8 @@
-//! HTTP for people and programs that look at a node: a JSON API, server-sent events, metrics and the page
+//! The HTTP server of a node: a JSON API, server-sent events, metrics and the dashboard
 //! (docs/dashboard.md).
 //!
-//! One thread serves all clients. Nothing here is on the way of a sample: it asks the engine once a second,
-//! and pictures only while somebody looks at them.
+//! One thread serves all clients. The server is not involved in the delivery of samples. It queries
+//! the engine once per second, and requests pictures only while a client displays them.
 
 mod address;
 mod answer;

@@ -1,7 +1,7 @@
-//! `paceline impair`: two programs, whatever they are, joined by a bad network.
+//! `paceline impair`: joins two arbitrary programs by an impaired network.
 //!
-//! Each end is a network namespace with a TUN device; a thread of this process carries packets from
-//! one to the other through the emulator that the simulator's wires are made of.
+//! Each end is a network namespace with a TUN device. A thread of this process carries packets
+//! between them through the emulator that the simulator uses, too.
 
 mod args;
 mod link;
@@ -28,26 +28,27 @@ use std::time::Instant;
 const NEAR: &str = "10.254.78.1";
 const FAR: &str = "10.254.78.2";
 
-/// Joins two network namespaces by a bad network, until Ctrl-C or until a program in them ends.
+/// Joins two network namespaces by an impaired network, until Ctrl-C or until a program in them
+/// ends
 #[derive(clap::Args, Debug)]
 pub(crate) struct ImpairArgs {
     #[command(flatten)]
     network: NetworkArgs,
-    /// Run this in the first namespace, by sh; when it ends, so does everything, with its exit code
+    /// Run this in the first namespace, by sh; impair ends with it and with its exit code
     #[arg(long, value_name = "COMMAND")]
     near: Option<String>,
     /// Run this in the second namespace, by sh; it is ended when --near ends
     #[arg(long, value_name = "COMMAND")]
     far: Option<String>,
-    /// Print what has become of packets as JSON, one document a second and one at the end
+    /// Print packet statistics as JSON, one document per second and one at the end
     #[arg(long)]
     json: bool,
-    /// Measure what the emulator itself adds and carries here, and end
+    /// Measure the emulator's own delay and throughput on this host, and end
     #[arg(long, conflicts_with_all = ["near", "far"])]
     self_test: bool,
 }
 
-/// Runs it. Wrong usage if this host cannot.
+/// Runs the command; returns a usage error if this host cannot.
 pub(crate) fn run(args: &ImpairArgs) -> Result<ExitCode> {
     if !netns::may_build() {
         return Err(crate::exit::usage(
@@ -85,7 +86,7 @@ impl Session<'_> {
             let start = |text| Program::start(namespace, text, &scratch.host(), self.args.json);
             command.as_deref().map(start).transpose()
         };
-        // Whoever serves is usually far.
+        // The far program starts first, because it is usually the server.
         let mut far_program = start(far, &self.args.far)?;
         let mut near_program = start(near, &self.args.near)?;
         if near_program.is_none() && far_program.is_none() {
@@ -102,7 +103,7 @@ impl Session<'_> {
         Ok(code)
     }
 
-    /// Until the leading program ends or the user asks for the end.
+    /// Waits until the leading program ends or the user stops the command.
     fn watch(&mut self, mut leading: Option<&mut Program>, stop: &Stop) -> Result<ExitCode> {
         let mut next_report = self.start + std::time::Duration::from_secs(1);
         let mut change = self.args.network.next_change(Duration::ZERO);

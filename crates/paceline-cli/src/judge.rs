@@ -1,4 +1,5 @@
-//! `paceline judge`: what was asked, granted and delivered of each tag, by a recording alone.
+//! `paceline judge`: compares the requested, granted and delivered quality of each tag, based on a
+//! recording alone.
 
 use crate::exit::REFUSED;
 use crate::show;
@@ -14,11 +15,11 @@ broken: some had; refused: it was told no; best_effort: nothing was promised; un
 windows with more misses than that; on links: samples that links of the way dropped. Ends with \
 code 3 if anything was broken or refused.";
 
-/// `paceline judge`.
+/// Options of `paceline judge`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct JudgeArgs {
-    /// The recording
+    /// Recording to check
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Prints one JSON object
@@ -26,7 +27,7 @@ pub(crate) struct JudgeArgs {
     json: bool,
 }
 
-/// Judges a recording.
+/// Checks a recording and prints the results.
 pub(crate) fn run(args: &JudgeArgs) -> anyhow::Result<ExitCode> {
     let file = args.file.as_path();
     let judgement = Judgement::of(crate::replay::open(file)?);
@@ -113,7 +114,7 @@ fn table(streams: &[StreamJudgement]) -> Table {
     table
 }
 
-/// As JSON says it.
+/// Returns the verdict's name in JSON.
 const fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Kept => "kept",

@@ -1,4 +1,4 @@
-//! What is logged to standard error, and changing that while the command runs.
+//! Logging to standard error, with a filter that can change at run time.
 
 mod given_up;
 mod line;
@@ -14,12 +14,12 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry, fmt, reload};
 
-/// Says what is logged.
+/// The environment variable with the filter.
 const VARIABLE: &str = "PACELINE_LOG";
-/// What is logged if nobody says.
+/// The default filter.
 const DEFAULT: &str = "warn";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-/// What a filter must be.
+/// The error message for an invalid filter.
 pub(crate) const RULE: &str = "must be one of off, error, warn, info, debug or trace, or a list of \
      TARGET=LEVEL such as \"warn,paceline=debug\"";
 
@@ -28,14 +28,14 @@ static LOG: OnceLock<Log> = OnceLock::new();
 /// The log of this process.
 struct Log {
     filter: reload::Handle<EnvFilter, Registry>,
-    /// What a flag or the environment has said is logged: no file changes that.
+    /// The filter from a flag or the environment; a configuration file does not override it.
     said: Option<String>,
 }
 
-/// Starts logging: `flag` wins over the environment, which wins over configuration files.
+/// Starts logging. `flag` overrides the environment, which overrides configuration files.
 ///
 /// # Errors
-/// Wrong usage: the environment names no filter.
+/// Returns a usage error if the environment contains an invalid filter.
 pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
     let named = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     if let (None, Some(text)) = (flag, &named) {
@@ -45,12 +45,12 @@ pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
     let (filter, handle) = reload::Layer::new(filter(said.unwrap_or(DEFAULT)));
     let lines = fmt::layer().with_writer(std::io::stderr).fmt_fields(line::fields());
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
-    // The journal has the time already.
+    // The journal adds the time itself.
     let lines = match is_journal() {
         true => lines.without_time().map_event_format(Limited::new).boxed(),
         false => lines.map_event_format(Limited::new).boxed(),
     };
-    // A second start, in a test, leaves the first in place.
+    // A second start, in a test, has no effect.
     let lines = lines.with_filter(filter);
     let given_up = GivenUp.with_filter(Watched);
     if tracing_subscriber::registry().with(lines).with(given_up).try_init().is_ok() {
@@ -59,8 +59,8 @@ pub(crate) fn start(flag: Option<&str>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a configuration file says of the log holds from now on, unless a flag or the environment
-/// has said something; `None` stands for the default.
+/// Applies the filter of a configuration file, unless a flag or the environment has set one; `None`
+/// restores the default.
 pub(crate) fn configure(text: Option<&str>) {
     let Some(log) = LOG.get().filter(|log| log.said.is_none()) else { return };
     if let Err(error) = log.filter.reload(filter(text.unwrap_or(DEFAULT))) {
@@ -68,22 +68,22 @@ pub(crate) fn configure(text: Option<&str>) {
     }
 }
 
-/// True if a flag or the environment has said what is logged.
+/// Returns true if a flag or the environment has set the filter.
 pub(crate) fn is_said() -> bool {
     LOG.get().is_some_and(|log| log.said.is_some())
 }
 
-/// The variable by which a child logs what a flag or the environment has said.
+/// Returns the environment variable that passes such a filter on to a child process.
 pub(crate) fn for_child() -> Option<(&'static str, String)> {
     Some((VARIABLE, LOG.get()?.said.clone()?))
 }
 
-/// Reads a filter for the command line.
+/// Parses a filter for the command line.
 pub(crate) fn argument(text: &str) -> Result<String, String> {
     check(text).map(|()| text.to_owned())
 }
 
-/// Says what is wrong with a filter: the range and the mend.
+/// Checks a filter; the error names the valid values.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     let known = |part: &str| match part.rsplit_once('=') {
         Some((target, level)) => !target.is_empty() && LEVELS.contains(&level),
@@ -93,16 +93,19 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(RULE.to_owned()) }
 }
 
-/// The filter that `text`, which was checked, stands for. Zenoh warns of what Paceline does on
-/// purpose (no gossip, a socket that another process has), so it speaks only where it is named. Its sessions
-/// call it an error that something comes for what was just undeclared, as at the end of every command.
+/// Returns the filter for `text`, which must be valid.
+///
+/// Zenoh's messages are reduced to errors unless `text` names it. Zenoh warns about deliberate
+/// settings of Paceline, such as disabled gossip or a socket in use by another process. Its
+/// sessions report an error for data that arrives just after an undeclaration, which happens
+/// whenever a command ends.
 fn filter(text: &str) -> EnvFilter {
     let silent = text == "off" || text.contains("zenoh");
     let quiet = "zenoh=error,zenoh::api::session=off";
     EnvFilter::new(if silent { text.to_owned() } else { format!("{text},{quiet}") })
 }
 
-/// True if standard error is the journal's.
+/// Returns true if standard error is connected to the journal.
 fn is_journal() -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(stat) = rustix::fs::fstat(std::io::stderr()) else { return false };

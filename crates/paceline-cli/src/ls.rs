@@ -1,4 +1,5 @@
-//! `paceline ls`: what there is, what was asked, what is delivered, what is dropped and why.
+//! `paceline ls`: lists nodes, publishers, subscriptions, links and streams with their requests,
+//! deliveries and drops.
 
 mod document;
 mod gather;
@@ -28,27 +29,29 @@ use std::time::{Duration, Instant};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// `paceline ls`.
+/// Options of `paceline ls`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LsArgs {
-    /// Prints one JSON document; with --watch one a second, each on a line of its own
+    /// Prints one JSON document; with --watch one per second, each on its own line
     #[arg(long)]
     json: bool,
-    /// Shows what is promised instead: to whom, by which path, and what each node of it holds
+    /// Shows the reservations instead: publisher, subscription, path, and the resources on each
+    /// node
     #[arg(long)]
     reservations: bool,
-    /// Shows it again every second until it is told to end
+    /// Repeats the output every second until Ctrl-C
     #[arg(long)]
     watch: bool,
-    /// How long nodes may take to be found and to answer, in milliseconds; one that takes over the
-    /// host from a process that ended is there within 2 s
+    /// Longest wait for nodes to be found and to answer, in milliseconds
+    ///
+    /// A process that takes over the host from one that has ended is found within 2 s.
     #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
     #[command(flatten)]
     node: NodeArgs,
 }
 
-/// Lists once, or again and again.
+/// Lists once, or repeatedly with `--watch`.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
@@ -58,7 +61,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let mut due = Instant::now() + EVERY;
     let mut block = Block::on_stdout();
     if !args.watch {
-        // The use of a link is known from one reading to the next.
+        // The use of a link is the difference between two readings.
         if document.has_links() && !stop.wait_until(due) {
             document = reader.read(&node);
         }

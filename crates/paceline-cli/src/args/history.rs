@@ -1,18 +1,18 @@
-//! `--history` and `--buffer`: how much a pull buffer holds.
+//! Parses `--history` and `--buffer`: the limits of a pull buffer.
 
 use paceline::{History, LimitsError, Pattern};
 use std::str::FromStr;
 use std::time::Duration;
 
 const KEYS: &str = "samples, bytes, age";
-/// Each unit of size with its bytes.
+/// Units of size and their factors in bytes.
 const BYTES: [(&str, u64); 5] =
     [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
-/// Each unit of time with its milliseconds.
+/// Units of time and their factors in milliseconds.
 const TIMES: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000)];
 const MEND: &str = "write 100, or samples=100,bytes=10MB,age=60s";
 
-/// What was written of a buffer's limits.
+/// The limits that the text names so far.
 #[derive(Clone, Debug, Default)]
 struct Written {
     samples: Option<usize>,
@@ -20,22 +20,21 @@ struct Written {
     age: Option<Duration>,
 }
 
-/// A buffer of a node: what it holds, and how much.
+/// A pull buffer of a node: its pattern and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BufferSpec {
-    /// What it subscribes to.
+    /// The pattern to which the buffer subscribes.
     pub(crate) pattern: Pattern,
-    /// How much it holds.
     pub(crate) history: History,
 }
 
-/// A number and the unit behind it.
+/// Splits a value into its number and its unit.
 fn split_unit(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     text.split_at(end)
 }
 
-/// `number` times `factor`, if that is a whole number of 64 bits.
+/// Returns `number` times `factor`, or `None` unless the product is a whole number of 64 bits.
 fn scaled(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = u32::try_from(fraction.len()).ok().filter(|digits| *digits <= 12)?;
@@ -52,13 +51,13 @@ fn in_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     scaled(number, *factor)
 }
 
-/// A number of bytes such as 10MB.
+/// Parses a number of bytes with a unit, such as `10MB`.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     in_units(text, &BYTES)
         .ok_or_else(|| format!("bytes '{text}': write a number with B, kB, MB or GB, like 10MB"))
 }
 
-/// A time such as 60s, 500ms, 10min or 2h.
+/// Parses a duration with a unit, such as `60s`, `500ms`, `10min` or `2h`.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     in_units(text, &TIMES).map(Duration::from_millis).ok_or_else(|| {
         format!("'{text}' is no time: write a number with ms, s, min or h, like 60s")
@@ -99,7 +98,7 @@ impl Written {
             Some(("bytes", value)) => once(&mut self.bytes, "bytes", bytes(value)?),
             Some(("age", value)) => once(&mut self.age, "age", age(value)?),
             Some((key, _)) => Err(format!("key '{key}' is not known: the keys are {KEYS}")),
-            // The unit tells which it is.
+            // An item without a key is identified by its unit.
             None if split_unit(item).1.is_empty() => {
                 once(&mut self.samples, "samples", samples(item)?)
             }
@@ -111,7 +110,7 @@ impl Written {
     }
 }
 
-/// Reads how much is held.
+/// Parses the limits of a pull buffer.
 pub(crate) fn history(text: &str) -> Result<History, String> {
     let mut written = Written::default();
     text.split(',').try_for_each(|item| written.set(item.trim()))?;

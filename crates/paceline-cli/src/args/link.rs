@@ -1,4 +1,4 @@
-//! `--link`: one link in one argument.
+//! Parses `--link`: one link per argument.
 
 use super::name;
 use paceline::{Capacity, LinkClass, LinkConfig, Policy};
@@ -6,27 +6,25 @@ use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, insecure";
 const PROTOCOLS: [&str; 4] = ["tcp", "udp", "tls", "unixsock-stream"];
-/// A link as it was written on the command line or in a configuration file.
+/// A link as specified on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkSpec {
-    /// Its name, if one was given.
     pub(crate) name: Option<String>,
-    /// Where it waits for neighbours.
+    /// Endpoints on which the link listens for neighbours.
     pub(crate) listen: Vec<String>,
-    /// Whom it reaches out to.
+    /// Endpoints to which the link connects.
     pub(crate) connect: Vec<String>,
-    /// What it carries.
     pub(crate) capacity: Option<Capacity>,
-    /// Which discipline schedules it.
+    /// The discipline that schedules the link.
     pub(crate) policy: Policy,
-    /// Its classes, which only a configuration gives it.
+    /// The link's classes. Only a configuration file can define them.
     pub(crate) classes: Vec<LinkClass>,
-    /// Whether it may listen beyond this host without TLS.
+    /// Whether the link may listen on addresses beyond this host without TLS.
     pub(crate) insecure: bool,
 }
 
 impl LinkSpec {
-    /// The library's link; `number` names one that has no name.
+    /// Returns the library's configuration of this link. `number` names a link without a name.
     pub(crate) fn config(&self, number: usize) -> LinkConfig {
         let mut link = LinkConfig::new(&self.name(number)).policy(self.policy);
         for endpoint in &self.listen {
@@ -44,7 +42,7 @@ impl LinkSpec {
         if self.insecure { link.insecure() } else { link }
     }
 
-    /// Its name, or `link1`, `link2` for one without.
+    /// Returns the link's name; `link1`, `link2`… by default.
     pub(crate) fn name(&self, number: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("link{number}"))
     }
@@ -99,12 +97,12 @@ impl FromStr for LinkSpec {
     }
 }
 
-/// Reads a value; what is wrong with it is told with its key before it.
+/// Parses a value and prefixes an error with its key.
 fn named<T>(key: &str, value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     read(value).map_err(|error| format!("{key} '{value}': {error}"))
 }
 
-/// Reads an endpoint, `tcp/127.0.0.1:7600`.
+/// Parses an endpoint such as `tcp/127.0.0.1:7600`.
 pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
     if address.is_empty() || !PROTOCOLS.contains(&protocol) {
@@ -116,12 +114,12 @@ pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads the name of a discipline.
+/// Parses the name of a discipline.
 pub(crate) fn policy(text: &str) -> Result<Policy, String> {
     text.parse::<Policy>().map_err(|error| error.to_string())
 }
 
-/// Reads a capacity: a decimal number and a unit, `2mbit`, `1.5 Mbit/s`, `250kB/s`.
+/// Parses a capacity: a decimal number and a unit, such as `2mbit`, `1.5 Mbit/s` or `250kB/s`.
 pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
     text.parse::<Capacity>().map_err(|error| error.to_string())
 }

@@ -1,4 +1,5 @@
-//! The flags that every command with a node has, and what they make of a configuration file.
+//! The flags shared by every command that opens a node, and their combination with a configuration
+//! file.
 
 use super::{BufferSpec, LinkSpec};
 use crate::config::{self, Config};
@@ -9,80 +10,81 @@ use paceline_plain::{PlainConfig, Rules};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// How a command opens its node.
+/// Options that configure the command's node.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Node")]
 pub(crate) struct NodeArgs {
-    /// What people call this node; host name and process number if not said
+    /// Name of this node for display; default: host name and process id
     #[arg(long, value_name = "NAME", value_parser = super::name)]
     pub(crate) name: Option<String>,
     /// A link, at most 16: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
     /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
     #[arg(long, value_name = "SPEC")]
     pub(crate) link: Vec<LinkSpec>,
-    /// The folder that joins the processes of this host; $PACELINE_RUNTIME_DIR if not said
+    /// Folder shared by the processes of this host; default: $PACELINE_RUNTIME_DIR
     #[arg(long, value_name = "DIR")]
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// Stays apart from the other processes of this host: only the links given
+    /// Does not connect to the other processes of this host; uses only the given links
     #[arg(long, conflicts_with = "runtime_dir")]
     pub(crate) isolated: bool,
-    /// A configuration file, over which flags win; `paceline node --print-config` shows its keys
+    /// Configuration file; flags override it; `paceline node --print-config` shows its keys
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// How a node is opened: the flags, the environment, and the configuration file where those say
-/// nothing.
+/// The merged settings of a node. Flags override the environment, which overrides the configuration
+/// file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
-    /// What people call the node.
+    /// The display name of the node.
     pub(crate) name: Option<String>,
-    /// The folder that joins the processes of this host.
+    /// The folder shared by the processes of this host.
     pub(crate) runtime_dir: Option<PathBuf>,
-    /// Stays apart from the other processes of this host.
+    /// Whether the node stays disconnected from the other processes of this host.
     pub(crate) isolated: bool,
-    /// What the file says of the log.
+    /// The log filter from the file.
     pub(crate) log: Option<String>,
-    /// Where HTTP is served.
+    /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
-    /// What of one processor promises may use, in percent.
+    /// The share of one processor that contracts may reserve, in percent.
     pub(crate) processor_percent: Option<u32>,
-    /// What samples cost this host, for its node alone.
+    /// The processor costs per sample; only the host's node has them.
     pub(crate) processor: Option<CpuBudget>,
-    /// The node's links.
     pub(crate) links: Vec<LinkSpec>,
-    /// The histories that the node keeps.
+    /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,
-    /// Where plain Zenoh programs are met.
+    /// The endpoints for plain Zenoh programs.
     pub(crate) plain: Option<PlainConfig>,
-    /// What of theirs enters and leaves.
+    /// The import and export rules for plain Zenoh programs.
     pub(crate) rules: Rules,
-    /// The configuration file.
+    /// The configuration file, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Who has said the links: "--link" or the file.
+    /// The origin of the links for error messages: `--link` or the path of the file.
     pub(crate) links_from: String,
 }
 
 impl NodeArgs {
-    /// Opens the node.
     pub(crate) fn open(&self) -> anyhow::Result<Node> {
         self.command_settings()?.open()
     }
 
-    /// Opens the node of a command that looks and leaves: nobody comes to depend on it.
+    /// Opens the node of a short-lived command. Other processes do not come to depend on a guest
+    /// node.
     pub(crate) fn open_guest(&self) -> anyhow::Result<Node> {
         self.command_settings()?.open_guest()
     }
 
-    /// How the node of this host is opened: all of the file holds, whether it was named or found.
+    /// Returns the settings of this host's node. All keys of the file apply, whether it was named
+    /// or found.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         let file = self.config.clone().or_else(config::find);
         let config = file.as_deref().map(config::load).transpose()?.unwrap_or_default();
         self.merge(config, file)
     }
 
-    /// How the node of any other command is opened. A file that was found is the host's node's: a
-    /// command beside that takes from it what they must agree on, and leaves it name and links.
+    /// Returns the settings of any other command's node. A file that was found by default
+    /// configures the host's node. Such a command takes over only the settings that all processes
+    /// of the host must share. Name and links stay with the host's node.
     fn command_settings(&self) -> anyhow::Result<Settings> {
         let mut settings = self.settings()?;
         log::configure(settings.log.as_deref());
@@ -104,7 +106,7 @@ impl NodeArgs {
         Ok(settings)
     }
 
-    /// Flags win over the environment, and that over `config`.
+    /// Merges the sources: flags override the environment, which overrides `config`.
     fn merge(&self, config: Config, file: Option<PathBuf>) -> anyhow::Result<Settings> {
         let (links, links_from) = if self.link.is_empty() {
             let file = file.as_ref().map(|file| file.display().to_string());
@@ -153,7 +155,6 @@ fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {
 }
 
 impl Settings {
-    /// Opens the node.
     pub(crate) fn open(&self) -> anyhow::Result<Node> {
         self.builder().open().map_err(|error| self.told(error))
     }
@@ -162,7 +163,7 @@ impl Settings {
         self.builder().guest().open().map_err(|error| self.told(error))
     }
 
-    /// Says what opening would say about the links, without opening any.
+    /// Validates the links as opening the node would, without opening any.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let links = (1..).zip(&self.links).map(|(number, link)| link.config(number));
         links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.told(error))
@@ -188,7 +189,8 @@ impl Settings {
         builder
     }
 
-    /// A wrong link is wrong usage; a port in use is not.
+    /// Turns an open error into the command's error: an invalid link is a usage error, a port in
+    /// use is not.
     fn told(&self, error: OpenError) -> anyhow::Error {
         let from = &self.links_from;
         if matches!(error, OpenError::Link { .. } | OpenError::TooManyLinks(_)) {

@@ -1,4 +1,4 @@
-//! What is asked of the samples, for the commands that subscribe, look or ask.
+//! The QoS options shared by the commands that subscribe, observe or ask.
 
 use crate::{args, exit};
 use paceline::{LossTolerance, Node, Pattern, SubscribeError, SubscriberBuilder};
@@ -6,42 +6,47 @@ use paceline_media::audio::AudioFormat;
 use paceline_media::{Format, Size};
 use std::time::Duration;
 
-/// At which rate and size, how soon, and how much of it may miss.
+/// The requested rate, size, delay bound and loss tolerance.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WishArgs {
     /// One sample in N; 1 is every sample
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,
-    /// At most this many samples per second, evenly spread
+    /// At most this many samples per second, evenly spaced
     #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
     pub(crate) max_hz: Option<f64>,
-    /// Pictures of this size, at most the publisher's
+    /// Picture size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
     pub(crate) size: Option<Size>,
-    /// Sound with this many samples per second and channels, such as 8000x1
+    /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// The delay bound in milliseconds, from publish to delivery
+    /// Delay bound from publish to delivery, in milliseconds
     #[arg(long, value_name = "MS", value_parser = args::within)]
     pub(crate) within: Option<Duration>,
-    /// Of each Y samples at most X may be late or lost
+    /// Loss tolerance: in each window of Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
 }
 
 impl WishArgs {
-    /// True if a promise is asked for.
+    /// Returns true if the options request a contract.
     pub(crate) const fn promises(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
     }
 
-    /// True if a rate, a size or a sound is asked for.
+    /// Returns true if the options request a rate, a picture size or a sound format.
     pub(crate) const fn says_form(&self) -> bool {
         self.every.is_some() || self.max_hz.is_some() || self.size.is_some() || self.audio.is_some()
     }
 
-    /// Refuses what no publisher of a tag can give: a size of what is no picture, or sound of what is none. What a
-    /// pattern matches may be of several kinds.
+    /// Checks that the publishers of a tag can serve the requested form.
+    ///
+    /// A pattern is not checked: it may match tags of several kinds.
+    ///
+    /// # Errors
+    /// Returns a usage error for a picture size if the tag has no pictures, and for a sound format
+    /// if it has no sound.
     pub(crate) fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
         if !pattern.is_tag() || self.size.is_none() && self.audio.is_none() {
             return Ok(());
@@ -54,7 +59,7 @@ impl WishArgs {
         })
     }
 
-    /// Asks for it.
+    /// Adds the options to a subscription.
     pub(crate) fn apply<'a>(
         &self,
         mut builder: SubscriberBuilder<'a>,
@@ -81,7 +86,8 @@ impl WishArgs {
     }
 }
 
-/// The flag that contradicts the encodings of all publishers of a tag, and what is wrong; or both flags each other.
+/// Returns the flag that contradicts the encodings of all publishers of a tag, with the reason.
+/// Also returns a flag if both flags contradict each other.
 fn contradiction(size: bool, audio: bool, encodings: &[&str]) -> Option<(&'static str, String)> {
     if size && audio {
         let what = "is one tag, so it is pictures or sound, and --size is for pictures";

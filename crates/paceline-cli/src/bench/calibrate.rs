@@ -1,4 +1,4 @@
-//! What a sample costs the node that hands it on, by its length and by what else the processors do.
+//! Measures the processor cost of forwarding a sample, by sample length and by background load.
 
 use super::child::Child;
 use super::role::Role;
@@ -15,24 +15,25 @@ use std::time::Duration;
 
 const SIZES: [usize; 4] = [64, 1_000, 16_000, 64_000];
 const LOADS_PERMILLE: [u32; 2] = [0, 1_000];
-/// Samples a second, tried from the first on. What comes together is handed on together and costs less, so the
-/// last counts that takes no more than [`SHARE_PERMILLE`]: what is admitted within that share by such a cost
-/// stays within it, as long as more samples never cost less altogether.
+/// Rates in samples per second, tried in ascending order. Samples that arrive together are
+/// forwarded together and cost less each. So the highest rate within [`SHARE_PERMILLE`] decides. If
+/// the total cost grows with the rate, load admitted by that cost stays within the share.
 const HZ: [u64; 6] = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000];
-/// Of one processor.
+/// The share of one processor, in thousandths.
 const SHARE_PERMILLE: u64 = 500;
-/// Windows at the rate that counts: the median of them is told.
+/// The number of windows at the decisive rate; the result is their median.
 const WINDOWS: usize = 3;
 const WINDOW_NANOS: u64 = 150_000_000;
-/// How long what was published last may take to arrive.
+/// The longest wait for the last published samples.
 const DRAIN: Duration = Duration::from_millis(40);
-/// A window of which less arrives, in thousandths of what was to be published, says nothing of its rate.
+/// The smallest share of the published samples that must arrive for a window to count, in
+/// thousandths.
 const ARRIVES_PERMILLE: u64 = 800;
 
-/// How long [`measure`] takes at most, in whole seconds.
+/// The longest duration of [`measure`], in seconds.
 pub(crate) const SECONDS_MAX: u64 = 20;
 
-/// Measures samples that go from one node by a second one, a process of its own, to a third.
+/// Measures samples from one node through a second one, which is a separate process, to a third.
 pub(crate) fn measure() -> Result<Vec<CpuPoint>> {
     interrupt::install()?;
     let scratch = Scratch::new("calibrate")?;
@@ -51,7 +52,7 @@ pub(crate) fn measure() -> Result<Vec<CpuPoint>> {
     Ok(points)
 }
 
-/// Three nodes of one host: this process has the ends.
+/// Three nodes of one host. This process contains the first and the last.
 struct Stage {
     forward: Child,
     publisher: Publisher,
@@ -77,7 +78,7 @@ impl Stage {
         Ok(Self { forward, publisher, arrived, _subscription: subscription, _ends: [near, far] })
     }
 
-    /// Nanoseconds of a processor for each sample of `bytes`.
+    /// Returns the processor time per sample of `bytes`, in nanoseconds.
     fn cost(&mut self, bytes: usize, until: u64) -> Result<u64> {
         let payload = Bytes::from(vec![7; bytes]);
         let mut best: Option<(u64, u64)> = None;
@@ -119,14 +120,14 @@ impl Stage {
     }
 }
 
-/// What the node in the middle handed on, and what of the processors that took.
+/// The samples that the middle node forwarded in one window, and the processor time spent.
 struct Window {
     arrived: u64,
     spent: u64,
 }
 
 impl Window {
-    /// As much came as was meant to.
+    /// Returns true if enough samples arrived for the window to count.
     fn is_whole(&self, hz: u64) -> bool {
         self.arrived * 1_000 >= hz * WINDOW_NANOS / 1_000_000_000 * ARRIVES_PERMILLE
     }
@@ -141,7 +142,8 @@ impl Window {
     }
 }
 
-/// One thread for each processor that never waits, and works on more memory than the nearest caches hold.
+/// A background load: one busy thread per processor. Each works on more memory than the nearest
+/// caches contain.
 struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -170,7 +172,6 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that only computes has nothing to tell.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A role's process, as its parent sees it.
+//! The parent's handle of a benchmark child process, and its line protocol.
 
 use super::interrupt;
 use super::role::{Message, Role};
@@ -11,7 +11,7 @@ use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// A running role; ended when this goes.
+/// A running role; dropping it ends the process.
 pub(super) struct Child {
     name: String,
     process: std::process::Child,
@@ -21,8 +21,8 @@ pub(super) struct Child {
 impl Child {
     /// Starts this executable in a role, inside a network namespace if one is named.
     ///
-    /// `runtime_dir` stands for the host that the process belongs to: socket files are seen across
-    /// network namespaces, so each host needs a folder of its own.
+    /// `runtime_dir` represents the host of the process. Network namespaces share socket files, so
+    /// each host needs its own folder.
     pub(super) fn start(
         name: &str,
         role: &Role,
@@ -54,7 +54,6 @@ impl Child {
         Ok(Self { name: name.to_owned(), process, messages: read_messages(stdout) })
     }
 
-    /// The number of its process.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
@@ -63,17 +62,17 @@ impl Child {
         self.say("go")
     }
 
-    /// As [`Self::go`], with the instant at which a scenario begins.
+    /// Like [`Self::go`], with the instant at which a scenario begins.
     pub(super) fn go_at(&mut self, start: u64) -> Result<()> {
         self.say(&format!("go {start}"))
     }
 
-    /// Lets the process stand still, or go on.
+    /// Stops (`still`) or continues the process by a signal.
     pub(super) fn stall(&self, still: bool) -> Result<()> {
         self.signal(if still { Signal::STOP } else { Signal::CONT })
     }
 
-    /// Ends the process without a word.
+    /// Kills the process without notice.
     pub(super) fn crash(&mut self) -> Result<()> {
         self.process.kill().with_context(|| format!("{} cannot be killed", self.name))?;
         self.process.wait().map(drop).context("role")
@@ -85,7 +84,7 @@ impl Child {
         kill_process(pid, signal).with_context(|| format!("{} takes no signal", self.name))
     }
 
-    /// What it has told so far, without waiting.
+    /// Returns the messages received so far, without waiting.
     pub(super) fn told(&self) -> Vec<Message> {
         self.messages.try_iter().collect()
     }
@@ -94,7 +93,7 @@ impl Child {
         self.say("stop")
     }
 
-    /// What a node that hands on has taken of the processors, in nanoseconds.
+    /// Returns the processor time that a forwarding node has used, in nanoseconds.
     pub(super) fn spent(&mut self) -> Result<u64> {
         self.say("spent")?;
         self.expect("processor time", Duration::from_secs(5), |message| {
@@ -107,7 +106,7 @@ impl Child {
         writeln!(stdin, "{word}").with_context(|| format!("{} has ended early", self.name))
     }
 
-    /// Waits for a message that `pick` takes; others are passed over.
+    /// Waits for a message that `pick` accepts and discards all others.
     pub(super) fn expect<T>(
         &mut self,
         what: &str,
@@ -145,7 +144,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // A closed input ends it in order; one that hangs is killed, one that stands still goes on first.
+        // A process ends by itself when its input is closed. A stopped one must continue first; one
+        // that hangs is killed.
         let _ = self.stall(false);
         drop(self.process.stdin.take());
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! `paceline bench fanout`: what a thousand subscribers in one process cost.
+//! `paceline bench fanout`: the cost of a thousand subscribers in one process.
 
 use super::child::Child;
 use super::report::{Bound, Report, Section, Unit};
@@ -10,14 +10,14 @@ use anyhow::Result;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// 1,000 subscriptions to one tag of 252 bytes at 33 Hz, in one process.
+/// 1,000 subscriptions to one tag of 252 bytes at 33 Hz, in one process
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// How many subscriptions
+    /// Number of subscriptions
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     subscriptions: u32,
-    /// Seconds that are measured
+    /// Measured time in seconds
     #[arg(long, value_name = "S", default_value_t = 10, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
@@ -25,7 +25,7 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// Of one core.
+/// The limit, in percent of one core.
 const PERCENT_MAX: f64 = 5.0;
 const BYTES_MAX: f64 = 4_096.0;
 

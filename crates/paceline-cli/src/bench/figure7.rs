@@ -1,5 +1,6 @@
-//! `paceline bench figure7`: what each interactor gets, by how often the scheduler runs; figure 7 of the
-//! interactor paper (West & Schwan, seed 001 §5) in virtual time.
+//! `paceline bench figure7`: the service rate of each interactor as a function of the scheduler's
+//! period. Reproduces figure 7 of the interactor paper (West & Schwan, seed 001 §5) in virtual
+//! time.
 
 mod costs;
 
@@ -12,7 +13,8 @@ use paceline_sched::turns::host::{Figures, Host, Senders, run as run_host};
 use paceline_sched::turns::{Budget, Cost, Pace};
 use std::process::ExitCode;
 
-/// Service rate against the scheduler's period, 1 to 16 interactors, coarse and fine packets.
+/// Service rate as a function of the scheduler's period, 1 to 16 interactors, coarse and fine
+/// packets
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -22,26 +24,26 @@ pub(super) struct Args {
 const PERIODS_MS: [u64; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const COUNTS: [u32; 5] = [1, 2, 4, 8, 16];
 const TIME_S: u64 = 60;
-/// What every interactor offers.
+/// The load that every interactor offers.
 const OFFERED_MBITS: f64 = 1.0;
-/// The adaptive pace's limits.
+/// The limits of the adaptive pace.
 const ADAPTIVE: Pace =
     Pace::Adaptive { least: Duration::from_millis(1), most: Duration::from_millis(50) };
-/// The paper's empty turn; what a packet took there it does not tell.
+/// The paper's cost of an empty iteration. The paper does not report a cost per packet.
 const PAPER_COST: Cost =
     Cost { turn: Duration::from_micros(26), packet: Duration::ZERO, kib: Duration::ZERO };
-/// How long a packet must have held up its sender in the paper for its fine packets to get less than
-/// 800 kbit/s.
+/// The smallest blocking time per packet that explains the paper's figure: fine packets get less
+/// than 800 kbit/s.
 const PAPER_HELD_UP: Duration = Duration::from_micros(10_500);
 
-/// One packet for a group of 12 pictures.
+/// One packet per group of 12 pictures.
 const COARSE: Senders = Senders {
     count: 1,
     interval: Duration::from_millis(500),
     len: 62_500,
     held_up: Duration::ZERO,
 };
-/// One packet for a picture, 24 a second.
+/// One packet per picture, at 24 pictures per second.
 const FINE: Senders = Senders {
     count: 1,
     interval: Duration::from_nanos(41_666_667),
@@ -74,14 +76,14 @@ fn costs_section(measured: &costs::Measured) -> Section {
     section
 }
 
-/// `count` interactors at `pace`; at most one packet a turn, as in the paper.
+/// Runs `count` interactors at `pace`, with at most one packet per iteration as in the paper.
 fn figures(pace: Pace, cost: Cost, senders: Senders) -> Result<Figures> {
     let budget = Budget { packets: 1, work: Duration::ZERO };
     let host = Host { pace, budget, cost, queue: 8 };
     Ok(run_host(&host, &senders, Duration::from_secs(TIME_S))?)
 }
 
-/// Mbit/s of each interactor.
+/// Returns the service rate of each interactor in Mbit/s.
 fn rate(figures: &Figures, senders: &Senders) -> f64 {
     float(figures.served.bytes) * 8.0 / 1e6 / float(TIME_S) / f64::from(senders.count)
 }
@@ -92,7 +94,8 @@ fn paces() -> Vec<(String, Pace)> {
     paces.map(|pace| (pace.to_string(), pace)).collect()
 }
 
-/// A line a pace: Mbit/s of each of 1 to 16 interactors, then what the turns cost with 16.
+/// Builds a table with one row per pace: Mbit/s of each of 1 to 16 interactors, then the cost of
+/// the iterations with 16.
 fn table(cost: Cost, senders: Senders) -> Result<Table> {
     let mut headings = vec!["Mbit/s each of".to_owned()];
     headings.extend(COUNTS.map(|count| count.to_string()));

@@ -1,4 +1,4 @@
-//! `paceline bench hop`: what one hop over a unix socket costs, beside bare Zenoh.
+//! `paceline bench hop`: the cost of one hop over a unix socket, compared with plain Zenoh.
 
 use super::child::Child;
 use super::machine::Watch;
@@ -12,10 +12,10 @@ use paceline::Policy;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What one hop over a unix socket costs: round trip and throughput.
+/// Cost of one hop over a unix socket: round trip and throughput
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Pairs of runs, Paceline and bare Zenoh in turn; the median of their ratios is told
+    /// Alternating pairs of runs, Paceline and plain Zenoh; reports the median of their ratios
     #[arg(long, value_name = "N", default_value_t = 5, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=999))]
     pairs: u32,
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.finish(&args.output)
 }
 
-/// Figures of both engines, one per pair.
+/// The figures of both engines, one per pair.
 #[derive(Default)]
 struct Pairs {
     ours: Vec<f64>,
@@ -59,7 +59,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Measures both engines in turn; every other pair begins with the other one.
+    /// Measures both engines alternately. The engine that starts changes from pair to pair.
     fn measure(count: u32, mut one: impl FnMut(Engine) -> Result<f64>) -> Result<Self> {
         let mut pairs = Self::default();
         for pair in 0..count {
@@ -79,7 +79,7 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// The median of the ratios of the pairs.
+    /// Returns the median of the ratios of the pairs.
     fn ratio(&self) -> f64 {
         let ratios = self.ours.iter().zip(&self.plain).map(|(ours, plain)| ours / plain);
         median(&ratios.collect::<Vec<_>>())
@@ -159,7 +159,7 @@ fn rate(engine: Engine, scratch: &Scratch, bytes: usize, seconds: u32) -> Result
     Ok(float(samples) * 1e9 / float(nanos.max(1)))
 }
 
-/// The process that is there first, and the one that joins it.
+/// Returns the places of the process that starts first and of the one that joins it.
 fn places(engine: Engine, scratch: &Scratch) -> [Place; 2] {
     let endpoint = format!("unixsock-stream/{}.sock", scratch.host().display());
     let socket = (engine == Engine::Plain).then_some(endpoint);

@@ -1,4 +1,4 @@
-//! Ctrl-C ends a benchmark in order: what it set up is taken down.
+//! Handles Ctrl-C: a benchmark removes everything that it set up before it ends.
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use std::time::Duration;
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on SIGINT and SIGTERM are noticed by [`check`] instead of ending the process.
+/// Installs handlers for SIGINT and SIGTERM. From then on [`check`] notices them and the process
+/// does not end.
 pub(super) fn install() -> Result<()> {
     let flag = INTERRUPTED.get_or_init(Arc::default);
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -16,7 +17,7 @@ pub(super) fn install() -> Result<()> {
     Ok(())
 }
 
-/// An error once the user has asked to stop.
+/// Returns an error once the user has requested to stop.
 pub(super) fn check() -> Result<()> {
     if INTERRUPTED.get().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
         bail!("interrupted");
@@ -24,13 +25,14 @@ pub(super) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Sleeps, or until the user asks to stop.
+/// Sleeps for `duration`; returns an error earlier if the user requests to stop.
 pub(super) fn sleep(duration: Duration) -> Result<()> {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     sleep_until(super::clock::now().saturating_add(nanos))
 }
 
-/// Sleeps until `instant` of [`super::clock`], or until the user asks to stop.
+/// Sleeps until `instant` of [`super::clock`]; returns an error earlier if the user requests to
+/// stop.
 pub(super) fn sleep_until(instant: u64) -> Result<()> {
     let slice = u64::try_from(Duration::from_millis(100).as_nanos()).unwrap_or(u64::MAX);
     loop {

@@ -1,4 +1,5 @@
-//! How busy the whole machine was meanwhile: on few cores it decides the tail of every delay.
+//! Measures the load of the whole machine during a benchmark. On few cores the load decides the
+//! tail of every delay.
 
 mod witness;
 
@@ -9,12 +10,13 @@ use std::fs;
 use std::process::Command;
 use witness::Witness;
 
-/// The machine as one line.
+/// The machine's properties, for one line of the report.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Machine {
     pub(super) cores: usize,
     pub(super) kernel: String,
-    /// The commit of the checkout that this runs in, with `+` where files differ from it; `None` outside of one.
+    /// The commit of the current checkout, with `+` if files differ from it; `None` outside of a
+    /// checkout.
     pub(super) commit: Option<String>,
 }
 
@@ -26,7 +28,7 @@ impl Machine {
     }
 }
 
-/// The commit of Paceline's own checkout in the current folder.
+/// Returns the commit of Paceline's own checkout in the current folder.
 fn commit() -> Option<String> {
     fs::metadata("crates/paceline-cli/Cargo.toml").ok()?;
     let git = ["describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=9"];
@@ -35,7 +37,7 @@ fn commit() -> Option<String> {
     (output.status.success() && !commit.is_empty()).then_some(commit)
 }
 
-/// Looks at the machine while something is measured.
+/// Observes the machine's load during a measurement.
 #[derive(Debug)]
 pub(super) struct Watch {
     from: Ticks,
@@ -43,19 +45,19 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on.
+    /// Starts the observation.
     pub(super) fn begin() -> Result<Self> {
         Ok(Self { from: Ticks::read()?, witness: Witness::start()? })
     }
 
-    /// What there was until now.
+    /// Returns the load since the observation started.
     pub(super) fn load(&self) -> Result<Load> {
         let load = Ticks::read()?.since(self.from);
         Ok(Load { stall_millis: self.witness.longest().as_secs_f64() * 1_000.0, ..load })
     }
 }
 
-/// Time of all processors so far, in ticks.
+/// Accumulated time of all processors, in ticks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Ticks {
     total: u64,
@@ -63,8 +65,8 @@ struct Ticks {
     steal: u64,
 }
 
-/// The share of an interval that processors were busy or stolen, in percent of the whole machine, and how
-/// much longer than asked a thread slept that did nothing else, at the most.
+/// The machine's load in an interval. `busy_percent` and `steal_percent` are shares of the whole
+/// machine. `stall_millis` is the longest delay of an idle thread's wake-up.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Load {
     pub(super) busy_percent: f64,
@@ -92,7 +94,7 @@ impl Ticks {
         Self::parse(&text).context("/proc/stat has no line that begins with 'cpu '")
     }
 
-    /// Reads the line `cpu user nice system idle iowait irq softirq steal guest guest_nice`.
+    /// Parses the line `cpu user nice system idle iowait irq softirq steal guest guest_nice`.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let fields: Vec<u64> = line.split_whitespace().flat_map(str::parse).take(8).collect();
@@ -100,7 +102,8 @@ impl Ticks {
         Some(Self { total: fields.iter().sum(), idle: at(3) + at(4), steal: at(7) })
     }
 
-    /// The load since `earlier`. Stolen time counts as busy: it was not ours to use.
+    /// Returns the load since `earlier`. Stolen time counts as busy, because the benchmark could
+    /// not use it.
     fn since(self, earlier: Self) -> Load {
         let total = float((self.total - earlier.total).max(1));
         let percent = |ticks: u64| 100.0 * float(ticks) / total;
@@ -111,14 +114,14 @@ impl Ticks {
     }
 }
 
-/// Seconds of processor time that a process has used so far, by the kernel's count.
+/// Returns the processor time that a process has used, in seconds, as the kernel counts it.
 pub(super) fn cpu_seconds(process: u32) -> Result<f64> {
     let path = format!("/proc/{process}/stat");
     let text = fs::read_to_string(&path).with_context(|| path.clone())?;
     used_ticks(&text).map(|ticks| float(ticks) / TICKS_PER_S).with_context(|| path)
 }
 
-/// The resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 pub(super) fn resident_bytes() -> Result<f64> {
     let text = fs::read_to_string("/proc/self/status").context("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -126,10 +129,11 @@ pub(super) fn resident_bytes() -> Result<f64> {
     kib.map(|kib| float(kib) * 1_024.0).context("/proc/self/status has no VmRSS")
 }
 
-/// What `/proc` counts in on every Linux there is.
+/// The tick rate of `/proc`, which is 100 Hz on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 
-/// User and system time of `/proc/PID/stat`; the name in parentheses may hold anything.
+/// Parses user and system time from `/proc/PID/stat`. The name in parentheses may contain any
+/// character.
 fn used_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11).flat_map(str::parse::<u64>);

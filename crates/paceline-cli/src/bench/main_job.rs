@@ -1,4 +1,5 @@
-//! `paceline bench main-job`: what the product promises, on a real thin link, beside plain Zenoh.
+//! `paceline bench main-job`: the product's contracts on a real thin link, compared with plain
+//! Zenoh.
 
 mod idle;
 mod scaling;
@@ -13,18 +14,18 @@ use crate::scratch::Scratch;
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// One camera to three subscribers and steering commands over a 2 Mbit/s link.
+/// One camera to three subscribers and steering commands over a 2 Mbit/s link
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Steering commands per configuration and run, 100 a second
+    /// Steering commands per configuration and run, at 100 per second
     #[arg(long, value_name = "N", default_value_t = 10_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     commands: u32,
-    /// Runs of each configuration with Paceline; the median is told. Plain Zenoh runs once
+    /// Runs of each configuration with Paceline; reports the median. Plain Zenoh runs once
     #[arg(long, value_name = "R", default_value_t = 3, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
-    /// 1,000 commands and one run: a look, not a measurement
+    /// 1,000 commands and one run: a quick check, not a measurement
     #[arg(long, conflicts_with_all = ["commands", "runs", "short"])]
     quick: bool,
     /// Only these parts
@@ -38,11 +39,11 @@ pub(super) struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, Eq, PartialEq)]
 enum Part {
-    /// The link with nothing but commands
+    /// The link with commands only
     Idle,
     /// One camera to three subscribers
     Scaling,
-    /// Commands beside a camera
+    /// Commands and a camera
     Steering,
 }
 
@@ -50,7 +51,7 @@ impl Args {
     fn commands(&self) -> u32 {
         match (self.quick, self.output.short) {
             (true, _) => 1_000,
-            // As many as its shorter interval has.
+            // The number of commands in the shorter interval.
             (false, true) => 50,
             (false, false) => self.commands,
         }
@@ -60,7 +61,7 @@ impl Args {
         if self.quick || self.output.short { 1 } else { self.runs }
     }
 
-    /// The command that makes the same measurement again.
+    /// Returns the command line that repeats this measurement.
     fn command(&self) -> String {
         let (commands, runs) = (self.commands(), self.runs());
         let mut command = "paceline bench main-job".to_owned();

@@ -1,4 +1,4 @@
-//! `paceline bench meet`: how long two commands take to find each other, from start to first sample.
+//! `paceline bench meet`: the time from the start of two commands to the first sample.
 
 use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, median, millis};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long `paceline pub` and `paceline sub` take to meet, on one host and over three hops.
+/// Time until `paceline pub` and `paceline sub` find each other, on one host and over three hops
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Meetings of each kind
@@ -25,7 +25,7 @@ pub(super) struct Args {
 const PUB: [&str; 4] = ["pub", "a/b", "--test-card", "320x240@30"];
 const SUB: [&str; 3] = ["sub", "a/b", "--json"];
 const MET_WITHIN: Bound = Bound::AtMost(1_000.0);
-/// Long enough for a command to have opened its node, if it can.
+/// Long enough for a command to open its node.
 const STANDING: Duration = Duration::from_millis(1_500);
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.finish(&args.output)
 }
 
-/// Which of the two commands is there already.
+/// The command that already runs.
 #[derive(Clone, Copy, Debug)]
 enum First {
     Neither,
@@ -87,7 +87,7 @@ fn three_hops(meetings: u32, scratch: &Scratch) -> Result<Section> {
     Ok(section)
 }
 
-/// One node a host, each linked to the next over TCP.
+/// Starts one node per host, each linked to the next over TCP.
 fn chain(hosts: &[PathBuf]) -> Result<Vec<Terminal>> {
     let ports: Vec<u16> = hosts.iter().skip(1).map(|_| free_port()).collect::<Result<_>>()?;
     let mut nodes = Vec::new();
@@ -109,7 +109,7 @@ fn chain(hosts: &[PathBuf]) -> Result<Vec<Terminal>> {
     Ok(nodes)
 }
 
-/// A port that nobody uses at this moment.
+/// Returns a port that is currently free.
 pub(super) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("a free port")?;
     Ok(listener.local_addr().context("a free port")?.port())
@@ -119,7 +119,7 @@ fn repeat(meetings: u32, mut meet: impl FnMut() -> Result<u64>) -> Result<Vec<u6
     (0..meetings).map(|_| meet()).collect()
 }
 
-/// Nanoseconds from the start of the later command to the first sample.
+/// Returns the nanoseconds from the start of the later command to the first sample.
 fn meeting(first: First, publisher: &Path, subscriber: &Path) -> Result<u64> {
     let publish = || Terminal::start(&PUB, publisher, None);
     let (began, mut sub, _camera) = match first {

@@ -1,9 +1,9 @@
-//! Two network namespaces joined by a thin link, taken down again whatever happens.
+//! Two network namespaces joined by a thin link, removed again in every case.
 //!
-//! The thin link is a veth pair that sends one packet at a time (`gso_max_segs 1`: else the shaper
-//! would let a whole offloaded burst through at once and then block, and delays would look near zero),
-//! shaped in both directions by htb over a plain queue of 64 KB. Or it is a network that delays, loses
-//! and reorders packets too, carried by this process (docs/impair.md).
+//! The thin link is a veth pair, shaped in both directions by htb over a plain queue of 64 KB. It
+//! sends one packet at a time (`gso_max_segs 1`). Otherwise the shaper would pass a whole offloaded
+//! burst at once and then block, and delays would look near zero. Alternatively this process
+//! carries the packets and delays, loses and reorders them (docs/impair.md).
 
 use crate::impair::{End, Link, PathArgs};
 use crate::netns::{self, Namespace};
@@ -11,40 +11,40 @@ use anyhow::{Context as _, Result};
 use paceline_sched::Capacity;
 use paceline_sim::impair::Impairment;
 
-/// The capacity of the thin link, each way.
+/// The capacity of the thin link in each direction.
 pub(super) const THIN_BITS_PER_S: u64 = 2_000_000;
-/// Bytes that the queue in front of the link holds.
+/// The size of the queue in front of the link in bytes.
 const QUEUE_BYTES: u64 = 65_536;
-/// The robot's address; the operator's is next to it.
+/// The robot's address; the operator's is the next one.
 pub(super) const ROBOT_ADDRESS: &str = "10.254.77.1";
 const OPERATOR_ADDRESS: &str = "10.254.77.2";
 
-/// The two ends of the link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Side {
     Robot,
     Operator,
 }
 
-/// The namespaces and the link between them, for as long as this lives.
+/// The namespaces and the link between them; dropping this removes them.
 #[derive(Debug)]
 pub(super) struct Rig {
     bits_per_s: u64,
-    /// What carries packets, if the link is no veth pair; it ends before its namespaces.
+    /// The packet carrier, unless the link is a veth pair. It must end before its namespaces, so it
+    /// is declared first.
     link: Option<Link>,
     robot: Namespace,
     operator: Namespace,
 }
 
-/// Bytes that left over the link so far, by the kernel's count: whole Ethernet frames, or packets if
-/// they are impaired.
+/// Bytes sent over the link so far, as the kernel counts them: whole Ethernet frames, or packets if
+/// the link is impaired.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WireBytes {
     pub(super) to_operator: u64,
     pub(super) to_robot: u64,
 }
 
-/// True if this process may build a network; else says to the user of a benchmark what to do.
+/// Returns true if this process may build a network; otherwise prints advice for the user.
 pub(super) fn can_build(bench: &str) -> bool {
     let root = netns::may_build();
     if !root {
@@ -57,14 +57,14 @@ pub(super) fn can_build(bench: &str) -> bool {
 }
 
 impl Rig {
-    /// Sets everything up with a link of `bits_per_s` each way, after taking down what a killed run
-    /// left behind.
+    /// Builds the namespaces and a link of `bits_per_s` in each direction. First removes the
+    /// remains of a killed run.
     pub(super) fn new(bits_per_s: u64) -> Result<Self> {
         let rig = Self::namespaces(bits_per_s).and_then(|rig| rig.shaped().map(|()| rig));
         rig.context("cannot build the network for the benchmark")
     }
 
-    /// As [`Self::new`], and this happens to packets on their way.
+    /// Like [`Self::new`], with the impairment of `path`.
     pub(super) fn over(path: &PathArgs, bits_per_s: u64) -> Result<Self> {
         if path.is_clean() {
             return Self::new(bits_per_s);
@@ -107,12 +107,12 @@ impl Rig {
         namespace.shape(name, self.bits_per_s, QUEUE_BYTES)
     }
 
-    /// The capacity of the link, each way.
+    /// Returns the capacity of the link in each direction.
     pub(super) fn bits_per_s(&self) -> u64 {
         self.bits_per_s
     }
 
-    /// The namespace of one side.
+    /// Returns the name of one side's namespace.
     pub(super) fn namespace(&self, side: Side) -> &str {
         match side {
             Side::Robot => self.robot.name(),

@@ -1,5 +1,5 @@
-//! `paceline bench plain`: what it costs two plain Zenoh programs to meet through two nodes, and many to meet
-//! at one.
+//! `paceline bench plain`: the cost of connecting two plain Zenoh programs through two nodes, and
+//! of serving many at one node.
 
 mod queries;
 mod sessions;
@@ -18,11 +18,11 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Two plain Zenoh programs, one direct connection or two nodes with a rule each between them, all over
-/// TCP on loopback.
+/// Two plain Zenoh programs over TCP on loopback: a direct connection, or two nodes with one rule
+/// each
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Pairs of runs, through the nodes and direct in turn; medians are told
+    /// Alternating pairs of runs, through the nodes and direct; reports medians
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=99))]
     pairs: u32,
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "S", default_value_t = 5, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Programs that are joined to one node, and to a Zenoh router
+    /// Programs connected to one node, and to a Zenoh router
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(1..=4_000))]
     sessions: u32,
@@ -41,9 +41,9 @@ pub(super) struct Args {
 /// Samples per second.
 const RATE: u64 = 1_000;
 const KEY: &str = "robot/imu";
-/// The one takes it in, the other lets it out.
+/// The rules of the importing and of the exporting node.
 const ONE_WAY: [&str; 2] = ["[[import]]\nkey = \"robot/**\"", "[[export]]\ntag = \"robot/**\""];
-/// Samples that are not counted: what is new at first is known by then.
+/// The number of initial samples that are not counted, because discovery is not complete yet.
 const WARM_UP: u64 = 500;
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         ),
     };
     let args = &if args.output.short {
-        // Long enough that both take more of a processor than its clock can tell from nothing.
+        // Long enough for both to use a processor time well above the clock's resolution.
         Args { pairs: 1, seconds: 3, sessions: 50, ..args.clone() }
     } else {
         args.clone()
@@ -72,11 +72,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.finish(&args.output)
 }
 
-/// One run.
 struct Figures {
     p50_us: f64,
     p99_us: f64,
-    /// Processor time per sample of the importing and of the exporting node.
+    /// Processor time per sample of the importing and of the exporting node, in microseconds.
     cpu_us: [f64; 2],
 }
 
@@ -107,7 +106,7 @@ fn measure(args: &Args, scratch: &Scratch, bytes: usize) -> Result<Section> {
     Ok(section)
 }
 
-/// Runs of ours and of plain Zenoh, one after the other, so that both find the same machine.
+/// Alternates runs of ours and of plain Zenoh, so that both find the machine in the same state.
 fn in_turn<T>(
     args: &Args,
     what: &str,
@@ -123,18 +122,18 @@ fn in_turn<T>(
     Ok(runs)
 }
 
-/// The median of a figure of several runs.
+/// Returns the median of a figure over several runs.
 fn of<T>(runs: &[T], figure: fn(&T) -> f64) -> f64 {
     median(&runs.iter().map(figure).collect::<Vec<_>>())
 }
 
-/// The median of how many times as much ours took as plain Zenoh, pair by pair.
+/// Returns the median of the ratios of ours to plain Zenoh, pair by pair.
 fn ratio_of<T>(ours: &[T], plain: &[T], figure: fn(&T) -> f64) -> f64 {
     let ratios = ours.iter().zip(plain).map(|(ours, plain)| figure(ours) / figure(plain));
     median(&ratios.collect::<Vec<_>>())
 }
 
-/// A node that ends with this.
+/// A node process; dropping this ends it.
 struct Node(Child);
 
 impl Node {
@@ -156,16 +155,16 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It has ended already, or it is ended here.
+        // Both calls fail harmlessly if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Two nodes that are joined by a link, each with rules.
+/// Two nodes joined by a link, each with rules for plain programs.
 struct NodePair {
     nodes: [Node; 2],
-    /// Where programs reach the one, and the other.
+    /// The ports for plain programs at the first node (`here`) and at the second (`there`).
     here: u16,
     there: u16,
 }
@@ -203,7 +202,7 @@ fn directly(args: &Args, bytes: usize) -> Result<Figures> {
     drive(args, [&publisher, &subscriber], bytes, &[])
 }
 
-/// Sends at the rate, and gathers the delays of what comes.
+/// Publishes at the fixed rate and collects the delays of the received samples.
 fn drive(
     args: &Args,
     [from, to]: [&Session; 2],

@@ -1,4 +1,4 @@
-//! `paceline bench pull`: what a late joiner that pulls megabytes costs those that are live.
+//! `paceline bench pull`: the effect of a late joiner's large pull on live streams.
 
 use super::netns::{self, Rig, Side};
 use super::report::{Bound, Report, Section, Unit};
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// 25 samples of 1 MB pulled over 8 Mbit/s beside live streams (needs root).
+/// 25 samples of 1 MB pulled over 8 Mbit/s during live streams (needs root)
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Seconds of live streams, without the pull and beside it
+    /// Seconds of live streams, without and with the pull
     #[arg(long, value_name = "S", default_value_t = 40, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(30..=3600))]
     seconds: u32,
@@ -31,7 +31,8 @@ const PULLED: usize = 25;
 const PULLED_BYTES: usize = 1_000_000;
 const STEERING: usize = 0;
 const CAMERA: usize = 1;
-/// One frame of 2 ms of link time with its headers: what may be on the wire when a live sample comes.
+/// The transmission time of one full frame, 2 ms plus headers. A live sample may have to wait for
+/// such a frame.
 const SEGMENT_MS: f64 = 2.18;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -44,10 +45,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let stage = Stage::new(&rig, &scratch, args.output.short);
     let plan = plan(f64::from(args.seconds));
     let samples = if args.output.short { 1 } else { PULLED };
-    // Whoever holds what is pulled is there in both; the pull is what differs.
+    // The node with the pull buffer runs in both measurements; only the pull differs.
     let holder = Mutex::new(None);
     let before = |hosts: &Hosts| {
-        // The one before has lost its host.
+        // The previous node's host no longer exists.
         drop(lock(&holder).take());
         *lock(&holder) = Some(hold(&rig, hosts, samples)?);
         Ok(())
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     report.finish(&args.output)
 }
 
-/// Steering with a deadline, and a camera of 2.4 Mbit/s without a contract.
+/// Plans steering with a deadline and a camera of 2.4 Mbit/s without a contract.
 fn plan(seconds: f64) -> Plan {
     let source =
         |tag: &str, hz, content, urgent| Source { tag: tag.to_owned(), hz, content, urgent };
@@ -105,7 +106,7 @@ fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A node on the robot's host that holds what was published before.
+/// Starts a node on the robot's host and fills its pull buffer.
 fn hold(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
     let robot = rig.namespace(Side::Robot);
     let file = hosts.robot.with_extension("bulk");
@@ -122,7 +123,7 @@ fn hold(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Terminal> {
     Ok(holder)
 }
 
-/// A command at the other end pulls it.
+/// Pulls everything with a command at the operator's end.
 fn pull_all(rig: &Rig, hosts: &Hosts, samples: usize) -> Result<Pulled> {
     let operator = rig.namespace(Side::Operator);
     let began = Instant::now();

@@ -13,13 +13,13 @@ use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Recorded video and telemetry over a 2 Mbit/s link, each picture decoded by ffmpeg.
+/// Recorded video and telemetry over a 2 Mbit/s link; ffmpeg decodes each picture
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// The folder of the recordings: video/*.264 and telemetry/*.ulg
+    /// Folder of the recordings: video/*.264 and telemetry/*.ulg
     #[arg(long, value_name = "DIR", env = "PACELINE_DATA")]
     data: PathBuf,
-    /// How many times faster than it was the flight is published
+    /// Speed of the flight as a multiple of the original
     #[arg(long, value_name = "X", default_value_t = 1.0, conflicts_with = "short", value_parser = crate::args::rate)]
     speed: f64,
     /// Only these parts
@@ -35,14 +35,14 @@ enum Part {
     Film,
     /// PX4 telemetry, every message
     Flight,
-    /// What scaling costs, for one subscriber and for many
+    /// Cost of scaling, for one subscriber and for many
     Cost,
 }
 
-/// Where the recordings are looked for, below the folder.
+/// Paths of the recordings below the data folder.
 const FILM: &str = "video/cisco_1280x720_bframes.264";
 const FLIGHT: &str = "telemetry/px4_flight.ulg";
-/// How many times faster than it was the flight is in a short run.
+/// The speed of the flight in a short run, as a multiple of the original.
 const SHORT_SPEED: f64 = 20.0;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The command that makes the same measurement again.
+    /// Returns the command line that repeats this measurement.
     fn command(&self) -> String {
         let mut command = "paceline bench recordings".to_owned();
         if (self.speed - 1.0).abs() > f64::EPSILON {

@@ -1,4 +1,4 @@
-//! Results: rows with a value, what it must be, and whether it is.
+//! Benchmark results: rows with a value, its bound, and the result of the comparison.
 
 mod render;
 mod table;
@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use std::process::ExitCode;
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Unit {
@@ -25,18 +25,18 @@ pub(super) enum Unit {
     Ratio,
 }
 
-/// What a value must be.
+/// The bound that a value must meet.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// At most the second number away from the first.
+    /// Within the second number of the first.
     Near(f64, f64),
 }
 
 impl Bound {
-    /// A value that does not exist holds no bound.
+    /// Returns true if `value` meets the bound; NaN never does.
     fn holds(self, value: f64) -> bool {
         match self {
             Self::AtMost(most) => value <= most,
@@ -46,7 +46,7 @@ impl Bound {
     }
 }
 
-/// One line of a result.
+/// One row of a result.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     name: String,
@@ -57,13 +57,13 @@ pub(super) struct Row {
     holds: Option<bool>,
 }
 
-/// Rows that belong together, and how busy the machine was meanwhile.
+/// A group of rows and the machine's load during their measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Section {
     title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<Table>,
-    /// What the two columns of values are called.
+    /// The headings of the two value columns.
     #[serde(skip)]
     headings: [&'static str; 2],
     rows: Vec<Row>,
@@ -82,12 +82,12 @@ pub(super) struct Report {
     holds: bool,
     /// True if no bound was checked.
     short: bool,
-    /// What should have a value and has none; only of a short run.
+    /// The required figures without a value; only in a short run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     missing: Vec<String>,
 }
 
-/// Above this load the tail of a delay is the machine's and not the link's.
+/// From this load on the machine, not the link, decides the tail of a delay.
 const BUSY_PERCENT_MAX: f64 = 70.0;
 
 impl Section {
@@ -103,25 +103,25 @@ impl Section {
         }
     }
 
-    /// Nothing stands beside the values, which are `heading`'s.
+    /// Uses only one value column, with this heading.
     pub(super) fn alone(mut self, heading: &'static str) -> Self {
         self.headings = [heading, ""];
         self
     }
 
-    /// What the two columns of values are called, where the second is not plain Zenoh.
+    /// Replaces the headings of the two value columns if the second is not plain Zenoh.
     pub(super) fn headings(mut self, headings: [&'static str; 2]) -> Self {
         self.headings = headings;
         self
     }
 
-    /// A value that must hold a bound.
+    /// Adds a row with a value that must meet `bound`.
     pub(super) fn must(&mut self, name: &str, unit: Unit, value: f64, plain: f64, bound: Bound) {
         let holds = Some(bound.holds(value));
         self.push(name, unit, value, plain, Some(bound), holds);
     }
 
-    /// A value that is only told.
+    /// Adds a row with a value that has no bound.
     pub(super) fn tell(&mut self, name: &str, unit: Unit, value: f64, plain: f64) {
         self.push(name, unit, value, plain, None, None);
     }
@@ -140,12 +140,13 @@ impl Section {
         self.rows.push(Row { name: name.to_owned(), unit, value, plain_zenoh, must_be, holds });
     }
 
-    /// Figures that have more than one column; they stand above the rows.
+    /// Adds a table of figures with more than one column; it is printed above the rows.
     pub(super) fn table(&mut self, table: Table) {
         self.table = Some(table);
     }
 
-    /// Checks no bound. Returns the names of rows that have a bound and no value.
+    /// Removes the results of all comparisons. Returns the names of the rows that have a bound and
+    /// no value.
     fn unchecked(&mut self) -> Vec<String> {
         let bounded = self.rows.iter_mut().filter(|row| row.must_be.is_some());
         let missing = bounded.filter_map(|row| {
@@ -155,7 +156,7 @@ impl Section {
         missing.collect()
     }
 
-    /// Whether every row that must hold does.
+    /// Returns true if every checked row meets its bound.
     pub(super) fn holds(&self) -> bool {
         self.rows.iter().all(|row| row.holds != Some(false))
     }
@@ -164,13 +165,13 @@ impl Section {
         self.notes.push(text.into());
     }
 
-    /// How busy the machine was, for Paceline and for plain Zenoh; the busiest run of several.
+    /// Sets the machine's load for Paceline and for plain Zenoh: the busiest run of several.
     pub(super) fn load(&mut self, load: Option<Load>, plain: Option<Load>) {
         self.load = load;
         self.load_plain_zenoh = plain;
     }
 
-    /// Warns if the machine was too busy for its delays to be the link's.
+    /// Adds a warning if the machine was so busy that its delays are in the figures.
     pub(super) fn warn_if_busy(&mut self) {
         let busiest =
             [self.load, self.load_plain_zenoh].into_iter().flatten().map(|load| load.busy_percent);
@@ -193,7 +194,7 @@ impl Report {
         }
     }
 
-    /// Adds a section and shows it at once to whoever watches.
+    /// Adds a section and prints it immediately.
     pub(super) fn add(&mut self, mut section: Section, output: &OutputArgs) {
         if output.short {
             self.missing.extend(section.unchecked());
@@ -205,7 +206,8 @@ impl Report {
         self.sections.push(section);
     }
 
-    /// Writes what was asked for. Success if every row that must hold holds; in a short run, if each has a value.
+    /// Writes the requested output. Returns success if every bound is met, or in a short run if
+    /// every required figure has a value.
     pub(super) fn finish(mut self, output: &OutputArgs) -> Result<ExitCode> {
         if output.short {
             self.short = true;

@@ -1,7 +1,8 @@
-//! One process of a benchmark: what it is told, and what it tells.
+//! A benchmark child process and its line protocol.
 //!
-//! The parent gives a [`Role`] as an argument. The role prints one [`Message`] per line, waits on its
-//! input for `go`, and ends at `stop` or when its input is closed, so that none outlives its parent.
+//! The parent passes a [`Role`] as an argument. The child prints one [`Message`] per line and waits
+//! for `go` on its standard input. It ends at `stop` or when its input is closed, so that it does
+//! not outlive its parent.
 
 mod engine;
 mod fanout;
@@ -19,30 +20,30 @@ use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Which system carries the samples.
+/// The system that carries the samples.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum Engine {
     Paceline,
     Plain,
 }
 
-/// Where a process stands in the network.
+/// The position of a process in the network.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Place {
     pub(super) engine: Engine,
     pub(super) name: String,
     pub(super) listen: Option<String>,
     pub(super) connect: Option<String>,
-    /// The link's capacity in bits per second, for the engine that uses it.
+    /// The link's capacity in bits per second; plain Zenoh ignores it.
     pub(super) capacity: Option<u64>,
     /// The name of the link's discipline.
     pub(super) policy: String,
 }
 
-/// What the samples of a source hold.
+/// The content of a source's samples.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) enum Content {
-    /// This many bytes that nobody can compress.
+    /// This many incompressible bytes.
     Noise(usize),
     /// JPEG pictures of the test card.
     Card { width: u32, height: u32 },
@@ -54,11 +55,11 @@ pub(super) struct Source {
     pub(super) tag: String,
     pub(super) hz: f64,
     pub(super) content: Content,
-    /// Commands: never dropped for being late, and the highest priority where there are some.
+    /// True for commands: never dropped for being late, with the highest priority if the engine has
+    /// priorities.
     pub(super) urgent: bool,
 }
 
-/// A subscription.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Want {
     pub(super) tag: String,
@@ -68,7 +69,7 @@ pub(super) struct Want {
     pub(super) loss: Option<(u32, u32)>,
 }
 
-/// What a process does.
+/// The task of a process.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) enum Role {
     Publish {
@@ -79,35 +80,35 @@ pub(super) enum Role {
         place: Place,
         wants: Vec<Want>,
     },
-    /// Publishes and waits for each sample to come back.
+    /// Publishes samples and waits for the reply to each.
     Ping {
         place: Place,
         warm_up: u32,
         count: u32,
     },
-    /// Publishes every sample that comes.
+    /// Publishes every received sample again.
     Pong {
         place: Place,
     },
-    /// Hands on what others of its host publish.
+    /// Forwards samples from other processes of its host.
     Forward,
-    /// Publishes samples of this size as fast as they are taken.
+    /// Publishes samples of this size as fast as the engine accepts them.
     Flood {
         place: Place,
         bytes: usize,
     },
-    /// Publishes to many subscribers of this process.
+    /// Publishes to many subscribers in this process.
     Fanout {
         subscriptions: u32,
         seconds: u32,
         queues: bool,
     },
-    /// Streams under a policy, for their memory.
+    /// Creates streams under a policy to measure their memory.
     Streams {
         policy: String,
         streams: u32,
     },
-    /// Decisions of a scheduler, to be counted from outside.
+    /// Makes scheduling decisions for an external instruction counter.
     Decide(super::schedule::Decisions),
     /// Routes for plain Zenoh programs until `stop`.
     Router {
@@ -117,12 +118,12 @@ pub(super) enum Role {
     Sink {
         place: Place,
     },
-    /// A node of a scenario; waits for `go` and the end of the warm-up.
+    /// Runs a node of a scenario; waits for `go` and the end of the warm-up.
     Scene(Scene),
 }
 
 impl Role {
-    /// True if it is a plain Zenoh program.
+    /// Returns true if the process is a plain Zenoh program.
     pub(super) fn is_plain(&self) -> bool {
         match self {
             Self::Publish { place, .. }
@@ -144,39 +145,39 @@ impl Role {
 /// A node of a scenario.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Scene {
-    /// The scenario as it is written, and where.
+    /// The scenario's text, and its file.
     pub(super) text: String,
     pub(super) file: String,
-    /// What it is squeezed to.
+    /// The duration to which the scenario is compressed.
     pub(super) duration_ns: u64,
-    /// The node, by its place and name.
+    /// The node's index and name.
     pub(super) node: usize,
     pub(super) name: String,
     pub(super) links: Vec<super::scenario::NetLink>,
-    /// True if it will be killed: then it tells what it notes at once.
+    /// True if the node will be killed; it then reports its notes continuously.
     pub(super) crashes: bool,
 }
 
-/// A publisher's id.
+/// A publisher's id: node and index.
 pub(super) type Who = (u64, u32);
 
-/// What a node of a scenario noted.
+/// The notes of a scenario's node.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Report {
     /// The node's id; 0 before the end.
     pub(super) node: u64,
     pub(super) lives: Vec<Life>,
     pub(super) arrived: Vec<Arrived>,
-    /// Subscriber, place of the reason, samples.
+    /// Dropped samples: subscriber, index of the reason, number of samples.
     pub(super) drops: Vec<(usize, usize, u64)>,
-    /// Subscriber, publisher, why.
+    /// Refusals: subscriber, publisher, reason.
     pub(super) refusals: Vec<(usize, Who, String)>,
     pub(super) streams: Vec<Stream>,
-    /// Of each link what its streams that are gone did not send: place of the reason, samples.
+    /// Samples that closed streams did not send, per link: index of the reason, number of samples.
     pub(super) closed: Vec<(String, Vec<(usize, u64)>)>,
 }
 
-/// What a publisher published, and when.
+/// The publication times of one publisher instance.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Life {
     pub(super) publisher: usize,
@@ -184,7 +185,7 @@ pub(super) struct Life {
     pub(super) at: Vec<u64>,
 }
 
-/// A sample as a subscriber of a scenario got it.
+/// A sample received by a subscriber of a scenario.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Arrived {
     pub(super) subscriber: usize,
@@ -194,7 +195,7 @@ pub(super) struct Arrived {
     pub(super) bytes: u64,
 }
 
-/// What a link made of a publisher's samples.
+/// A link's counters for one publisher's samples.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Stream {
     pub(super) hop: u64,
@@ -207,52 +208,52 @@ pub(super) struct Stream {
     pub(super) drops: Vec<(usize, u64)>,
 }
 
-/// A sample as it arrived.
+/// A received sample.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Arrival {
     pub(super) seq: u64,
     pub(super) at: u64,
     pub(super) bytes: u64,
-    /// Width and height, of a picture.
+    /// Width and height of a picture.
     pub(super) size: Option<(u32, u32)>,
 }
 
-/// What a role tells its parent.
+/// A message from a role to its parent.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// It is connected, or trying to, and waits for `go`.
+    /// The role is connected or connecting, and waits for `go`.
     Ready,
-    /// It has begun.
+    /// The role has begun.
     Started,
-    /// The first sample of one of its subscriptions arrived.
+    /// The first sample of a subscription arrived.
     First { want: usize },
-    /// When each sample was published, by source and sequence number.
+    /// The publication time of each sample, by source and sequence number.
     Published { sent: Vec<Vec<u64>>, violations: u64, drops: String },
-    /// A publisher could not be heard, and the size of samples that would be promised instead.
+    /// A publisher was refused. `bytes` is the sample size that would be admitted instead.
     Refused { want: usize, bytes: Option<u64> },
-    /// What arrived, by subscription.
+    /// The received samples, by subscription.
     Received { arrivals: Vec<Vec<Arrival>>, wrong: u64, refusals: Vec<String> },
-    /// Round trips in nanoseconds.
+    /// Round-trip times in nanoseconds.
     RoundTrips { nanos: Vec<u64> },
-    /// What many subscribers cost.
+    /// The cost of many subscribers.
     Fanout { cpu_percent: f64, bytes_each: f64, delivered: u64, published: u64 },
-    /// What a stream takes of memory under a policy.
+    /// The memory of a stream under a policy.
     Streams { bytes_each: f64 },
-    /// What a node of a scenario noted since it last told.
+    /// The notes of a scenario's node since its last report.
     Scene(Report),
-    /// It has told everything.
+    /// The role has reported everything.
     Done,
-    /// What it has taken of the processors since it started.
+    /// The processor time used since the process started.
     Spent { nanos: u64 },
-    /// Samples counted in a time.
+    /// The number of samples counted in an interval.
     Counted { samples: u64, nanos: u64 },
 }
 
-/// The hidden command.
+/// Arguments of the hidden command.
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// The role, as JSON
+    /// Role, as JSON
     role: String,
 }
 
@@ -277,7 +278,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells the parent; a parent that is gone ends the role by closing its input.
+/// Sends a message to the parent. Errors are ignored: when the parent ends, the closed input ends
+/// the role.
 fn tell(message: &Message) {
     if let Ok(line) = serde_json::to_string(message) {
         let mut out = std::io::stdout().lock();
@@ -295,7 +297,7 @@ fn wait_for_go() -> Result<()> {
     Ok(())
 }
 
-/// Waits until the parent says `stop` or is gone.
+/// Waits until the parent sends `stop` or ends.
 fn wait_for_stop() {
     let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -1,8 +1,7 @@
-//! `paceline bench FILE.toml`: a scenario on real nodes, beside the same in virtual time.
+//! `paceline bench FILE.toml`: runs a scenario on real nodes and compares it with virtual time.
 //!
-//! Each node is a process of its own in a network namespace of its own, each link a shaped pair of
-//! interfaces. What they note becomes a record as the simulator makes one, and the same code sums up
-//! both.
+//! Each node is a process in its own network namespace; each link is a shaped pair of interfaces.
+//! Their notes are converted to a record like the simulator's, and the same code summarises both.
 
 mod agree;
 mod live;
@@ -24,24 +23,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The longest a scenario takes in a short run, beside its warm-up.
+/// The longest duration of a scenario in a short run, in addition to its warm-up.
 const SHORT: Duration = Duration::from_secs(2);
 
-/// Runs scenarios on real nodes in network namespaces, beside the same in virtual time (needs root).
+/// Runs scenarios on real nodes in network namespaces and compares them with virtual time (needs
+/// root)
 #[derive(clap::Parser, Debug)]
 #[command(name = "paceline bench", no_binary_name = true)]
 struct Args {
-    /// The scenarios, TOML files
+    /// Scenarios, as TOML files
     #[arg(required = true, value_name = "FILE.toml")]
     files: Vec<PathBuf>,
-    /// At most so many seconds of each; what is longer is squeezed
+    /// Longest duration of each in seconds; longer scenarios are compressed
     #[arg(long, value_name = "S", conflicts_with = "short", value_parser = crate::args::some_seconds)]
     seconds: Option<Duration>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// Runs what stands where the name of a benchmark would.
+/// Runs the scenarios whose files were given in place of a benchmark's name.
 pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
     let first = words.first().map(Path::new).unwrap_or(Path::new(""));
     if first.extension().is_none_or(|end| end != "toml") {
@@ -88,7 +88,7 @@ impl Args {
         Ok(Script { plan, text, file: name })
     }
 
-    /// The command that makes the same measurement again.
+    /// Returns the command line that repeats this measurement.
     fn command(&self) -> String {
         let mut command = "paceline bench".to_owned();
         self.files.iter().for_each(|file| command.push_str(&format!(" {}", file.display())));
@@ -99,7 +99,7 @@ impl Args {
     }
 }
 
-/// One scenario in both worlds.
+/// The results of one scenario, live and simulated.
 struct Pair<'a> {
     plan: &'a Plan,
     live: Summary,

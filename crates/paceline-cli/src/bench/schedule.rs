@@ -1,4 +1,5 @@
-//! `paceline bench schedule`: what one decision of a link's scheduler costs, beside the papers' figures.
+//! `paceline bench schedule`: the cost of one decision of a link's scheduler, next to the papers'
+//! figures.
 
 mod count;
 mod measure;
@@ -17,32 +18,32 @@ use std::time::Duration;
 
 pub(super) use count::Decisions;
 
-/// One decision of a link's scheduler, of every policy.
+/// Cost of one decision of a link's scheduler, for every policy
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// How many streams; may be given several times
+    /// Number of streams; can be repeated
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with = "short",
           default_values_t = [4, 32, 1_024, 100_000, 1_000_000],
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     streams: Vec<u32>,
-    /// Only this policy; may be given several times
+    /// Only this policy; can be repeated
     #[arg(long, value_name = "POLICY", value_delimiter = ',')]
     policy: Vec<Policy>,
-    /// Decisions that are measured for each policy and number of streams
+    /// Measured decisions for each policy and number of streams
     #[arg(long, value_name = "N", default_value_t = 2_000_000, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(6_400..=1_000_000_000))]
     decisions: u32,
-    /// Count instructions too (needs valgrind)
+    /// Also count instructions (needs valgrind)
     #[arg(long)]
     instructions: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// The most nanoseconds of a decision at a number of streams.
+/// The upper bounds on a decision in nanoseconds, by number of streams.
 const BOUNDS: [(u32, f64); 5] =
     [(4, 20.0), (32, 50.0), (1_024, 90.0), (100_000, 150.0), (1_000_000, 250.0)];
-/// Where the memory of a stream is measured: enough that what else a process takes does not show.
+/// The number of streams for the memory measurement, large enough to hide the rest of the process.
 const MANY: u32 = 1_000_000;
 const MANY_SHORT: u32 = 10_000;
 const STALLED: u32 = 10_000;
@@ -88,7 +89,7 @@ fn command(args: &Args) -> String {
     command
 }
 
-/// True for the disciplines that have to hold the bounds.
+/// Returns true for the disciplines that must meet the bounds.
 fn bounded(policy: Policy) -> bool {
     policy == Policy::DWCS || policy == Policy::Vds
 }
@@ -124,7 +125,7 @@ fn decisions(
     Ok(section)
 }
 
-/// Resident memory of a stream, each policy in a process of its own.
+/// Measures the resident memory of a stream, each policy in its own process.
 fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> {
     let mut section =
         Section::new(format!("Resident bytes per stream at {many} streams, without its queue"))
@@ -153,7 +154,7 @@ fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> 
     Ok(section)
 }
 
-/// What the link owes after it stood still: every stream has missed periods.
+/// Measures the recovery from a stalled link, after every stream has missed periods.
 fn stall(policies: &[Policy]) -> Result<Section> {
     let title = format!("The first turns after a stall of 30 s with {STALLED} streams");
     let mut section = Section::new(title).alone("Paceline");
@@ -174,7 +175,7 @@ fn stall(policies: &[Policy]) -> Result<Section> {
     Ok(section)
 }
 
-/// The figures of the papers, as they were published.
+/// Returns the papers' published figures.
 fn papers() -> Section {
     let mut section =
         Section::new("The papers' figures for one decision of DWCS").alone("published");

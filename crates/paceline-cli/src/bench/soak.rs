@@ -1,5 +1,5 @@
-//! `paceline bench soak`: the demo's scenario for as long as somebody wants, while processes are killed
-//! and stopped at random moments.
+//! `paceline bench soak`: runs the demo's scenario for any duration while it kills and stops
+//! processes at random.
 
 mod cast;
 mod fault;
@@ -17,28 +17,28 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vitals::Growth;
 
-/// Kills and stops processes of a small network at random moments, and looks what becomes of the rest.
+/// Kills and stops processes of a small network at random and checks the others
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Seconds of faults
     #[arg(long, value_name = "S", default_value_t = 1_800, conflicts_with = "short",
           value_parser = clap::value_parser!(u32).range(10..=86_400))]
     seconds: u32,
-    /// What decides which process is hit, and when
+    /// Seed that selects the processes and times of the faults
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-/// Of faults, in a short run: the last of them may take some more.
+/// Seconds of faults in a short run; the last fault may take longer.
 const SHORT_SECONDS: u32 = 5;
-/// After a fault has passed everybody gets samples again within this, or the run has failed.
+/// The longest wait for all subscribers to receive samples after a fault; beyond it the run fails.
 const GIVES_UP_AFTER: Duration = Duration::from_secs(20);
 const RESUMES_WITHIN_MS: f64 = 10_000.0;
 const SLICE: Duration = Duration::from_millis(20);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Memory may grow by so many bytes before it is called a leak: what an allocator keeps for later.
+/// The growth of memory that is not a leak: bytes that an allocator keeps for later.
 const GROWTH_BYTES_MAX: f64 = 4_000_000.0;
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -67,12 +67,12 @@ struct Soak {
     cast: Cast,
     kills: u64,
     stops: u64,
-    /// How long after each fault everybody got samples again, in nanoseconds.
+    /// The recovery time of all subscribers after each fault, in nanoseconds.
     resumed: Vec<u64>,
 }
 
 impl Soak {
-    /// One fault, and what follows it.
+    /// Injects one fault and waits for the recovery.
     fn suffer(&mut self, fault: Fault) -> Result<()> {
         match fault {
             Fault::Kill { victim, away } => {
@@ -94,7 +94,7 @@ impl Soak {
         Ok(())
     }
 
-    /// Lets time pass, and looks after everybody.
+    /// Waits until `until` and checks the processes meanwhile.
     fn pass(&mut self, until: Instant) -> Result<()> {
         loop {
             interrupt::check()?;
@@ -107,7 +107,7 @@ impl Soak {
         }
     }
 
-    /// Waits until every subscriber got a sample after `since`.
+    /// Waits until every subscriber has received a sample after `since`.
     fn wait_for_all(&mut self, since: Instant) -> Result<()> {
         loop {
             self.pass(Instant::now() + SLICE)?;

@@ -1,4 +1,4 @@
-//! One measured interval: a robot that publishes, listeners on either side of the link.
+//! One measured interval: a publishing robot, and listeners at both ends of the link.
 
 use crate::bench::child::Child;
 use crate::bench::machine::{Load, Watch};
@@ -14,23 +14,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
-/// From the first sample of every listener to the interval.
+/// The time from the first sample of every listener to the interval, in nanoseconds.
 const WARM_UP: u64 = 2 * SECOND;
-/// How long after the interval a sample may still arrive: what comes later counts as lost.
+/// The time after the interval in which a sample may still arrive, in nanoseconds; later ones count
+/// as lost.
 const COOL_DOWN: u64 = 4 * SECOND;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest interval of a short run, in seconds, and what takes the place of the other two.
+/// The longest interval of a short run in seconds, and the replacement for the other two durations.
 const SHORT_SECONDS: f64 = 0.5;
 const SHORT: u64 = SECOND / 4;
 
-/// Where measurements are made.
+/// The environment of the measurements.
 pub(super) struct Stage<'a> {
     rig: &'a Rig,
     scratch: &'a Scratch,
     short: bool,
 }
 
-/// A process that subscribes.
+/// A subscribing process.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     pub(super) name: &'static str,
@@ -38,7 +39,7 @@ pub(super) struct Listener {
     pub(super) want: Vec<Want>,
 }
 
-/// What is to be measured.
+/// The specification of a measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) engine: Engine,
@@ -56,64 +57,64 @@ pub(super) struct Hosts {
     pub(super) operator: PathBuf,
 }
 
-/// What else goes on.
+/// Additional actions during a measurement.
 pub(super) struct Beside<'a> {
-    /// Before the interval, once every listener has its first sample.
+    /// Runs before the interval, once every listener has its first sample.
     pub(super) before: &'a dyn Fn(&Hosts) -> Result<()>,
-    /// While it passes.
+    /// Runs during the interval.
     pub(super) meanwhile: &'a (dyn Fn(&Hosts) -> Result<()> + Sync),
 }
 
-/// What was measured.
+/// The results of a measurement.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     from: u64,
     to: u64,
-    /// What the link carries each way.
+    /// The link's capacity in each direction.
     bits_per_s: u64,
-    /// By source and sequence number.
+    /// Publication times by source and sequence number.
     sent: Vec<Vec<u64>>,
-    /// By listener and subscription.
+    /// Received samples by listener and subscription.
     arrivals: Vec<Vec<Vec<Arrival>>>,
     pub(super) wire_to_operator: f64,
     pub(super) wire_to_robot: f64,
     pub(super) load: Option<Load>,
-    /// Windows violated, as the robot's node counts them.
+    /// Violated windows, as the robot's node counts them.
     pub(super) violations: u64,
-    /// Whatever should not have happened, in words.
+    /// Unexpected events, in words.
     pub(super) remarks: Vec<String>,
 }
 
 /// One source's samples at one subscription.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    /// Samples published in the interval.
+    /// The number of samples published in the interval.
     pub(super) sent: usize,
-    /// The number of the first of them.
+    /// The sequence number of the first of them.
     pub(super) first: u64,
-    /// Those of them that arrived, by sequence number, with their delay.
+    /// The delays of those that arrived, by sequence number, in nanoseconds.
     pub(super) delays: BTreeMap<u64, u64>,
-    /// What arrived in the interval, whenever it was published.
+    /// The samples that arrived in the interval, regardless of their publication time.
     pub(super) arrived: Vec<Arrival>,
 }
 
 impl<'a> Stage<'a> {
-    /// `short`: no interval is longer than half a second.
+    /// Creates a stage. With `short` no interval is longer than half a second.
     pub(super) fn new(rig: &'a Rig, scratch: &'a Scratch, short: bool) -> Self {
         Self { rig, scratch, short }
     }
 
-    /// How long an interval takes that is to take `seconds`.
+    /// Returns the duration of an interval of `seconds`, which is limited in a short run.
     pub(super) fn seconds(&self, seconds: f64) -> f64 {
         if self.short { seconds.min(SHORT_SECONDS) } else { seconds }
     }
 
-    /// Runs a plan in processes of its own.
+    /// Runs a plan in child processes.
     pub(super) fn measure(&self, plan: &Plan) -> Result<Measured> {
         self.measure_beside(plan, &Beside { before: &|_| Ok(()), meanwhile: &|_| Ok(()) })
     }
 
-    /// Runs a plan, and something else on its hosts.
+    /// Runs a plan and additional actions on its hosts.
     pub(super) fn measure_beside(&self, plan: &Plan, beside: &Beside<'_>) -> Result<Measured> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (mut robot, mut listeners) = self.begin(plan, &hosts)?;
@@ -133,8 +134,9 @@ impl<'a> Stage<'a> {
         Ok(measured)
     }
 
-    /// The largest samples that would be promised to subscription `want` of the first listener, which asks for more
-    /// than is promised beside those before it: subscriptions are asked for in their order, so these hold their part.
+    /// Returns the largest samples that would be admitted for subscription `want` of the first
+    /// listener. `want` must request more than is available. Subscriptions are admitted in order,
+    /// so the earlier ones keep their reservations.
     pub(super) fn offered(&self, plan: &Plan, want: usize) -> Result<usize> {
         let hosts = Hosts { robot: self.scratch.host(), operator: self.scratch.host() };
         let (_robot, mut listeners) = self.begin(plan, &hosts)?;
@@ -147,7 +149,7 @@ impl<'a> Stage<'a> {
         Ok(usize::try_from(bytes)?)
     }
 
-    /// Starts all processes of a plan and lets them begin.
+    /// Starts all processes of a plan and sends them `go`.
     fn begin(&self, plan: &Plan, hosts: &Hosts) -> Result<(Child, Vec<Child>)> {
         let (robot_dir, operator_dir) = (&hosts.robot, &hosts.operator);
         let place = self.place_of(plan, Side::Robot, "robot", true);
@@ -166,8 +168,8 @@ impl<'a> Stage<'a> {
         Ok((robot, listeners))
     }
 
-    /// The robot listens; the operator reaches it over the link, and so do plain sessions on its own
-    /// host. Paceline's processes there find it by themselves.
+    /// Returns the place of a process. The robot listens. The operator and plain sessions on the
+    /// robot's host connect to it; Paceline processes on that host find it by themselves.
     fn place_of(&self, plan: &Plan, side: Side, name: &str, listens: bool) -> Place {
         let engine = plan.engine;
         let endpoint = format!("tcp/{ROBOT_ADDRESS}:7600");
@@ -188,7 +190,7 @@ impl<'a> Stage<'a> {
         Ok(child)
     }
 
-    /// Lets the interval pass and notes what the kernel counted meanwhile.
+    /// Waits for the interval and records the kernel's counters.
     fn watch(&self, seconds: f64) -> Result<Measured> {
         let (watch, before) = (Watch::begin()?, self.rig.wire_bytes()?);
         let from = clock::now();
@@ -208,8 +210,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Waits until every subscription has its first sample; else says who refused it, and why. Beside subscriptions that
-/// state a delay bound others may get nothing for as long as these ask for the whole link.
+/// Waits until every subscription has its first sample; otherwise the error names the refusals. If
+/// some subscriptions have a delay bound, the others are not waited for: those with a bound may
+/// request the whole link.
 fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
     let tags: Vec<_> = listener.want.iter().map(|want| want.tag.as_str()).collect();
     let bounded = listener.want.iter().any(|want| want.within_ms.is_some());
@@ -234,7 +237,7 @@ fn wait_for_first(child: &mut Child, listener: &Listener) -> Result<()> {
 }
 
 impl Measured {
-    /// Stops everybody and takes what they noted.
+    /// Stops all processes and collects their results.
     fn collect(&mut self, robot: &mut Child, listeners: &mut [Child]) -> Result<()> {
         robot.stop()?;
         let drops = robot.expect("result", PATIENCE, |message| {
@@ -264,13 +267,13 @@ impl Measured {
         float(self.to - self.from) / 1e9
     }
 
-    /// Wire bytes towards the operator in percent of what the link carries.
+    /// Returns the wire bytes towards the operator in percent of the link's capacity.
     pub(super) fn fill_percent(&self) -> f64 {
         800.0 * self.wire_to_operator / self.seconds() / float(self.bits_per_s)
     }
 
-    /// The samples of `source` at a listener's subscription. Of those published in the interval at
-    /// most `limit` count, the first ones.
+    /// Returns the samples of `source` at a listener's subscription. Only the first `limit` samples
+    /// published in the interval count.
     pub(super) fn flow(&self, source: usize, at: (usize, usize), limit: usize) -> Flow {
         let sent = self.sent.get(source).map(Vec::as_slice).unwrap_or_default();
         let arrivals = self.arrivals.get(at.0).and_then(|listener| listener.get(at.1));
@@ -302,7 +305,7 @@ impl Flow {
         self.sent - self.delays.len()
     }
 
-    /// Arrivals per second, from the first to the last of the interval.
+    /// Returns the arrivals per second, from the first to the last of the interval.
     pub(super) fn hertz(&self) -> f64 {
         match (self.arrived.first(), self.arrived.last()) {
             (Some(first), Some(last)) if last.at > first.at => {
@@ -316,8 +319,8 @@ impl Flow {
         float(self.arrived.iter().map(|arrival| arrival.bytes).sum())
     }
 
-    /// Misses beyond x in each y consecutive samples of a stream that takes one in `step`: samples
-    /// that did not come, and those later than `bound`.
+    /// Returns the misses beyond x in each y consecutive samples of a stream that takes one in
+    /// `step`. A sample misses if it is absent or its delay exceeds `bound`.
     pub(super) fn misses_beyond(&self, step: u64, bound: u64, (x, y): (usize, usize)) -> usize {
         let mut missed = Vec::new();
         let mut before = None;

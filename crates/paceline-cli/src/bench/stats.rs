@@ -1,6 +1,6 @@
 //! Percentiles by nearest rank, and medians over runs.
 
-/// A set of measurements, sorted.
+/// A sorted set of measurements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples(Vec<u64>);
 
@@ -10,8 +10,8 @@ impl Samples {
         Self(values)
     }
 
-    /// The smallest value that at least `per_mille` of 1,000 values do not exceed; `None` if there
-    /// are no values.
+    /// Returns the smallest value that at least `per_mille` of 1,000 values do not exceed; `None`
+    /// if there are no values.
     pub(super) fn percentile(&self, per_mille: usize) -> Option<u64> {
         let rank = (self.0.len() * per_mille).div_ceil(1_000);
         self.0.get(rank.saturating_sub(1)).copied()
@@ -22,7 +22,7 @@ impl Samples {
     }
 }
 
-/// The middle value, the mean of the two middle ones of an even number; NaN of none.
+/// Returns the middle value, or the mean of the two middle ones; NaN for no values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut values = values.to_vec();
     values.sort_unstable_by(f64::total_cmp);
@@ -35,18 +35,18 @@ pub(super) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Nanoseconds as milliseconds; NaN for a value that does not exist.
+/// Converts nanoseconds to milliseconds; returns NaN for `None`.
 pub(super) fn millis(nanos: Option<u64>) -> f64 {
     nanos.map_or(f64::NAN, |nanos| float(nanos) / 1e6)
 }
 
-/// The nearest float.
+/// Returns the nearest float.
 #[expect(clippy::cast_precision_loss, reason = "measurements are far below 2^53")]
 pub(super) fn float(value: u64) -> f64 {
     value as f64
 }
 
-/// A length as a float.
+/// Converts a length to a float.
 pub(super) fn count(length: usize) -> f64 {
     float(u64::try_from(length).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! `paceline bench storm`: contracts on a thin link that others flood, under each discipline.
+//! `paceline bench storm`: contracts on an overloaded thin link, under each discipline.
 
 use super::netns::{self, Rig, Side, THIN_BITS_PER_S};
 use super::report::{Bound, Report, Section, Unit};
@@ -16,7 +16,8 @@ use paceline_sched::discipline::RuleSet;
 use paceline_sim::scenario::Windows;
 use std::process::ExitCode;
 
-/// Three streams with contracts on a 2 Mbit/s link, flooded at three times its capacity (needs root).
+/// Three streams with contracts on a 2 Mbit/s link, overloaded at three times its capacity (needs
+/// root)
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     /// Seconds of each measurement
@@ -32,16 +33,18 @@ pub(super) struct Args {
     output: OutputArgs,
 }
 
-/// DWCS with windows before deadlines. With deadlines first, the later order, windows count only between
-/// equal deadlines, and those of separate sources are never quite equal.
+/// DWCS that compares window constraints before deadlines. The later rule set compares deadlines
+/// first and windows only between equal deadlines. Deadlines of separate sources are never quite
+/// equal.
 const DWCS: Policy = Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Later };
-/// Who must violate no window.
+/// The disciplines that must not violate any window.
 const PROMISING: [Policy; 2] = [Policy::Vds, DWCS];
-/// What others have, and DWCS where its precondition does not hold.
+/// The disciplines for comparison, and DWCS with its precondition not met.
 const BESIDE: [Policy; 4] = [Policy::DWCS, Policy::Edf, Policy::StaticPriority, Policy::Fifo];
 
-/// 33 samples of 2,400 bytes a second want 37 % of the link with their headers: together with the
-/// others 111 %. The windows ask for 0.5, 0.33 and 0.25 of that: 40 %, and no more than the link has at any moment.
+/// 33 samples of 2,400 bytes per second use 37 % of the link including headers, so three streams
+/// use 111 %. The windows require 0.5, 0.33 and 0.25 of the streams: 40 %, and never more than the
+/// link's capacity.
 const STREAMS: [Stream; 3] = [
     Stream { tag: "robot/left", bytes: 2_400, loss: (1, 2) },
     Stream { tag: "robot/right", bytes: 2_400, loss: (2, 3) },
@@ -50,7 +53,7 @@ const STREAMS: [Stream; 3] = [
 const HZ: f64 = 33.0;
 const WITHIN_MS: u64 = 50;
 const FLOOD: &str = "robot/flood";
-/// Payload that the flood offers, in bytes per second: three times what the link carries.
+/// The offered payload of the overload in bytes per second: three times the link's capacity.
 const OFFERED: f64 = 3.0 * THIN_BITS_PER_S as f64 / 8.0;
 
 /// A stream with a window constraint.
@@ -76,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    /// The command that makes the same measurement again.
+    /// Returns the command line that repeats this measurement.
     fn command(&self) -> String {
         let mut command = "paceline bench storm".to_owned();
         if self.seconds != 20 {
@@ -88,7 +91,8 @@ impl Args {
 
     fn policies(&self) -> Vec<Policy> {
         match self.policy.as_slice() {
-            // Beside the others nothing of the flood may ever be received, which takes its time.
+            // With the disciplines of `BESIDE` a subscription may wait for its first sample until the
+            // timeout, which takes too long for a short run.
             [] if self.output.short => PROMISING.to_vec(),
             [] => PROMISING.into_iter().chain(BESIDE).collect(),
             asked => asked.to_vec(),
@@ -106,7 +110,8 @@ fn section(args: &Args, stage: &Stage<'_>, flood: usize) -> Result<Section> {
                 tell(&mut section, policy, &measured)?;
                 section.load(measured.load, None);
             }
-            // Where the flood fills the link nothing else may ever come: that is a result.
+            // If the overload fills the link, no other sample may ever arrive. That is a result,
+            // too.
             Err(error) if !PROMISING.contains(&policy) => {
                 interrupt::check()?;
                 section.note(format!("{policy}: {error:#}"));
@@ -189,7 +194,7 @@ fn tell(section: &mut Section, policy: Policy, measured: &Measured) -> Result<()
     Ok(())
 }
 
-/// The windows of all streams, by what came.
+/// Returns the windows of all streams as seen by the subscriber.
 fn at_the_subscriber(measured: &Measured) -> Result<Windows> {
     let mut sum = Windows::default();
     for (place, stream) in STREAMS.iter().enumerate() {
@@ -201,7 +206,7 @@ fn at_the_subscriber(measured: &Measured) -> Result<Windows> {
     Ok(sum)
 }
 
-/// The windows of one stream: what did not come in time is a miss.
+/// Returns the windows of one stream. A late or absent sample is a miss.
 fn windows(flow: &Flow, loss: LossTolerance) -> Windows {
     let came = |seq| flow.delays.get(&seq).is_some_and(|delay| *delay <= WITHIN_MS * 1_000_000);
     let missed: Vec<bool> = (flow.first..).take(flow.sent).map(|seq| !came(seq)).collect();
@@ -214,7 +219,7 @@ mod tests {
 
     #[test]
     fn windows_are_those_of_the_sources_numbers_and_what_is_late_or_absent_is_a_miss() {
-        // From 5 to 13; 7 is late, 8, 9 and 12 never came.
+        // Samples 5 to 13; 7 is late, and 8, 9 and 12 are absent.
         let delays = [(5, 10), (6, WITHIN_MS), (7, WITHIN_MS + 1), (10, 1), (11, 2), (13, 3)];
         let delays = delays.map(|(seq, millis)| (seq, millis * 1_000_000)).into();
         let flow = Flow { sent: 9, first: 5, delays, ..Flow::default() };
@@ -226,12 +231,12 @@ mod tests {
         assert_eq!(count(1, 2), (4, 1));
         // 6 7 8, 9 10 11, 12 13.
         assert_eq!(count(1, 3), (3, 1));
-        // 8 9 10 11, 12 13: the window of 5, 6 and 7 had begun before.
+        // 8 9 10 11, 12 13: the window of 5, 6 and 7 began before the first sample.
         assert_eq!(count(1, 4), (2, 1));
         assert_eq!(count(0, 1), (9, 4));
     }
 
-    /// What the link needs for a sample: two frames, each with its headers.
+    /// Returns the fraction of the link for a stream: two frames per sample, each with its headers.
     fn share(stream: &Stream) -> f64 {
         let wire = count(stream.bytes) + 2.0 * 160.0 + 80.0;
         wire * HZ * 8.0 / 2e6

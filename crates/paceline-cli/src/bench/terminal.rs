@@ -1,4 +1,4 @@
-//! A command as somebody types it, and what it prints.
+//! Runs a command as a user types it and reads its output.
 
 use super::interrupt;
 use anyhow::{Context as _, Result, bail};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One line that a command printed, and when it came.
+/// A line of output and its time.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) at: Instant,
     pub(super) text: String,
 }
 
-/// A running command of this executable; killed when this goes.
+/// A running command of this executable; dropping this kills it.
 #[derive(Debug)]
 pub(super) struct Terminal {
     command: String,
@@ -27,8 +27,8 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `paceline WORDS…` on the host that `runtime_dir` stands for, inside a network namespace
-    /// if one is named.
+    /// Starts `paceline WORDS…` on the host represented by `runtime_dir`, inside a network
+    /// namespace if one is named.
     pub(super) fn start(
         words: &[&str],
         runtime_dir: &Path,
@@ -58,7 +58,7 @@ impl Terminal {
         Ok(Self { command, process, lines: read_lines(stdout) })
     }
 
-    /// When its first line came.
+    /// Waits for the first line and returns its time.
     pub(super) fn first_line(&mut self) -> Result<Instant> {
         match self.next_line(PATIENCE)? {
             Some(line) => Ok(line.at),
@@ -66,7 +66,7 @@ impl Terminal {
         }
     }
 
-    /// Its next line; `None` once it has ended.
+    /// Returns the next line, or `None` once the command has ended.
     pub(super) fn next_line(&mut self, patience: Duration) -> Result<Option<Line>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -82,7 +82,7 @@ impl Terminal {
         }
     }
 
-    /// All lines up to its end.
+    /// Returns all lines until the command ends.
     pub(super) fn rest(&mut self, patience: Duration) -> Result<Vec<Line>> {
         let mut lines = Vec::new();
         while let Some(line) = self.next_line(patience)? {
@@ -92,33 +92,31 @@ impl Terminal {
         Ok(lines)
     }
 
-    /// Asks it to end, as Ctrl-C does, and gives what it printed since.
+    /// Sends SIGINT, as Ctrl-C does, and returns the remaining lines.
     pub(super) fn end(&mut self) -> Result<Vec<Line>> {
         self.signal(Signal::INT)?;
         self.rest(PATIENCE)
     }
 
-    /// When the last line came of those that came since this was asked before; their text is nobody's.
+    /// Discards the lines since the last call and returns the time of the latest.
     pub(super) fn last_line(&mut self) -> Option<Instant> {
         self.lines.try_iter().last().map(|line| line.at)
     }
 
-    /// How it ended, if it has.
+    /// Returns the exit status if the command has ended.
     pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.process.try_wait().with_context(|| self.command.clone())
     }
 
-    /// Its number.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Sends it a signal.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         kill_process(self.pid()?, signal).with_context(|| self.command.clone())
     }
 
-    /// Seconds of processor time that it has used so far.
+    /// Returns the processor time used so far, in seconds.
     pub(super) fn cpu_seconds(&self) -> Result<f64> {
         super::machine::cpu_seconds(self.process.id())
     }
@@ -140,7 +138,7 @@ fn read_lines(stdout: ChildStdout) -> Receiver<Line> {
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || {
         for text in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Read on when nobody waits for lines any more: the command must not stall.
+            // Read on even if the receiver is dropped: the command must not block on a full pipe.
             let _ = sender.send(Line { at: Instant::now(), text });
         }
     });

@@ -1,9 +1,9 @@
-//! Sessions of plain Zenoh, with everything said that a measurement relies on.
+//! Sessions of plain Zenoh, with every setting explicit that a measurement relies on.
 
 use anyhow::{Result, anyhow};
 use zenoh::{Config, Session, Wait as _};
 
-/// Opens a session in `mode` that finds nobody by itself; `more` are further settings.
+/// Opens a session in `mode` without discovery; `more` contains further settings.
 pub(super) fn open(
     mode: &str,
     listen: &[String],

@@ -1,4 +1,4 @@
-//! `[[link.class]]`: the classes of a link, each key with its range and the mend.
+//! Parses `[[link.class]]`: the classes of a link.
 
 use super::read::{POLICY, text, truth, whole};
 use super::section::{Problems, Section};
@@ -27,7 +27,7 @@ pub(super) const CLASS_KEYS: [&str; 13] = [
     "police",
 ];
 
-/// Entries of a list of names or tags.
+/// The largest number of entries in a list of names or tags.
 const LIST_MAX: usize = 64;
 
 const NAME: &str = "must be text of 1 to 64 bytes without control characters; \"video\" is one";
@@ -46,7 +46,7 @@ const PER_PEER: &str = "must be true or false; true gives each next hop a class 
 const POLICE: &str = "must be text such as \"leaky:20kB,400kbit + leaky:100p,500p/s else drop\"; \
      docs/policing.md has all, or leave it out";
 
-/// The classes of the link `link`, which has this capacity.
+/// Reads the classes of `link`, which has this capacity.
 pub(super) fn read(
     link: &Section<'_, '_>,
     capacity: Option<Capacity>,
@@ -55,7 +55,7 @@ pub(super) fn read(
     let tables = link.tables("class", &CLASS_KEYS, problems);
     let classes: Vec<LinkClass> = tables.iter().map(|table| class(table, problems)).collect();
     if classes.is_empty() || !problems.is_empty() {
-        return classes; // what is not read yet may be what contradicts nothing
+        return classes; // a class that cannot be read would cause misleading errors
     }
     if let Err(error) = ClassTree::new(classes.clone(), capacity) {
         let named = classes.iter().rposition(|class| class.name == error.class);
@@ -105,7 +105,7 @@ fn class(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkClass {
     }
 }
 
-/// A service curve, as `paceline schedule` has it.
+/// Reads a service curve in the same form as `paceline schedule`.
 fn curve(
     table: &Section<'_, '_>,
     key: &str,
@@ -114,7 +114,7 @@ fn curve(
     table.read(key, problems, |value| curves::value_of("the curve", json(value)))
 }
 
-/// A value as JSON has it.
+/// Converts a TOML value to JSON.
 fn json(value: &DeValue<'_>) -> Json {
     match value {
         DeValue::String(text) => Json::Text(text.to_string()),

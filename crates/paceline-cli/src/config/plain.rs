@@ -1,5 +1,5 @@
-//! `[plain]`, `[[import]]` and `[[export]]`: where plain Zenoh programs are met, and what of theirs enters and
-//! leaves; with `[[query]]`, which is read beside it, these are the rules.
+//! Parses `[plain]`, `[[import]]` and `[[export]]`: the endpoints for plain Zenoh programs and the
+//! rules for their samples. [`rules`] also reads `[[query]]`.
 
 use super::query::{QUERY_KEYS, query};
 use super::read::{text, truth, whole};
@@ -75,7 +75,7 @@ const PROXY: &str = "must be \"publisher\" or \"subscriber\"; leave it out for p
 const RETRANSMIT: &str =
     "must be \"none\", \"selective\" or \"go-back-n\"; leave it out for selective";
 
-/// Where plain programs are met, if the file says so.
+/// Reads the endpoints for plain programs, if the file has any.
 pub(super) fn plain(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<PlainConfig> {
     let table = section.table("plain", PLAIN, &PLAIN_KEYS, problems)?;
     let endpoints = |key, problems: &mut Problems<'_>| {
@@ -92,7 +92,7 @@ pub(super) fn plain(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> O
     Some(plain)
 }
 
-/// What enters and leaves.
+/// Reads the import, export and query rules.
 pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Rules {
     let before = problems.len();
     let import_tables = section.tables("import", &IMPORT_KEYS, problems);
@@ -113,7 +113,7 @@ pub(super) fn rules(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> R
     let exports = export_tables.iter().filter_map(|table| export(table, problems)).collect();
     let queries = query_tables.iter().filter_map(|table| query(table, problems)).collect();
     let rules = Rules { imports, exports, queries };
-    if problems.len() == before // what is not read is not in its place
+    if problems.len() == before // a rule that cannot be read shifts the indices of the others
         && let Err(conflict) = paceline_plain::check(&rules)
     {
         let table = conflict.culprit().and_then(|(kind, place)| match kind {
@@ -152,7 +152,8 @@ fn import(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Import
     let tokens = table.read("tokens", problems, |value| truth(value, TOKENS)) == Some(true);
     let key = key?;
     let template = template(table, "tag", ("key", TAG_OF), &key, problems, |made| {
-        // A pattern of tags has no wildcard inside a chunk; what it stands for is seen sample by sample.
+        // A pattern of tags has no wildcard inside a chunk; the actual tag is checked for each
+        // sample.
         said(Pattern::new(&made.replace("$*", "x"))).map(|_| ())
     })?;
     if tokens && template.makes().is_ok_and(|made| made.as_str().contains('*')) {
@@ -233,8 +234,8 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
     })
 }
 
-/// The template `key` of a rule, filled from `from`, whose whole is named `whole`; what it can make at all
-/// must be right too.
+/// Reads the template `key` of a rule, filled from `from`; `whole` is the placeholder for the
+/// entire match. Also checks the names that the template can produce.
 fn template(
     table: &Section<'_, '_>,
     key: &str,
@@ -262,7 +263,7 @@ fn loss(value: &DeValue<'_>) -> Result<LossTolerance, String> {
     text(value, LOSS, |it| it.parse().map_err(|_| LOSS.to_owned()))
 }
 
-/// A rate as text or as a number.
+/// Reads a rate in Hz, an integer or a float.
 pub(super) fn hertz(value: &DeValue<'_>, rule: &str) -> Result<f64, String> {
     let integer = value.as_integer().filter(|number| number.radix() == 10);
     let number = integer.map(|it| it.as_str()).or_else(|| value.as_float().map(|it| it.as_str()));

@@ -1,4 +1,4 @@
-//! `[[query]]`: what plain Zenoh programs of one node may ask those of another.
+//! Parses `[[query]]`: queries from plain Zenoh programs at one node to programs at another.
 
 use super::plain::{hertz, said};
 use super::read::{text, truth, whole};
@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(super) const QUERY_KEYS: [&str; 9] =
     ["key", "tag", "asks", "answers", "timeout", "max_bytes", "at_once", "within", "hz"];
 
-/// What a tag has beside it: the chunk that says what for, and a node's id.
+/// The size limit of the tag. The node appends a chunk with the purpose and its id.
 const TAG_BYTES_MAX: usize = 200;
 
 const KEY: &str = "must be text: a key expression of Zenoh; \"robot/**\" is one";

@@ -1,4 +1,4 @@
-//! From TOML to a configuration: every key with its range and the mend.
+//! Converts TOML to a configuration. Each error names the key, its range and a fix.
 
 use super::Config;
 use super::class;
@@ -30,7 +30,7 @@ pub(super) const LINK_KEYS: [&str; 7] =
     ["name", "listen", "connect", "capacity", "policy", "insecure", "class"];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
-/// Buffers that a node keeps, and endpoints of a link in each direction.
+/// The largest number of buffers of a node, and of endpoints of a link in each direction.
 const BUFFERS_MAX: usize = 64;
 const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
@@ -53,7 +53,7 @@ const PATTERN: &str = "must be text: a tag or a pattern; \"robot/**\" is one";
 const SAMPLES: &str = "must be a whole number from 1 to 1000000; leave it out for no limit beside bytes and age, or 1000 without those";
 const BYTES: &str = "must be a whole number from 1 to 4294967296; leave it out for 268435456";
 
-/// Reads `text`, which came from `file`; or says everything that is wrong, one line each.
+/// Parses `text` from `file`; the error lists every mistake, one per line.
 pub(super) fn read(text: &str, file: &str) -> Result<Config, String> {
     let mut problems = Problems::new(file, text);
     let (document, errors) = DeTable::parse_recoverable(text);
@@ -116,7 +116,7 @@ pub(super) fn truth(value: &DeValue<'_>, rule: &str) -> Result<bool, String> {
     value.as_bool().ok_or_else(|| rule.to_owned())
 }
 
-/// Text that `read` understands; `rule` is for what is no text at all.
+/// Reads a text value by `read`. `rule` is the error for a value that is not text.
 pub(super) fn text<T>(
     value: &DeValue<'_>,
     rule: &str,

@@ -1,14 +1,14 @@
-//! One table of the file: its keys are taken out one by one, and what is left is not known.
+//! A table of the file, read key by key. Unknown keys are errors.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The longest value that a message shows.
+/// The longest value in a message, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// What is wrong with a file, with the line of each.
+/// The problems found in a file, each with its line.
 pub(super) struct Problems<'t> {
     file: &'t str,
     text: &'t str,
@@ -16,19 +16,19 @@ pub(super) struct Problems<'t> {
 }
 
 impl<'t> Problems<'t> {
-    /// Nothing is wrong yet with `text`, which was read from `file`.
+    /// Creates an empty list for `text`, which was read from `file`.
     pub(super) const fn new(file: &'t str, text: &'t str) -> Self {
         Self { file, text, found: BTreeSet::new() }
     }
 
-    /// Something is wrong at `span`.
+    /// Adds a problem at `span`.
     pub(super) fn add(&mut self, span: &Range<usize>, what: String) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         self.found.insert((line, what));
     }
 
-    /// The first line of what stands at `span`, cut where it is long.
+    /// Returns the first line of the text at `span`, truncated if it is long.
     pub(super) fn shown(&self, span: &Range<usize>) -> String {
         let text = self.text.get(span.clone()).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
@@ -39,17 +39,15 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// True if nothing is wrong.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// How much is wrong.
     pub(super) fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// All of it, by line.
+    /// Formats all problems, sorted by line.
     pub(super) fn told(self) -> String {
         let Self { file, found, .. } = self;
         let lines = found.iter().map(|(line, what)| format!("{file}:{line}: {what}"));
@@ -59,14 +57,14 @@ impl<'t> Problems<'t> {
 
 /// A table of the file.
 pub(super) struct Section<'a, 'i> {
-    /// What stands before a key in messages: nothing, or "link 2 ".
+    /// The prefix of a key in messages: empty, or for example "link 2 ".
     pub(super) place: String,
     pub(super) span: Range<usize>,
     table: &'a DeTable<'i>,
 }
 
 impl<'a, 'i> Section<'a, 'i> {
-    /// The table at `span`; unless it is one of `keys`, a key is a problem.
+    /// Opens the table at `span`. A key that is not in `keys` is a problem.
     pub(super) fn new(
         place: String,
         span: Range<usize>,
@@ -87,18 +85,18 @@ impl<'a, 'i> Section<'a, 'i> {
         self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
     }
 
-    /// True if `key` is not there.
+    /// Returns true if `key` is missing.
     pub(super) fn is_without(&self, key: &str) -> bool {
         self.value(key).is_none()
     }
 
-    /// Where the value of `key` stands; the table's own place if it is not there.
+    /// Returns the span of `key`'s value, or the table's own span if the key is missing.
     pub(super) fn span_of(&self, key: &str) -> Range<usize> {
         self.value(key).map_or_else(|| self.span.clone(), Spanned::span)
     }
 
-    /// The value of `key`, if it is there and right. What `read` says is told with field and value
-    /// before it: the allowed range and the mend.
+    /// Returns the value of `key` if it exists and is valid. An error of `read`, which names the
+    /// range and a fix, is reported with the field and the value before it.
     pub(super) fn read<T>(
         &self,
         key: &str,
@@ -116,7 +114,7 @@ impl<'a, 'i> Section<'a, 'i> {
         }
     }
 
-    /// The right ones of the values in the list `key`.
+    /// Returns the valid values of the list `key`.
     pub(super) fn read_list<T>(
         &self,
         key: &str,
@@ -146,7 +144,7 @@ impl<'a, 'i> Section<'a, 'i> {
         right
     }
 
-    /// The table `[key]`, if it is there; `wrong` is said of anything else.
+    /// Returns the table `[key]` if it exists; any other value is reported as `wrong`.
     pub(super) fn table(
         &self,
         key: &str,
@@ -163,7 +161,7 @@ impl<'a, 'i> Section<'a, 'i> {
         Some(Self::new(place, value.span(), table, keys, problems))
     }
 
-    /// The tables `[[key]]`, with the place of each.
+    /// Returns the tables `[[key]]`, each with its prefix for messages.
     pub(super) fn tables(
         &self,
         key: &str,
@@ -190,7 +188,7 @@ impl<'a, 'i> Section<'a, 'i> {
     }
 }
 
-/// A key that is not known, with the one that was probably meant.
+/// Formats the error for an unknown key and suggests the closest known one.
 fn unknown(place: &str, name: &str, keys: &[&str]) -> String {
     let near = keys.iter().map(|key| (distance(name, key), *key)).min();
     let meant = near.filter(|(steps, key)| *steps <= 2 && *steps < key.len());
@@ -198,7 +196,7 @@ fn unknown(place: &str, name: &str, keys: &[&str]) -> String {
     format!("{place}{name} is not known: {meant}the keys here are {}", keys.join(", "))
 }
 
-/// How many letters must be put in, left out, replaced or swapped with the next.
+/// Returns the edit distance: the number of inserted, deleted, replaced or transposed letters.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,7 +1,7 @@
-//! The file that `paceline node --print-config` prints.
+//! The configuration template printed by `paceline node --print-config`.
 
-/// Every key with its meaning, range and default. A key stands behind a bare `#`, what is said of it
-/// behind `# `: without the bare ones it is a configuration that holds every key.
+/// Lists every key with its meaning, range and default. A bare `#` precedes a key, `# ` precedes an
+/// explanation. Without the bare `#` characters the template is a configuration with every key.
 pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.0.
 #
 # Looked for in $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config if not set) and

@@ -10,7 +10,7 @@ fn wrong(text: &str) -> String {
     read(text, "p.toml").expect_err(text)
 }
 
-/// A file, the line that is to be blamed, and what must be said of it.
+/// A file, the line with the mistake, and the texts that the message must contain.
 type Case = (&'static str, usize, &'static [&'static str]);
 
 const CLASS_WITHOUT_NAME: &str =
@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
     ("log = \"wran\"\n", 1, &["log = \"wran\"", "off, error, warn, info, debug or trace"]),
     ("log = \"\"\n", 1, &["log = \"\": must be"]),
     ("log = \"paceline=loud\"\n", 1, &["log = \"paceline=loud\""]),
-    // Truths.
+    // Booleans.
     ("isolated = 1\n", 1, &["isolated = 1: must be true or false"]),
     ("isolated = \"yes\"\n", 1, &["isolated = \"yes\": must be true or false; false joins"]),
     // Percent.
@@ -515,7 +515,7 @@ fn files_are_looked_for_where_people_put_them() {
     assert!(load(Path::new("/dev/zero")).unwrap_err().to_string().contains("longer than"));
 }
 
-/// Mutations of each seed; all of them take a second.
+/// The number of mutations of each seed; all of them take one second.
 const MUTATIONS: u64 = 200;
 
 #[test]

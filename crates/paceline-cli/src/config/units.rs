@@ -1,16 +1,16 @@
-//! Times as people write them: a number and a unit.
+//! Parses durations with a unit.
 
 use std::time::Duration;
 
-/// Each unit with its milliseconds.
+/// Units and their factors in milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000)];
-/// The longest time: a day.
+/// The longest duration: one day.
 const MILLIS_MAX: u64 = 24 * 3_600_000;
-/// What a time must be.
+/// The rule that an error message states.
 pub(super) const RULE: &str = "must be text with a whole number and a unit (ms, s, min or h), from \
      1ms to 24h; \"10s\" is one, or leave it out for 24h";
 
-/// Reads `500ms`, `10s`, `5 min`, `1h`.
+/// Parses durations such as `500ms`, `10s`, `5 min` or `1h`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

@@ -1,4 +1,4 @@
-//! The processes of the demo: started, heard, and always reaped.
+//! The demo's child processes and their line protocol. Every child is reaped.
 
 use super::line::Line;
 use super::scenario::Role;
@@ -12,37 +12,36 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What comes from a child.
+/// An event from a child.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A report.
     Line(Box<Line>),
-    /// Its output ended.
+    /// The end of the child's output.
     Ended(Role),
 }
 
-/// All children. Dropping it ends them.
+/// All children; dropping this ends them.
 pub(crate) struct Children {
     running: Vec<Running>,
     events: Receiver<Event>,
     folder: Folder,
 }
 
-/// Where commands for a child are written.
+/// The standard input of a child, for commands.
 type Input = Arc<Mutex<Option<ChildStdin>>>;
 
-/// Tells children what to do. Clones tell the same ones.
+/// Sends commands to children. Clones send to the same children.
 #[derive(Clone)]
 pub(crate) struct Orders(Vec<(Role, Input)>);
 
 impl Orders {
-    /// Writes a line to the children of these roles; false if one of them has ended.
+    /// Writes a line to the children of these roles; returns false if one of them has ended.
     pub(crate) fn give(&self, roles: &[Role], line: &str) -> bool {
         let told = self.0.iter().filter(|(role, _)| roles.contains(role)).map(|(_, input)| {
             let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
             input.as_mut().is_some_and(|input| writeln!(input, "{line}").is_ok())
         });
-        // All of them, whatever became of the first.
+        // `fold` instead of `all`: write to all children even if one has ended.
         told.fold(true, |all, told| all & told)
     }
 }
@@ -55,13 +54,13 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself: then there is nothing to end, only to reap.
+        // If the process has already ended, it only needs to be reaped.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// A temporary folder that goes when it is dropped.
+/// A temporary folder; dropping this deletes it.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -71,7 +70,7 @@ impl Drop for Folder {
 }
 
 impl Children {
-    /// Starts the three nodes, each with a folder of its own, as on three hosts.
+    /// Starts the three nodes. Each has its own runtime folder, as if on its own host.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let folder =
             Folder(std::env::temp_dir().join(format!("paceline-demo-{}", std::process::id())));
@@ -92,7 +91,7 @@ impl Children {
                 .envs(crate::log::for_child())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
-                // Ctrl-C is for the demo, which ends its children in order.
+                // Ctrl-C must reach only the demo, which ends its children in order.
                 .process_group(0)
                 .spawn()
                 .with_context(|| format!("cannot start the {role}"))?;
@@ -107,23 +106,23 @@ impl Children {
         Ok(Self { running, events, folder })
     }
 
-    /// Where each child serves HTTP.
+    /// Returns the HTTP socket of each child.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         Role::ALL.into_iter().map(|role| socket(&self.folder, role)).collect()
     }
 
-    /// The way to tell them what to do.
+    /// Returns a handle for sending commands to the children.
     pub(crate) fn orders(&self) -> Orders {
         Orders(self.running.iter().map(|child| (child.role, child.input.clone())).collect())
     }
 
-    /// The next event, if one comes in time.
+    /// Returns the next event, or `None` after `wait`.
     pub(crate) fn next(&self, wait: Duration) -> Option<Event> {
         self.events.recv_timeout(wait).ok()
     }
 
-    /// Lets the children end by themselves, the subscribers before the robot that serves them;
-    /// hears their last reports, and reaps them.
+    /// Ends the children by closing their input, the subscribers before the robot that serves them.
+    /// Passes their last reports to `take` and reaps them.
     pub(crate) fn end(mut self, patience: Duration, mut take: impl FnMut(Event)) {
         let until = Instant::now() + patience;
         for role in Role::ALL.into_iter().rev() {
@@ -160,11 +159,11 @@ fn listen(role: Role, output: impl BufRead, to: &SyncSender<Event>) {
             Err(error) => tracing::warn!(%role, %error, "a report cannot be read"),
         }
     }
-    // Nobody listens any more: nobody needs to know.
+    // The receiver may already be dropped.
     let _ = to.send(Event::Ended(role));
 }
 
-/// Two ports of loopback that nobody uses now.
+/// Returns two ports of the loopback interface that are currently free.
 fn free_ports() -> anyhow::Result<(u16, u16)> {
     let bind = || TcpListener::bind(("127.0.0.1", 0)).context("no free port on 127.0.0.1");
     let (first, second) = (bind()?, bind()?);

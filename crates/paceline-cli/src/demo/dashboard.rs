@@ -1,4 +1,4 @@
-//! The demo's page: all of its nodes, and what can be done to them.
+//! The demo's dashboard: all of its nodes, and switches for additional load.
 
 use super::children::{Children, Orders};
 use super::scenario::Role;
@@ -6,12 +6,13 @@ use crate::http::{Gateway, Http, HttpAddress, PORT, Switch};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// The name of the switch that floods the thin link, on the page and to the children.
+/// The name of the switch that overloads the thin link, on the page and in commands to the
+/// children.
 pub(crate) const FLOOD: &str = "flood";
-/// The name of the switch that asks for more than fits.
+/// The name of the switch that requests more than the thin link's capacity.
 pub(crate) const GREED: &str = "greed";
 
-/// Serves the page.
+/// Starts the HTTP server.
 pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyhow::Result<Http> {
     let orders = children.orders();
     let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
@@ -21,7 +22,7 @@ pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyho
     }
     let usual = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
     Http::start(&usual, source.clone()).or_else(|_| {
-        // Another demo has the port: nobody has named it, so any other will do.
+        // The default port is in use, probably by another demo; use any other port.
         let any = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Http::start(&any, source)
     })

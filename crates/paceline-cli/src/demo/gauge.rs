@@ -1,4 +1,4 @@
-//! What one subscriber of the demo gets, measured where it gets it.
+//! Measures the quality that one subscriber of the demo receives.
 
 use super::line::{Dropped, Measured, RowLine};
 use super::scenario::{Row, WARM_UP};
@@ -8,7 +8,7 @@ use crate::subscribe::picture_size;
 use paceline::{Delivery, Drops, Subscriber};
 use std::time::{Duration, Instant};
 
-/// Measures one subscriber: second by second, and from the end of the warm-up on.
+/// Measures one subscriber, per second and since the end of the warm-up.
 pub(super) struct Gauge<'a> {
     index: usize,
     row: &'a Row,
@@ -21,7 +21,7 @@ pub(super) struct Gauge<'a> {
 }
 
 impl<'a> Gauge<'a> {
-    /// For row `index` of the scenario.
+    /// Creates a gauge for row `index` of the scenario.
     pub(super) fn new(index: usize, row: &'a Row) -> Self {
         let windows = Windows::new(row.loss, row.step);
         Self {
@@ -36,7 +36,7 @@ impl<'a> Gauge<'a> {
         }
     }
 
-    /// Counts a sample that came at `now`.
+    /// Counts a sample that arrived at `now`.
     pub(super) fn add(&mut self, delivery: &Delivery, now: Instant) {
         self.delivered += 1;
         self.refused.clear();
@@ -53,12 +53,12 @@ impl<'a> Gauge<'a> {
         }
     }
 
-    /// Says why a publisher is not heard; forgotten with the next sample.
+    /// Records the reason for a refused publisher; the next sample clears it.
     pub(super) fn refuse(&mut self, why: String) {
         self.refused.push(why);
     }
 
-    /// The report at `now`; the next second begins.
+    /// Returns the report at `now` and starts the next second.
     pub(super) fn line(&mut self, subscriber: &Subscriber, now: Instant) -> RowLine {
         let (begun, tally, windows) = &self.second;
         let second = measured(tally, windows, now - *begun, tally.rate_hz());
@@ -79,7 +79,7 @@ impl<'a> Gauge<'a> {
     }
 }
 
-/// What `tally` and `windows` counted in `time`.
+/// Returns the figures that `tally` and `windows` counted in `time`.
 fn measured(tally: &Tally, windows: &Windows, time: Duration, rate_hz: f64) -> Measured {
     let ages = tally.ages();
     Measured {
@@ -95,7 +95,7 @@ fn measured(tally: &Tally, windows: &Windows, time: Duration, rate_hz: f64) -> M
     }
 }
 
-/// Samples by the name of the reason.
+/// Converts drop counters to a map by the name of the reason.
 pub(super) fn dropped(drops: &Drops) -> Dropped {
     drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }

@@ -1,31 +1,25 @@
-//! What the nodes of the demo report to it: one line of JSON each second.
+//! The reports of the demo's nodes: one line of JSON per second.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Samples by reason.
+/// The number of dropped samples by reason.
 pub(crate) type Dropped = BTreeMap<String, u64>;
 
-/// One line.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Line {
-    /// From the robot.
     Robot(RobotLine),
-    /// From a subscriber.
     Row(RowLine),
 }
 
-/// What the robot publishes and sends.
+/// The robot's publishers and links.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct RobotLine {
-    /// Its publishers.
     pub(crate) publishers: Vec<PublisherLine>,
-    /// Its links.
     pub(crate) links: Vec<LinkLine>,
 }
 
-/// A publisher.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct PublisherLine {
     pub(crate) tag: String,
@@ -33,7 +27,6 @@ pub(crate) struct PublisherLine {
     pub(crate) rate_hz: f64,
 }
 
-/// A link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct LinkLine {
     pub(crate) name: String,
@@ -44,7 +37,6 @@ pub(crate) struct LinkLine {
     pub(crate) streams: Vec<StreamLine>,
 }
 
-/// A stream.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StreamLine {
     pub(crate) tag: Option<String>,
@@ -56,26 +48,26 @@ pub(crate) struct StreamLine {
     pub(crate) dropped: Dropped,
 }
 
-/// What a subscriber got.
+/// The samples delivered to a subscriber.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct RowLine {
-    /// Its place in the scenario.
+    /// The index of the scenario's row.
     pub(crate) row: usize,
-    /// Samples delivered so far.
+    /// The number of samples delivered so far.
     pub(crate) delivered: u64,
-    /// The size of its last picture.
+    /// The size of the last picture.
     pub(crate) size: Option<(u32, u32)>,
-    /// The second before this line.
+    /// The figures of the last second.
     pub(crate) second: Measured,
-    /// Everything since the warm-up.
+    /// The figures since the warm-up.
     pub(crate) whole: Measured,
-    /// Samples dropped at this node.
+    /// The samples dropped at this node.
     pub(crate) dropped: Dropped,
-    /// Why it is not served.
+    /// The reasons for refused publishers.
     pub(crate) refused: Vec<String>,
 }
 
-/// What was delivered in some time.
+/// The deliveries in an interval.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Measured {
     pub(crate) seconds: f64,
@@ -85,8 +77,8 @@ pub(crate) struct Measured {
     pub(crate) p99_us: u64,
     pub(crate) max_us: u64,
     pub(crate) late: u64,
-    /// Samples that never came.
+    /// The number of samples that did not arrive.
     pub(crate) lost: u64,
-    /// Windows of y samples of which more than x were late or lost.
+    /// The number of windows of y samples with more than x late or lost.
     pub(crate) beyond: u64,
 }

@@ -1,4 +1,5 @@
-//! What the page turns on and off in the children, told by lines on their standard input.
+//! The additional load that the dashboard switches on and off. The children receive commands on
+//! standard input.
 
 use super::dashboard::{FLOOD, GREED};
 use super::scenario::{self, Role};
@@ -10,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How soon a switch is noticed.
+/// The interval between checks of the switches.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What is turned on.
+/// The state of the switches.
 #[derive(Clone, Default)]
 pub(super) struct Load {
     flood: Arc<AtomicBool>,
@@ -21,7 +22,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Follows the lines of `input` until it ends.
+    /// Executes the commands from `input` until it ends.
     pub(super) fn follow(&self, input: impl BufRead) {
         for line in input.lines().map_while(io::Result::ok) {
             let (name, on) = line.split_once(' ').unwrap_or((&line, ""));
@@ -33,12 +34,12 @@ impl Load {
         }
     }
 
-    /// Puts the load on while it is turned on, until the end.
+    /// Generates the load while its switch is on, until `stop`.
     pub(super) fn run(&self, role: Role, node: &Node, stop: &Stop) -> anyhow::Result<()> {
         match role {
             Role::Robot => self.bulk(node, stop),
             Role::Operator => self.takers(node, stop),
-            // Nothing to do, until the end.
+            // The console has no load to generate.
             Role::Console => {
                 while !stop.wait_until(Instant::now() + LOOK) {}
                 Ok(())

@@ -1,4 +1,4 @@
-//! The nodes of the demo, each a process of its own. They end when their standard input closes.
+//! The nodes of the demo, each in its own process. They end when their standard input closes.
 
 use super::gauge::{Gauge, dropped};
 use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
@@ -19,29 +19,29 @@ use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// `paceline demo-role`, hidden.
+/// Options of the hidden command `paceline demo-role`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RoleArgs {
     #[arg(value_enum)]
     role: Role,
-    /// The port of the thin link
+    /// Port of the thin link
     #[arg(long)]
     thin: u16,
-    /// The port of the link to the console
+    /// Port of the link to the console
     #[arg(long)]
     lan: u16,
-    /// Where it serves HTTP, for the demo's page
+    /// Address of the HTTP server for the demo's dashboard
     #[arg(long)]
     http: HttpAddress,
 }
 
-/// Plays one role until standard input closes.
+/// Runs one role until standard input closes.
 pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let (watch, load) = (stop.clone(), Load::default());
     let orders = load.clone();
     std::thread::spawn(move || {
-        // Ends at the end of the input, however it ends.
+        // Returns at the end of the input or at an error.
         orders.follow(std::io::stdin().lock());
         watch.request();
     });
@@ -79,7 +79,7 @@ fn open(args: &RoleArgs) -> anyhow::Result<Node> {
     builder.open().with_context(|| format!("cannot open the {}", args.role))
 }
 
-/// Publishes pictures and steering, and reports once a second.
+/// Publishes pictures and steering messages, and reports once per second.
 fn robot(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
         let camera = scope.spawn(|| ended(camera(node, stop), stop));
@@ -92,7 +92,7 @@ fn robot(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     })
 }
 
-/// Whatever ends one part ends all.
+/// Ends all other threads when one ends.
 fn ended(done: anyhow::Result<()>, stop: &Stop) -> anyhow::Result<()> {
     stop.request();
     done

@@ -1,59 +1,46 @@
-//! Who asks for what.
+//! The demo's streams and subscriptions.
 
 use paceline::{Form, Rate, Size};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// What is delivered in the first seconds is not judged: streams begin one after the other.
+/// The initial interval that is not checked, because streams start one after the other.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(2);
-/// A rate is what was asked for if it is as near as this.
+/// The tolerance for a requested rate.
 pub(crate) const RATE_BAND_HZ: f64 = 0.5;
-/// The tag of the pictures.
 pub(crate) const CAMERA: &str = "robot/camera";
-/// The tag of the steering messages.
 pub(crate) const STEER: &str = "robot/steer";
-/// The size of the pictures.
 pub(crate) const CAMERA_SIZE: Size = Size { width: 640, height: 480 };
-/// The pictures' rate.
 pub(crate) const CAMERA_HZ: u32 = 30;
-/// The pictures' quality.
 pub(crate) const CAMERA_QUALITY: u8 = 80;
-/// The steering messages' period.
 pub(crate) const STEER_PERIOD: Duration = Duration::from_millis(10);
-/// The steering messages' size.
 pub(crate) const STEER_BYTES: usize = 64;
-/// What floods the thin link when the page says so: six times what it carries.
+/// The tag of the best-effort overload: six times the thin link's capacity.
 pub(crate) const BULK: &str = "robot/bulk";
-/// Its rate.
 pub(crate) const BULK_HZ: u32 = 100;
-/// Its samples' size.
 pub(crate) const BULK_BYTES: usize = 15_000;
-/// The delay bound of what asks for every full picture over the thin link.
+/// The delay bound of the excessive request for every full picture over the thin link.
 pub(crate) const GREED_WITHIN: Duration = Duration::from_millis(200);
-/// What the thin link carries.
 pub(crate) const THIN_BITS_PER_S: u64 = 2_000_000;
-/// The link to the operator.
+/// The name of the link to the operator.
 pub(crate) const THIN: &str = "thin";
-/// The link to the console.
+/// The name of the link to the console.
 pub(crate) const LAN: &str = "lan";
 
-/// A node of the demo.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
 pub(crate) enum Role {
-    /// Publishes.
+    /// The publishing robot.
     Robot,
-    /// Beside it, on a link without a limit.
+    /// A console next to the robot, on an unlimited link.
     Console,
-    /// Far away, behind the thin link.
+    /// A remote operator behind the thin link.
     Operator,
 }
 
 impl Role {
-    /// Every role.
     pub(crate) const ALL: [Self; 3] = [Self::Robot, Self::Console, Self::Operator];
 
-    /// Its name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Robot => "robot",
@@ -62,7 +49,7 @@ impl Role {
         }
     }
 
-    /// The robot's link to it.
+    /// Returns the name of the robot's link to this node.
     pub(crate) const fn link(self) -> &'static str {
         match self {
             Self::Operator => THIN,
@@ -77,30 +64,27 @@ impl fmt::Display for Role {
     }
 }
 
-/// What one subscriber asks for.
+/// The request of one subscriber.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// Where it is.
+    /// The subscriber's node.
     pub(crate) role: Role,
-    /// What to call it.
+    /// The name for display.
     pub(crate) name: &'static str,
-    /// The tag it subscribes to.
+    /// The tag of the subscription.
     pub(crate) tag: &'static str,
-    /// The rate that it must get.
+    /// The required rate in Hz.
     pub(crate) hz: u32,
-    /// True if it asks for that rate, false if it takes every sample.
+    /// True if the subscription limits the rate; false if it requests every sample.
     pub(crate) limits: bool,
-    /// How many of the publisher's samples make one of its own.
+    /// The number of published samples per received sample.
     pub(crate) step: u64,
-    /// The size it must get; `None` for what is no picture.
+    /// The required size; `None` unless the samples are pictures.
     pub(crate) size: Option<Size>,
-    /// The delay bound.
     pub(crate) within: Option<Duration>,
-    /// The loss tolerance.
     pub(crate) loss: Option<(u32, u32)>,
 }
 
-/// All subscribers.
 pub(crate) const ROWS: [Row; 4] = [
     Row {
         role: Role::Console,
@@ -149,12 +133,12 @@ pub(crate) const ROWS: [Row; 4] = [
 ];
 
 impl Row {
-    /// True if it asks for pictures smaller than the camera's.
+    /// Returns the requested size if it is smaller than the camera's.
     pub(crate) fn scaled(&self) -> Option<Size> {
         self.size.filter(|size| *size != CAMERA_SIZE)
     }
 
-    /// The form of its stream.
+    /// Returns the form of the subscriber's stream.
     pub(crate) fn form(&self) -> Form {
         let rate = match NonZeroU32::new(self.hz * 1_000) {
             Some(millihertz) if self.limits => Rate::Max(millihertz),
@@ -163,7 +147,7 @@ impl Row {
         Form { rate, size: self.scaled(), audio: None }
     }
 
-    /// What it asks for, in words.
+    /// Formats the request for display.
     pub(crate) fn asked(&self) -> String {
         let mut text = if self.limits { String::new() } else { "all, ".to_owned() };
         text.push_str(&format!("{} Hz", self.hz));

@@ -1,4 +1,4 @@
-//! Asked beside delivered, and whether the one is the other.
+//! Compares the delivered quality with the requested one.
 
 use super::children::Event;
 use super::line::{Dropped, Line, LinkLine, Measured, PublisherLine, RobotLine, RowLine};
@@ -7,10 +7,9 @@ use crate::stats::round3;
 use serde::Serialize;
 use std::time::Duration;
 
-/// What the nodes have reported last.
+/// The latest reports of the nodes.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The robot's report.
     pub(crate) robot: RobotLine,
     rows: [RowLine; ROWS.len()],
 }
@@ -27,39 +26,37 @@ pub(crate) struct SecondLine<'a> {
 /// The last line of `--json`.
 #[derive(Serialize)]
 pub(crate) struct SummaryLine<'a> {
-    /// All of it.
     pub(crate) summary: &'a Summary,
 }
 
-/// The verdict.
+/// The result of the run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     /// True if every row is.
     pub(crate) ok: bool,
-    /// Each subscriber.
+    /// The result of each subscriber.
     pub(crate) rows: Vec<RowReport>,
     publishers: Vec<PublisherLine>,
     links: Vec<LinkLine>,
 }
 
-/// One subscriber: asked and delivered.
+/// The requested and the delivered quality of one subscriber.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RowReport {
-    /// Its name.
     pub(crate) row: &'static str,
     tag: &'static str,
     asked: Asked,
-    /// In the last second, or in the summary since the warm-up.
+    /// The figures of the last second, or in the summary since the warm-up.
     pub(crate) delivered: Measured,
     width: Option<u32>,
     height: Option<u32>,
-    /// Samples dropped on the way, by reason.
+    /// The number of dropped samples by reason.
     pub(crate) dropped: Dropped,
     refused: Vec<String>,
-    /// Whether it got what it asked for; only in the summary.
+    /// True if the request was met; only in the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ok: Option<bool>,
-    /// Why not.
+    /// The reasons if it was not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) why: Vec<String>,
 }
@@ -74,7 +71,7 @@ struct Asked {
 }
 
 impl State {
-    /// Takes a report in.
+    /// Stores a report.
     pub(crate) fn take(&mut self, event: Event) {
         let Event::Line(line) = event else { return };
         match *line {
@@ -87,17 +84,17 @@ impl State {
         }
     }
 
-    /// Each subscriber with its last report.
+    /// Returns each subscriber with its latest report.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static Row, &RowLine)> {
         ROWS.iter().zip(&self.rows)
     }
 
-    /// True if every subscriber has had a sample.
+    /// Returns true if every subscriber has received a sample.
     pub(crate) fn all_begun(&self) -> bool {
         self.rows.iter().all(|line| line.delivered > 0)
     }
 
-    /// Who has had none, and why if that is known.
+    /// Returns the subscribers without samples, with the reason if it is known.
     pub(crate) fn silent(&self) -> Vec<String> {
         let silent = self.rows().filter(|(_, line)| line.delivered == 0);
         silent
@@ -108,7 +105,7 @@ impl State {
             .collect()
     }
 
-    /// The report of one second.
+    /// Returns the report of one second.
     pub(crate) fn second(&self, since: Duration) -> SecondLine<'_> {
         SecondLine {
             t_s: round3(since.as_secs_f64()),
@@ -118,7 +115,7 @@ impl State {
         }
     }
 
-    /// The verdict over everything since the warm-up.
+    /// Returns the result since the warm-up.
     pub(crate) fn summary(&self) -> Summary {
         let rows: Vec<RowReport> = self
             .rows()
@@ -157,7 +154,7 @@ impl State {
         }
     }
 
-    /// What was dropped of a row: on the robot's link to it and at the subscriber.
+    /// Returns the dropped samples of a row: on the robot's link to it and at the subscriber.
     pub(crate) fn dropped(&self, row: &Row, line: &RowLine) -> Dropped {
         let form = row.form().to_string();
         let links = self.robot.links.iter().filter(|link| link.name == row.role.link());
@@ -172,7 +169,7 @@ impl State {
     }
 }
 
-/// In what a subscriber did not get what it asked for.
+/// Returns the differences between the request and the delivery.
 fn failings(row: &Row, line: &RowLine) -> Vec<String> {
     let mut why = Vec::new();
     if let Some(refusal) = line.refused.last() {

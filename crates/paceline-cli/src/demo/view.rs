@@ -7,7 +7,8 @@ use crate::show;
 use crate::table::{Align::Left, Align::Right, Table, WIDTH};
 use std::time::Duration;
 
-/// Everything: of the last second with the time `since` the begin, else of the whole run.
+/// Formats the table: of the last second if `since` is given, which is the time since the start;
+/// otherwise of the whole run.
 pub(crate) fn table(state: &State, since: Option<Duration>) -> String {
     let mut table = Table::new(&[
         ("subscriber", Left),
@@ -46,7 +47,7 @@ pub(crate) fn table(state: &State, since: Option<Duration>) -> String {
     )
 }
 
-/// The rates of one second, where no table can be updated in place.
+/// Formats the rates of one second, for output that cannot be updated in place.
 pub(crate) fn seconds_line(state: &State, since: Duration) -> String {
     let rates: Vec<String> = state
         .rows()
@@ -57,7 +58,7 @@ pub(crate) fn seconds_line(state: &State, since: Duration) -> String {
     format!("{:>3} s: {}", since.as_secs(), rates.join("; "))
 }
 
-/// The verdict in words.
+/// Formats the result.
 pub(crate) fn verdict(summary: &Summary) -> String {
     if summary.ok {
         return "everybody got what was asked for".to_owned();

@@ -1,6 +1,7 @@
-//! Loss tolerance as the subscriber sees it: of each y samples at most x late or lost.
+//! Counts the violations of a loss tolerance at the subscriber: at most x of each y samples may be
+//! late or lost.
 
-/// Counts windows that follow each other, and those with too many misses.
+/// Counts consecutive windows, and those with too many misses.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     x: u32,
@@ -9,21 +10,21 @@ pub(crate) struct Windows {
     last: Option<u64>,
     place: u32,
     misses: u32,
-    /// Samples that never came.
+    /// The number of samples that did not arrive.
     pub(crate) lost: u64,
-    /// Windows with more than x misses.
+    /// The number of windows with more than x misses.
     pub(crate) beyond: u64,
 }
 
 impl Windows {
-    /// Windows of `y` samples, each of which is one in `step` of the publisher's. Without a
-    /// tolerance no window can be beyond it.
+    /// Creates a counter for windows of `y` samples, each one in `step` of the publisher's. Without
+    /// a tolerance no window counts as violated.
     pub(crate) fn new(loss: Option<(u32, u32)>, step: u64) -> Self {
         let (x, y) = loss.unwrap_or((u32::MAX, u32::MAX));
         Self { x, y, step: step.max(1), last: None, place: 0, misses: 0, lost: 0, beyond: 0 }
     }
 
-    /// Counts a sample, and those that should have come since the one before.
+    /// Counts a sample, and the missing ones since the previous sample.
     pub(crate) fn add(&mut self, seq: u64, late: bool) {
         if let Some(last) = self.last.replace(seq) {
             let steps = (seq.saturating_sub(last) + self.step / 2) / self.step;
@@ -62,8 +63,8 @@ mod tests {
     fn what_never_came_is_a_miss_too() {
         let mut windows = Windows::new(Some((1, 5)), 3);
         windows.add(0, false);
-        windows.add(4, false); // a step of 3 that came one sample later
-        windows.add(12, false); // two did not come
+        windows.add(4, false); // with a step of 3, one sample later than expected
+        windows.add(12, false); // two samples missing
         assert_eq!((windows.lost, windows.beyond), (2, 1));
     }
 

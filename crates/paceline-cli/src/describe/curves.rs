@@ -14,7 +14,7 @@ const RATE: &str = "in bits per second, not bytes";
 const CURVE: &str = "must be a number of bits per second, {\"m1_bits_per_s\", \"d_ns\", \
      \"m2_bits_per_s\"} or {\"burst_bytes\", \"within_ns\", \"rate_bits_per_s\"}";
 
-/// The curves of what `fields` describes; `None` if it has none.
+/// Reads the curves of an object; returns `None` if it has none.
 pub(crate) fn read(fields: &mut Fields) -> Result<Option<Curves>, String> {
     let [real_time, link_share, upper_limit] = NAMES.map(|name| curve(fields, name));
     let curves =
@@ -33,7 +33,7 @@ fn curve(fields: &mut Fields, name: &str) -> Result<Option<Curve>, String> {
     fields.take(name).map(|value| value_of(&place, value)).transpose()
 }
 
-/// The curve that `value` describes, which stands at `place`.
+/// Reads the curve `value`; `place` is its path for errors.
 pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
     let made = match value {
         number @ Json::Number(_) => Curve::linear(whole(place, &number, 1..=RATE_MAX, RATE)?),
@@ -59,7 +59,7 @@ pub(crate) fn value_of(place: &str, value: Json) -> Result<Curve, String> {
     made.map_err(|error| format!("{place}: {error}"))
 }
 
-/// The name of a curve that is there, for an error.
+/// Returns the name of the first curve that is present, for an error.
 pub(crate) const fn first(curves: &Curves) -> &'static str {
     match (curves.real_time, curves.link_share) {
         (Some(_), _) => "real_time",
@@ -68,13 +68,13 @@ pub(crate) const fn first(curves: &Curves) -> &'static str {
     }
 }
 
-/// Refuses real-time curves that promise more than the link carries, naming the first one with which
-/// they do. Each is there with its place in `list`.
+/// Refuses real-time curves whose sum exceeds the capacity. The error names the first curve with
+/// which it does. Each curve has its index in `list`.
 pub(crate) fn fit(list: &str, all: &[(usize, Curve)], capacity: Capacity) -> Result<(), String> {
     let curves: Vec<Curve> = all.iter().map(|(_, curve)| *curve).collect();
     let check = |count: usize| curve::fits(curves.get(..count).unwrap_or(&curves), capacity);
     let Err(_) = check(curves.len()) else { return Ok(()) };
-    // More curves never promise less, so the first too many is found by halves.
+    // The sum grows with each curve, so a binary search finds the first excess.
     let counts: Vec<usize> = (1..=curves.len()).collect();
     let fitting = counts.partition_point(|count| check(*count).is_ok());
     let number = all.get(fitting).map_or(0, |(number, _)| *number);

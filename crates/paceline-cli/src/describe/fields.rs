@@ -1,13 +1,13 @@
-//! The fields of an object, by name and range; every error says where it is and how to mend it.
+//! The fields of a JSON object, by name and range. Every error names the field and suggests a fix.
 
 use super::json::Json;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The longest time of anything: almost 32 years.
+/// The longest time in nanoseconds: almost 32 years.
 pub(crate) const TIME_MAX: u64 = 1_000_000_000_000_000_000;
 
-/// An object whose fields are taken one after the other.
+/// An object whose fields are removed one after the other.
 #[derive(Debug)]
 pub(crate) struct Fields {
     path: String,
@@ -16,10 +16,10 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// The fields of the object at `path`, which is empty for the document, all of them `known`.
+    /// Opens the object at `path`, which is empty for the document. All its fields must be `known`.
     ///
     /// # Errors
-    /// It is no object, or has a field that is not known, or one twice.
+    /// Returns an error if the value is not an object, or has an unknown or duplicate field.
     pub(crate) fn open(
         path: String,
         value: Json,
@@ -42,7 +42,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// Refuses a name that is not known.
+    /// Returns an error if a field name is unknown.
     pub(crate) fn check_name(&self, name: &str) -> Result<(), String> {
         if self.known.contains(&name) {
             return Ok(());
@@ -56,7 +56,7 @@ impl Fields {
         format!("{} ", self.at(name))
     }
 
-    /// Where a field is.
+    /// Returns the path of a field.
     pub(crate) fn at(&self, name: &str) -> String {
         match self.path.as_str() {
             "" => name.to_owned(),
@@ -64,24 +64,24 @@ impl Fields {
         }
     }
 
-    /// The value of a field; `null` is as if it were not there.
+    /// Removes and returns the value of a field; `null` counts as missing.
     pub(crate) fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.entries.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.entries.swap_remove(place);
         (value != Json::Null).then_some(value)
     }
 
-    /// True if a field is there.
+    /// Returns true if a field is present.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.entries.iter().any(|(found, value)| found == name && *value != Json::Null)
     }
 
-    /// The error for a field that has to be there.
+    /// Returns the error for a missing field.
     pub(crate) fn missing(&self, name: &str, mend: &str) -> String {
         format!("{} is missing: {mend}", self.at(name))
     }
 
-    /// A whole number in a range.
+    /// Reads a whole number in a range.
     pub(crate) fn whole(
         &mut self,
         name: &str,
@@ -91,12 +91,12 @@ impl Fields {
         self.take(name).map(|value| whole(&self.at(name), &value, range, mend)).transpose()
     }
 
-    /// A time in nanoseconds, at least `least`.
+    /// Reads a time in nanoseconds, at least `least`.
     pub(crate) fn nanos(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
         self.whole(name, least..=TIME_MAX, "in nanoseconds, 1000000 is 1 ms")
     }
 
-    /// True or false.
+    /// Reads a boolean.
     pub(crate) fn flag(&mut self, name: &str, mend: &str) -> Result<Option<bool>, String> {
         match self.take(name) {
             None => Ok(None),
@@ -107,7 +107,7 @@ impl Fields {
         }
     }
 
-    /// Text that `read` understands; its error says what must be.
+    /// Reads text by `read`, whose error states the rule.
     pub(crate) fn text<T, E: Display>(
         &mut self,
         name: &str,
@@ -123,7 +123,7 @@ impl Fields {
     }
 }
 
-/// A whole number in a range.
+/// Converts `value` to a whole number in a range.
 pub(crate) fn whole(
     place: &str,
     value: &Json,
@@ -140,7 +140,7 @@ pub(crate) fn whole(
     })
 }
 
-/// Names as a list in a sentence.
+/// Formats names as a list in a sentence.
 fn listed(names: &[&str]) -> String {
     match names {
         [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),

@@ -1,13 +1,12 @@
-//! A value of JSON as it was written: names in order, none lost, whole numbers exact.
+//! A JSON value as written: fields in order, duplicates included, whole numbers exact.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use std::fmt;
 
-/// The most characters of a text that an error shows.
+/// The longest text in an error, in characters.
 const SHOWN_MAX: usize = 40;
 
-/// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json {
     Null,
@@ -19,7 +18,7 @@ pub(crate) enum Json {
 }
 
 impl fmt::Display for Json {
-    /// The value for an error: short, whatever it is.
+    /// Formats the value for an error, always in short form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),

@@ -1,4 +1,4 @@
-//! What samples cost this host: whether it is known, and how it is measured.
+//! Checks the calibration of this host, and measures a new one.
 
 use super::row::{Row, State};
 use crate::bench::calibrate;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The file, and what a sample costs by it.
+/// Checks the calibration file.
 pub(super) fn row() -> Row {
     found(calibration::find().as_deref())
 }
@@ -64,7 +64,7 @@ impl Measured {
     }
 }
 
-/// `paceline doctor --calibrate`: measures, tells, writes.
+/// Runs `paceline doctor --calibrate`: measures, prints and saves the costs.
 pub(super) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
     let file = out.unwrap_or_else(calibration::place);
     show::note(&format!(

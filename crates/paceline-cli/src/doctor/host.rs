@@ -1,9 +1,9 @@
-//! The machine: kernel, cores, clock, frequencies.
+//! Checks the machine: kernel, cores, clock and frequencies.
 
 use super::row::{Row, State, line_of, ok_if};
 use std::collections::BTreeSet;
 
-/// The oldest kernel that still gets fixes.
+/// The oldest maintained kernel.
 const KERNEL_MIN: (u32, u32) = (5, 10);
 /// Clock sources that are slow to read or coarse.
 const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"];

@@ -1,15 +1,16 @@
-//! What the kernel lets this process have: buffers, descriptors, memory, priority, namespaces.
+//! Checks the limits and rights of this process: buffers, descriptors, memory, priority,
+//! namespaces.
 
 use super::row::{Row, State, line_of, ok_if};
 use rustix::process::{Resource, getrlimit};
 
-/// What a link without a capacity has in flight, and some room.
+/// The data in flight on a link without a capacity, with a margin.
 const SOCKET_BYTES: u64 = 1 << 20;
-/// A descriptor for each session, socket, neighbour and file, many times over.
+/// A generous number of descriptors for sessions, sockets, neighbours and files.
 const FILES: u64 = 1_024;
-/// What a node and its queues take when they are locked in memory.
+/// The memory of a node and its queues if it is locked.
 const LOCKED_BYTES: u64 = 64 << 20;
-/// Places of the capabilities that we ask for.
+/// Bit numbers of the required capabilities.
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -30,7 +31,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The capabilities that this process has.
+/// The effective capabilities of this process, as a bit mask.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rights(u64);
 

@@ -1,4 +1,5 @@
-//! Paceline on this host: its configuration, its folder, and samples between two nodes.
+//! Checks Paceline on this host: its configuration, its runtime folder, and delivery between two
+//! nodes.
 
 use super::row::{Row, State, ok_if};
 use crate::{config, show};
@@ -9,11 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long two nodes on loopback may take to find each other and deliver.
+/// The longest time for two nodes on loopback to connect and deliver.
 const DELIVERY_MAX: Duration = Duration::from_millis(1_500);
 const SAMPLES: usize = 20;
 
-/// The configuration file, and what it says of the runtime folder.
+/// Checks the configuration file, and returns its runtime folder.
 pub(super) fn configuration() -> (Row, Option<PathBuf>) {
     let row = |found: &str, state, mend: &str| {
         Row::new("configuration", found, "right, or none", state, mend).needed()
@@ -28,8 +29,8 @@ pub(super) fn configuration() -> (Row, Option<PathBuf>) {
     }
 }
 
-/// The folder that joins the processes of this host, opened as every command opens it.
-/// A flag wins over the environment, and that over the configuration.
+/// Checks the folder shared by the processes of this host by opening it like every command. The
+/// flag overrides the environment, which overrides the configuration.
 pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) -> Row {
     let environment = std::env::var_os("PACELINE_RUNTIME_DIR").is_some_and(|dir| !dir.is_empty());
     let named = flag.or(configured.filter(|_| !environment));
@@ -50,7 +51,7 @@ pub(super) fn runtime_dir(flag: Option<PathBuf>, configured: Option<PathBuf>) ->
     }
 }
 
-/// Who listens there.
+/// Describes the listener in the folder.
 fn socket(dir: &Path) -> &'static str {
     let socket = dir.join("node.sock");
     match UnixStream::connect(&socket) {
@@ -60,7 +61,7 @@ fn socket(dir: &Path) -> &'static str {
     }
 }
 
-/// Samples from one node to another over loopback TCP.
+/// Checks delivery from one node to another over loopback TCP.
 pub(super) fn delivery() -> Row {
     let (found, delivered) = match deliver() {
         Ok(age) => {
@@ -78,7 +79,7 @@ pub(super) fn delivery() -> Row {
     .needed()
 }
 
-/// The median time from publish to delivery.
+/// Returns the median time from publish to delivery.
 fn deliver() -> anyhow::Result<Duration> {
     let until = Instant::now() + DELIVERY_MAX;
     let port = TcpListener::bind(("127.0.0.1", 0)).context("no port of 127.0.0.1")?;

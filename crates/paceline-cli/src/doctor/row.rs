@@ -1,20 +1,20 @@
-//! One row of what the doctor says.
+//! One row of the doctor's report.
 
 use serde::Serialize;
 
-/// How it is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// As wanted.
+    /// The host meets the recommendation.
     Ok,
-    /// Less than wanted.
+    /// The host has less than recommended.
     Lack,
-    /// This host does not say.
+    /// The host does not report the value.
     Unknown,
 }
 
-/// What was looked at.
+/// One check with its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) what: &'static str,
@@ -23,12 +23,12 @@ pub(super) struct Row {
     pub(super) state: State,
     /// True if Paceline does not work without it.
     pub(super) needed: bool,
-    /// A command or a sentence; only for a lack.
+    /// The fix, a command or a sentence; only if the check failed.
     pub(super) mend: Option<String>,
 }
 
 impl Row {
-    /// A row of something that is good to have.
+    /// Creates a row for a recommendation.
     pub(super) fn new(
         what: &'static str,
         found: &str,
@@ -40,18 +40,18 @@ impl Row {
         Self { what, found: found.to_owned(), wanted, state, needed: false, mend }
     }
 
-    /// Paceline does not work without it.
+    /// Marks the row as a requirement.
     pub(super) fn needed(self) -> Self {
         Self { needed: true, ..self }
     }
 }
 
-/// Ok or lack.
+/// Returns [`State::Ok`] or [`State::Lack`].
 pub(super) const fn ok_if(holds: bool) -> State {
     if holds { State::Ok } else { State::Lack }
 }
 
-/// The first line of a file of the kernel's.
+/// Returns the first line of a kernel file.
 pub(super) fn line_of(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();

@@ -1,26 +1,26 @@
-//! How exactly a thread of this host wakes.
+//! Measures the wake-up delay of a thread.
 
 use super::row::{Row, State, line_of, ok_if};
 use crate::show;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-/// How often and how long to sleep: a quarter of a second in all.
+/// The number and duration of the sleeps, about 200 ms in total.
 const SLEEPS: usize = 200;
 const SLEEP: Duration = Duration::from_millis(1);
-/// A wake-up this late costs a tenth of a deadline of 10 ms.
+/// The largest acceptable delay, a tenth of a deadline of 10 ms.
 const LATE_MAX: Duration = Duration::from_millis(1);
 
-/// Sleeps as links do, and tells how late it woke.
+/// Sleeps as link threads do and reports the wake-up delays.
 pub(super) fn precision() -> Row {
     let measured = std::thread::Builder::new().name("doctor-timer".to_owned()).spawn(sleeps);
     let late = measured.ok().and_then(|thread| thread.join().ok());
     row(late, line_of("/proc/self/timerslack_ns").as_deref())
 }
 
-/// How late each sleep ended.
+/// Returns the delay of each wake-up.
 fn sleeps() -> Vec<Duration> {
-    // As on the threads of links; without it the kernel adds 50 µs.
+    // As on link threads; otherwise the kernel adds 50 µs.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     (0..SLEEPS)
         .map(|_| {

@@ -1,15 +1,15 @@
-//! Programs that some commands call.
+//! Checks the programs that some commands run.
 
 use super::row::{Row, ok_if};
 use std::path::PathBuf;
 
-/// Programs, what they are for, and the mend.
+/// The programs, their purpose and the fix if they are missing.
 const TOOLS: [(&str, &str, &str); 3] = [
     ("ffmpeg", "for cameras and films of other formats", "apt-get install ffmpeg"),
     ("ip", "for benches that need root only", "apt-get install iproute2"),
     ("tc", "for benches that need root only", "apt-get install iproute2"),
 ];
-/// Where administrators' programs are, which a user's PATH may leave out.
+/// The folders of system programs, which a user's PATH may omit.
 const MORE: [&str; 2] = ["/usr/sbin", "/sbin"];
 
 pub(super) fn rows() -> Vec<Row> {

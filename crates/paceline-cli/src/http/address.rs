@@ -1,13 +1,13 @@
-//! Where HTTP is served.
+//! The address of the HTTP server.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port that the documents name.
+/// The documented default port.
 pub(crate) const PORT: u16 = 8470;
-/// What the path of a unix socket may have.
+/// The longest path of a unix socket in bytes.
 const PATH_MAX: usize = 100;
 const RULE: &str = "must be an address of this host with a port, 127.0.0.1:8470 or [::1]:8470, or unix:/PATH of at most \
      100 bytes";
@@ -15,9 +15,8 @@ const RULE: &str = "must be an address of this host with a port, 127.0.0.1:8470 
 /// An address of this host, or a unix socket.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum HttpAddress {
-    /// TCP on loopback.
+    /// TCP on the loopback interface.
     Tcp(SocketAddr),
-    /// A unix socket.
     Unix(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Responses, and the headers that all of them have.
+//! Responses and their common headers.
 
 use http_body_util::channel::Channel;
 use http_body_util::{Either, Full};
@@ -8,12 +8,11 @@ use hyper::{Response, StatusCode};
 use serde::Serialize;
 use std::convert::Infallible;
 
-/// What is sent: something whole, or events as they come.
+/// The body of a response: complete, or a stream of events.
 pub(super) type Body = Either<Full<Bytes>, Channel<Bytes, Infallible>>;
-/// A response.
 pub(super) type Answer = Response<Body>;
 
-/// The page loads nothing from elsewhere, and nobody frames it.
+/// The content security policy: the page loads nothing from other origins and cannot be framed.
 const POLICY: &str = "default-src 'self'; img-src 'self' blob: data:; style-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'";
 const ALWAYS: [(HeaderName, &str); 4] = [
@@ -40,18 +39,17 @@ fn answer(status: StatusCode, kind: &'static str, cache: &'static str, body: Bod
     response
 }
 
-/// Bytes of a kind that may change at any time.
+/// Returns a response with bytes that may change at any time, so it is not cached.
 pub(super) fn bytes(kind: &'static str, bytes: impl Into<Bytes>) -> Answer {
     answer(StatusCode::OK, kind, "no-store", Either::Left(Full::new(bytes.into())))
 }
 
-/// A file whose name says its content.
+/// Returns a file whose name changes with its content, so it is cached for a year.
 pub(super) fn lasting(kind: &'static str, content: &'static [u8]) -> Answer {
     let body = Either::Left(Full::new(Bytes::from_static(content)));
     answer(StatusCode::OK, kind, "public, max-age=31536000, immutable", body)
 }
 
-/// JSON.
 pub(super) fn json(value: &impl Serialize) -> Answer {
     match serde_json::to_vec(value) {
         Ok(text) => bytes("application/json", text),
@@ -61,17 +59,17 @@ pub(super) fn json(value: &impl Serialize) -> Answer {
     }
 }
 
-/// Events as they come.
+/// Returns a stream of server-sent events.
 pub(super) fn events(channel: Channel<Bytes, Infallible>) -> Answer {
     answer(StatusCode::OK, "text/event-stream", "no-store", Either::Right(channel))
 }
 
-/// Nothing new.
+/// Returns an empty response: nothing new.
 pub(super) fn nothing() -> Answer {
     answer(StatusCode::NO_CONTENT, "text/plain", "no-store", Either::Left(Full::default()))
 }
 
-/// What is wrong, and the mend.
+/// Returns an error response with a suggested fix.
 pub(super) fn problem(status: StatusCode, error: &str) -> Answer {
     let text = serde_json::to_vec(&Problem { error }).unwrap_or_default();
     answer(status, "application/json", "no-store", Either::Left(Full::new(text.into())))

@@ -1,4 +1,4 @@
-//! What the API says. The page's types are written from these structs (`api/types.rs`).
+//! The types of the API. The dashboard's types are generated from these structs (`api/types.rs`).
 
 use crate::ls::{Buffer, Link, Node, Publisher, Stream, Subscription};
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,26 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 mod types;
 
-/// The version of the API: goes up when a field changes its meaning or goes away.
+/// The version of the API; it increases when a field changes its meaning or is removed.
 pub(super) const SCHEMA: u32 = 1;
 
-/// Everything, once a second: the document of `paceline ls --json`, and what goes with it.
+/// The full state, sent once per second: the document of `paceline ls --json` and additional
+/// fields.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct State {
     pub(crate) schema: u32,
     /// Milliseconds since 1970 by this host's clock.
     pub(crate) at_ms: u64,
-    /// By name.
+    /// Nodes, sorted by name.
     pub(crate) nodes: Vec<Node>,
-    /// Nodes that are known and not asked.
+    /// Nodes that are known but not queried.
     pub(crate) known: Vec<Known>,
-    /// What can be turned on and off here; only in the demo.
+    /// Load switches; only in the demo.
     pub(crate) switches: Vec<Switch>,
 }
 
-/// A node that is known by name.
+/// A node that is known by name only.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Known {
@@ -32,19 +33,19 @@ pub(crate) struct Known {
     pub(crate) name: String,
 }
 
-/// Something that can be turned on and off.
+/// A switch.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Switch {
     pub(crate) name: String,
-    /// What to call it.
+    /// Label for display.
     pub(crate) label: String,
-    /// What it does, in a sentence.
+    /// Description in one sentence.
     pub(crate) about: String,
     pub(crate) on: bool,
 }
 
-/// What `POST /api/v1/switches/NAME` takes.
+/// The body of `POST /api/v1/switches/NAME`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[cfg_attr(test, derive(Serialize, ts_rs::TS))]
 #[serde(deny_unknown_fields)]
@@ -59,14 +60,14 @@ pub(super) struct Nodes<'a> {
     nodes: &'a [Node],
 }
 
-/// Rows of one kind, of all nodes.
+/// Rows of one kind, from all nodes.
 #[derive(Debug, Serialize)]
 pub(super) struct Rows<T> {
     schema: u32,
     rows: Vec<T>,
 }
 
-/// A row with the node that it is of.
+/// A row with its node.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a, T> {
     node: &'a str,
@@ -76,7 +77,7 @@ pub(super) struct Row<'a, T> {
     row: &'a T,
 }
 
-/// Why a subscription does not hear a publisher.
+/// The refusal of a publisher for a subscription.
 #[derive(Debug, Serialize)]
 pub(super) struct Refused<'a> {
     node: &'a str,
@@ -86,12 +87,12 @@ pub(super) struct Refused<'a> {
 }
 
 impl State {
-    /// The nodes alone.
+    /// Returns the nodes alone.
     pub(super) fn nodes(&self) -> Nodes<'_> {
         Nodes { schema: SCHEMA, nodes: &self.nodes }
     }
 
-    /// The node with this id or name.
+    /// Returns the node with this id or name.
     pub(super) fn node(&self, named: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == named || node.name == named)
     }

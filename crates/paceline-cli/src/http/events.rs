@@ -1,4 +1,4 @@
-//! Server-sent events: the state, once a second. A client that is slow misses some; nothing waits for it.
+//! Server-sent events: the state, once per second. A slow client misses events and delays nothing.
 
 use super::answer::{Answer, events};
 use super::server::Ticks;
@@ -6,10 +6,10 @@ use http_body_util::channel::Channel;
 use hyper::body::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Events that wait for one client: the one on its way.
+/// The number of events buffered for one client.
 const WAITING_MAX: usize = 1;
 
-/// The events from now on, as long as the client stays.
+/// Returns a stream of events that ends when the client disconnects.
 pub(super) fn follow(mut ticks: Ticks, place: OwnedSemaphorePermit) -> Answer {
     let (mut to, channel) = Channel::new(WAITING_MAX);
     tokio::spawn(async move {
@@ -19,7 +19,7 @@ pub(super) fn follow(mut ticks: Ticks, place: OwnedSemaphorePermit) -> Answer {
                 Some(tick) => tick.event(),
                 None => Bytes::new(),
             };
-            // Either end may go: then this one is done.
+            // An error means that the client or the server has closed the stream.
             if !text.is_empty() && to.send_data(text).await.is_err() {
                 return;
             }

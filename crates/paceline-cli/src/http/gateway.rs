@@ -1,4 +1,5 @@
-//! Several nodes on one page: each is asked at its unix socket, nothing goes over their links for it.
+//! Combines several nodes on one page. Each is queried at its unix socket, without traffic on their
+//! links.
 
 use super::api::{SCHEMA, State, Switch};
 use super::pictures::{NoPicture, Shown};
@@ -13,25 +14,25 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a node may take to answer.
+/// The longest wait for a node's answer.
 const PATIENCE: Duration = Duration::from_millis(600);
-/// The longest answer.
+/// The longest answer in bytes.
 const ANSWER_MAX: u64 = 8 << 20;
 
-/// Does what a switch says; false if it cannot.
+/// Sets a switch; returns false on failure.
 pub(crate) type Turn = Box<dyn Fn(&str, bool) -> bool + Send + Sync>;
 
-/// Nodes that have servers of their own.
+/// Nodes with their own HTTP servers.
 pub(crate) struct Gateway {
     sockets: Vec<PathBuf>,
     switches: Mutex<Vec<Switch>>,
     turn: Turn,
-    /// At which socket a node's id was seen.
+    /// The socket of each node by the node's id.
     places: Mutex<BTreeMap<String, PathBuf>>,
 }
 
 impl Gateway {
-    /// The nodes at `sockets`, with `switches` that `turn` turns.
+    /// Creates a gateway to the nodes at `sockets`, with `switches` that `turn` sets.
     pub(crate) fn new(sockets: Vec<PathBuf>, switches: Vec<Switch>, turn: Turn) -> Self {
         Self { sockets, switches: Mutex::new(switches), turn, places: Mutex::default() }
     }
@@ -57,7 +58,7 @@ impl Gateway {
     }
 }
 
-/// A node that was asked alone does not know the tags of what it passes on.
+/// Adds missing tags to forwarded streams. A node that is queried alone does not know them.
 fn name_streams(nodes: &mut [Node]) {
     let publishers = nodes.iter().flat_map(|node| &node.publishers);
     let tags: BTreeMap<String, String> =
@@ -152,7 +153,7 @@ impl Answered {
     }
 }
 
-/// One request to a server of ours, which closes after its answer.
+/// Sends one request to a Paceline server, which closes the connection after its answer.
 fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
     let mut stream = UnixStream::connect(socket).context("nobody listens")?;
     stream.set_read_timeout(Some(PATIENCE)).context("no timeout")?;
@@ -164,7 +165,7 @@ fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
     parse(answer).context("its answer is not understood")
 }
 
-/// Takes apart the whole of an answer with a length of its own.
+/// Parses a complete answer with a content length.
 fn parse(answer: Vec<u8>) -> Option<Answered> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(answer.get(..end)?).ok()?;

@@ -1,23 +1,24 @@
-//! Who may ask: programs and pages of this origin. A page of another site that has its name resolve to this
-//! host (DNS rebinding) says that name in `Host`; one that asks across origins says its own in `Origin`.
+//! Access control: only programs and pages of this origin may send requests. In a DNS rebinding
+//! attack the foreign site's name appears in `Host`. A cross-origin request has the foreign origin
+//! in `Origin`.
 
 use super::address::HttpAddress;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
 use std::net::SocketAddr;
 
-/// Why a request is not answered.
+/// The status and the reason of a rejected request.
 pub(super) type Refused = (StatusCode, String);
 
-/// Judges requests to one address.
+/// Checks the requests to one address.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
-    /// What `Host` may say; none for a unix socket, which no page can reach.
+    /// The accepted `Host` values; `None` for a unix socket, which no page can reach.
     hosts: Option<Vec<String>>,
 }
 
 impl Guard {
-    /// For what listens on `address`.
+    /// Creates the guard for a server on `address`.
     pub(super) fn new(address: &HttpAddress) -> Self {
         let HttpAddress::Tcp(address) = address else { return Self { hosts: None } };
         let port = address.port();
@@ -30,7 +31,10 @@ impl Guard {
         Self { hosts: Some(hosts) }
     }
 
-    /// Whether the request may be answered.
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// Returns the status and the reason if the request must be rejected.
     pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
         let Some(hosts) = &self.hosts else { return Ok(()) };
         let mut said = headers.get_all(HOST).iter();
@@ -53,7 +57,7 @@ impl Guard {
         if !origins.all(|origin| origin.to_str().is_ok_and(own)) {
             return Err(foreign("Origin"));
         }
-        // A picture or script of another site's page is asked for without Origin.
+        // Requests for a picture or script from another site's page have no `Origin`.
         let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
         let navigates = headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
         match site {

@@ -1,6 +1,7 @@
-//! `/metrics`: every counter in Prometheus' text format, version 0.0.4.
+//! `/metrics`: every counter in the Prometheus text format, version 0.0.4.
 //!
-//! Base units: bytes, seconds, bits where the network counts them. Counters end in `_total`.
+//! Values are in base units: bytes, seconds, and bits where networks count bits. The names of
+//! counters end in `_total`.
 
 use super::api::State;
 use crate::ls::{Buffer, Class, Link, Node, Publisher, Stream, Subscription};
@@ -20,11 +21,11 @@ enum Kind {
     Gauge,
 }
 
-/// Families by name: the samples of one must follow each other.
+/// Metric families by name; the samples of a family must be contiguous.
 #[derive(Default)]
 struct Families(BTreeMap<&'static str, (Kind, &'static str, String)>);
 
-/// Labels, in order.
+/// Labels in order.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
 impl Families {
@@ -71,17 +72,17 @@ impl Families {
     }
 }
 
-/// A label's value.
+/// Escapes a label's value.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Microseconds as seconds.
+/// Formats microseconds as seconds.
 fn seconds(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-/// The metrics of all nodes.
+/// Formats the metrics of all nodes.
 pub(super) fn write(state: &State) -> String {
     let mut to = Families::default();
     for node in &state.nodes {

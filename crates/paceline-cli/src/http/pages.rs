@@ -1,10 +1,10 @@
-//! The page, embedded when it was built before the binary was.
+//! The dashboard's files, embedded if they were built before the binary.
 
 use super::answer::{self, Answer};
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// What `/` says where the pages are not there.
+/// The index page if the dashboard was not built.
 const MISSING: &str = r#"<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Paceline</title>
 <h1>Paceline</h1>
@@ -14,7 +14,7 @@ const MISSING: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// The file at `path`, if there is one.
+/// Returns the file at `path`, if it exists.
 pub(super) fn find(path: &str) -> Option<Answer> {
     let index = path == "/" || path == "/index.html";
     let name = if index { "/index.html" } else { path };

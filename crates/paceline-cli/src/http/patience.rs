@@ -1,4 +1,4 @@
-//! A connection whose client must take what it is sent: one that does not read for too long is closed.
+//! A connection that is closed if the client does not read for too long.
 
 use std::future::Future as _;
 use std::io;
@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A connection with a limit to how long a write may wait.
+/// A connection with a limit on the duration of a blocked write.
 pub(super) struct Patience<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// The timeout; present while a write is blocked.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patience<S> {
-    /// Writes to `stream` wait for at most `limit`.
+    /// Wraps `stream`; a write may be blocked for at most `limit`.
     pub(super) const fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, waits: None }
     }
 
-    /// An error once a write has waited for too long.
+    /// Returns an error once a write has been blocked for too long.
     fn judge<T>(
         &mut self,
         cx: &mut Context<'_>,

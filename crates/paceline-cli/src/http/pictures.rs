@@ -1,4 +1,5 @@
-//! Pictures as a subscriber gets them, small and few, and only while somebody looks.
+//! Previews of a subscriber's pictures: small, at a low rate, and only while a client displays
+//! them.
 
 use bytes::Bytes;
 use paceline::{Delivery, Node, NodeId, SubscriptionId, View};
@@ -6,42 +7,43 @@ use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The longest side of what is shown.
+/// The longest side of a preview in pixels.
 const SIDE_MAX: u32 = 320;
-/// At most five a second of each subscription, with a little for clients whose clocks are not exact.
+/// The smallest interval between two previews of a subscription. It allows five per second, with a
+/// margin for inexact client clocks.
 const EVERY: Duration = Duration::from_millis(190);
-/// Whoever has not asked for so long looks no more.
+/// The time without requests after which a subscription is no longer observed.
 const UNWATCHED: Duration = Duration::from_secs(3);
-/// Subscriptions that can be looked at together.
+/// The largest number of subscriptions observed at a time.
 const WATCHED_MAX: usize = 16;
-/// Of what has to be coded for a browser.
+/// The JPEG quality of previews.
 const QUALITY: u8 = 80;
 
-/// A picture to show.
+/// A preview.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     /// The sample's sequence number.
     pub(crate) seq: u64,
-    /// How old it was at delivery.
+    /// The sample's age at delivery in microseconds.
     pub(crate) age_us: u64,
-    /// The size that the subscriber gets.
+    /// The size that the subscriber receives.
     pub(crate) size: (u32, u32),
-    /// Bytes of the sample.
+    /// The size of the sample in bytes.
     pub(crate) bytes: u64,
-    /// The media type of what is shown.
+    /// The media type of the preview.
     pub(crate) kind: &'static str,
-    /// What is shown.
+    /// The encoded preview.
     pub(crate) picture: Bytes,
 }
 
-/// Why there is no picture.
+/// The reason for a missing preview.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum NoPicture {
-    /// No such subscription here.
+    /// The node has no such subscription.
     Unknown,
-    /// Too many are looked at.
+    /// Too many subscriptions are observed.
     Busy,
-    /// What comes is none that can be shown.
+    /// The samples cannot be displayed.
     NotShown(String),
 }
 
@@ -51,7 +53,7 @@ struct Watched {
     made: Option<(Instant, Result<Shown, NoPicture>)>,
 }
 
-/// The subscriptions that somebody looks at.
+/// The observed subscriptions.
 #[derive(Default)]
 pub(crate) struct Pictures {
     watched: BTreeMap<SubscriptionId, Watched>,
@@ -59,7 +61,8 @@ pub(crate) struct Pictures {
 }
 
 impl Pictures {
-    /// The newest picture of a subscription of `node`; `None` if that is `after`, or none came yet.
+    /// Returns the newest picture of a subscription of `node`. Returns `None` if its sequence
+    /// number is `after`, or if no picture has arrived yet.
     pub(crate) fn newest(
         &mut self,
         node: &Node,
@@ -95,20 +98,20 @@ impl Pictures {
         }
     }
 
-    /// Lets go what nobody looks at any more.
+    /// Ends the observation of subscriptions without recent requests.
     pub(crate) fn forget_unwatched(&mut self) {
         self.watched.retain(|_, watched| watched.asked.elapsed() < UNWATCHED);
     }
 }
 
-/// Reads an id as it is written everywhere.
+/// Parses a subscription's id.
 fn id(text: &str) -> Option<SubscriptionId> {
     let (node, index) = text.split_once('.')?;
     let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
     Some(SubscriptionId { node: NodeId(node), index: index.parse().ok()? })
 }
 
-/// The largest size of the same shape that is shown.
+/// Returns the largest preview size with the same aspect ratio.
 fn fitting(size: Size) -> Size {
     let longest = size.width.max(size.height);
     if longest <= SIDE_MAX {

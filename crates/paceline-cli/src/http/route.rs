@@ -1,4 +1,4 @@
-//! Which path is answered how.
+//! Routes requests by path.
 
 use super::answer::{self, Answer};
 use super::api::Turn;
@@ -12,12 +12,12 @@ use hyper::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest path with its query.
+/// The longest path including the query, in bytes.
 const TARGET_MAX: usize = 512;
-/// The longest body, and how long it may take.
+/// The longest body in bytes, and the longest time to receive it.
 const BODY_MAX: usize = 1_024;
 const BODY_WITHIN: Duration = Duration::from_secs(5);
-/// How long the first reading may take.
+/// The longest wait for the first reading.
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
 const API: &str = "/api/v1/";
@@ -77,7 +77,7 @@ async fn answered(served: &Served, request: Request<Incoming>) -> Result<Answer,
     }
 }
 
-/// The newest reading; the first one is waited for.
+/// Returns the newest reading; waits for the first one.
 async fn tick(served: &Served) -> Result<Arc<Tick>, Problem> {
     let mut ticks = served.ticks.clone();
     let first = ticks.wait_for(Option::is_some);
@@ -88,7 +88,7 @@ async fn tick(served: &Served) -> Result<Arc<Tick>, Problem> {
     tick.ok_or((StatusCode::SERVICE_UNAVAILABLE, "the node does not answer".to_owned()))
 }
 
-/// Everything that one reading tells.
+/// Answers the paths that need only the reading.
 fn told(tick: &Tick, path: &str) -> Result<Answer, Problem> {
     let state = &tick.state;
     Ok(match path {
@@ -159,7 +159,7 @@ async fn turn(served: &Served, name: &str, request: Request<Incoming>) -> Result
         let error = format!("{} turns nothing: use POST with {{\"on\":true}}", request.method());
         return Err((StatusCode::METHOD_NOT_ALLOWED, error));
     }
-    // What a page of another site can send without being asked for leave is no JSON.
+    // Without a CORS preflight request, a page of another site cannot send this content type.
     if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         let error = "Content-Type must be application/json".to_owned();
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, error));

@@ -1,4 +1,5 @@
-//! The server: one thread, bounded clients, and one reading a second that all of them share.
+//! The server: one thread, a bounded number of clients, and one reading per second shared by all of
+//! them.
 
 use super::address::HttpAddress;
 use super::api::State;
@@ -20,24 +21,24 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-/// Connections at a time.
+/// The largest number of connections.
 const CLIENTS_MAX: usize = 64;
-/// Of them those that follow events.
+/// The largest number of connections that follow events.
 const FOLLOWERS_MAX: usize = 16;
-/// Headers of a request, and what they may take together.
+/// The largest number of headers in a request, and their total size in bytes.
 const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// How long a client may take for a request's head, and between two requests.
+/// The longest time for a request's head, and between two requests.
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
-/// How long it may not read what it is sent.
+/// The longest time without the client reading its data.
 const READ_WITHIN: Duration = Duration::from_secs(10);
-/// Threads for what may wait: readings, pictures.
+/// The number of threads for blocking work: readings and pictures.
 const WAITING_THREADS: usize = 4;
 const TICK: Duration = Duration::from_secs(1);
-/// After an error of `accept`, of too many open files for example.
+/// The pause after an error of `accept`, such as too many open files.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// One reading, written out once however many ask for it.
+/// One reading, serialised once for all clients.
 pub(super) struct Tick {
     pub(super) state: State,
     event: OnceLock<Bytes>,
@@ -48,7 +49,7 @@ impl Tick {
         Self { state, event: OnceLock::new() }
     }
 
-    /// As a server-sent event.
+    /// Returns the reading as a server-sent event.
     pub(super) fn event(&self) -> Bytes {
         let written = || {
             let text = serde_json::to_string(&self.state).unwrap_or_default();
@@ -61,7 +62,7 @@ impl Tick {
 /// The newest reading; `None` before the first.
 pub(super) type Ticks = watch::Receiver<Option<Arc<Tick>>>;
 
-/// What answers need.
+/// The shared state of all requests.
 pub(super) struct Served {
     pub(super) guard: Guard,
     pub(super) source: Arc<dyn Source>,
@@ -70,13 +71,13 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// A place for one more who follows events, if there is one.
+    /// Reserves a slot for a client that follows events; returns `None` if all are in use.
     pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.followers.clone().try_acquire_owned().ok()
     }
 }
 
-/// A running server. Dropping it ends it.
+/// A running server; dropping it ends it.
 pub(crate) struct Http {
     address: HttpAddress,
     stop: Option<oneshot::Sender<()>>,
@@ -89,7 +90,7 @@ enum Listener {
 }
 
 impl Http {
-    /// Serves `source` on `address` from now on.
+    /// Starts a server for `source` on `address`.
     pub(crate) fn start(address: &HttpAddress, source: Arc<dyn Source>) -> anyhow::Result<Self> {
         let (listener, address) = bind(address)?;
         let (stop, stopped) = oneshot::channel();
@@ -117,7 +118,7 @@ impl Http {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// What a browser opens.
+    /// Returns the URL for a browser.
     pub(crate) fn url(&self) -> String {
         match &self.address {
             HttpAddress::Tcp(address) => format!("http://{address}/"),
@@ -140,7 +141,7 @@ impl Drop for Http {
     }
 }
 
-/// The listener, and where it listens: port 0 becomes a free one.
+/// Opens the listener and returns its actual address; port 0 selects a free one.
 fn bind(address: &HttpAddress) -> anyhow::Result<(Listener, HttpAddress)> {
     let failed =
         || format!("cannot serve HTTP on {address}: give another address, or end what uses it");
@@ -162,7 +163,7 @@ fn bind(address: &HttpAddress) -> anyhow::Result<(Listener, HttpAddress)> {
     }
 }
 
-/// A socket that nobody listens on any more is in the way.
+/// Removes the socket file of a process that has ended; it would prevent binding.
 fn remove_stale(path: &Path) {
     if std::os::unix::net::UnixStream::connect(path)
         .is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
@@ -204,7 +205,7 @@ async fn accept_again(error: &std::io::Error) {
     tokio::time::sleep(ACCEPT_AGAIN).await;
 }
 
-/// Reads the state again and again, each second once.
+/// Reads the state once per second.
 async fn tick(source: Arc<dyn Source>, to: watch::Sender<Option<Arc<Tick>>>) {
     let mut due = tokio::time::interval(TICK);
     due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -218,7 +219,7 @@ async fn tick(source: Arc<dyn Source>, to: watch::Sender<Option<Arc<Tick>>>) {
     }
 }
 
-/// Serves a client, if there is a place for it; else it is closed at once.
+/// Serves a client if a slot is free; otherwise closes the connection.
 fn welcome<S>(stream: S, clients: &Arc<Semaphore>, served: &Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

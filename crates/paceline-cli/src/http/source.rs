@@ -1,4 +1,4 @@
-//! Where the figures and pictures come from.
+//! The source of the server's figures and pictures.
 
 use super::api::{Known, SCHEMA, State};
 use super::pictures::{NoPicture, Pictures, Shown};
@@ -9,35 +9,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a neighbour may take to say how it is.
+/// The longest wait for a neighbour's status.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// What is served. Its functions may wait, for a second or two.
+/// The data of a server. Its functions may block for a second or two.
 pub(crate) trait Source: Send + Sync + 'static {
-    /// How everything is now; asked once a second.
+    /// Returns the current state; called once per second.
     fn state(&self) -> State;
 
-    /// The newest picture of a subscription, if it is not the one with the number `after`.
+    /// Returns the newest picture of a subscription, or `None` if its sequence number is `after`.
     ///
     /// # Errors
-    /// [`NoPicture`]: there is no such subscription, or what it gets can't be shown.
+    /// Returns [`NoPicture`] if there is no such subscription, or its samples cannot be displayed.
     fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture>;
 
-    /// Turns a switch on or off; false if there is no such one.
+    /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
 }
 
-/// Of whom a node's server tells beside itself.
+/// The other nodes whose state a server includes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Neighbours {
-    /// Of nobody: each of them has a server of its own.
+    /// None, because each of them has its own server.
     No,
-    /// Of the nodes that are reached without a link that has a capacity: what a thin link carries is not for
-    /// looking.
+    /// The nodes that are reachable without a link of limited capacity. The dashboard must not use
+    /// the capacity of thin links.
     Free,
 }
 
-/// One node, in this process.
+/// One node in this process.
 pub(crate) struct OwnSource {
     node: Node,
     neighbours: Neighbours,
@@ -46,7 +46,7 @@ pub(crate) struct OwnSource {
 }
 
 impl OwnSource {
-    /// Of `node`.
+    /// Creates a source for `node`.
     pub(crate) fn new(node: &Node, neighbours: Neighbours) -> Self {
         Self {
             node: node.clone(),
@@ -57,7 +57,8 @@ impl OwnSource {
     }
 
     fn status(&self) -> Vec<NodeStatus> {
-        // Which process of a host holds its place is chance: others may be two hops away.
+        // Any process may be its host's node, so the other processes of the host may be two hops
+        // away.
         let ask = match self.neighbours {
             Neighbours::No => vec![self.node.id()],
             Neighbours::Free => self.node.near(),
@@ -67,7 +68,8 @@ impl OwnSource {
 }
 
 impl OwnSource {
-    /// Names the streams and reservations of publishers whose nodes were not asked: every node knows all tags.
+    /// Adds missing tags to streams and reservations. Their publishers' nodes were not queried, but
+    /// every node knows all tags.
     fn name_streams(&self, nodes: &mut [crate::ls::Node]) {
         let Ok(all) = Pattern::new("**") else { return };
         let sources = self.node.sources(&all).into_iter();
@@ -84,7 +86,7 @@ impl OwnSource {
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub(super) fn now_ms() -> u64 {
     unix_micros() / 1_000
 }

@@ -1,4 +1,4 @@
-//! What a bad network is to do, as people write it.
+//! The options that describe an impaired network.
 
 use super::link::DIRECTIONS;
 use crate::args::whole;
@@ -7,56 +7,57 @@ use paceline_sched::{Capacity, Duration};
 use paceline_sim::impair::{Impairment, Loss, PPM_MAX};
 use std::fmt;
 
-/// The longest time of any kind here: a minute.
+/// The longest duration of any option: one minute.
 const SPAN_MAX_NANOS: u64 = 60_000_000_000;
-/// The longest mean burst, in packets.
+/// The longest mean burst in packets.
 const BURST_MAX: f64 = 1_000.0;
 
-/// What happens to packets on their way.
+/// Impairments of packets.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "What happens to packets")]
 pub(crate) struct PathArgs {
-    /// How long every packet is on its way: 40ms, 250us, 1s
+    /// Delay of every packet: 40ms, 250us, 1s
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "0ms")]
     delay: Duration,
-    /// Up to how much longer, evenly distributed; order is kept
+    /// Largest additional delay, uniformly distributed; order is kept
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "0ms")]
     jitter: Duration,
-    /// The share of packets that are lost: 1%, 0.05%
+    /// Fraction of packets that are lost: 1%, 0.05%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     loss: u32,
-    /// Lose in bursts of so many packets on average (Gilbert-Elliott); --loss stays the share
+    /// Lose packets in bursts of this mean length (Gilbert-Elliott); --loss stays the overall
+    /// fraction
     #[arg(long, value_name = "PACKETS", value_parser = burst, requires = "loss")]
     burst: Option<f64>,
-    /// The share of packets that are held back, so that others overtake
+    /// Fraction of packets that are delayed further, so that others overtake them
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     reorder: u32,
-    /// How much longer than the others those are on their way
+    /// Additional delay of reordered packets
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "10ms")]
     reorder_by: Duration,
-    /// The share of packets that arrive twice
+    /// Fraction of packets that arrive twice
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     duplicate: u32,
-    /// Decides which packets are lost, held back and doubled, and about jitter
+    /// Seed that selects the lost, reordered and duplicated packets and the jitter
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
-/// A network between two programs.
+/// An impaired network between two programs.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct NetworkArgs {
     #[command(flatten)]
     pub(crate) path: PathArgs,
-    /// What the network carries: 2mbit, 1.5Mbit/s, 250kB/s; whatever comes if not said
+    /// Capacity of the network: 2mbit, 1.5Mbit/s, 250kB/s; default: unlimited
     #[arg(long, value_name = "RATE", value_parser = crate::args::capacity)]
     rate: Option<Capacity>,
-    /// Bytes that wait for the rate; what comes on top is dropped
+    /// Size of the queue in front of the network in bytes; packets beyond it are dropped
     #[arg(long, value_name = "BYTES", value_parser = queue, default_value = "65536")]
     queue: u64,
-    /// Nothing arrives for a time: 5s+2s is from 5 s after the start for 2 s; may be repeated
+    /// Interval without any delivery: 5s+2s starts after 5 s and lasts 2 s; can be repeated
     #[arg(long, value_name = "AT+TIME", value_parser = blackout)]
     blackout: Vec<Blackout>,
-    /// Impair only what this side sends; what the other one sends arrives at once
+    /// Impair only packets from this side; those from the other side arrive immediately
     #[arg(long, value_name = "SIDE", value_enum)]
     only: Option<Side>,
 }
@@ -66,11 +67,11 @@ pub(crate) struct NetworkArgs {
 pub(crate) enum Side {
     /// The first namespace.
     Near,
-    /// The second one.
+    /// The second namespace.
     Far,
 }
 
-/// A time in which nothing arrives.
+/// An interval in which no packet arrives.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Blackout {
     from: Duration,
@@ -78,13 +79,13 @@ pub(crate) struct Blackout {
 }
 
 impl PathArgs {
-    /// True if nothing happens to packets.
+    /// Returns true if packets are not impaired.
     pub(crate) fn is_clean(&self) -> bool {
         let late = !self.delay.is_zero() || !self.jitter.is_zero();
         !late && self.loss == 0 && self.reorder == 0 && self.duplicate == 0
     }
 
-    /// What happens to packets, without a rate.
+    /// Returns the impairment without a rate.
     pub(crate) fn impairment(&self) -> Impairment {
         Impairment {
             delay: self.delay,
@@ -99,7 +100,8 @@ impl PathArgs {
 }
 
 impl fmt::Display for PathArgs {
-    /// The flags that say the same, a blank before each; nothing if nothing happens.
+    /// Formats the equivalent flags, each with a space before it; empty if packets are not
+    /// impaired.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_clean() {
             return Ok(());
@@ -124,7 +126,7 @@ impl fmt::Display for PathArgs {
 }
 
 impl NetworkArgs {
-    /// What happens so long after the start, each way.
+    /// Returns the impairments of both directions at this time after the start.
     pub(crate) fn at(&self, elapsed: Duration) -> [Impairment; DIRECTIONS] {
         let dark = |time: &Blackout| time.from <= elapsed && elapsed < time.to;
         let bad = Impairment {
@@ -140,14 +142,14 @@ impl NetworkArgs {
         }
     }
 
-    /// When the next blackout begins or ends after `elapsed`.
+    /// Returns the next start or end of a blackout after `elapsed`.
     pub(crate) fn next_change(&self, elapsed: Duration) -> Option<Duration> {
         let changes = self.blackout.iter().flat_map(|time| [time.from, time.to]);
         changes.filter(|change| *change > elapsed).min()
     }
 }
 
-/// A share of packets, lost one by one or in bursts of a mean length.
+/// Returns the loss model: independent losses, or bursts with a mean length.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
 fn loss(ppm: u32, burst: Option<f64>) -> Loss {
     let Some(burst) = burst.filter(|_| ppm > 0 && ppm < PPM_MAX) else {
@@ -166,7 +168,7 @@ fn loss(ppm: u32, burst: Option<f64>) -> Loss {
     }
 }
 
-/// Reads `40ms`, `0.5ms`, `250us`, `2s`.
+/// Parses `40ms`, `0.5ms`, `250us`, `2s`.
 fn span(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
@@ -186,7 +188,7 @@ fn span(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads `1%`, `0.05%` into millionths.
+/// Parses `1%`, `0.05%` to parts per million.
 fn share(text: &str) -> Result<u32, String> {
     let ppm = text.strip_suffix('%').and_then(|number| scaled(number.trim(), 10_000));
     match ppm.map(u32::try_from) {
@@ -241,7 +243,8 @@ mod tests {
     fn bursts_keep_the_share() {
         assert_eq!(loss(0, Some(4.0)), Loss::None);
         assert_eq!(loss(500, None), Loss::Random { ppm: 500 });
-        // One packet in 26 is lost, four in a row: it turns bad after 100 good ones.
+        // One packet in 26 is lost, in bursts of four; the bad state starts after 100 good packets
+        // on average.
         let expected = Loss::GilbertElliott {
             good_to_bad_ppm: 10_000,
             bad_to_good_ppm: 250_000,

@@ -1,4 +1,4 @@
-//! Two namespaces joined by a network that impairs, and the thread that carries their packets.
+//! Two namespaces joined by an impaired network, and the thread that carries their packets.
 
 use super::pump::{Control, Pump, Traffic};
 use crate::netns::Namespace;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-/// The largest packet, as on Ethernet.
+/// The largest packet in bytes, as on Ethernet.
 pub(crate) const PACKET_BYTES_MAX: u16 = 1_500;
-/// Packets that the kernel holds for us while this process does not run.
+/// The number of packets that the kernel buffers while this process does not run.
 const KERNEL_PACKETS: u32 = 10_000;
 
-/// The thread that carries packets.
+/// The name of the thread that carries packets.
 pub(super) const THREAD: &str = "paceline-impair";
 
-/// Which way packets go: from the first namespace to the second, and back.
+/// The number of directions: from the first namespace to the second, and back.
 pub(crate) const DIRECTIONS: usize = 2;
 
-/// Where packets enter and leave: the address of a TUN device in a namespace.
+/// An end of the link: the address of a TUN device in a namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End<'n> {
     pub(crate) namespace: &'n Namespace,
@@ -27,7 +27,7 @@ pub(crate) struct End<'n> {
     pub(crate) address: &'n str,
 }
 
-/// What impairs packets between two namespaces, until it is dropped.
+/// An impaired link between two namespaces; dropping this removes it.
 #[derive(Debug)]
 pub(crate) struct Link {
     control: Arc<Control>,
@@ -35,8 +35,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Joins two ends, whose addresses are in a network of four. Packets of the first one are impaired by
-    /// the first impairment; `seed` decides which of them are lost.
+    /// Joins two ends, whose addresses are in the same /30 network. The first impairment applies to
+    /// packets from the first end; `seed` selects the lost packets.
     pub(crate) fn new(
         ends: [End<'_>; DIRECTIONS],
         impairments: [Impairment; DIRECTIONS],
@@ -51,17 +51,17 @@ impl Link {
         Ok(Self { control, thread: Some(thread) })
     }
 
-    /// What happens to packets from now on.
+    /// Changes the impairments.
     pub(crate) fn set(&self, impairments: [Impairment; DIRECTIONS]) {
         self.control.set(impairments);
     }
 
-    /// What has become of packets so far, each way.
+    /// Returns the traffic so far in each direction.
     pub(crate) fn traffic(&self) -> [Traffic; DIRECTIONS] {
         self.control.traffic()
     }
 
-    /// An error once packets are not carried any more.
+    /// Returns an error once the thread has stopped carrying packets.
     pub(crate) fn check(&mut self) -> Result<()> {
         match self.thread.take_if(|thread| thread.is_finished()) {
             Some(thread) => join(thread),
@@ -85,7 +85,8 @@ fn join(thread: JoinHandle<Result<()>>) -> Result<()> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("the emulator of the network panicked")))
 }
 
-/// A TUN device inside a namespace, up, with an address and nothing that talks by itself.
+/// Opens a TUN device inside a namespace and brings it up with an address. Nothing sends packets on
+/// it by itself.
 fn open(end: End<'_>) -> Result<SyncDevice> {
     let End { namespace, device: name, address } = end;
     let device = namespace.inside(|| {

@@ -1,4 +1,5 @@
-//! The thread between two TUN devices: packets in on one side, through the emulator, out on the other.
+//! The thread between two TUN devices: it reads packets on one side and writes them to the other
+//! after the emulator.
 
 use super::link::{DIRECTIONS, PACKET_BYTES_MAX};
 use anyhow::{Context as _, Result};
@@ -11,21 +12,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tun_rs::SyncDevice;
 
-/// Packets on their way in one direction: a second of 390 Mbit/s in full packets.
+/// The largest number of packets in flight per direction: one second of 390 Mbit/s in full packets.
 const PACKETS_MAX: usize = 32_768;
-/// Packets read from one side before the other one, and what has become due, are looked at.
+/// The number of packets read from one side before the thread handles the other side and due
+/// packets.
 const BATCH: usize = 64;
 
-/// What has become of the packets of one direction.
+/// The packet counters of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
-    /// What the emulator did.
+    /// The emulator's counters.
     pub(crate) counters: Counters,
-    /// Packets that had arrived and that the kernel did not take.
+    /// Packets after the emulator that the kernel did not accept.
     pub(crate) refused: u64,
 }
 
-/// How the others reach the thread.
+/// The shared state by which other threads control the pump.
 #[derive(Debug)]
 pub(crate) struct Control {
     wake: OwnedFd,
@@ -60,7 +62,8 @@ impl Control {
     }
 
     fn wake(&self) {
-        // It fails only if 2^64 wakes wait: then there is one already.
+        // The write fails only if the eventfd's counter overflows; then a wake-up is already
+        // pending.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
@@ -71,22 +74,22 @@ impl Control {
     }
 }
 
-/// A packet, in a buffer that is used again.
+/// A packet in a reusable buffer.
 #[derive(Clone, Debug)]
 struct Packet {
     buffer: Box<[u8]>,
     len: usize,
 }
 
-/// One direction.
 struct Way {
     emulator: Emulator<Packet>,
     refused: u64,
 }
 
-/// What the thread owns.
+/// The state of the thread.
 pub(crate) struct Pump {
-    /// Where packets of each direction come from; they go to the other one.
+    /// The devices from which the packets of each direction are read; they are written to the other
+    /// one.
     tuns: [SyncDevice; DIRECTIONS],
     ways: [Way; DIRECTIONS],
     free: Vec<Packet>,
@@ -144,7 +147,7 @@ impl Pump {
             .map(|way| Traffic { counters: *way.emulator.counters(), refused: way.refused });
     }
 
-    /// Waits for packets, for one that becomes due, or for somebody who wants something.
+    /// Waits for a packet, for the next due time, or for a command.
     fn sleep(&self) -> Result<()> {
         let due = self.ways.iter().map(|way| way.emulator.next_at()).min();
         let left = due.filter(|due| *due < Instant::FAR).map(|due| due.since(now(self.origin)));
@@ -165,7 +168,7 @@ fn now(origin: std::time::Instant) -> Instant {
     Instant::ZERO + origin.elapsed().into()
 }
 
-/// Takes a batch of packets in; true if there may be more.
+/// Reads a batch of packets; returns true if there may be more.
 fn read(
     way: &mut Way,
     from: &SyncDevice,
@@ -194,7 +197,7 @@ fn read(
     Ok(true)
 }
 
-/// Puts out what has become due.
+/// Writes the packets that are due.
 fn deliver(way: &mut Way, to: &SyncDevice, free: &mut Vec<Packet>, origin: std::time::Instant) {
     while let Some(packet) = way.emulator.poll(now(origin)) {
         let bytes = packet.buffer.get(..packet.len).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What has become of packets, for people and for programs.
+//! Packet statistics for users and for programs.
 
 use super::pump::Traffic;
 use super::{FAR, NEAR};
@@ -18,13 +18,12 @@ pub(super) struct Report {
     far_to_near: Way,
 }
 
-/// One direction.
 #[derive(Debug, Serialize)]
 struct Way {
-    /// Packets that the emulator was given, and their bytes.
+    /// The packets that entered the emulator, and their bytes.
     packets: u64,
     bytes: u64,
-    /// Those that arrived, doubles included.
+    /// The packets that arrived, including duplicates.
     delivered: u64,
     delivered_bytes: u64,
     dropped: Drops,
@@ -33,20 +32,21 @@ struct Way {
     waited_max_ms: f64,
 }
 
-/// Packets that did not arrive, by reason.
+/// The packets that did not arrive, by reason.
 #[derive(Debug, Serialize)]
 struct Drops {
     queue: u64,
     loss: u64,
     blackout: u64,
-    /// More on their way than the emulator holds.
+    /// Dropped because too many packets were in flight.
     overflow: u64,
-    /// By the kernel before the emulator or behind it, which no network did; told at the end.
+    /// Dropped by the kernel before or after the emulator, which is not part of the impairment;
+    /// only at the end.
     kernel: Option<u64>,
 }
 
 impl Report {
-    /// What `traffic` says; the kernel is asked for its part if it is the `last` one.
+    /// Creates a report of `traffic`; includes the kernel's counters if it is the `last` one.
     pub(super) fn new(
         elapsed: Duration,
         traffic: [Traffic; 2],
@@ -64,13 +64,13 @@ impl Report {
         Self { elapsed_s, near_to_far: way(there, near), far_to_near: way(back, far) }
     }
 
-    /// One line of JSON on standard output.
+    /// Prints one line of JSON to standard output.
     pub(super) fn print_json(&self) -> Result<()> {
         let line = serde_json::to_string(self)?;
         writeln!(std::io::stdout(), "{line}").map_err(|_| StdoutClosed.into())
     }
 
-    /// A table on standard error: standard output is the programs'.
+    /// Prints a table to standard error; standard output belongs to the programs.
     pub(super) fn print(&self) {
         let columns = ["sent", "bytes", "arrived", "queue", "lost", "blackout", "overflow"];
         let columns = columns.iter().chain(&["kernel", "reordered", "doubled"]);
@@ -119,7 +119,7 @@ impl Way {
     }
 }
 
-/// How to run programs at the two ends.
+/// Prints the commands that run programs at the two ends.
 pub(super) fn print_usage(ends: [&Namespace; 2]) {
     let [near, far] = ends.map(Namespace::name);
     eprintln!("near, {NEAR}: ip netns exec {near} COMMAND");

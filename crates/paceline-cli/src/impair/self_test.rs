@@ -1,4 +1,4 @@
-//! What the emulator itself adds to packets and how many it carries, on this host.
+//! Measures the emulator's own delay and throughput on this host.
 
 use super::link::{Link, THREAD};
 use super::{FAR, NEAR};
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 const PORT: u16 = 7_601;
 const PINGS: u64 = 1_000;
 const PING_EVERY: Duration = Duration::from_millis(2);
-/// A full packet's payload: 1 500 bytes without the headers of IP and UDP.
+/// The payload of a full packet: 1,500 bytes without IP and UDP headers.
 const FULL: usize = 1_472;
 const FULL_PACKET_BITS: u64 = 12_000;
-/// What is offered, one after another.
+/// The offered rates, one after another.
 const RATES_MBIT: [u64; 3] = [100, 200, 400];
 const FLOOD: Duration = Duration::from_secs(2);
-/// Packets sent without a pause, as applications do.
+/// The number of packets sent without a pause, as applications do.
 const BURST: u64 = 8;
-/// How long what was sent may still be on its way.
+/// The longest wait for packets in flight.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Measures and prints; it asserts nothing.
+/// Measures and prints; checks no bound.
 pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<ExitCode> {
     let server = far.inside(|| UdpSocket::bind((FAR, PORT)))?.context("socket of the far end")?;
     let client =
@@ -61,7 +61,7 @@ pub(super) fn run(near: &Namespace, far: &Namespace, link: &Link) -> Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The times of round trips, in microseconds.
+/// Returns the round-trip times in microseconds.
 fn ping(client: &UdpSocket, server: &UdpSocket) -> Result<Histogram> {
     let (mut trips, mut buffer) = (Histogram::new(), [0; FULL]);
     let done = AtomicBool::new(false);
@@ -88,7 +88,7 @@ fn echo(server: &UdpSocket, done: &AtomicBool) {
     }
 }
 
-/// Offers full packets at a rate; how many were sent, and how many arrived.
+/// Sends full packets at a rate; returns the number of sent and of arrived packets.
 fn flood(client: &UdpSocket, server: &UdpSocket, mbit: u64) -> Result<(u64, u64)> {
     let gap = Duration::from_nanos(BURST * FULL_PACKET_BITS * 1_000 / mbit);
     let done = AtomicBool::new(false);
@@ -116,10 +116,11 @@ fn count(server: &UdpSocket, done: &AtomicBool) -> u64 {
     arrived
 }
 
-/// How long the emulator's thread has run, by the kernel's count in hundredths of a second.
+/// Returns the processor time of the emulator's thread, which the kernel counts in hundredths of a
+/// second.
 fn busy() -> Result<Duration> {
     for task in std::fs::read_dir("/proc/self/task").context("threads of this process")?.flatten() {
-        // What this thread is called stands in brackets; the rest is numbers.
+        // The thread's name is in parentheses; numeric fields follow.
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
         let Some((_, numbers)) = stat.split_once(&format!("({THREAD}) ")) else { continue };
         let ticks = numbers.split_whitespace().skip(11).take(2).flat_map(str::parse::<u64>);

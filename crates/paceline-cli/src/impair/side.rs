@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How long a program may take to end in order.
+/// The longest wait for a program to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A program that runs; it is ended, with all that it started, when dropped.
+/// A running program; dropping it ends the program and its descendants.
 #[derive(Debug)]
 pub(super) struct Program {
     text: String,
@@ -20,9 +20,9 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a command line in a namespace. `runtime_dir` stands for its host: nodes find each other
-    /// by socket files, which are seen across network namespaces. Its output goes to standard error
-    /// if `aside`.
+    /// Starts a command line in a namespace. `runtime_dir` represents its host: nodes find each
+    /// other by socket files, which network namespaces share. With `aside` its output is redirected
+    /// to standard error.
     pub(super) fn start(
         namespace: &Namespace,
         text: &str,
@@ -41,13 +41,14 @@ impl Program {
         Ok(Self { text: text.to_owned(), process })
     }
 
-    /// The code to end with, once it has ended: its own, or 128 and the signal that ended it.
+    /// Returns the exit code once the program has ended: its own, or 128 plus the number of the
+    /// signal that ended it.
     pub(super) fn ended(&mut self) -> Result<Option<ExitCode>> {
         let status = self.process.try_wait().with_context(|| format!("'{}'", self.text))?;
         Ok(status.map(|status| ExitCode::from(code(status))))
     }
 
-    /// True if it has ended by itself.
+    /// Returns true if the program has ended by itself.
     pub(super) fn ended_early(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(Some(_)))
     }
@@ -55,7 +56,7 @@ impl Program {
     fn signal(&self, signal: Signal) {
         let group = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
-            // Whoever has ended needs no signal.
+            // The process group may already have ended.
             let _ = kill_process_group(group, signal);
         }
     }

@@ -1,5 +1,6 @@
-//! Messages of plain programs that are larger than a node takes. Zenoh lets go of them while they come, piece by
-//! piece, and tells nobody but its own log: it is read here, so that they are counted like all that is dropped.
+//! Counts the messages of plain programs that exceed a node's size limit. Zenoh discards them
+//! during defragmentation and reports them only in its log. This layer counts those log events, so
+//! that the node's drop counters include them.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,26 +11,27 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, Filter};
 
-/// Where Zenoh says it, and how that begins. The version of Zenoh is pinned, and a test sends one that is too large.
+/// The target and the beginning of the log message. The version of Zenoh is pinned, and a test
+/// sends a message that is too large.
 const TARGET: &str = "zenoh_transport::unicast::universal::rx";
 const BEGIN: &str = "Defragmentation buffer full";
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// From now on they are counted.
+/// Starts the counting.
 pub(crate) fn watch() {
     if !WATCHED.swap(true, Ordering::Relaxed) {
         tracing::callsite::rebuild_interest_cache();
     }
 }
 
-/// How many there were since this was last asked.
+/// Returns the number of messages since the last call.
 pub(crate) fn take() -> u64 {
     COUNT.swap(0, Ordering::Relaxed)
 }
 
-/// Counts them.
+/// The layer that counts the messages.
 pub(super) struct GivenUp;
 
 impl<S: Subscriber> Layer<S> for GivenUp {
@@ -40,7 +42,7 @@ impl<S: Subscriber> Layer<S> for GivenUp {
     }
 }
 
-/// What is looked at: nothing at all until somebody watches.
+/// A filter that selects the messages; it selects nothing until [`watch`] is called.
 pub(super) struct Watched;
 
 impl<S> Filter<S> for Watched {
@@ -61,21 +63,22 @@ impl<S> Filter<S> for Watched {
     }
 }
 
-/// True once a message begins so.
+/// True if the message begins with [`BEGIN`].
 struct Found(bool);
 
 impl Visit for Found {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             let mut begin = Begin(BEGIN.as_bytes());
-            // It ends where the text differs, or is known: what else is said here is long, and comes often.
+            // Formatting stops at the first difference or after a full match, because other
+            // messages of this target are long and frequent.
             let _ = write!(begin, "{value:?}");
             self.0 |= begin.0.is_empty();
         }
     }
 }
 
-/// What of the beginning was not written yet; an error once it is known whether the text begins so.
+/// The rest of the expected beginning. Writing returns an error once the result is known.
 struct Begin(&'static [u8]);
 
 impl fmt::Write for Begin {

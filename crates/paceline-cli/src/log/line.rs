@@ -1,4 +1,5 @@
-//! A line of the log: one line whatever the message says, and of Zenoh's no more than are of use.
+//! The format of log lines. Each event is a single line, and repeated messages of Zenoh are
+//! limited.
 
 use paceline::LogLimit;
 use paceline::text::escape;
@@ -11,8 +12,8 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes the fields of an event, of which the message is one. What a neighbour or a plain program has chosen may be
-/// anywhere in them, so characters that are not plain text are written out.
+/// Writes the fields of an event, including its message. Fields may contain text from a neighbour
+/// or a plain program, so special characters are escaped.
 pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync + 'static {
     let write = |to: &mut Writer<'_>, field: &tracing::field::Field, value: &dyn fmt::Debug| {
         let value = format!("{value:?}");
@@ -24,11 +25,11 @@ pub(super) fn fields() -> impl for<'writer> FormatFields<'writer> + Send + Sync 
     debug_fn(write).delimited(" ")
 }
 
-/// Writes events as `inner` does. Warnings and errors of Zenoh, of which peers cause many, are limited per place in
-/// its source; those of Paceline are limited where they are made.
+/// Formats events by `inner`. Peers can cause many warnings and errors of Zenoh, so these are rate
+/// limited per source line. Paceline limits its own messages at their origin.
 pub(super) struct Limited<E> {
     inner: E,
-    /// By the line of the source: there are as many as Zenoh has such lines.
+    /// The limits by source line; Zenoh has a finite number of such lines.
     limits: Mutex<BTreeMap<(&'static str, u32), Arc<LogLimit>>>,
 }
 
@@ -37,7 +38,7 @@ impl<E> Limited<E> {
         Self { inner, limits: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The limit of an event, if it has one here.
+    /// Returns the limit that applies to an event.
     fn limit(&self, event: &Event<'_>) -> Option<Arc<LogLimit>> {
         let about = event.metadata();
         if !about.target().starts_with("zenoh") || *about.level() > Level::WARN {
@@ -64,7 +65,7 @@ where
         let Some(limit) = self.limit(event) else {
             return self.inner.format_event(context, to, event);
         };
-        // An event that is left out is an empty line without its end: nothing is written.
+        // A suppressed event writes nothing, not even a line end.
         let Some(suppressed) = limit.pass() else { return Ok(()) };
         let mut line = String::new();
         self.inner.format_event(context, Writer::new(&mut line), event)?;
@@ -79,7 +80,7 @@ mod tests {
     use tracing_subscriber::fmt;
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    /// The lines that `log` makes.
+    /// Returns the lines that `log` writes.
     fn lines(log: impl FnOnce()) -> Vec<String> {
         #[derive(Clone, Default)]
         struct Shared(Arc<Mutex<Vec<u8>>>);

@@ -11,39 +11,38 @@ use paceline::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The version of the document: goes up when a field changes its meaning or goes away.
+/// The version of the document; it increases when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
-/// All nodes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Document {
     schema: u32,
-    /// By name, then by id.
+    /// Nodes, sorted by name, then by id.
     pub(crate) nodes: Vec<Node>,
 }
 
-/// A node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Node {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// When its counts were read, by a clock of its own: only differences mean something.
+    /// Time at which the counters were read, by the node's own clock: only differences are
+    /// meaningful.
     pub(crate) at_us: u64,
     pub(crate) publishers: Vec<Publisher>,
     pub(crate) subscriptions: Vec<Subscription>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) links: Vec<Link>,
-    /// What is promised on paths that begin, end or lead through it.
+    /// Reservations on paths that begin at, end at or cross this node.
     pub(crate) reservations: Vec<Reservation>,
-    /// What promises take of its host's processors; null if they are not charged there.
+    /// Processor time reserved by contracts on this host; null if admission does not charge it.
     pub(crate) processor: Option<Processor>,
-    /// Samples that arrived and found nobody to go to.
+    /// Samples that arrived without any recipient.
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
-    /// Threads that stand still.
+    /// Threads that are blocked.
     pub(crate) stalled: Vec<Stalled>,
 }
 
@@ -52,11 +51,10 @@ pub(crate) struct Node {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Stalled {
     pub(crate) thread: String,
-    /// How late it is.
+    /// Delay of the iteration in microseconds.
     pub(crate) for_us: u64,
 }
 
-/// A publisher.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Publisher {
@@ -70,11 +68,11 @@ pub(crate) struct Publisher {
     pub(crate) matching: bool,
 }
 
-/// What was asked of the samples.
+/// The requested form of the samples.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Asked {
-    /// In words.
+    /// Description for display.
     pub(crate) form: String,
     pub(crate) every: Option<u32>,
     pub(crate) max_hz: Option<f64>,
@@ -82,7 +80,6 @@ pub(crate) struct Asked {
     pub(crate) height: Option<u32>,
 }
 
-/// A subscription.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Subscription {
@@ -98,22 +95,21 @@ pub(crate) struct Subscription {
     pub(crate) bytes: u64,
     pub(crate) rate_hz: f64,
     pub(crate) late: u64,
-    /// Of the samples that arrived in the last second or more.
+    /// Largest age of the samples that arrived in the last second or more.
     pub(crate) age_max_us: u64,
-    /// Of the same samples; null if none arrived.
+    /// Mean age of the same samples; null if none arrived.
     pub(crate) age_mean_us: Option<u64>,
-    /// The ages of all samples delivered since the start, together.
+    /// Sum of the ages of all samples delivered since the start.
     pub(crate) age_sum_us: u64,
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
     pub(crate) dropped: Drops,
 }
 
-/// A pull buffer.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Buffer {
-    /// The subscription that feeds it.
+    /// Id of the subscription that feeds the buffer.
     pub(crate) id: String,
     pub(crate) pattern: String,
     pub(crate) samples_max: usize,
@@ -125,21 +121,20 @@ pub(crate) struct Buffer {
     pub(crate) newest_ns: Option<u64>,
 }
 
-/// A link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Link {
     pub(crate) name: String,
-    /// When its counts and those of its streams were read, by its node's clock.
+    /// Time at which the counters of the link and its streams were read, by its node's clock.
     pub(crate) at_us: u64,
     pub(crate) capacity_bits_per_s: Option<u64>,
-    /// From one reading to the next.
+    /// Rate between the last two readings.
     pub(crate) use_bits_per_s: Option<u64>,
-    /// What its streams' contracts hold of it, together.
+    /// Rate reserved by the contracts of its streams.
     pub(crate) reserved_bits_per_s: u64,
     pub(crate) round_trip_us: u64,
     pub(crate) hops: Vec<String>,
-    /// What goes to each of them.
+    /// Traffic to each of the hops.
     pub(crate) neighbours: Vec<Neighbour>,
     pub(crate) wire_bytes: u64,
     pub(crate) frames: u64,
@@ -151,34 +146,34 @@ pub(crate) struct Link {
     pub(crate) mended: Mended,
 }
 
-/// What was lost on a link, and what became of it.
+/// Losses on a link and their repair.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Mended {
-    /// Pieces that were sent again.
+    /// Retransmitted pieces.
     pub(crate) repeated: u64,
-    /// Their payload bytes.
+    /// Payload bytes of the retransmitted pieces.
     pub(crate) repeated_bytes: u64,
     /// Samples that could no longer arrive in time.
     pub(crate) given_up: u64,
 }
 
-/// A neighbour that flooded its node.
+/// A neighbour that overloaded its node.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Muted {
     pub(crate) peer: String,
-    /// What it sent too much of: `control`, samples `unasked` for, or `malformed` frames.
+    /// Kind of excess traffic: `control` messages, `unasked` samples or `malformed` frames.
     pub(crate) flood: String,
-    /// It is not heard now.
+    /// True if the neighbour is muted now.
     pub(crate) muted: bool,
-    /// How often it was muted.
+    /// Number of times that the neighbour was muted.
     pub(crate) times: u64,
-    /// What was dropped: messages, samples or frames.
+    /// Dropped messages, samples or frames.
     pub(crate) dropped: u64,
 }
 
-/// What became of the samples of streams that are closed, all together.
+/// Total counters of the closed streams.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Closed {
@@ -190,7 +185,6 @@ pub(crate) struct Closed {
     pub(crate) dropped: Drops,
 }
 
-/// A class of a link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Class {
@@ -210,7 +204,6 @@ pub(crate) struct Class {
     pub(crate) dropped: Drops,
 }
 
-/// A stream.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Stream {
@@ -219,20 +212,21 @@ pub(crate) struct Stream {
     pub(crate) asked: Asked,
     pub(crate) hop: String,
     pub(crate) contracted: bool,
-    /// What this link has promised to it.
+    /// Contract of the stream on this link.
     pub(crate) contract: Option<Contract>,
     pub(crate) ages: Ages,
     pub(crate) offered: u64,
     pub(crate) sent: u64,
     pub(crate) bytes: u64,
     pub(crate) late: u64,
-    /// Windows broken since the stream was opened.
+    /// Violated windows since the stream was opened.
     pub(crate) violations: u64,
-    /// Dropped after the first segment was sent, so the next hop counts them as lost too.
+    /// Samples dropped after their first segment was sent, so the next hop also counts them as
+    /// lost.
     pub(crate) aborted: u64,
-    /// How long ago the last of them was, when the link's counts were read; null if there is none.
+    /// Time from the last violation to the reading of the counters; null if there was none.
     pub(crate) broken_ago_us: Option<u64>,
-    /// More than the contract allows: too soon, or longer than declared.
+    /// Samples in excess of the contract: too early, or longer than declared.
     pub(crate) too_early: u64,
     pub(crate) too_long: u64,
     #[serde(with = "by_reason")]
@@ -240,7 +234,7 @@ pub(crate) struct Stream {
     pub(crate) dropped: Drops,
 }
 
-/// What a link has promised to a stream.
+/// The contract of a stream on a link.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Contract {
@@ -250,15 +244,15 @@ pub(crate) struct Contract {
     pub(crate) bits_per_s: u64,
 }
 
-/// How old a stream's samples were at a link, in sums that only grow.
+/// The ages of a stream's samples at a link, as monotonic sums.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Ages {
-    /// Samples that the link took.
+    /// Samples that the link accepted.
     pub(crate) entered: u64,
-    /// Their ages then, together.
+    /// Sum of their ages at that time.
     pub(crate) entered_us: u64,
-    /// The ages of those that were sent, when they left, together.
+    /// Sum of the ages of the sent samples when they left the link.
     pub(crate) left_us: u64,
 }
 
@@ -289,14 +283,14 @@ impl Closed {
 }
 
 impl Document {
-    /// The document of what the nodes say; links have no use yet.
+    /// Creates the document from the nodes' answers. The use of links is not known yet.
     pub(crate) fn new(status: &[NodeStatus]) -> Self {
         let mut nodes: Vec<Node> = status.iter().map(|node| Node::new(node, status)).collect();
         nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
         Self { schema: SCHEMA, nodes }
     }
 
-    /// True if any node has a link.
+    /// Returns true if any node has a link.
     pub(crate) fn has_links(&self) -> bool {
         self.nodes.iter().any(|node| !node.links.is_empty())
     }
@@ -486,12 +480,12 @@ impl Stream {
     }
 }
 
-/// Millihertz as hertz.
+/// Converts millihertz to hertz.
 fn hertz(millihertz: u64) -> f64 {
     f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0
 }
 
-/// Bits per second from bytes over a time.
+/// Returns the rate in bits per second for a number of bytes in a time.
 pub(crate) fn bits_per_s(bytes: u64, seconds: f64) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let bits = round3(bytes as f64 * 8.0 / seconds.max(1e-6)).clamp(0.0, 1e18);

@@ -1,4 +1,4 @@
-//! Asking the nodes.
+//! Queries the nodes.
 
 use super::document::{Document, Link, bits_per_s};
 use crate::stop::Stop;
@@ -6,11 +6,12 @@ use paceline::Node;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A node that has just started hears of its neighbours one by one.
+/// A new node discovers its neighbours one by one; after this time without a new one all are known.
 const QUIET: Duration = Duration::from_millis(300);
 const STEP: Duration = Duration::from_millis(25);
 
-/// Waits until the nodes that can be reached are known: none came for a while, or the time is over.
+/// Waits until all reachable nodes are known: until no new one is found for a while, or `timeout`
+/// has passed.
 pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
     let until = Instant::now() + timeout;
     let (mut known, mut since) = (0, Instant::now());
@@ -26,14 +27,15 @@ pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
     }
 }
 
-/// Reads again and again, and derives the use of links from the reading before.
+/// Reads the status repeatedly and derives the use of links from the difference to the previous
+/// reading.
 pub(crate) struct Reader {
     timeout: Duration,
     near: bool,
     before: BTreeMap<(String, String), Reading>,
 }
 
-/// The counts of a link at one reading, and the use that followed from them.
+/// The counters of a link at one reading, and the resulting rates.
 #[derive(Clone)]
 struct Reading {
     at_us: u64,
@@ -41,7 +43,7 @@ struct Reading {
     each: BTreeMap<String, Sent>,
 }
 
-/// Bytes sent so far, and per second since the reading before.
+/// The bytes sent so far, and the rate since the previous reading.
 #[derive(Clone, Copy)]
 struct Sent {
     bytes: u64,
@@ -49,8 +51,9 @@ struct Sent {
 }
 
 impl Sent {
-    /// The same with its rate since `before`, `us` microseconds earlier. A link reads its counts four times a second: if
-    /// it has not since, they have the rate that they had.
+    /// Returns the same with its rate since `before`, `us` microseconds earlier. A link updates its
+    /// counters four times per second. If they have not changed since `before`, the previous rate
+    /// remains.
     fn since(self, before: Option<&Self>, us: u64) -> Self {
         let rate = |before: &Self| match us {
             0 => before.bits_per_s,
@@ -80,17 +83,18 @@ impl Reading {
 }
 
 impl Reader {
-    /// A reader that waits at most `timeout` for an answer.
+    /// Creates a reader that waits at most `timeout` for an answer.
     pub(crate) const fn new(timeout: Duration) -> Self {
         Self { timeout, near: false, before: BTreeMap::new() }
     }
 
-    /// The same of the nodes that no link with a capacity lies between.
+    /// Creates a reader of the nodes that are reachable without a link of limited capacity.
     pub(crate) const fn near(timeout: Duration) -> Self {
         Self { timeout, near: true, before: BTreeMap::new() }
     }
 
-    /// What every node but the reader's own says now.
+    /// Returns the current status of every node; the reader's own node is omitted unless it is in
+    /// use.
     pub(crate) fn read(&mut self, node: &Node) -> Document {
         let mut status = match self.near {
             true => node.status_of(&node.near(), self.timeout),
@@ -112,8 +116,9 @@ impl Reader {
         document
     }
 
-    /// Fills in the use of links: the bytes since the last reading, by the time between by the clock of their node. When
-    /// answers arrive says nothing: one may have waited for a node that did not answer, or on a link that is full.
+    /// Sets the use of links: the bytes since the last reading, divided by the elapsed time of the
+    /// node's clock. The arrival times of answers are not used: an answer may have waited for
+    /// another node or on a full link.
     pub(crate) fn add_use(&mut self, document: &mut Document) {
         let before = std::mem::take(&mut self.before);
         for node in &mut document.nodes {
@@ -136,8 +141,8 @@ mod tests {
     use crate::ls::document::tests::status;
     use paceline::{NodeId, SentTo};
 
-    /// The use of the one link, and of its two neighbours, at readings of so many bytes in all and to the first of them,
-    /// at these milliseconds of the node's clock.
+    /// Returns the use of the only link and of its two neighbours. Each reading has a time of the
+    /// node's clock in milliseconds, the total bytes, and the bytes to the first neighbour.
     fn uses(readings: &[(u64, u64, u64)]) -> Vec<(Option<u64>, Vec<Option<u64>>)> {
         let mut reader = Reader::new(Duration::ZERO);
         let mut status = status();
@@ -168,9 +173,10 @@ mod tests {
 
     #[test]
     fn the_time_of_a_rate_is_that_of_the_node_and_not_of_the_answers() {
-        // The first answer was waited for, the second came at once: 2.75 s of a link lie between them.
+        // The first answer was delayed, the second arrived at once: 2.75 s of link time lie between
+        // them.
         assert_eq!(uses(&[(0, 0, 0), (2_750, 687_500, 0)])[1].0, Some(2_000_000));
-        // The same counts, read again: no time passed for them.
+        // The same counters again, without elapsed time.
         assert_eq!(
             uses(&[(0, 0, 0), (1_000, 250_000, 0), (1_000, 250_000, 0)])[2].0,
             Some(2_000_000)

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Neighbour {
     pub(crate) id: String,
-    /// Bytes sent to it since the link found it, as they count on the wire.
+    /// Bytes sent to this node since the link found it, including headers on the wire.
     pub(crate) wire_bytes: u64,
-    /// From one reading to the next.
+    /// Rate between the last two readings.
     pub(crate) use_bits_per_s: Option<u64>,
 }
 

@@ -7,46 +7,46 @@ use paceline::{Grant, GrantedHop, NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is promised of one publisher's samples to one subscription.
+/// The reservation of one publisher's samples for one subscription.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Reservation {
     pub(crate) publisher: String,
-    /// If the publisher's node answered.
+    /// Tag; null if the publisher's node did not answer.
     pub(crate) tag: Option<String>,
     pub(crate) subscription: String,
-    /// The delay bound that was asked for.
+    /// Requested delay bound.
     pub(crate) within_us: Option<u64>,
-    /// What the links of the path promise together.
+    /// Sum of the delays guaranteed by the links of the path.
     pub(crate) bound_us: u64,
-    /// The publisher's node first.
+    /// Nodes of the path, the publisher's first.
     pub(crate) hops: Vec<ReservedHop>,
 }
 
-/// What promises take of a host's processors, in microseconds of one processor per second.
+/// The processor time reserved by a host's contracts, in microseconds of one processor per second.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Processor {
     pub(crate) held_us_per_s: u64,
-    /// The most that may be held: `processor_percent`.
+    /// Limit of the reservations: `processor_percent`.
     pub(crate) most_us_per_s: u64,
 }
 
 impl Processor {
     pub(super) const fn new(processor: &ProcessorUse) -> Self {
-        // What is held is never told as nothing.
+        // Round up, so that a small reservation is not shown as zero.
         let held_us_per_s = processor.held.div_ceil(1_000);
         Self { held_us_per_s, most_us_per_s: processor.most / 1_000 }
     }
 
-    /// In percent of one processor.
+    /// Formats the time in percent of one processor.
     fn percent(us_per_s: u64) -> String {
         let hundredths = us_per_s.div_ceil(100);
         format!("{}.{:02} %", hundredths / 100, hundredths % 100)
     }
 }
 
-/// What one node of a path holds on its link to the next one.
+/// The reservation of one node of a path on its link to the next one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct ReservedHop {
@@ -88,7 +88,7 @@ impl ReservedHop {
     }
 }
 
-/// Samples that came to a hop and were more than their contract allows there; unknown if its node did not answer.
+/// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.
 fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> String {
     let Some(node) = document.nodes.iter().find(|node| node.id == hop.node) else {
         return "-".to_owned();
@@ -100,8 +100,9 @@ fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> 
     mine.fold(0, |sum: u64, stream| sum.saturating_add(more(stream))).to_string()
 }
 
-/// `paceline ls --reservations`: a row for each hop, the reservation in the first of them. Rows are as long as they need
-/// be: tags of queries differ in few characters, and whoever looks here looks for one of them.
+/// Formats `paceline ls --reservations`: one row per hop, with the reservation in the first of
+/// them. Rows are not truncated: tags of queries differ in few characters, and users search for one
+/// of them.
 pub(super) fn tables(document: &Document) -> String {
     let mut table = Table::new(&[
         ("tag", Name),
@@ -161,7 +162,7 @@ pub(super) fn tables(document: &Document) -> String {
     format!("RESERVATIONS\n{rows}{unknown}{}", processors(document))
 }
 
-/// What promises take of the processors of the hosts that charge for them.
+/// Formats the processor time reserved on the hosts that charge it.
 fn processors(document: &Document) -> String {
     let mut table = Table::new(&[("node", Left), ("holds", Right), ("of", Right)]);
     for node in &document.nodes {
@@ -205,7 +206,7 @@ mod tests {
         for tag in &tags {
             assert_eq!(told.lines().filter(|line| line.starts_with(tag)).count(), 1, "{told}");
         }
-        // Where lines are no longer than most are wide, they are told apart all the same.
+        // Shortened lines also keep the characters in which the tags differ.
         let listed = crate::ls::view::tables(&Document::new(&status));
         for end in ["rs/a ", "rs/b "] {
             assert!(listed.contains(end), "{listed}");

@@ -6,7 +6,7 @@ use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// All tables that have rows, each under its title.
+/// Formats all non-empty tables, each under its title.
 pub(crate) fn tables(document: &Document) -> String {
     if document.nodes.is_empty() {
         return "no other node answers: none runs on this host, and no --link leads to one\n"
@@ -193,7 +193,7 @@ fn buffers(document: &Document) -> Table {
     table
 }
 
-/// Every link with its node.
+/// Returns every link with its node.
 fn all_links(document: &Document) -> impl Iterator<Item = (&Node, &Link)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
 }
@@ -294,7 +294,8 @@ fn streams(document: &Document) -> Table {
     table
 }
 
-/// The windows that were broken since the stream was opened, and when the last of them was.
+/// Formats the number of violated windows since the stream was opened, and the time of the last
+/// one.
 fn violated(stream: &Stream) -> String {
     let count = of_contract(stream.contracted, stream.violations);
     match stream.broken_ago_us {
@@ -303,7 +304,7 @@ fn violated(stream: &Stream) -> String {
     }
 }
 
-/// A count that only a stream with a contract has.
+/// Formats a counter that only a stream with a contract has.
 fn of_contract(contracted: bool, count: u64) -> String {
     if contracted { count.to_string() } else { "-".to_owned() }
 }

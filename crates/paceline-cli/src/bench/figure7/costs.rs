@@ -1,4 +1,4 @@
-//! What a turn and a packet cost: the virtual host, timed.
+//! Measures the wall-clock cost of a scheduler iteration and of a packet in the virtual host.
 
 use super::super::clock;
 use super::super::stats::float;
@@ -7,11 +7,10 @@ use paceline_sched::time::Duration;
 use paceline_sched::turns::host::{Host, Senders, run};
 use paceline_sched::turns::{Budget, Cost, Pace};
 
-/// The best of several runs: what the work takes where nothing disturbs it.
+/// The number of runs. The best one counts, because the others were disturbed.
 const RUNS: u32 = 7;
 const VIRTUAL: Duration = Duration::from_millis(200);
 
-/// Nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) turn_ns: f64,
@@ -19,7 +18,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// In whole nanoseconds, at least 1.
+    /// Returns the costs in whole nanoseconds, each at least 1.
     pub(super) fn cost(&self) -> Cost {
         let whole = |nanos: f64| {
             let nanos = std::time::Duration::from_secs_f64(nanos.max(1.0) / 1e9);
@@ -41,7 +40,8 @@ pub(super) fn measure() -> Result<Measured> {
     Ok(Measured { turn_ns, packet_ns: (both_ns - turn_ns).max(0.0) })
 }
 
-/// Wall-clock nanoseconds of a turn; with senders each turn serves one packet.
+/// Returns the wall-clock nanoseconds per iteration. With senders, each iteration serves one
+/// packet.
 fn per_turn(pace: Pace, senders: &Senders) -> Result<f64> {
     let budget = Budget { packets: 1, work: Duration::ZERO };
     let host = Host { pace, budget, cost: Cost::default(), queue: 8 };

@@ -1,4 +1,4 @@
-//! A thread that only sleeps: how much longer than asked says how long the machine kept every thread waiting.
+//! A thread that only sleeps. Its late wake-ups show how long the machine delayed every thread.
 
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long it sleeps at a time: short enough to notice what delays a deadline, too long to be a load itself.
+/// The duration of each sleep: short enough to notice the delays that matter to a deadline, and too
+/// long to be a load itself.
 const NAP: Duration = Duration::from_millis(2);
 
-/// The thread; it ends with this.
+/// The sleeping thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Witness(Arc<Seen>);
 
@@ -35,7 +36,7 @@ impl Witness {
         Ok(Self(seen))
     }
 
-    /// By how much it overslept at most.
+    /// Returns the longest delay of a wake-up.
     pub(super) fn longest(&self) -> Duration {
         Duration::from_nanos(self.0.longest_nanos.load(Ordering::Relaxed))
     }

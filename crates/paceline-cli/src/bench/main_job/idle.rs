@@ -1,4 +1,4 @@
-//! The control: commands over the link with nothing else on it.
+//! The control measurement: commands over an otherwise idle link.
 
 use super::steering::{Commands, commands_only};
 use crate::bench::report::{Section, Unit};
@@ -7,7 +7,7 @@ use crate::bench::stage::{Measured, Stage};
 use crate::bench::stats::{count, millis};
 use anyhow::Result;
 
-/// Fewer commands than in the loaded runs are enough to see what the machine itself adds.
+/// The limit on commands. Fewer than in the loaded runs suffice to see the machine's own delays.
 const COMMANDS_MAX: u32 = 3_000;
 
 pub(super) fn measure(stage: &Stage<'_>, commands: u32) -> Result<Section> {

@@ -1,4 +1,4 @@
-//! One camera, three subscribers: each at its own rate and size.
+//! One camera and three subscribers, each with its own rate and size.
 
 use crate::bench::netns::Side;
 use crate::bench::report::{Bound, Section, Unit};
@@ -12,7 +12,7 @@ const TAG: &str = "robot/camera";
 const SIZE: (u32, u32) = (160, 120);
 const WITHIN_MS: u64 = 200;
 const LOSS: (u32, u32) = (1, 10);
-/// The operator's 5 Hz are one in six of the camera's 30.
+/// The operator's 5 Hz are one in six of the camera's 30 Hz.
 const STEP: u64 = 6;
 const SECONDS_MAX: f64 = 60.0;
 
@@ -79,7 +79,7 @@ fn operator(section: &mut Section, ours: &Measured, plain: &Measured) {
     let (a, b) = (flow(ours, 2), flow(plain, 2));
     let wrong = |flow: &Flow| {
         let wrong = flow.arrived.iter().filter(|arrival| arrival.size != Some(SIZE)).count();
-        // Nothing arrived: nothing was right.
+        // Without arrivals there is no valid figure.
         if flow.arrived.is_empty() { f64::NAN } else { count(wrong) }
     };
     let name = "operator: pictures that are not 160x120";

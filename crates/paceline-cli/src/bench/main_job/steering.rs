@@ -1,4 +1,4 @@
-//! Steering commands beside a camera on the same link: they must never wait behind a picture.
+//! Steering commands and a camera on the same link: the commands must never wait behind a picture.
 
 mod calibrate;
 
@@ -14,23 +14,24 @@ use paceline::Policy;
 const CAMERA: &str = "robot/camera";
 const STEERING: &str = "robot/steering";
 const COMMANDS_HZ: f64 = 100.0;
-/// Two wire segments of 1,200 bytes and their headers at 2 Mbit/s, and one millisecond.
+/// The transmission time of two wire segments of 1,200 bytes with headers at 2 Mbit/s, plus 1 ms.
 const P999_MS_MAX: f64 = 11.5;
-/// The contracted camera's rate and bound.
+/// The rate and bound of the camera with a contract.
 const PICTURES_HZ: f64 = 10.0;
 const CAMERA_WITHIN_MS: u64 = 200;
-/// The size of the best-effort camera's pictures.
+/// The picture size of the best-effort camera.
 const BEST_EFFORT_BYTES: usize = 30_000;
-/// What the best-effort camera must still get beside commands of 64 bytes.
+/// The least rate of the best-effort camera during commands of 64 bytes.
 const PICTURES_HZ_MIN: f64 = 7.0;
 const PICTURE_P50_MS_MAX: f64 = 200.0;
 
 /// The camera that shares the link.
 #[derive(Clone, Copy, Debug)]
 enum Camera {
-    /// 10 pictures a second of this size, each within 200 ms: the largest that are promised beside the commands.
+    /// 10 pictures per second of this size, each within 200 ms: the largest size that is admitted
+    /// in addition to the commands.
     Contracted(usize),
-    /// 30 pictures of 30 KB a second, 3.6 times what the link carries, without a contract.
+    /// 30 pictures of 30 KB per second without a contract, 3.6 times the link's capacity.
     BestEffort,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Commands {
 }
 
 impl Commands {
-    /// Of a run that [`commands_only`] or [`plan`] planned.
+    /// Extracts the commands from a run planned by [`commands_only`] or [`plan`].
     pub(super) fn of(measured: &Measured, commands: u32) -> Self {
         let limit = usize::try_from(commands).unwrap_or(usize::MAX);
         let flow = measured.flow(0, (0, 0), limit);
@@ -51,7 +52,7 @@ impl Commands {
     }
 }
 
-/// Measures all four configurations, each told as soon as it is done.
+/// Measures all four configurations and passes each section to `done` when it is complete.
 pub(super) fn measure(
     stage: &Stage<'_>,
     commands: u32,
@@ -74,15 +75,16 @@ pub(super) fn measure(
 struct Case {
     bytes: usize,
     camera: Camera,
-    /// What these commands leave of the link, of what the small ones leave.
+    /// The capacity that these commands leave, as a fraction of the capacity that the small ones
+    /// leave.
     share: f64,
-    /// Whole best-effort pictures a second that fit beside these commands.
+    /// The number of whole best-effort pictures per second that fit in addition to these commands.
     fit: f64,
     commands: u32,
     runs: u32,
 }
 
-/// One number per run, by what it is.
+/// The figures of all runs, one value per run.
 #[derive(Default)]
 struct Numbers {
     p50: Vec<f64>,
@@ -137,7 +139,7 @@ impl Case {
     }
 
     fn plan(&self, engine: Engine) -> Plan {
-        // Half a second more than is counted, so that the last command is inside.
+        // Half a second more than is counted, so that the last command is included.
         let seconds = f64::from(self.commands) / COMMANDS_HZ + 0.5;
         plan(engine, self.bytes, Some(self.camera), seconds)
     }
@@ -159,7 +161,7 @@ impl Case {
         let (rate_name, p50_name) = ("whole pictures", "picture delay p50");
         match self.camera {
             Camera::BestEffort => {
-                // The bound stands wherever the link has room for it at all.
+                // The bound applies if the link has capacity for it.
                 let fits = self.fit >= PICTURES_HZ_MIN;
                 let least = if fits { PICTURES_HZ_MIN } else { 0.95 * self.fit };
                 section.must(rate_name, Unit::Hertz, rate, plain_rate, Bound::AtLeast(least));
@@ -212,7 +214,7 @@ impl Numbers {
     }
 }
 
-/// Nothing but commands of `bytes` bytes.
+/// Plans a run with commands of `bytes` bytes only.
 pub(super) fn commands_only(engine: Engine, bytes: usize, seconds: f64) -> Plan {
     plan(engine, bytes, None, seconds)
 }
@@ -221,7 +223,8 @@ fn plan(engine: Engine, bytes: usize, camera: Option<Camera>, seconds: f64) -> P
     let content = Content::Noise(bytes);
     let tag = STEERING.to_owned();
     let mut sources = vec![Source { tag: tag.clone(), hz: COMMANDS_HZ, content, urgent: true }];
-    // A command and the frame before it may take this long on the link: what cannot be kept is refused.
+    // A command and the frame before it may occupy the link for this long. Admission refuses a
+    // tighter bound.
     let within_ms = Some(if bytes > 500 { 12 } else { 10 });
     let mut want = vec![Want { tag, within_ms, ..Want::default() }];
     if let Some(camera) = camera {

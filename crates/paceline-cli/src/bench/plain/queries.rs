@@ -1,4 +1,4 @@
-//! A query of one plain program, answered by another: through two nodes, and through one router of plain Zenoh.
+//! A query from one plain program to another, through two nodes and through one plain Zenoh router.
 
 use super::{
     Args, NodePair, clock, free_port, in_turn, interrupt, of, plain_error, ratio_of, read_cpu,
@@ -15,20 +15,19 @@ use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 
 const KEY: &str = "robot/service";
-/// Of the query and of its answer.
+/// The size of the query and of its answer.
 const BYTES: usize = 64;
-/// Queries that are not counted.
+/// The number of initial queries that are not counted.
 const WARM_UP: u32 = 200;
-/// Queries of a run for each of its seconds: one after the other, they are done sooner.
+/// Queries per run for each second of its duration. They run one after the other and end sooner.
 const EACH_SECOND: u32 = 200;
-/// For the service to be known at the other node.
+/// The longest wait until the other node knows the service.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One run.
 struct Trip {
     p50_us: f64,
     p99_us: f64,
-    /// Processor time per query of the asking and of the answering node.
+    /// Processor time per query of the querying and of the answering node, in microseconds.
     cpu_us: [f64; 2],
 }
 
@@ -70,12 +69,12 @@ fn through_a_router(args: &Args, scratch: &Scratch) -> Result<Trip> {
     drive(args, [port, port], &[])
 }
 
-/// Asks again and again, at the second place what answers at the first one.
+/// Sends queries one after the other at the second port; a service at the first port answers them.
 fn drive(args: &Args, [answers, asks]: [u16; 2], processes: &[u32]) -> Result<Trip> {
     let session = |port| zenoh::open("client", &[], &[format!("tcp/127.0.0.1:{port}")], &[]);
     let (answering, asking) = (session(answers)?, session(asks)?);
     let queryable = answering.declare_queryable(KEY).complete(true).callback(|query| {
-        // A query that went away is not asked again: it counts as missing.
+        // A failed reply is not repeated: the query counts as missing.
         let _ = query.reply(KEY, vec![7; BYTES]).wait();
     });
     let queryable = queryable.wait().map_err(plain_error)?;
@@ -110,7 +109,7 @@ fn drive(args: &Args, [answers, asks]: [u16; 2], processes: &[u32]) -> Result<Tr
     Ok(Trip { p50_us: micros(500), p99_us: micros(990), cpu_us })
 }
 
-/// True if there was an answer of the right length.
+/// Returns true if an answer of the right length arrived.
 fn ask(session: &Session) -> Result<bool> {
     let get = session.get(KEY).payload(vec![7; BYTES]).timeout(PATIENCE);
     let replies = get.wait().map_err(plain_error)?;

@@ -1,4 +1,4 @@
-//! Many plain programs at one node: what it costs to serve them, beside a router of plain Zenoh.
+//! The cost of serving many plain programs at one node, compared with a plain Zenoh router.
 
 use super::{
     Args, NodePair, ONE_WAY, clock, cpu_seconds, free_port, in_turn, interrupt, of, plain_error,
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Samples a second, and bytes of each.
+/// The rate in samples per second and the size of each in bytes.
 const RATE: u64 = 33;
 const BYTES: usize = 252;
-/// For the declarations of all programs to be known, and the first sample to be everywhere.
+/// The longest wait until all declarations are known and every program has received a sample.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One run: what serving took, and how much of what was sent came.
+/// The figures of one run: processor time per delivery, and the percentage of samples delivered.
 struct Cost {
     delivery_us: f64,
     came_percent: f64,
@@ -52,7 +52,8 @@ pub(super) fn measure(args: &Args, scratch: &Scratch) -> Result<Section> {
     Ok(section)
 }
 
-/// The publishing program is at another node: a sample crosses a link and leaves by a rule.
+/// Measures a node. The publishing program is at another node, so each sample crosses a link and is
+/// exported by a rule.
 fn at_a_node(args: &Args, scratch: &Scratch) -> Result<Cost> {
     let pair = NodePair::start(scratch, ONE_WAY)?;
     let [_, serving] = pair.processes();
@@ -67,7 +68,7 @@ fn at_a_router(args: &Args, scratch: &Scratch) -> Result<Cost> {
     drive(args, [port, port], router.id())
 }
 
-/// Sends at the rate to all programs; the processor time of `process` is what is measured.
+/// Publishes at the fixed rate to all programs and measures the processor time of `process`.
 fn drive(args: &Args, [from, to]: [u16; 2], process: u32) -> Result<Cost> {
     let came = Arc::new(AtomicU64::new(0));
     let mut programs = Vec::new();
@@ -103,7 +104,7 @@ fn drive(args: &Args, [from, to]: [u16; 2], process: u32) -> Result<Cost> {
     })
 }
 
-/// Sends until one sample has come to all of them.
+/// Publishes until every program has received one sample.
 fn reach_all(publisher: &Publisher<'_>, came: &AtomicU64, programs: u64) -> Result<()> {
     let until = Instant::now() + PATIENCE;
     let mut reached = 0;

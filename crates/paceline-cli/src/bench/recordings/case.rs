@@ -1,4 +1,4 @@
-//! One publisher on the robot, one subscriber behind the link, and what each of them said.
+//! Runs one publisher on the robot and one subscriber behind the link, and collects their output.
 
 use crate::bench::interrupt;
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
@@ -10,27 +10,27 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long what was sent may still be on its way.
+/// The longest wait for samples in flight.
 const COOL_DOWN: Duration = Duration::from_millis(1_500);
 
-/// What came of one run.
+/// The results of one run.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// One line a sample, as `paceline sub --json` prints them.
+    /// The JSON lines of `paceline sub --json`, one per sample.
     pub(super) samples: Vec<Value>,
     /// The subscriber's last line.
     pub(super) summary: Value,
-    /// Samples published.
     pub(super) published: u64,
-    /// The links as the publisher's last line has them.
+    /// The link statistics in the publisher's last line.
     links: Vec<Value>,
-    /// Bytes that left the robot over the link.
+    /// Bytes that the robot sent over the link.
     pub(super) wire_bytes: f64,
-    /// From the publisher's start to its end.
+    /// Seconds from the publisher's start to its end.
     pub(super) seconds: f64,
 }
 
-/// Runs `paceline pub PUBLISH` on the robot to its end and `paceline sub SUBSCRIBE` behind the link.
+/// Runs `paceline pub PUBLISH` on the robot until it ends, and `paceline sub SUBSCRIBE` behind the
+/// link.
 pub(super) fn run(
     rig: &Rig,
     scratch: &Scratch,
@@ -77,13 +77,13 @@ pub(super) fn run(
 }
 
 impl Outcome {
-    /// What the robot's links did, added up.
+    /// Returns the sum of a counter over the robot's links.
     fn link(&self, field: &str) -> u64 {
         let field = |link: &Value| link.get(field).and_then(Value::as_u64);
         self.links.iter().filter_map(field).sum()
     }
 
-    /// Samples dropped on the link and by the subscriber, by reason.
+    /// Returns the samples dropped on the link and by the subscriber, by reason.
     pub(super) fn drops(&self) -> BTreeMap<String, u64> {
         let mut drops = BTreeMap::new();
         let tables = self.links.iter().filter_map(|link| link.get("dropped"));
@@ -95,8 +95,8 @@ impl Outcome {
         drops
     }
 
-    /// Samples of which nobody says what became of them: between the link's queue and the wire, and
-    /// between the wire and the subscriber.
+    /// Returns the number of samples that no counter explains: between the link's queue and the
+    /// wire, and between the wire and the subscriber.
     pub(super) fn unaccounted(&self) -> u64 {
         let (offered, sent) = (self.link("offered"), self.link("sent"));
         let dropped: u64 = self.links.iter().map(|link| total(link.get("dropped"))).sum();
@@ -104,7 +104,7 @@ impl Outcome {
         offered.abs_diff(sent + dropped) + sent.abs_diff(arrived)
     }
 
-    /// What the subscriber got.
+    /// Returns the number of samples that the subscriber received.
     pub(super) fn delivered(&self) -> u64 {
         self.summary.pointer("/summary/delivered").and_then(Value::as_u64).unwrap_or(0)
     }

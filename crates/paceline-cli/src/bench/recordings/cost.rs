@@ -1,4 +1,4 @@
-//! What it costs to scale a film down, for one subscriber and for many of one size.
+//! The cost of scaling a film, for one subscriber and for many with the same size.
 
 use crate::bench::interrupt;
 use crate::bench::report::{Bound, Section, Unit};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const PUBLISH: [&str; 5] = ["pub", "robot/camera", "--hz", "30", "--loop"];
 const SUBSCRIBE: [&str; 7] =
     ["sub", "robot/camera", "--max-hz", "5", "--size", "320x180", "--json"];
-/// Of one core.
+/// The limit, in percent of one core.
 const PERCENT_MAX: f64 = 40.0;
 const INTERVAL: Duration = Duration::from_secs(10);
 

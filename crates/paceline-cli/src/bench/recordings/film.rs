@@ -1,4 +1,4 @@
-//! H.264 at four rates and three sizes: what arrives must decode, all of it.
+//! H.264 at four rates and three sizes: every picture that arrives must decode.
 
 use super::case::{self, Outcome};
 use crate::bench::netns::Rig;
@@ -9,11 +9,11 @@ use anyhow::{Context as _, Result, bail};
 use std::process::Command;
 use std::time::Duration;
 
-/// The film's own rate, which its bytes do not say.
+/// The film's own rate, which its file does not contain.
 const HZ: f64 = 30.0;
-/// All that it has.
+/// The number of pictures in the film.
 const PICTURES: u32 = 300;
-/// Pictures of a short run, and which of the sizes and rates it tries.
+/// The number of pictures of a short run, and its step through the sizes and rates.
 const SHORT_PICTURES: u32 = 45;
 const SHORT_APART: usize = 2;
 const RATES: [(&str, &[&str], f64); 4] = [
@@ -75,7 +75,7 @@ fn section(name: &str, rig: &Rig, asked: Asked, outcome: &Outcome, decoded: &Dec
         ("samples that nobody accounts for", float(outcome.unaccounted())),
     ];
     for (name, value) in rows {
-        // Where nothing arrived nothing was right.
+        // Without arrivals there is no valid figure.
         let value = if delivered > 0.0 { value } else { f64::NAN };
         section.must(name, Unit::Count, value, f64::NAN, none);
     }
@@ -97,13 +97,13 @@ fn section(name: &str, rig: &Rig, asked: Asked, outcome: &Outcome, decoded: &Dec
     section
 }
 
-/// What ffmpeg made of a file.
+/// The output of ffmpeg for a file.
 #[derive(Debug, Default)]
 struct Decoded {
     pictures: usize,
     errors: usize,
     out_of_order: usize,
-    /// Bytes of each picture as I420.
+    /// The size of each picture as I420, in bytes.
     bytes: Vec<u64>,
 }
 
@@ -128,7 +128,7 @@ fn decode(file: &str) -> Result<Decoded> {
     Ok(decoded)
 }
 
-/// Reads lines of `stream, dts, pts, duration, bytes, hash`.
+/// Parses lines of `stream, dts, pts, duration, bytes, hash`.
 fn parse(hashes: &str) -> Decoded {
     let mut decoded = Decoded::default();
     let mut before = None;

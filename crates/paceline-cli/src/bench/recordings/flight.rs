@@ -1,4 +1,4 @@
-//! A flight's telemetry: every message, once, in order.
+//! A flight's telemetry: every message must arrive once and in order.
 
 use super::case;
 use crate::bench::netns::Rig;
@@ -51,11 +51,11 @@ pub(super) fn measure(rig: &Rig, scratch: &Scratch, flight: &str, speed: f64) ->
 #[derive(Debug, Default)]
 struct Order {
     last: Option<u64>,
-    /// Samples whose number is not above the one before.
+    /// Samples whose sequence number is not greater than the previous one.
     wrong: usize,
 }
 
-/// What came on each tag.
+/// Returns the order of the received samples, per tag.
 fn order(samples: &[Value]) -> BTreeMap<String, Order> {
     let mut streams: BTreeMap<String, Order> = BTreeMap::new();
     for sample in samples {

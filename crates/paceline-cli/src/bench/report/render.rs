@@ -1,4 +1,4 @@
-//! Results as text for a terminal and as a Markdown page.
+//! Formats results as text for a terminal and as a Markdown page.
 
 use super::{Bound, Load, Report, Row, Section, Unit};
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ fn headings(section: &Section) -> [&'static str; 5] {
     ["", ours, beside, "must be", "holds"]
 }
 
-/// A section for a terminal, columns aligned.
+/// Formats a section for a terminal, with aligned columns.
 pub(super) fn text(section: &Section) -> String {
     let mut out = format!("\n{}\n", section.title);
     if let Some(table) = &section.table {
@@ -34,7 +34,7 @@ pub(super) fn text(section: &Section) -> String {
     out
 }
 
-/// The whole report as a page.
+/// Formats the whole report as a Markdown page.
 pub(super) fn markdown(report: &Report) -> String {
     let mut out = format!("# {}\n\nMeasured by `{}`.\n", report.title, report.command);
     let _ = writeln!(out, "{}\n\n{}", machine(report), verdict(report));

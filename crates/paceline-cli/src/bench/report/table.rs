@@ -1,8 +1,8 @@
-//! A table of figures: a name and as many values as there are headings beside the first.
+//! A table of figures: each row has a name and one value per further heading.
 
 use serde::Serialize;
 
-/// Figures side by side, for what has more than one column.
+/// A table for figures with more than one column.
 #[derive(Clone, Debug, Serialize)]
 pub(in super::super) struct Table {
     headings: Vec<String>,
@@ -10,7 +10,7 @@ pub(in super::super) struct Table {
 }
 
 impl Table {
-    /// A table without rows; the first heading is that of the names.
+    /// Creates a table without rows. The first heading belongs to the column of names.
     pub(in super::super) fn new(headings: Vec<String>) -> Self {
         Self { headings, rows: Vec::new() }
     }
@@ -19,7 +19,7 @@ impl Table {
         self.rows.push((name, values));
     }
 
-    /// The headings and the rows as text.
+    /// Returns the headings and the rows as text.
     fn cells(&self) -> Vec<Vec<String>> {
         let rows = self.rows.iter().map(|(name, values)| {
             let values = values.iter().map(|value| match value.abs() {
@@ -31,7 +31,7 @@ impl Table {
         std::iter::once(self.headings.clone()).chain(rows).collect()
     }
 
-    /// Columns aligned, for a terminal.
+    /// Formats the table for a terminal, with aligned columns.
     pub(super) fn text(&self) -> String {
         let cells = self.cells();
         let widths: Vec<usize> = (0..self.headings.len())
@@ -53,7 +53,7 @@ impl Table {
         out
     }
 
-    /// As Markdown.
+    /// Formats the table as Markdown.
     pub(super) fn markdown(&self) -> String {
         let mut out = String::new();
         for (line, row) in self.cells().iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Paceline and plain Zenoh behind one face, so that both are measured by the same code.
+//! A common interface to Paceline and plain Zenoh, so that the same code measures both.
 
 use super::{Content, Engine, Place, Source, Want};
 use crate::args::policy;
@@ -23,14 +23,14 @@ pub(super) enum Publisher {
     Plain(zenoh::pubsub::Publisher<'static>),
 }
 
-/// A declared subscription, for as long as it lives.
+/// A declared subscription; dropping it ends the subscription.
 #[expect(dead_code, reason = "held, never read: dropping it ends the subscription")]
 pub(super) enum Subscription {
     Paceline(paceline::Subscription),
     Plain(zenoh::pubsub::Subscriber<()>),
 }
 
-/// A sample as an engine delivers it.
+/// A sample delivered by an engine.
 pub(super) enum Sample {
     Paceline(paceline::Delivery),
     Plain(zenoh::sample::Sample),
@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    /// A publisher with the strongest promise that the engine has for this source.
+    /// Declares a publisher with the strongest guarantee that the engine has for this source.
     pub(super) fn publisher(&self, source: &Source) -> Result<Publisher> {
         match self {
             Self::Paceline(node) => declare_paceline(node, source).map(Publisher::Paceline),
@@ -59,7 +59,8 @@ impl Session {
         }
     }
 
-    /// A publisher without rate or contract, whose samples wait for room.
+    /// Declares a publisher without rate or contract. It blocks while there is no room for a
+    /// sample.
     pub(super) fn plain_publisher(&self, tag: &str, express: bool) -> Result<Publisher> {
         match self {
             Self::Paceline(node) => Ok(Publisher::Paceline(node.publisher(tag)?.declare()?)),
@@ -106,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Windows violated and samples dropped by reason on this node's own links.
+    /// Returns the violated windows and the samples dropped by reason on this node's own links.
     pub(super) fn link_report(&self) -> (u64, String) {
         let Self::Paceline(node) = self else { return (0, String::new()) };
         let status = node.status(Duration::from_secs(1));
@@ -123,14 +124,14 @@ impl Session {
     pub(super) fn close(self) {
         match self {
             Self::Paceline(node) => node.close(),
-            // Nobody is left to be told of an error at the very end.
+            // An error at the very end does not matter.
             Self::Plain(session) => drop(session.close().wait()),
         }
     }
 }
 
 impl Subscription {
-    /// Refusals since this was last called.
+    /// Returns the refusals since the last call.
     pub(super) fn refusals(&self) -> Vec<Refusal> {
         let Self::Paceline(subscription) = self else { return Vec::new() };
         let events = std::iter::from_fn(|| subscription.try_event());
@@ -174,7 +175,7 @@ impl Sample {
         }
     }
 
-    /// The payload, shared where that is possible.
+    /// Returns the payload, without a copy if possible.
     pub(super) fn into_payload(self) -> Bytes {
         match self {
             Self::Paceline(delivery) => delivery.payload,
@@ -182,7 +183,7 @@ impl Sample {
         }
     }
 
-    /// The sequence number that the engine gives; `None` where it gives none.
+    /// Returns the engine's sequence number, or `None` if the engine has none.
     pub(super) fn seq(&self) -> Option<u64> {
         match self {
             Self::Paceline(delivery) => Some(delivery.seq),
@@ -224,7 +225,7 @@ fn declare_paceline(node: &Node, source: &Source) -> Result<paceline::Publisher>
     builder.declare().with_context(|| format!("publisher {}", source.tag))
 }
 
-/// A session that knows of nobody but those it is told of.
+/// Opens a session that connects only to the given endpoints.
 fn open_zenoh(place: &Place) -> Result<zenoh::Session> {
     let list = |endpoint: &Option<String>| endpoint.iter().cloned().collect::<Vec<_>>();
     super::super::zenoh::open("peer", &list(&place.listen), &list(&place.connect), &[])

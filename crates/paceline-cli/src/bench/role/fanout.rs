@@ -13,10 +13,10 @@ const TAG: &str = "meeting/voice";
 const PAYLOAD: [u8; 252] = [7; 252];
 const PERIOD: u64 = 30_000_000;
 const HZ: f64 = 1_000.0 / 30.0;
-/// Samples before the measurement, so that everything that grows has grown.
+/// The number of samples before the measurement, so that all buffers have reached their size.
 const WARM_UP: u64 = 33;
 
-/// The subscribers, by how they get their samples.
+/// The subscribers, by type of delivery.
 enum Subscribers {
     Callbacks { _held: Vec<Subscription> },
     Queues { reader: std::thread::JoinHandle<Vec<Subscriber>> },
@@ -83,7 +83,7 @@ fn subscribe(
     let (delivered, stop) = (delivered.clone(), stop.clone());
     let reader = std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
-            // As a program that answers once a tick would.
+            // Like a program that polls once per tick.
             std::thread::sleep(Duration::from_millis(15));
             for subscriber in &mut subscribers {
                 while subscriber.try_recv().is_some() {

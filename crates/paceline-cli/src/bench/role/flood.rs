@@ -1,4 +1,4 @@
-//! Throughput: one process publishes as fast as samples are taken, the other counts.
+//! Throughput: one process publishes as fast as the engine accepts samples, another counts them.
 
 use super::engine::{Sample, Session};
 use super::{Message, Place, Want, tell, wait_for_go, wait_for_stop};

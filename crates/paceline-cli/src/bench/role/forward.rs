@@ -1,4 +1,4 @@
-//! A node that only hands on, and says what that has cost it.
+//! A node that only forwards, and reports its processor time.
 
 use super::{Message, tell};
 use anyhow::Result;
@@ -19,7 +19,7 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The time of all processors that this process has taken, in nanoseconds.
+/// Returns the processor time of this process in nanoseconds.
 fn spent() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let part = |part: i64| u64::try_from(part).unwrap_or(0);

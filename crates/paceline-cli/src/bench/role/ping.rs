@@ -1,4 +1,4 @@
-//! Round trips: one process publishes, the other publishes the same back.
+//! Round trips: one process publishes, the other publishes each sample back.
 
 use super::engine::{Sample, Session};
 use super::{Message, Place, Want, tell, wait_for_go, wait_for_stop};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const PING: &str = "bench/ping";
 const PONG: &str = "bench/pong";
 const BYTES: usize = 64;
-/// How long a round trip may take before it counts as never.
+/// The longest wait for a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn ping(place: &Place, warm_up: u32, count: u32) -> Result<()> {
@@ -25,7 +25,7 @@ pub(super) fn ping(place: &Place, warm_up: u32, count: u32) -> Result<()> {
     tell(&Message::Ready);
     wait_for_go()?;
     let payload = Bytes::from(vec![7; BYTES]);
-    // Until both directions are known, samples go nowhere.
+    // Until discovery is complete in both directions, samples are lost.
     let deadline = clock::now() + 10_000_000_000;
     while clock::now() < deadline {
         publisher.put(payload.clone())?;

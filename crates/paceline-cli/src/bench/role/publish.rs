@@ -1,4 +1,4 @@
-//! Sources that publish at their rate until they are told to stop.
+//! Sources that publish at their rate until the parent stops them.
 
 use super::engine::{Publisher, Session};
 use super::{Content, Message, Place, Source, tell, wait_for_go, wait_for_stop};
@@ -9,11 +9,13 @@ use paceline_media::{Size, TestCard};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Pictures drawn beforehand and shown in turn: drawing is not what is measured.
+/// The number of pictures, which are drawn in advance and repeated. The measurement must not
+/// include drawing.
 const PICTURES: u64 = 60;
 const QUALITY: u8 = 80;
 
-/// The last bytes of every payload are its sequence number: noise and JPEG decoders do not mind.
+/// The number of bytes at the end of each payload that encode its sequence number. Neither noise
+/// nor JPEG decoders are affected.
 pub(super) const TRAILER: usize = 8;
 
 pub(super) fn run(place: &Place, sources: &[Source]) -> Result<()> {
@@ -55,8 +57,8 @@ impl Pump {
         Ok(Self { publisher: session.publisher(source)?, period: 1e9 / source.hz, payloads })
     }
 
-    /// Publishes one sample per period and says when. Periods in which the publisher was held up are
-    /// skipped, as a camera would.
+    /// Publishes one sample per period and returns the publication times. Like a camera, it skips
+    /// the periods that it missed.
     fn run(mut self, start: u64, stop: &AtomicBool) -> Result<Vec<u64>> {
         let mut sent = Vec::new();
         let mut tick = 0;
@@ -104,7 +106,7 @@ fn payloads(content: Content) -> Result<Vec<Vec<u8>>> {
     (0..PICTURES).map(draw).collect::<Result<Vec<_>>>().context("test card")
 }
 
-/// Bytes of a xorshift generator.
+/// Returns the output of a xorshift generator.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut next = || {

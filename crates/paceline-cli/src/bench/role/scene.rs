@@ -1,4 +1,4 @@
-//! One node of a scenario: its links, its publishers and its subscribers, by the clock of its parent.
+//! One node of a scenario with its links, publishers and subscribers. It uses its parent's clock.
 
 use super::{Arrived, Life, Message, Report, Scene, Stream, Who, tell};
 use crate::args::policy;
@@ -15,13 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a node that will crash tells what it noted so far.
+/// The reporting interval of a node that will crash.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// How long after the end everything stays, so that its streams can be looked at.
+/// The time for which everything stays open after the end, so that the streams can be read, in
+/// nanoseconds.
 const STAYS: u64 = 1_500_000_000;
 
-/// What everybody in this process notes.
+/// The notes shared by all threads of this process.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Report>>);
 
@@ -30,7 +31,7 @@ impl Notes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was noted since it was last taken.
+    /// Returns the notes since the last call.
     fn take(&self) -> Report {
         std::mem::take(&mut *self.lock())
     }
@@ -41,9 +42,9 @@ impl Notes {
 struct Times {
     /// The end of the warm-up.
     start: u64,
-    /// When publishers end.
+    /// The end of the publishers.
     end: u64,
-    /// When everything else does.
+    /// The end of everything else.
     until: u64,
 }
 
@@ -90,7 +91,7 @@ pub(super) fn run(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the parent to say when the warm-up ends.
+/// Waits for the parent's message with the end of the warm-up.
 fn wait_for_start() -> Result<u64> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("input of the role")?;
@@ -122,7 +123,7 @@ const fn who(id: PublisherId) -> Who {
     (id.node.0, id.index)
 }
 
-/// Publishes at its rate; what cannot be is told on standard error, and the sums show it.
+/// Publishes at the plan's rate. Errors are printed to standard error and show up in the sums.
 fn publish(node: &Node, (place, plan): (usize, &PublisherPlan), times: Times, notes: &Notes) {
     if let Err(error) = try_publish(node, (place, plan), times, notes) {
         eprintln!("publisher {}: {error:#}", plan.tag.as_str());
@@ -160,13 +161,13 @@ fn try_publish(
         note_put(&mut notes.lock(), place, id, now);
         publisher.put(payload.clone())?;
         tick += 1;
-        // Periods in which it was held up are left out, as a camera would.
+        // Like a camera, a source skips the periods that it missed.
         while since + (tick + 1) * period <= clock::now() {
             tick += 1;
         }
     }
     if to.is_none() {
-        // It stays until the end, as in the simulator.
+        // The publisher stays declared until the end, as in the simulator.
         clock::sleep_until(times.until);
     }
     Ok(())
@@ -225,7 +226,7 @@ fn declare(
     Ok(builder.callback(deliver)?)
 }
 
-/// Notes what the links of this node made of each publisher's samples.
+/// Records the counters of this node's links for each publisher.
 fn streams(node: &Node, notes: &Notes) {
     let status = node.status(Duration::from_secs(1));
     let mut report = notes.lock();

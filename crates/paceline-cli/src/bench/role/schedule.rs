@@ -1,4 +1,4 @@
-//! Streams under a discipline: their memory, and decisions to be counted from outside.
+//! Streams under a discipline: their memory, and decisions for an external instruction counter.
 
 use super::{Message, tell};
 use crate::bench::machine::resident_bytes;
@@ -12,7 +12,7 @@ fn policy(name: &str) -> Result<Policy> {
     name.parse().map_err(|error| anyhow!("policy '{name}': {error}"))
 }
 
-/// Says what each stream takes of memory.
+/// Reports the memory of each stream.
 pub(super) fn streams(name: &str, streams: u32) -> Result<()> {
     let policy = policy(name)?;
     let before = resident_bytes()?;
@@ -23,7 +23,7 @@ pub(super) fn streams(name: &str, streams: u32) -> Result<()> {
     Ok(())
 }
 
-/// Decides so often, and says nothing.
+/// Makes the given number of decisions and prints nothing.
 pub(super) fn decide(decisions: &Decisions) -> Result<()> {
     let eligibility = match decisions.once_per_period {
         true => Eligibility::OncePerPeriod,

@@ -1,4 +1,4 @@
-//! Subscriptions that note when each sample arrives.
+//! Subscriptions that record the arrival time of each sample.
 
 use super::engine::{Sample, Session, Subscription};
 use super::publish::TRAILER;
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often refusals are looked for.
+/// The interval between checks for refusals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// What one subscription has seen.
+/// The record of one subscription.
 #[derive(Default)]
 struct Log {
     arrivals: Vec<Arrival>,
-    /// Samples whose content is not what was published.
+    /// Samples whose content differs from the published one.
     wrong: u64,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn run(place: &Place, wants: &[Want]) -> Result<()> {
     Ok(())
 }
 
-/// Passes refusals on to the parent as they arrive; returns all of them as text once it is `over`.
+/// Passes refusals to the parent as they arrive; returns all of them as text once `over` is set.
 fn refusals(subscriptions: &[Subscription], over: &AtomicBool) -> Vec<String> {
     let mut all = Vec::new();
     loop {
@@ -86,7 +86,7 @@ impl Log {
             true => paceline_media::jpeg::dimensions(&payload).ok(),
             false => None,
         };
-        // A scaled picture was encoded anew: it has its own last bytes.
+        // A scaled picture was encoded again, so its last bytes are not the sequence number.
         let wrong = match picture {
             true => size.is_none(),
             false => sample.seq().is_some_and(|seq| trailer != Some(seq)),

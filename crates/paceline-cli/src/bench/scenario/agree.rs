@@ -1,4 +1,4 @@
-//! Both worlds row by row, and what must agree.
+//! Compares the live and the simulated result row by row and defines the tolerances.
 
 use super::Pair;
 use crate::bench::machine::Load;
@@ -7,18 +7,18 @@ use crate::bench::stats::float;
 use paceline_sim::scenario::{Delays, FaultKind, FaultRow, Flow, LinkRow};
 use std::collections::BTreeSet;
 
-/// Rates, bytes and drops by reason differ by no more.
+/// The relative tolerance for rates, bytes and drops by reason.
 const SHARE: f64 = 0.05;
-/// Half of the delays differ by a tenth and this.
+/// The tolerance for median delays, in addition to a tenth.
 const P50_MS: f64 = 0.5;
-/// The tails differ by a segment and this.
+/// The tolerance for tail delays, in addition to one segment.
 const P99_MS: f64 = 1.0;
-/// A handful of drops is chance: so many are no disagreement.
+/// The absolute tolerance for drops; so few may be chance.
 const DROPS_MIN: f64 = 3.0;
-/// Streams run again so long after a cut is mended.
+/// The longest time from the repair of a cut to the streams' recovery.
 const AGAIN_MS_MAX: f64 = 2_000.0;
 
-/// The rows of one scenario.
+/// Builds the rows of one scenario.
 pub(super) fn section(pair: &Pair<'_>, load: Load) -> Section {
     let plan = pair.plan;
     let title = format!("{} ({})", plan.name, plan.duration);

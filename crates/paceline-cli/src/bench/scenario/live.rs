@@ -1,4 +1,4 @@
-//! A scenario on real nodes: what they note becomes a record.
+//! Runs a scenario on real nodes and converts their notes to a record.
 
 use super::net::{Net, link_name};
 use super::road::Passed;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A scenario with the text that it was read from.
+/// A scenario with its source text.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) plan: Plan,
@@ -26,13 +26,13 @@ pub(super) struct Script {
     pub(super) file: String,
 }
 
-/// What a live run gave.
+/// The result of a live run.
 pub(super) struct Live {
     pub(super) record: Record,
     pub(super) load: Load,
 }
 
-/// What happens next.
+/// The next action of the parent.
 #[derive(Clone, Copy)]
 enum Event {
     Begin,
@@ -41,15 +41,15 @@ enum Event {
     Mend(usize),
 }
 
-/// A run under way.
+/// The state of a run.
 struct Stage<'s> {
     script: &'s Script,
     net: Net<'s>,
     scratch: Scratch,
     dirs: Vec<PathBuf>,
-    /// By node; none while it has crashed.
+    /// The child processes by node; `None` while a node is down after a crash.
     children: Vec<Option<Child>>,
-    /// By node, of every life of it: its id and what it noted.
+    /// By node, one report per instance: its id and its notes.
     reports: Vec<Vec<Report>>,
     start: u64,
     before: Option<(Watch, Vec<[Passed; 2]>)>,
@@ -57,7 +57,7 @@ struct Stage<'s> {
     load: Option<Load>,
 }
 
-/// Runs a scenario on processes of this executable.
+/// Runs a scenario on child processes of this executable.
 pub(super) fn run(script: &Script) -> Result<Live> {
     let plan = &script.plan;
     let mut stage = Stage::new(script)?;
@@ -78,7 +78,7 @@ pub(super) fn run(script: &Script) -> Result<Live> {
     stage.finish()
 }
 
-/// Everything that the parent does, by its instant after the warm-up.
+/// Returns all actions of the parent, by their time after the warm-up.
 fn events(plan: &Plan) -> Vec<(u64, Event)> {
     let mut events = vec![(0, Event::Begin), (plan.duration.as_nanos(), Event::End)];
     for (place, fault) in plan.faults.iter().enumerate() {
@@ -220,7 +220,8 @@ impl<'s> Stage<'s> {
         record
     }
 
-    /// What links did not send: of streams that are there at the end, and of those that are gone.
+    /// Returns the samples that links did not send, from streams open at the end and from closed
+    /// ones.
     fn dropped(&self, record: &Record) -> Vec<[Drops; 2]> {
         let plan = &self.script.plan;
         let mut all = vec![<[Drops; 2]>::default(); plan.links.len()];
@@ -304,7 +305,7 @@ const fn id((node, index): Who) -> PublisherId {
     PublisherId { node: NodeId(node), index }
 }
 
-/// Adds what a node noted.
+/// Adds a node's notes to the record.
 fn note(record: &mut Record, report: &Report) {
     for life in &report.lives {
         let at = life.at.iter().copied().map(Instant::from_nanos);

@@ -1,4 +1,4 @@
-//! One namespace a node, one road a link.
+//! The network of a scenario: one namespace per node, one [`Road`] per link.
 
 use super::road::{Passed, Road, is_plain};
 use crate::netns::{Namespace, remove_leftovers};
@@ -9,7 +9,7 @@ use paceline_sim::scenario::{FaultKind, Plan};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
-/// Links of a network: each has a net of its own below 10.254.
+/// The largest number of links; each link has its own subnet of 10.254.0.0/16.
 const NETS_MAX: usize = 250;
 
 /// A node's end of a link.
@@ -22,12 +22,12 @@ pub(in crate::bench) struct NetLink {
     pub(in crate::bench) policy: String,
 }
 
-/// What a node calls its link to another one.
+/// Returns a node's name for its link to another node.
 pub(super) fn link_name(plan: &Plan, node: usize, other: usize) -> String {
     format!("{}-{}", plan.node(node), plan.node(other))
 }
 
-/// Says what live nodes cannot do of a scenario, with the mend.
+/// Checks that live nodes support the scenario; the error suggests a fix.
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (place, node) in plan.nodes.iter().enumerate() {
         let links = plan.links.iter().filter(|link| link.between.contains(&place)).count();
@@ -57,7 +57,7 @@ fn only_simulated(what: &str) -> String {
     format!("{what} is simulated only: leave it out, or use paceline simulate")
 }
 
-/// True if a link ever does more to packets than to let them wait for the rate.
+/// Returns true if a link ever does more to packets than limit their rate.
 fn is_impaired(plan: &Plan, link: usize) -> bool {
     let Some(link) = plan.links.get(link) else { return false };
     let same = |[a, b]: [usize; 2]| link.between == [a, b] || link.between == [b, a];
@@ -68,12 +68,12 @@ fn is_impaired(plan: &Plan, link: usize) -> bool {
     !is_plain(&link.wire) || plan.faults.iter().any(|one| fault(&one.what))
 }
 
-/// The network of a scenario, for as long as this lives.
+/// The network of a scenario; dropping this removes it.
 pub(super) struct Net<'p> {
     plan: &'p Plan,
-    /// By link; they end before their namespaces.
+    /// The roads by link. They must end before their namespaces, so they are declared first.
     roads: Vec<Road>,
-    /// By node.
+    /// The namespaces by node.
     nodes: Vec<Rc<Namespace>>,
 }
 
@@ -102,12 +102,12 @@ impl<'p> Net<'p> {
         self.nodes.get(node).with_context(|| format!("no node {node}"))
     }
 
-    /// The namespace of a node.
+    /// Returns the name of a node's namespace.
     pub(super) fn namespace(&self, node: usize) -> Result<&str> {
         Ok(self.node(node)?.name())
     }
 
-    /// What a node's links are told.
+    /// Returns the link configurations of a node.
     pub(super) fn links(&self, node: usize) -> Vec<NetLink> {
         let mut links = Vec::new();
         for (place, link) in self.plan.links.iter().enumerate() {
@@ -128,7 +128,7 @@ impl<'p> Net<'p> {
         links
     }
 
-    /// What passed over every link so far, each way.
+    /// Returns the traffic so far on every link in each direction.
     pub(super) fn carried(&self) -> Result<Vec<[Passed; 2]>> {
         self.roads.iter().map(Road::carried).collect()
     }
@@ -139,12 +139,12 @@ impl<'p> Net<'p> {
         roads.filter(move |(link, _)| joins(link.between)).map(|(_, road)| road)
     }
 
-    /// Lets nothing pass between two nodes, or everything again.
+    /// Interrupts (`cut`) or restores the traffic between two nodes.
     pub(super) fn cut(&self, between: [usize; 2], cut: bool) -> Result<()> {
         self.roads(between).try_for_each(|road| road.cut(cut))
     }
 
-    /// Does something else to what passes between two nodes, or what it did in the beginning.
+    /// Changes the impairment between two nodes; `None` restores the initial one.
     pub(super) fn impair(&self, between: [usize; 2], wire: Option<&Impairment>) -> Result<()> {
         self.roads(between).try_for_each(|road| road.impair(wire))
     }

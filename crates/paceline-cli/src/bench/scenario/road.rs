@@ -1,5 +1,5 @@
-//! What carries the packets of one link of a scenario: the kernel, or this process where packets are
-//! to be late, lost or out of order.
+//! The packet carrier of one link in a scenario: the kernel, or this process if packets are to be
+//! delayed, lost or reordered.
 
 use crate::impair::{DIRECTIONS, End, Link};
 use crate::netns::{Namespace, ip};
@@ -7,11 +7,11 @@ use anyhow::Result;
 use paceline_sim::impair::{Impairment, Loss};
 use std::rc::Rc;
 
-/// What an Ethernet frame has beside its packet. Capacities and the simulator count it, a TUN device
+/// The header of an Ethernet frame in bytes. Capacities and the simulator include it, a TUN device
 /// does not.
 const ETHERNET_HEADER: u64 = 14;
 
-/// Two interfaces and what lies between them.
+/// Two interfaces and the connection between them.
 pub(super) struct Road {
     ends: [Rc<Namespace>; DIRECTIONS],
     device: String,
@@ -19,15 +19,15 @@ pub(super) struct Road {
     carrier: Carrier,
 }
 
-/// What carries packets.
+/// The component that carries the packets.
 enum Carrier {
-    /// A pair of interfaces of the kernel, shaped if there is a rate.
+    /// A pair of kernel interfaces, shaped if there is a rate.
     Kernel,
     /// A thread of this process.
     Emulator(Link),
 }
 
-/// True if packets do nothing but wait for the rate, as the kernel can make them.
+/// Returns true if packets only wait for the rate, which the kernel can emulate.
 pub(super) fn is_plain(wire: &Impairment) -> bool {
     wire.delay.is_zero()
         && wire.jitter.is_zero()
@@ -37,8 +37,8 @@ pub(super) fn is_plain(wire: &Impairment) -> bool {
 }
 
 impl Road {
-    /// Joins two namespaces by the network `10.254.place.0/30`. `impaired` says whether the wire is ever
-    /// more than a rate; `seed` then decides about its packets.
+    /// Joins two namespaces by the network `10.254.place.0/30`. `impaired` is set if the wire ever
+    /// does more than limit the rate; its value seeds the decisions about packets.
     pub(super) fn new(
         ends: [Rc<Namespace>; DIRECTIONS],
         place: usize,
@@ -80,7 +80,7 @@ impl Road {
             .try_for_each(|end| end.shape(&self.device, rate.bits_per_s(), wire.queue_bytes))
     }
 
-    /// Lets nothing pass, or everything again.
+    /// Interrupts (`cut`) or restores all traffic.
     pub(super) fn cut(&self, cut: bool) -> Result<()> {
         match &self.carrier {
             Carrier::Kernel => {
@@ -95,7 +95,7 @@ impl Road {
         }
     }
 
-    /// Does something else to packets, or what it did in the beginning.
+    /// Changes the impairment; `None` restores the initial one.
     pub(super) fn impair(&self, wire: Option<&Impairment>) -> Result<()> {
         let wire = wire.unwrap_or(&self.wire);
         match &self.carrier {
@@ -112,8 +112,8 @@ impl Road {
         }
     }
 
-    /// What entered so far, each way, in bytes of whole Ethernet frames, and the packets of it that were
-    /// lost, if anybody counts them.
+    /// Returns the traffic so far in each direction: bytes of whole Ethernet frames, and lost
+    /// packets if the carrier counts them.
     pub(super) fn carried(&self) -> Result<[Passed; DIRECTIONS]> {
         match &self.carrier {
             Carrier::Kernel => {
@@ -131,7 +131,7 @@ impl Road {
     }
 }
 
-/// What passed in one direction.
+/// The traffic in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) bytes: u64,
@@ -143,7 +143,7 @@ impl Passed {
         Self { bytes, lost: None }
     }
 
-    /// What passed after `before`.
+    /// Returns the traffic after `before`.
     pub(super) fn since(self, before: Self) -> Self {
         let lost = self.lost.zip(before.lost).map(|(now, then)| now.saturating_sub(then));
         Self { bytes: self.bytes.saturating_sub(before.bytes), lost }

@@ -1,4 +1,5 @@
-//! Instructions per decision, counted by callgrind: the same on a busy machine as on an idle one.
+//! Instructions per decision, counted by callgrind. The count does not depend on the machine's
+//! load.
 
 use crate::bench::role::Role;
 use anyhow::{Context as _, Result, bail};
@@ -6,11 +7,11 @@ use paceline_sched::discipline::{Eligibility, Policy};
 use serde::{Deserialize, Serialize};
 use std::process::{Command, Stdio};
 
-/// Decisions of the shorter run; what both runs do beside is taken off.
+/// The decisions of the two runs. The difference of their counts excludes the start of the process.
 const FEW: u32 = 1_000;
 const MORE: u32 = 9_000;
 
-/// What a process decides.
+/// The decisions that a child process makes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(in crate::bench) struct Decisions {
     pub(in crate::bench) policy: String,
@@ -19,7 +20,7 @@ pub(in crate::bench) struct Decisions {
     pub(in crate::bench) decisions: u32,
 }
 
-/// Instructions of one decision.
+/// Returns the number of instructions per decision.
 pub(super) fn instructions(policy: Policy, eligibility: Eligibility, streams: u32) -> Result<f64> {
     let run = |decisions: u32| {
         collected(&Role::Decide(Decisions {
@@ -33,7 +34,7 @@ pub(super) fn instructions(policy: Policy, eligibility: Eligibility, streams: u3
     Ok((more - few) / f64::from(MORE - FEW))
 }
 
-/// The instructions that this executable takes in a role.
+/// Returns the number of instructions that this executable needs for a role.
 fn collected(role: &Role) -> Result<f64> {
     let executable = std::env::current_exe().context("path of this executable")?;
     let mut command = Command::new("valgrind");
@@ -48,7 +49,7 @@ fn collected(role: &Role) -> Result<f64> {
     Ok(count)
 }
 
-/// Reads `==7== Collected : 123`.
+/// Parses a line such as `==7== Collected : 123`.
 fn parse(text: &str) -> Option<f64> {
     let (_, count) = text.lines().find_map(|line| line.split_once("Collected : "))?;
     count.trim().parse().ok()

@@ -1,16 +1,16 @@
-//! Times of decisions, in batches.
+//! Measures the duration of decisions in batches.
 
 use crate::bench::stats::{Samples, float, millis};
 use paceline_sched::discipline::{Eligibility, Policy};
 use paceline_sched::load::Load;
 use std::time::Instant;
 
-/// Decisions between two looks at the clock.
+/// The number of decisions between two clock readings.
 const BATCH: u32 = 64;
-/// Misses that a caller handles before it does something else.
+/// The number of misses that a caller handles before it does something else.
 pub(super) const TURN: u32 = 1_024;
 
-/// What decisions cost, in nanoseconds each.
+/// The duration of a decision in nanoseconds.
 pub(super) struct Cost {
     pub(super) p50: f64,
     pub(super) p99: f64,
@@ -18,7 +18,7 @@ pub(super) struct Cost {
     pub(super) missed: f64,
 }
 
-/// Measures about `count` decisions, after as many that warm up as every stream needs.
+/// Measures about `count` decisions. Before that it makes enough decisions to warm up every stream.
 pub(super) fn decisions(
     policy: Policy,
     eligibility: Eligibility,
@@ -46,14 +46,14 @@ pub(super) fn decisions(
     Cost { p50: each(500), p99: each(990), p999: each(999), missed }
 }
 
-/// What handling the misses of a stall costs.
+/// The duration of handling the misses of a stall.
 pub(super) struct Stall {
     pub(super) longest_ms: f64,
     pub(super) whole_ms: f64,
     pub(super) misses: u64,
 }
 
-/// Handles the misses of 30 s in turns, and serves again.
+/// Handles the misses of a 30 s stall in batches of [`TURN`], and resumes service.
 pub(super) fn stall(policy: Policy, streams: u32) -> Stall {
     let mut load = Load::new(policy, Eligibility::OncePerPeriod, streams);
     for _ in 0..4 * streams {

@@ -10,23 +10,22 @@ use rustix::process::Signal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// One process, which may be killed and started again.
+/// A process that can be killed and restarted.
 struct Actor {
     name: &'static str,
     host: PathBuf,
     words: Vec<String>,
-    /// Prints a line for each sample that it gets.
+    /// True if the process prints a line per received sample.
     subscribes: bool,
-    /// It is never hit: what it holds is watched instead.
+    /// True if the process is never a victim; its resource usage is observed instead.
     spared: bool,
     process: Option<Terminal>,
     stopped: bool,
-    /// When its last line came.
+    /// The time of the last line.
     heard: Option<Instant>,
     vitals: Vec<Vitals>,
 }
 
-/// All of them.
 pub(super) struct Cast {
     actors: Vec<Actor>,
     victims: Vec<usize>,
@@ -36,7 +35,7 @@ pub(super) struct Cast {
 const STEERING_BYTES: &str = "64";
 
 impl Cast {
-    /// Starts everybody: what the demo has, each part a process of its own.
+    /// Starts the demo's scenario, each part as its own process.
     pub(super) fn start(scratch: &Scratch) -> Result<Self> {
         let [robot, console, operator] = [scratch.host(), scratch.host(), scratch.host()];
         let (lan, thin) = (free_port()?, free_port()?);
@@ -88,7 +87,7 @@ impl Cast {
         Ok(cast)
     }
 
-    /// Who may be hit.
+    /// Returns the indices of the possible victims.
     pub(super) fn victims(&self) -> &[usize] {
         &self.victims
     }
@@ -97,9 +96,9 @@ impl Cast {
         self.actors.get_mut(place).context("a process of the run")
     }
 
-    /// Kills one without a word.
+    /// Kills a process without notice.
     pub(super) fn kill(&mut self, victim: usize) -> Result<()> {
-        // Whoever drops a terminal kills what runs in it.
+        // Dropping the terminal kills its process.
         self.actor(victim)?.process = None;
         Ok(())
     }
@@ -108,7 +107,7 @@ impl Cast {
         self.actor(victim)?.start()
     }
 
-    /// It stands still.
+    /// Stops a process by a signal.
     pub(super) fn stop(&mut self, victim: usize) -> Result<()> {
         let actor = self.actor(victim)?;
         actor.stopped = true;
@@ -121,10 +120,11 @@ impl Cast {
         actor.signal(Signal::CONT)
     }
 
-    /// Notes who got samples, and once in a while what those hold that are spared.
+    /// Notes the subscribers' last lines, and every `every` the resource usage of the spared
+    /// processes.
     ///
     /// # Errors
-    /// If one has ended by itself.
+    /// Returns an error if a process has ended by itself.
     pub(super) fn look(&mut self, every: Duration) -> Result<()> {
         let due = self.looked.elapsed() >= every;
         if due {
@@ -145,14 +145,14 @@ impl Cast {
         Ok(())
     }
 
-    /// The subscribers that got nothing after `since`.
+    /// Returns the running subscribers that received nothing after `since`.
     pub(super) fn silent_since(&self, since: Instant) -> Vec<&'static str> {
         let there =
             self.actors.iter().filter(|a| a.subscribes && a.process.is_some() && !a.stopped);
         there.filter(|a| a.heard.is_none_or(|at| at < since)).map(|a| a.name).collect()
     }
 
-    /// Ends the publishers in order, and tells how many streams do not add up then.
+    /// Ends the publishers normally; returns the number of streams whose counters do not add up.
     pub(super) fn finish(&mut self) -> Result<u64> {
         for actor in self.actors.iter_mut().filter(|a| a.words.first().is_some_and(|w| w == "pub"))
         {
@@ -160,14 +160,14 @@ impl Cast {
                 process.end()?;
             }
         }
-        // What was on its way has come or is counted as lost by then.
+        // By then every sample in flight has arrived or is counted as lost.
         std::thread::sleep(Duration::from_secs(2));
         let host =
             self.actors.first().map(|robot| robot.host.clone()).context("the robot's host")?;
         sums::unequal(&host)
     }
 
-    /// By how much those grew that were never hit.
+    /// Returns the growth of the processes that are never victims.
     pub(super) fn growth(&self) -> impl Iterator<Item = (&'static str, Growth)> {
         let spared = self.actors.iter().filter(|actor| actor.spared);
         spared.map(|actor| (actor.name, Growth::of(&actor.vitals)))

@@ -1,18 +1,18 @@
-//! Which process is hit next, how, and for how long: the same for the same seed.
+//! A random sequence of faults, determined by its seed.
 
 use paceline_sim::Random;
 use std::time::Duration;
 
-/// What happens to a process.
+/// A fault of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// It is killed, and started again after a while.
+    /// The process is killed and restarted after `away`.
     Kill { victim: usize, away: Duration },
-    /// It stands still for a while.
+    /// The process is stopped for `away`.
     Stop { victim: usize, away: Duration },
 }
 
-/// Faults, one after the other.
+/// An endless sequence of faults.
 #[derive(Debug)]
 pub(super) struct Plan(Random);
 
@@ -21,18 +21,18 @@ impl Plan {
         Self(Random::new(seed))
     }
 
-    /// The next fault, which hits one of `victims`.
+    /// Returns the next fault, for one of `victims`.
     pub(super) fn next(&mut self, victims: &[usize]) -> Fault {
         let victim = self.0.one_of(victims).unwrap_or_default();
         if self.0.chance(700) {
             Fault::Kill { victim, away: self.millis(3_000) }
         } else {
-            // Some of them for so long that neighbours take it for dead.
+            // Some stops are so long that neighbours consider the process dead.
             Fault::Stop { victim, away: self.millis(6_000) }
         }
     }
 
-    /// How long it stays quiet then.
+    /// Returns the pause until the next fault.
     pub(super) fn pause(&mut self) -> Duration {
         self.millis(2_000)
     }

@@ -1,4 +1,4 @@
-//! Whether what nodes count adds up, from `paceline ls --json`.
+//! Checks that the nodes' counters add up, based on `paceline ls --json`.
 
 use super::super::terminal::Terminal;
 use anyhow::{Context as _, Result};
@@ -6,11 +6,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Samples that may wait for a stream, in its ring and in its link.
+/// The largest number of samples that may wait for a stream, in its ring and in its link.
 const WAITING_MAX: u64 = 512 + 256;
 
-/// How many streams, open and closed, of all nodes that the host reaches count something else as offered
-/// than as sent, dropped and waiting.
+/// Counts the open and closed streams whose offered samples differ from the sum of sent, dropped
+/// and waiting ones. Covers all nodes reachable from the host.
 pub(super) fn unequal(host: &Path) -> Result<u64> {
     let mut ls = Terminal::start(&["ls", "--json"], host, None)?;
     let lines = ls.rest(Duration::from_secs(20))?;
@@ -34,7 +34,8 @@ fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// What is offered and neither sent nor dropped; nothing if more came out than went in.
+/// Returns the samples that are offered and neither sent nor dropped; `None` if that number is
+/// negative.
 fn left(counters: &Value) -> Option<u64> {
     let number = |key: &str| counters.get(key).and_then(Value::as_u64).unwrap_or_default();
     let dropped = counters.get("dropped").and_then(Value::as_object).into_iter().flatten();

@@ -1,10 +1,10 @@
-//! What a process holds, by the kernel's count.
+//! The resource usage of a process, as the kernel counts it.
 
 use super::super::stats::float;
 use anyhow::{Context as _, Result};
 use std::fs;
 
-/// Memory, descriptors and threads at one moment.
+/// Memory, descriptors and threads at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vitals {
     resident_bytes: u64,
@@ -12,7 +12,7 @@ pub(super) struct Vitals {
     threads: u64,
 }
 
-/// By how much these grew over a run.
+/// The growth of these figures over a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Growth {
     pub(super) bytes: f64,
@@ -37,7 +37,8 @@ impl Vitals {
 }
 
 impl Growth {
-    /// From the second fifth of a run to its last: in the first everything is still being set up.
+    /// Returns the growth from the second fifth of a run to its last. The first fifth includes the
+    /// set-up.
     pub(super) fn of(run: &[Vitals]) -> Self {
         let fifth = run.len() / 5;
         let early = run.get(fifth..2 * fifth).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is counted, on numbers small enough to count by hand.
+//! Tests of the counting on numbers small enough to verify by hand.
 
 use super::*;
 
@@ -6,7 +6,8 @@ fn arrival(seq: u64, at: u64) -> Arrival {
     Arrival { seq, at, bytes: 10, size: None }
 }
 
-/// Ten samples, one per 100 units, measured from 200 to 700; 4 never comes, 6 comes twice.
+/// Ten samples, one per 100 units, measured from 200 to 700. Sample 4 never arrives, 6 arrives
+/// twice.
 fn measured() -> Measured {
     let arrivals = [0, 1, 2, 3, 5, 6, 6, 7, 8].map(|seq| arrival(seq, seq * 100 + 150));
     Measured {

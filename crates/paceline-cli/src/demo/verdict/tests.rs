@@ -1,7 +1,7 @@
 use super::super::line::StreamLine;
 use super::*;
 
-/// Reports of a run in which everybody gets what was asked.
+/// Returns the reports of a run in which every request is met.
 pub(crate) fn good() -> State {
     let mut state = State::default();
     for (index, row) in ROWS.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The page's types are written from the structs of the API: `web/src/api.gen.ts` is what this test would
-//! write. `PACELINE_REWRITE_TYPES=1` writes it.
+//! Generates the dashboard's types from the structs of the API. This test checks
+//! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
 
 use super::{Known, State, Switch, Turn};
 use crate::ls::{

@@ -1,4 +1,5 @@
-//! The Grafana dashboard of docs/grafana asks for what `/metrics` has, by the labels that it has.
+//! Checks that the queries of the Grafana dashboard in docs/grafana use only families and labels of
+//! `/metrics`.
 
 use super::*;
 use crate::http::api::SCHEMA;
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana/paceline.json");
 
-/// What `/metrics` answers when everything that can be counted was counted: its families, each with its
+/// Returns the families of a full `/metrics` answer with every counter present, each with its
 /// labels.
 fn families() -> BTreeMap<String, BTreeSet<String>> {
     let mut status = test_status();
@@ -34,18 +35,18 @@ fn families() -> BTreeMap<String, BTreeSet<String>> {
     families
 }
 
-/// The names in an expression that are ours.
+/// Returns Paceline's metric names in an expression.
 fn names(expr: &str) -> Vec<&str> {
     let words = expr.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("paceline_")).collect()
 }
 
-/// What stands between `open` and `close`, each time.
+/// Returns every text between `open` and `close`.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Vec<&'a str> {
     text.split(open).skip(1).filter_map(|part| Some(part.split_once(close)?.0)).collect()
 }
 
-/// The labels that a query groups by, matches by, or is named after.
+/// Returns the labels that a query uses in grouping, matching or its legend.
 fn labels(expr: &str, legend: &str) -> BTreeSet<String> {
     let lists = ["by (", "on ("].into_iter().flat_map(|open| between(expr, open, ")"));
     let matched = between(expr, "{", "}").into_iter().filter_map(|at| Some(at.split_once('=')?.0));
@@ -78,14 +79,14 @@ fn every_query_is_of_a_family_that_there_is_by_labels_that_it_has() {
             let known = families.get(name);
             let known = known.unwrap_or_else(|| panic!("{title}: /metrics has no {name}"));
             for label in labels(expr, legend) {
-                // One that is named in a sum or a stat of all is no label of a sample.
+                // A label in a query must exist in the family.
                 assert!(known.contains(&label), "{title}: {name} has no label {label}: {known:?}");
             }
         }
         for (open, close) in [('(', ')'), ('{', '}'), ('[', ']')] {
             assert_eq!(expr.matches(open).count(), expr.matches(close).count(), "{title}: {expr}");
         }
-        // A counter says something only by how it grows.
+        // Only the growth of a counter is meaningful.
         let counted = expr.contains("_total");
         assert_eq!(
             counted,

@@ -1,10 +1,10 @@
-//! Streams of one name: where one takes the place of another both are there for a while, and a family may have each set
-//! of labels once.
+//! Merges streams with the same labels. While one stream replaces another both exist, and a family
+//! may contain each label set only once.
 
 use crate::ls::Stream;
 use std::collections::BTreeMap;
 
-/// The streams of a link, those of one name together.
+/// Returns the streams of a link, with those of the same labels added up.
 pub(super) fn together(streams: &[Stream]) -> Vec<Stream> {
     let mut all: BTreeMap<(&str, &str, &str), Stream> = BTreeMap::new();
     for stream in streams {

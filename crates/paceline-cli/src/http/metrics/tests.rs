@@ -32,13 +32,14 @@ fn values_have_their_units_and_labels() {
     assert!(mean.is_some_and(|line| line.ends_with(" 0.021014")), "{mean:?}");
 }
 
-/// The rules of the format: each family once, with its help and type before its samples, which have names
-/// and labels of the allowed letters and differ in their labels.
+/// Checks the rules of the format. Each family occurs once, with its help and type before its
+/// samples. Names and labels contain only allowed characters, and samples of a family differ in
+/// their labels.
 #[test]
 fn the_text_keeps_the_rules_of_the_format() {
     let mut state = state();
     let streams = &mut state.nodes[1].links[0].streams;
-    // One that takes the place of another has its name.
+    // A stream that replaces another has the same labels.
     streams.push(streams[0].clone());
     let text = write(&state);
     assert!(text.contains("hop=\"000000000000000b\",reason=\"superseded\"} 6\n"), "{text}");

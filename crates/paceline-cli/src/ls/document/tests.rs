@@ -7,7 +7,7 @@ use paceline::{
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// A stream of the one publisher.
+/// Returns a stream of the only publisher.
 fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> StreamStatus {
     StreamStatus {
         publisher,
@@ -35,7 +35,7 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
     }
 }
 
-/// What the one publisher says of itself.
+/// Returns the status of the only publisher.
 fn camera(id: PublisherId) -> PublisherStatus {
     PublisherStatus {
         id,
@@ -49,7 +49,7 @@ fn camera(id: PublisherId) -> PublisherStatus {
     }
 }
 
-/// Two nodes with one of everything.
+/// Returns two nodes with one object of each kind.
 pub(crate) fn status() -> Vec<NodeStatus> {
     let (robot, operator) = (NodeId(0xb0b), NodeId(0x0b));
     let publisher = PublisherId { node: robot, index: 1 };

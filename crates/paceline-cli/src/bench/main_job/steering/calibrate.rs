@@ -1,5 +1,5 @@
-//! The largest pictures that are promised beside the commands, and what they cost on the wire: measured, because
-//! that is not only payload.
+//! Measures the largest pictures that are admitted in addition to the commands, and their cost on
+//! the wire, which includes headers and control.
 
 use super::{Camera, PICTURES_HZ, Stage, commands_only, plan};
 use crate::bench::netns::THIN_BITS_PER_S;
@@ -8,21 +8,22 @@ use crate::bench::stats::{count, float};
 use anyhow::{Context as _, Result};
 
 const SECONDS: f64 = 6.0;
-/// Pictures that fill all of the link: 5 % of it are for control, so they are refused, with a size that is not.
+/// Pictures that would fill the whole link. Control uses 5 % of it, so admission refuses them and
+/// offers a smaller size.
 const TOO_LARGE: f64 = THIN_BITS_PER_S as f64 / 8.0 / PICTURES_HZ;
 
-/// What commands leave of the link.
+/// The capacity that the commands leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// The size of the largest pictures that are promised beside them.
+    /// The size of the largest pictures that are admitted in addition to the commands.
     pub(super) picture: usize,
-    /// Wire bytes per second that are left beside the commands.
+    /// The remaining wire bytes per second.
     pub(super) left: f64,
-    /// Wire bytes per payload byte of a picture.
+    /// The wire bytes per payload byte of a picture.
     pub(super) per_byte: f64,
 }
 
-/// The room beside commands of `command` bytes.
+/// Measures the remaining capacity with commands of `command` bytes.
 pub(super) fn room(stage: &Stage<'_>, command: usize) -> Result<Room> {
     eprintln!(
         "commands of {command} bytes: how large pictures may be beside them, and what they cost on the wire"
