@@ -56,7 +56,7 @@ struct Line {
 /// Records until `--duration`, `--max-bytes` or a signal ends it.
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    // Catching SIGXFSZ turns a file size limit into a write error instead of the end of the process.
+    // Catching SIGXFSZ lets a write beyond the file size limit fail instead of killing the process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("cannot watch for SIGXFSZ")?;
     let out = OutFile::create(&args.out, args.force)?;
