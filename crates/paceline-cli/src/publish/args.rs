@@ -68,8 +68,8 @@ pub(crate) struct PubArgs {
     /// replaces a queued older one
     #[arg(long, value_parser = args::kind)]
     pub(crate) kind: Option<Kind>,
-    /// Waits at most this many seconds for a subscriber before the first sample; defaults to 1 for files and
-    /// standard input, to 0 for the test card and with --loop
+    /// Seconds to wait for a subscriber before the first sample; defaults to 1 for files and standard input,
+    /// to 0 for the test card and with --loop
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(crate) wait: Option<Duration>,
     /// Playback speed of a .ulg file: 0.01 to 1000 times, or max for the subscribers' pace; defaults to 1
