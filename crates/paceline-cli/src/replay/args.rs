@@ -47,7 +47,7 @@ pub(crate) struct ReplayArgs {
     /// Sends late samples too, and waits until every stream has room
     #[arg(long)]
     pub(super) late: bool,
-    /// Waits at most this many seconds for a subscriber before the first sample; defaults to 1, with --loop
+    /// Seconds to wait for a subscriber before the first sample; defaults to 1, with --loop
     /// to 0
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(super) wait: Option<Duration>,
