@@ -1,12 +1,11 @@
-//! Embeds the built pages (`cargo xtask web`) where they are there; without them the binary says how to get
-//! them.
+//! Embeds the built pages (`cargo xtask web`) if they exist; otherwise the binary explains how to build them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // This folder is always there: cargo would run us every time for one that is not.
+    // This folder always exists: cargo would run the script on every build for a missing one.
     println!("cargo:rerun-if-changed=pages");
     let folder =
         PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("pages/dist");

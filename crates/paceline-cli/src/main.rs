@@ -1,4 +1,4 @@
-//! The `paceline` command: a node, its publishers and its subscribers, from the shell.
+//! The `paceline` command: runs nodes, publishers and subscribers from the shell.
 
 mod args;
 mod ask;
@@ -47,13 +47,13 @@ PACELINE_LOG sets what is logged to standard error (warn if not set; paceline=de
 PACELINE_CONFIG names a configuration file (else ~/.config or /etc, paceline/config.toml).
 PACELINE_RUNTIME_DIR sets the folder that joins the processes of this host.";
 
-/// Publish/subscribe in which every subscriber gets each stream at the rate, size and deadline that
-/// it asked for, or is told no.
+/// Real-time publish/subscribe: every subscriber gets each stream at its requested rate, size and deadline,
+/// or a refusal before the first byte.
 #[derive(Parser)]
 #[command(name = "paceline", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
-    /// What is logged to standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,…;
-    /// $PACELINE_LOG if not said
+    /// Filter for log messages on standard error: off, error, warn, info, debug, trace, or TARGET=LEVEL,…;
+    /// defaults to $PACELINE_LOG
     #[arg(long, global = true, value_name = "FILTER", value_parser = log::argument)]
     log: Option<String>,
     #[command(subcommand)]
@@ -62,62 +62,62 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs a node until it is told to end.
+    /// Runs a node until it receives a signal.
     Node(node::NodeCommand),
     /// Publishes a test card, a file or standard input on a tag.
     Pub(Box<publish::PubArgs>),
-    /// Subscribes to a tag or pattern at a rate, size and deadline of your own.
+    /// Subscribes to a tag or pattern with a rate, size and deadline.
     Sub(Box<subscribe::SubArgs>),
-    /// Pulls samples that buffers hold: the newest, or a range of numbers or times.
+    /// Pulls past samples from buffers: the newest, or a range of sequence numbers or times.
     Pull(Box<pull::PullArgs>),
-    /// Records what comes on tags, and what became of it, in an MCAP file.
+    /// Records samples and their delivery results in an MCAP file.
     Record(Box<record::RecordArgs>),
-    /// Publishes what an MCAP file holds, each message at its own time.
+    /// Publishes the messages of an MCAP file at their recorded times.
     Replay(Box<replay::ReplayArgs>),
-    /// Says what was asked, granted and delivered of each tag of a recording.
+    /// Reports the requested, granted and delivered service of each recorded tag.
     Judge(judge::JudgeArgs),
-    /// Says whether a subscription would be granted now, and what would be instead; reserves nothing.
+    /// Checks whether a subscription would be granted, and suggests an alternative; reserves nothing.
     Ask(Box<ask::AskArgs>),
-    /// Lets a subscription ask for another rate, size, delay bound or loss, while it runs.
+    /// Changes a running subscription's rate, size, deadline or loss tolerance.
     Set(Box<set::SetArgs>),
-    /// Lists nodes, publishers, subscriptions and links: asked, delivered, late, dropped and why.
+    /// Lists nodes, publishers, subscriptions and links, with samples delivered, late and dropped.
     Ls(ls::LsArgs),
-    /// Shows streams, subscriptions and links as they change.
+    /// Shows streams, subscriptions and links, and updates them continuously.
     Top(top::TopArgs),
-    /// Prints at which rate samples come, as `ros2 topic hz`.
+    /// Measures the rate of samples, like `ros2 topic hz`.
     Hz(Box<observe::MeterArgs>),
-    /// Prints how many bytes a second come, as `ros2 topic bw`.
+    /// Measures the bandwidth of samples in bytes per second, like `ros2 topic bw`.
     Bw(Box<observe::MeterArgs>),
-    /// Prints how old samples are when they come, as `ros2 topic delay`.
+    /// Measures the age of samples at delivery, like `ros2 topic delay`.
     Delay(Box<observe::MeterArgs>),
-    /// Prints samples, as `ros2 topic echo`.
+    /// Prints samples, like `ros2 topic echo`.
     Echo(Box<observe::EchoArgs>),
-    /// Prints where on the way of a tag's samples the time goes.
+    /// Splits the delay of a tag's samples into the parts of their path.
     Trace(Box<observe::TraceArgs>),
-    /// Runs a scheduling discipline on a link in virtual time, and prints every decision.
+    /// Simulates a scheduling discipline on one link in virtual time, and prints every decision.
     Schedule(schedule::ScheduleArgs),
-    /// Runs a scenario, a network with its load and faults, in virtual time, and sums it up.
+    /// Simulates a network scenario with load and faults in virtual time, and prints a summary.
     Simulate(simulate::SimulateArgs),
-    /// Shows one camera reaching three subscribers, each at its own rate and size, over a thin link.
+    /// Demonstrates one camera with three subscribers at different rates and sizes over a thin link.
     Demo(demo::DemoArgs),
-    /// Measures.
+    /// Runs benchmarks.
     Bench(bench::BenchArgs),
-    /// Joins two programs by a network that is slow, lossy or out of order (needs root).
+    /// Connects two programs over a network with added delay, loss or reordering (needs root).
     Impair(Box<impair::ImpairArgs>),
-    /// Says what this host can give, and the mend for what it lacks.
+    /// Checks this host and suggests fixes.
     Doctor(doctor::DoctorArgs),
-    /// Prints the completion of a shell, for it to read at its start.
+    /// Prints a completion script for a shell.
     Completion(manual::CompletionArgs),
-    /// Prints the manual page, or writes a page for each command.
+    /// Prints the manual page, or writes one page per command.
     Man(manual::ManArgs),
-    /// One of the nodes of the demo.
+    /// Runs one node of the demo.
     #[command(hide = true)]
     DemoRole(demo::RoleArgs),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // A benchmark chooses for each of its processes.
+    // A benchmark chooses the thread policy for each of its processes.
     if !matches!(cli.command, Command::Bench(_)) {
         threads::share();
     }
@@ -156,7 +156,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The command line as a whole, for whoever describes it.
+/// Returns the complete command line definition.
 fn command_line() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }

@@ -1,4 +1,4 @@
-//! What describes the command line to shells and to `man`, made from the command line itself.
+//! Shell completions and manual pages, generated from the command line definition.
 
 use crate::{command_line, exit, show};
 use anyhow::Context as _;
@@ -7,24 +7,25 @@ use clap_mangen::Man;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// `paceline completion`.
+/// Arguments of `paceline completion`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionArgs {
-    /// Which shell; bash: paceline completion bash > ~/.local/share/bash-completion/completions/paceline
+    /// Shell to complete for; bash: paceline completion bash >
+    /// ~/.local/share/bash-completion/completions/paceline
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-/// `paceline man`.
+/// Arguments of `paceline man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// A folder for the pages of all commands, such as ~/.local/share/man/man1; the page of paceline
-    /// goes to standard output if not said
+    /// Folder for the pages of all commands, such as ~/.local/share/man/man1; defaults to printing the page
+    /// of paceline on standard output
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
-/// Prints the completion of a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn completion(args: &CompletionArgs) -> anyhow::Result<ExitCode> {
     show::text(&script(args.shell))?;
     Ok(ExitCode::SUCCESS)
@@ -36,7 +37,7 @@ fn script(shell: Shell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Prints or writes manual pages.
+/// Prints the manual page, or writes the pages of all commands.
 pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
     let Some(dir) = &args.out else {
         let mut page = Vec::new();
@@ -55,7 +56,7 @@ pub(crate) fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line without what is no user's to call: shells would offer it all the same.
+/// Returns the command line without hidden commands: completion scripts list them otherwise.
 fn visible() -> clap::Command {
     let all = command_line();
     let bench = all.find_subcommand("bench").map(|bench| without_hidden("bench", bench));
@@ -66,7 +67,7 @@ fn visible() -> clap::Command {
     }
 }
 
-/// The same command with the same arguments; a command cannot lose one of its own.
+/// Rebuilds a command without its hidden subcommands; clap cannot remove a subcommand.
 fn without_hidden(name: &'static str, command: &clap::Command) -> clap::Command {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let mut visible = clap::Command::new(name)
@@ -89,7 +90,7 @@ fn without_hidden(name: &'static str, command: &clap::Command) -> clap::Command 
 mod tests {
     use super::*;
 
-    /// The names of the commands that people see, with their commands: `bench hop`.
+    /// Returns the page names of all visible commands, such as `paceline-bench-hop`.
     fn names(command: &clap::Command, before: &str) -> Vec<String> {
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         shown

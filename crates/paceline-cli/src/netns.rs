@@ -1,4 +1,4 @@
-//! Network namespaces, taken down again whatever happens.
+//! Network namespaces that are removed when they are dropped.
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -7,34 +7,35 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 
-/// What names of ours begin with; the process that made the namespace follows.
+/// Name prefixes of this program's namespaces; the id of the creating process follows.
 const PREFIXES: [&str; 5] = ["plr", "plo", "pln", "plf", SCENE];
-/// What the names of a scenario's namespaces begin with; behind the process comes `x` and a number.
+/// Name prefix of a scenario's namespaces; the process id, `x` and a number follow.
 const SCENE: &str = "plx";
 
-/// A network namespace, for as long as this lives. Where it has one interface, that has its name.
+/// A network namespace that is removed on drop. A single interface in it has the same name.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
 }
 
-/// What the kernel counted at an interface.
+/// Transmit counters that the kernel keeps for an interface.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
-    /// Bytes that left.
+    /// Bytes sent.
     pub(crate) bytes: u64,
-    /// Packets that were to leave and found no room.
+    /// Packets dropped because the queue was full.
     pub(crate) dropped: u64,
 }
 
 impl Namespace {
-    /// Makes one with only its loopback up. A process has at most one of each of [`PREFIXES`].
+    /// Creates a namespace in which only the loopback interface is up. A process has at most one namespace
+    /// per prefix of [`PREFIXES`].
     pub(crate) fn new(prefix: &str) -> Result<Self> {
         debug_assert!(PREFIXES.contains(&prefix), "else nobody removes what a killed run left");
         Self::named(format!("{prefix}{}", std::process::id()))
     }
 
-    /// Makes that of a scenario's node, by its number.
+    /// Creates the namespace of a scenario's node with this number.
     pub(crate) fn of_scene(number: usize) -> Result<Self> {
         Self::named(format!("{SCENE}{}x{number}", std::process::id()))
     }
@@ -46,25 +47,25 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// Its name, and that of its interface.
+    /// Returns the name of the namespace and of its interface.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs `ip` inside.
+    /// Runs `ip` in the namespace.
     pub(crate) fn ip(&self, arguments: &str) -> Result<()> {
         ip(&format!("-n {} {arguments}", self.name))
     }
 
-    /// A command that will run inside.
+    /// Returns a command that runs in the namespace.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);
         command
     }
 
-    /// Does something inside, on a thread of its own: sockets and devices that it opens stay inside
-    /// wherever they are used.
+    /// Runs `work` in the namespace on a new thread. Sockets and devices that it opens stay in the namespace
+    /// on every thread.
     pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let place = Path::new("/run/netns").join(&self.name);
         let done = std::thread::scope(|scope| {
@@ -79,7 +80,7 @@ impl Namespace {
         done.with_context(|| format!("network namespace {}", place.display()))
     }
 
-    /// What left through an interface so far.
+    /// Returns the transmit counters of an interface.
     pub(crate) fn sent(&self, device: &str) -> Result<Sent> {
         let name = &self.name;
         let text = output("ip", &format!("-n {name} -s -j link show dev {device}"))?;
@@ -92,7 +93,7 @@ impl Namespace {
         Ok(Sent { bytes: number("bytes")?, dropped: number("dropped")? })
     }
 
-    /// Shapes what leaves over an interface, over a plain queue.
+    /// Limits the rate of an interface; packets above it wait in a FIFO queue of `queue_bytes`.
     pub(crate) fn shape(&self, device: &str, bits_per_s: u64, queue_bytes: u64) -> Result<()> {
         let tc = |rest: &str| tc(&format!("-n {} {rest}", self.name));
         tc(&format!("qdisc add dev {device} root handle 1: htb default 10"))?;
@@ -103,7 +104,7 @@ impl Namespace {
         tc(&format!("qdisc add dev {device} parent 1:10 bfifo limit {queue_bytes}"))
     }
 
-    /// Lets what leaves over an interface that is shaped pass as it comes.
+    /// Removes the rate limit of an interface.
     pub(crate) fn unshape(&self, device: &str) -> Result<()> {
         tc(&format!("-n {} qdisc del dev {device} root", self.name))
     }
@@ -115,12 +116,12 @@ impl Drop for Namespace {
     }
 }
 
-/// True if this process may make namespaces.
+/// Returns true if this process may create namespaces, which needs root.
 pub(crate) fn may_build() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Removes namespaces of runs that are gone.
+/// Removes the namespaces of processes that no longer run.
 pub(crate) fn remove_leftovers() {
     let list = output("ip", "netns list").unwrap_or_default();
     let names = list.lines().filter_map(|line| line.split_whitespace().next());
@@ -129,7 +130,7 @@ pub(crate) fn remove_leftovers() {
     }
 }
 
-/// The process that a namespace of ours was made by.
+/// Returns the id of the process that created a namespace, `None` if the name is not one of ours.
 fn owner(name: &str) -> Option<u32> {
     let rest = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     let (process, number) = rest.split_once('x').unwrap_or((rest, "0"));
@@ -137,15 +138,14 @@ fn owner(name: &str) -> Option<u32> {
     process.parse().ok()
 }
 
-/// True of a process that ended, and of this one.
+/// Returns true for a process that has ended, and for this process.
 pub(crate) fn is_gone(process: u32) -> bool {
     let own = process == std::process::id();
     own || !Path::new("/proc").join(process.to_string()).exists()
 }
 
-/// Removes one that is not needed any more.
 fn remove(namespace: &str) {
-    // The interfaces go with their namespace. There is nobody to tell if it does not exist.
+    // Deleting the namespace deletes its interfaces. A namespace that does not exist is no error.
     let _ = output("ip", &format!("netns delete {namespace}"));
 }
 
@@ -154,12 +154,11 @@ pub(crate) fn ip(arguments: &str) -> Result<()> {
     output("ip", arguments).map(drop)
 }
 
-/// Runs `tc`.
 fn tc(arguments: &str) -> Result<()> {
     output("tc", arguments).map(drop)
 }
 
-/// What a program prints, or what it says is wrong.
+/// Returns a program's standard output; its standard error becomes the error.
 fn output(program: &str, arguments: &str) -> Result<String> {
     let run = Command::new(program).args(arguments.split_whitespace()).output();
     let run = run.with_context(|| format!("{program} does not start; install iproute2"))?;

@@ -1,4 +1,4 @@
-//! `paceline node`: a node on its own, as a daemon or in a terminal.
+//! `paceline node`: a standalone node, as a daemon or in a terminal.
 
 mod buffers;
 mod plain;
@@ -19,25 +19,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// `paceline node`.
+/// Arguments of `paceline node`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct NodeCommand {
-    /// Prints who the node is as one line of JSON
+    /// Prints the node's id, name and links as one line of JSON
     #[arg(long)]
     json: bool,
-    /// Prints a configuration file with every key, its meaning, range and default, and ends
+    /// Prints a configuration file with every key, its meaning, range and default, and exits
     #[arg(long, exclusive = true)]
     print_config: bool,
-    /// Checks the configuration file, opens nothing, and ends
+    /// Checks the configuration file without opening anything, and exits
     #[arg(long, conflicts_with_all = ["json", "print_config", "print_unit"])]
     check_config: bool,
-    /// Prints a systemd unit that runs the node as a daemon, and ends
+    /// Prints a systemd unit that runs the node as a daemon, and exits
     #[arg(long, exclusive = true)]
     print_unit: bool,
-    /// Holds what comes on a tag or pattern for others to pull: robot/**=samples=100,bytes=10MB,age=60s
+    /// Buffers samples of a tag or pattern for others to pull: robot/**=samples=100,bytes=10MB,age=60s
     #[arg(long, value_name = "PATTERN=LIMITS")]
     buffer: Vec<BufferSpec>,
-    /// Serves the dashboard, its API and metrics at an address of this host, as 127.0.0.1:8470
+    /// Serves the dashboard, its API and metrics at a local address such as 127.0.0.1:8470
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
     #[command(flatten)]
@@ -110,11 +110,11 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     drop(http);
     let fault = node.fault().map(str::to_owned);
     node.close();
-    // Whoever supervises it starts it again.
+    // An error exit lets the supervisor restart the node.
     fault.map_or(Ok(ExitCode::SUCCESS), |fault| Err(anyhow::anyhow!(fault)))
 }
 
-/// Waits for the end, which comes by itself if a thread of the node panics, and reads the configuration again as often as told.
+/// Waits for a signal or for the panic of a node thread; reloads the configuration on each SIGHUP.
 fn serve(
     args: &NodeCommand,
     (mut settings, mut buffers, mut plain): (Settings, Buffers, PlainSide),
@@ -138,7 +138,7 @@ fn serve(
     }
 }
 
-/// Says whether the configuration is right.
+/// Checks the configuration and prints a summary of it.
 fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
     settings.check()?;
     let Some(file) = &settings.file else {
@@ -159,7 +159,7 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
 }
 
 impl NodeCommand {
-    /// How the node is opened; flags win over the file.
+    /// Returns the settings of the node; flags override the file.
     fn settings(&self) -> anyhow::Result<Settings> {
         let mut settings = self.node.settings()?;
         if !self.buffer.is_empty() {

@@ -1,21 +1,21 @@
-//! Telling the service manager how far the node is: systemd's protocol of `$NOTIFY_SOCKET`.
+//! Status notifications for the service manager: the systemd protocol of `$NOTIFY_SOCKET`.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The way to the service manager; does nothing where there is none.
+/// A connection to the service manager; does nothing if there is no manager.
 #[derive(Debug)]
 pub(crate) struct Notify(Option<(UnixDatagram, SocketAddr)>);
 
 impl Notify {
-    /// As `$NOTIFY_SOCKET` says.
+    /// Connects to the socket that `$NOTIFY_SOCKET` names.
     pub(crate) fn from_env() -> Self {
         Self::to(std::env::var_os("NOTIFY_SOCKET").as_deref())
     }
 
-    /// A socket with a path, or with an abstract name, which begins with `@`.
+    /// Accepts a socket path, or an abstract socket name that starts with `@`.
     fn to(socket: Option<&OsStr>) -> Self {
         let Some(name) = socket.filter(|name| !name.is_empty()) else { return Self(None) };
         let address = match name.as_bytes() {
@@ -31,19 +31,19 @@ impl Notify {
         }
     }
 
-    /// The node is open, or has been set up anew; `status` is shown to people.
+    /// Reports that the node is open or has reloaded; `status` is displayed to users.
     pub(crate) fn ready(&self, status: &str) {
         self.send(&format!("READY=1\nSTATUS={}\n", status.replace('\n', "; ")));
     }
 
-    /// The configuration is being read again.
+    /// Reports that the node reads its configuration again.
     pub(crate) fn reloading(&self) {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let micros = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1_000;
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
     }
 
-    /// The node is being closed.
+    /// Reports that the node is closing.
     pub(crate) fn stopping(&self) {
         self.send("STOPPING=1\n");
     }

@@ -1,5 +1,5 @@
-//! `paceline hz`, `bw`, `delay`, `echo`: looking at what comes on tags. An observer adds nothing to a link with
-//! a capacity unless it is told to.
+//! `paceline hz`, `bw`, `delay`, `echo` and `trace`: observing the samples of tags. By default an observer
+//! adds no load to a link with a capacity.
 
 mod args;
 mod choice;
@@ -19,27 +19,27 @@ use std::process::ExitCode;
 use std::time::Instant;
 use watch::{Seen, Watch};
 
-/// Samples that fit in the window of `hz` and `delay` if it is not said, as with ROS 2.
+/// Default window of `hz` and `delay` in samples, as in ROS 2.
 const WINDOW: usize = 10_000;
-/// The same of `bw`.
+/// Default window of `bw` in samples.
 const WINDOW_BW: usize = 100;
-/// Samples that wait for a meter; without their payloads.
+/// Queue of a meter in samples, without their payloads.
 const QUEUE: usize = 4_096;
-/// Samples that wait to be printed, with their payloads.
+/// Queue of `echo` in samples, with their payloads.
 const QUEUE_ECHO: usize = 64;
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Measure {
-    /// The times between samples.
+    /// Intervals between samples.
     Rate,
     /// Bytes per second.
     Bandwidth,
-    /// From publish to delivery.
+    /// Delay from publish to delivery.
     Delay,
 }
 
-/// Measures until it is told to end.
+/// Measures until a limit or a signal ends it.
 pub(crate) fn run(measure: Measure, args: &MeterArgs) -> anyhow::Result<ExitCode> {
     let window = args.window.unwrap_or(match measure {
         Measure::Rate | Measure::Delay => WINDOW,
@@ -49,19 +49,19 @@ pub(crate) fn run(measure: Measure, args: &MeterArgs) -> anyhow::Result<ExitCode
     Session::open(&args.look, QUEUE, false)?.run(print)
 }
 
-/// Prints what comes until it is told to end.
+/// Prints samples until a limit or a signal ends it.
 pub(crate) fn run_echo(args: &EchoArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
     Session::open(&args.look, QUEUE_ECHO, true)?.run(echo::Printing::new(args))
 }
 
-/// Prints samples, and where their time went.
+/// Prints samples with the time that each part of their path took.
 pub(crate) fn run_trace(args: &TraceArgs) -> anyhow::Result<ExitCode> {
     args.check()?;
     Session::open(&args.look, QUEUE, false)?.run(trace::Tracing::new(args))
 }
 
-/// Prints once a second what was measured.
+/// Prints the measurements once per second.
 struct Measuring<'a> {
     args: &'a MeterArgs,
     measure: Measure,

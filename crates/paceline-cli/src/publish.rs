@@ -1,4 +1,4 @@
-//! `paceline pub`: a test card, a file or standard input on a tag.
+//! `paceline pub`: publishes a test card, a file or standard input on a tag.
 
 mod adapt;
 mod args;
@@ -36,10 +36,10 @@ use source::Origin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long samples may take to leave once the last one was published.
+/// Limit of the wait for queued samples after the last one was published.
 const SENT_WITHIN: Duration = Duration::from_secs(30);
 
-/// Publishes until the source ends, `--count` is reached or a signal comes.
+/// Publishes until the source ends, `--count` is reached or a signal arrives.
 pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     if let Some(file) = telemetry::log_file(args) {
         return telemetry::run(args, file);
@@ -104,7 +104,7 @@ fn declare(node: &Node, args: &PubArgs, origin: &Origin) -> Result<Publisher, Pu
     declare_with(builder, args.late, args.loss, args.history)
 }
 
-/// Declares a publisher with what `pub` and `replay` let the user say of every tag.
+/// Declares a publisher with the settings that `pub` and `replay` offer for every tag.
 pub(crate) fn declare_with(
     mut builder: PublisherBuilder<'_>,
     late: bool,
@@ -127,8 +127,7 @@ pub(crate) fn declared(error: PublishError) -> anyhow::Error {
     if matches!(error, PublishError::Closed) { error.into() } else { exit::usage(error) }
 }
 
-/// Waits until `matches` says that somebody subscribes; it may take as long as it is told. False if
-/// the user ended it first.
+/// Waits at most `wait` until `matches` reports a subscriber. Returns false if the user interrupts it.
 fn wait_for_subscriber(
     name: &str,
     wait: Duration,

@@ -1,4 +1,4 @@
-//! `paceline pull`: samples that buffers hold, shown, written to a file or passed on.
+//! `paceline pull`: prints samples from pull buffers, or writes them to a file or standard output.
 
 mod args;
 mod range;
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long nodes may take to be found over links, and on this host.
+/// Limits of the wait for other nodes, over links and on this host.
 const SETTLE: Duration = Duration::from_millis(2_500);
 const SETTLE_HERE: Duration = Duration::from_millis(1_200);
-/// Reasons that are told one by one.
+/// Limit of the listed reasons.
 const REASONS_SHOWN: usize = 5;
 
 /// The last line of `--json`.
@@ -53,7 +53,7 @@ struct NodeLine {
     delivered: u64,
 }
 
-/// Pulls what was selected.
+/// Pulls the selected samples.
 pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let now = unix_micros().saturating_mul(1_000);
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let begun = asked(&node, args, times).and_then(|pull| {
         crate::ls::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
         if node.nodes().len() <= 1 && args.from.is_none() {
-            // Nobody is there: a pull would wait for the news of a buffer.
+            // No other node was found. A pull would still wait for buffer announcements.
             return Err(PullError::NoBuffer(args.tag.clone()));
         }
         pull.run()
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     done
 }
 
-/// What was asked for; wrong values are told before anybody is waited for.
+/// Builds the pull from the arguments; reports wrong values before waiting for nodes.
 fn asked<'a>(
     node: &'a Node,
     args: &PullArgs,
@@ -121,7 +121,7 @@ fn asked<'a>(
     Ok(pull)
 }
 
-/// What was asked wrongly is wrong usage; what is not there was not delivered.
+/// Maps wrong arguments to a usage error, and missing samples to "not delivered".
 fn failed(error: &PullError) -> anyhow::Error {
     if error.is_usage() {
         exit::usage(error)
@@ -162,7 +162,7 @@ fn take_all(
     verdict(&summary)
 }
 
-/// A sample in one line.
+/// Describes a sample in one line.
 fn told(delivery: &Delivery) -> String {
     let size = picture_size(delivery).map(|size| format!(" {size}")).unwrap_or_default();
     format!(
@@ -241,7 +241,7 @@ fn verdict(summary: &PullSummary) -> anyhow::Result<ExitCode> {
     )))
 }
 
-/// Which samples are missing, by reason.
+/// Lists the missing samples, grouped by reason.
 fn reasons(missing: &[Missing]) -> String {
     let mut by_reason: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for missing in missing {

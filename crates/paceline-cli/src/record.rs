@@ -1,4 +1,4 @@
-//! `paceline record`: what comes on tags, and what became of it, in an MCAP file.
+//! `paceline record`: records samples and their delivery results in an MCAP file.
 
 mod args;
 mod file;
@@ -33,11 +33,11 @@ use std::time::{Duration, Instant};
 use writer::{Arrived, Job, Progress, Shared, Writer};
 
 const TICK: Duration = Duration::from_secs(1);
-/// How often it is looked who publishes what; that costs no link anything.
+/// Interval of the search for publishers; the search adds no load to links.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long to wait for a publisher before saying that there is none.
+/// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Payload bytes that wait for the disk.
+/// Limit of the payload bytes that wait for the disk.
 const WAITING_BYTES_MAX: usize = 128 << 20;
 
 /// One line of `--json`.
@@ -53,10 +53,10 @@ struct Line {
     dropped: Drops,
 }
 
-/// Records until `--duration`, `--max-bytes` or a signal.
+/// Records until `--duration`, `--max-bytes` or a signal ends it.
 pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
-    // A file that may grow no more is an error like another, not the end of the process.
+    // Catching SIGXFSZ lets a write beyond the file size limit fail instead of killing the process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false)))
         .context("cannot watch for SIGXFSZ")?;
     let out = OutFile::create(&args.out, args.force)?;
@@ -99,14 +99,14 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     done
 }
 
-/// Why it ends.
+/// The reason for the end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     Duration,
     Bytes,
     Stopped,
     Refused,
-    /// The writer failed, and says why itself.
+    /// The writer failed and returns its own error.
     Failed,
 }
 
@@ -131,7 +131,7 @@ fn subscribe(
     lost: &Arc<AtomicU64>,
 ) -> Result<Subscription, SubscribeError> {
     let (waiting, lost) = (Arc::clone(&shared.waiting), Arc::clone(lost));
-    // On a receiving thread: it never waits, what has no room is dropped and counted.
+    // Runs on a receiving thread, which must not block: samples without room are dropped and counted.
     args.ask(node, pattern)?.callback(move |delivery: Delivery| {
         let bytes = delivery.payload.len();
         let came_ns = writer::now_ns();
@@ -151,14 +151,14 @@ struct Session<'a> {
     subscriptions: Vec<Subscription>,
     jobs: SyncSender<Job>,
     shared: Shared,
-    /// Samples that had no room.
+    /// Samples dropped because the queue was full.
     lost: Arc<AtomicU64>,
     news: News,
     links: Links,
     block: Block,
     began: Instant,
     noted: bool,
-    /// True once the nodes on the way were asked.
+    /// True once the nodes on the path were queried.
     asked: bool,
 }
 
@@ -215,7 +215,7 @@ impl Session<'_> {
         if told.is_empty() {
             return;
         }
-        // Who is told of is told of by tag.
+        // Events refer to publishers; their tags have to be known.
         self.look();
         let news = &mut self.news;
         let jobs = told.into_iter().flat_map(|one| news.hear(one, &self.shared));
@@ -241,7 +241,7 @@ impl Session<'_> {
         self.hand(Job::Event(event));
     }
 
-    /// Hands an event to the writer. It waits for room, as no sample does: events are few.
+    /// Sends a job to the writer. Unlike samples it waits for room, at most a second: events are rare.
     fn hand(&self, mut job: Job) {
         let until = Instant::now() + TICK;
         while let Err(TrySendError::Full(back)) = self.jobs.try_send(job) {
@@ -257,7 +257,7 @@ impl Session<'_> {
         *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was dropped here.
+    /// Returns the samples dropped here.
     fn drops(&self) -> Drops {
         let mut drops = Drops::default();
         self.subscriptions.iter().for_each(|one| drops.merge(&one.drops()));
@@ -294,7 +294,7 @@ impl Session<'_> {
         ))
     }
 
-    /// Tells the writer the end, once everything that came is before it.
+    /// Sends the end to the writer, after all earlier events.
     fn end(&mut self, why: End, failed: bool) {
         self.hear();
         if self.asked && !failed {
@@ -303,12 +303,12 @@ impl Session<'_> {
             }
         }
         let drops = self.drops();
-        // From here on nothing comes.
+        // No samples arrive after this.
         self.subscriptions.clear();
         if let Some(event) = self.news.dropped(drops) {
             self.tell(event);
         }
-        // Who has failed does not read any more.
+        // A failed writer no longer receives.
         if !failed {
             let _ = self.jobs.send(Job::End(why.told()));
         }
@@ -319,7 +319,7 @@ impl Session<'_> {
         told_tags(&all.iter().map(|source| source.tag.to_string()).collect())
     }
 
-    /// Why nothing came.
+    /// Explains why no samples arrived.
     fn shortfall(&self, dropped: &Drops) -> String {
         let sources: Vec<SourceView> = self.news.sources().values().cloned().collect();
         let (max_hz, every) = (self.args.wish.max_hz, self.args.wish.every);

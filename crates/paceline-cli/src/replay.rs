@@ -1,4 +1,4 @@
-//! `paceline replay`: what an MCAP file holds, each message at its own time.
+//! `paceline replay`: publishes the messages of an MCAP file at their recorded times.
 
 mod args;
 mod lanes;
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How much is read at once.
+/// Read buffer size in bytes.
 const READ_BYTES: usize = 1 << 20;
 
 /// Replays until the end, `--count` or a signal.
@@ -50,14 +50,14 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     node.close();
     let whole = done?;
     match survey.end {
-        // What is whole of it was published; what is wrong with the rest is said again where it is read last.
+        // The valid part was published. The error about the rest repeats the note, for the exit code.
         Some(error) if !error.is_cut() => Err(anyhow!(error).context(name)),
         Some(_) | None if whole => Ok(ExitCode::SUCCESS),
         Some(_) | None => Ok(ExitCode::from(INTERRUPTED)),
     }
 }
 
-/// Opens a file; a pipe can't be read twice.
+/// Opens a regular file; the file is read twice, which a pipe does not support.
 pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
     let what = || format!("cannot read {}", file.display());
     let opened = File::open(file).with_context(what)?;
@@ -67,7 +67,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
     Ok(BufReader::with_capacity(READ_BYTES, opened))
 }
 
-/// Looks through the file, and says what is wrong with it.
+/// Scans the file and prints notes about its defects.
 fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
     let name = file.display();
     let survey = Survey::of(open(file)?, args.by, |_| {});
@@ -122,19 +122,19 @@ fn told(args: &ReplayArgs, lanes: &Lanes, span: &Span, name: &str) -> String {
     format!("replaying {seconds:.3} s of {name}, {messages} messages of {channels} in all, {speed}")
 }
 
-/// A file on its way.
+/// A file during replay.
 struct Replay<'a> {
     args: &'a ReplayArgs,
     lanes: Lanes,
     span: Span,
     playback: Playback,
     disordered: u64,
-    /// Messages that no publisher takes.
+    /// Messages that the publisher rejected.
     unfit: u64,
 }
 
 impl Replay<'_> {
-    /// True if it came to its end, false if the user ended it before.
+    /// Replays the file. Returns false if the user interrupts it before its end.
     fn run(mut self, node: &paceline::Node, wait: Duration) -> anyhow::Result<bool> {
         if !self.playback.wait(node, wait) {
             return Ok(false);
@@ -146,7 +146,7 @@ impl Replay<'_> {
             let whole = self.play(began, pass)?;
             let came = self.playback.published() > before;
             pass += 1;
-            // A part without a sample would be begun again at once, for ever.
+            // Repeating a part without samples would loop forever without waiting.
             if !whole || !self.args.repeat || self.is_enough() || !came {
                 break whole;
             }
@@ -169,18 +169,18 @@ impl Replay<'_> {
         self.args.count.is_some_and(|count| self.playback.published() >= count)
     }
 
-    /// Publishes the file once; false if the user ended it.
+    /// Publishes the file once; returns false if the user interrupts it.
     fn play(&mut self, began: Instant, pass: u64) -> anyhow::Result<bool> {
         let name = || self.args.file.display().to_string();
         let reader = Reader::new(open(&self.args.file)?).with_context(name)?;
         let mut messages = Ordered::new(reader, self.args.by);
         let mut attachments = Attachments::default();
-        // As fast as they are taken they wait for room, where a newer one does not replace them.
+        // At maximum speed messages wait for room, unless a newer one may replace them.
         let waits = self.args.late || self.args.times().is_none();
         while !self.is_enough() {
             let (time, message) = match messages.next_message() {
                 Ok(Some(next)) => next,
-                // It was said before the first sample.
+                // The scan has already reported the error.
                 Ok(None)
                 | Err(
                     ReadError::Cut { .. } | ReadError::Corrupt { .. } | ReadError::TooLong { .. },
@@ -214,7 +214,7 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    /// Publishes a message. One that no publisher takes, such as a video picture that is none, is left out.
+    /// Publishes a message. Omits a message that the publisher rejects, such as a corrupt video picture.
     fn put(&mut self, topic: usize, sample: Whole, waits: bool) -> anyhow::Result<()> {
         let Err(error) = self.playback.put(topic, sample, waits) else { return Ok(()) };
         if !matches!(

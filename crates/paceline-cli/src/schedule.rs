@@ -1,4 +1,4 @@
-//! `paceline schedule`: a link in virtual time, from a description in JSON to decisions and sums.
+//! `paceline schedule`: simulates a link in virtual time, from a JSON description to decisions and a summary.
 
 mod classes;
 mod input;
@@ -19,9 +19,9 @@ use std::io::{self, BufReader, IsTerminal as _, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Streams whose state is printed before each decision.
+/// Limit of the streams for `--trace`.
 const TRACED_MAX: usize = 1_000;
-/// Steps between two looks at whether the end was asked for.
+/// Number of steps between checks for a signal.
 const STEPS: u64 = 1_024;
 
 const EXAMPLE: &str = r#"Example: two streams of one period share slots of a millisecond.
@@ -30,31 +30,31 @@ const EXAMPLE: &str = r#"Example: two streams of one period share slots of a mil
     {"id": "B", "period_ns": 1000000, "loss": "1/2"}]}
 docs/schedule.md has every field, and examples/schedule/ what the papers' schedules look like."#;
 
-/// `paceline schedule`.
+/// Arguments of `paceline schedule`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct ScheduleArgs {
-    /// The description of the link and its streams, as JSON: a file, or - for standard input
+    /// JSON description of the link and its streams: a file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Prints the state of every stream before each segment is chosen: window constraint, deadline
+    /// Prints the state of every stream (window constraint, deadline) before each decision
     #[arg(long, conflicts_with = "summary")]
     trace: bool,
-    /// Prints the summary alone
+    /// Prints only the summary
     #[arg(long)]
     summary: bool,
-    /// Ends with code 3 if any window was violated
+    /// Exits with code 3 if any window was violated
     #[arg(long)]
     check: bool,
-    /// Prints JSON lines, as it does where standard output is no terminal
+    /// Prints JSON lines; the default unless standard output is a terminal
     #[arg(long)]
     json: bool,
-    /// Prints text to be read, as it does on a terminal
+    /// Prints readable text; the default on a terminal
     #[arg(long, conflicts_with = "json")]
     text: bool,
 }
 
-/// Runs what the description says.
+/// Runs a description.
 pub(crate) fn run(args: &ScheduleArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let plan = read(args)?;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The description, from where it is.
+/// Reads the description from the file or standard input.
 fn read(args: &ScheduleArgs) -> anyhow::Result<Plan> {
     if args.file.as_os_str() == "-" {
         return parse(io::stdin().lock(), "standard input");
@@ -120,7 +120,7 @@ fn tally(spec: &paceline_sched::timeline::Spec) -> Tally {
     Tally::new(contract.map_or(LossTolerance::EDF, |contract| contract.loss))
 }
 
-/// Prints and sums up every decision; false if the end was asked for before it was done.
+/// Prints and counts all decisions; returns false if a signal interrupts it.
 fn decide(
     args: &ScheduleArgs,
     timeline: &mut Timeline,

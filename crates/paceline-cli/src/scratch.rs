@@ -1,4 +1,4 @@
-//! A folder for the runtime folders of a benchmark's hosts, removed with it.
+//! A temporary folder for the runtime folders of a benchmark's hosts, removed on drop.
 
 use crate::netns::is_gone;
 use anyhow::{Context as _, Result};
@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder, for as long as this lives.
+/// A temporary folder that is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
@@ -23,24 +23,24 @@ impl Scratch {
         Ok(Self { path, next: AtomicU32::new(0) })
     }
 
-    /// A folder that was not used before.
+    /// Returns the path of an unused subfolder.
     pub(crate) fn host(&self) -> PathBuf {
         self.path.join(self.next.fetch_add(1, Ordering::Relaxed).to_string())
     }
 }
 
-/// Makes a folder that only this user may write, whatever the user's mask is: nodes refuse any other.
+/// Creates a folder that only this user can access, independent of the umask: nodes reject any other.
 pub(crate) fn make(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes the folders of runs that are gone.
+/// Removes the folders of processes that no longer run.
 fn remove_leftovers(prefix: &str) {
     for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process = name.to_string_lossy().strip_prefix(prefix).and_then(|id| id.parse().ok());
         if process.is_some_and(is_gone) {
-            // Another user's folder stays where it is.
+            // Removing another user's folder fails, which is intended.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -48,7 +48,7 @@ fn remove_leftovers(prefix: &str) {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left in the system's temporary folder is the system's to remove.
+        // The system cleans its temporary folder if this fails.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -21,44 +21,44 @@ first. Delivery continues: the old contract stays in force until the path has gr
 a refusal ends the stream instead. Ends with 3 if no subscription matches or the path refuses, and with 1 if the path does not \
 answer within --timeout or another request replaces this one first.";
 
-/// `paceline set`.
+/// Arguments of `paceline set`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct SetArgs {
-    /// What the subscription is for: its tag or its pattern as `ls` shows it, or a pattern that its tag matches
+    /// Tag or pattern of the subscription as `ls` shows it, or a pattern that matches its tag
     #[arg(value_name = "TAG", value_parser = Pattern::new)]
     pattern: Pattern,
     #[command(flatten)]
     wish: WishArgs,
-    /// Takes back what was asked for before: every sample as it is published, best effort
+    /// Resets the request first: every sample as published, best effort
     #[arg(long)]
     reset: bool,
-    /// If the path refuses, the stream ends; without it everything stays as it was
+    /// Ends the stream if the path refuses; by default everything stays as before
     #[arg(long)]
     or_stop: bool,
-    /// Where rate and size are reduced: publisher or subscriber
+    /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy)]
     proxy: Option<Proxy>,
-    /// What is done about samples lost on links over UDP: none, selective or go-back-n
+    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit)]
     retransmit: Option<Retransmit>,
-    /// Only subscriptions of the node of this name
+    /// Changes only subscriptions of the node with this name
     #[arg(long, value_name = "NODE")]
     at: Option<String>,
-    /// All that match; without it there must be one
+    /// Changes all matching subscriptions; by default exactly one must match
     #[arg(long)]
     all: bool,
-    /// How long to wait for such a subscription, and then for its path's answer, in milliseconds
+    /// Milliseconds to wait for a matching subscription, and for the path's answer
     #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
-    /// Prints a JSON object for each subscription
+    /// Prints a JSON object per subscription
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     node: NodeArgs,
 }
 
-/// One subscription's line of `--json`.
+/// One line of `--json`.
 #[derive(Serialize)]
 struct Line {
     subscription: String,
@@ -72,23 +72,23 @@ struct Line {
     refused: Vec<String>,
 }
 
-/// What has become of it.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// Its paths promise it.
+    /// The path granted a promise.
     Granted,
-    /// It is in force, and nothing is promised.
+    /// The request is in force as best effort.
     BestEffort,
-    /// A path refused it.
+    /// The path refused the request.
     Refused,
-    /// A later request replaced it before its paths had answered.
+    /// A later request replaced it before the path answered.
     Replaced,
-    /// Its paths have not answered in time.
+    /// The path did not answer in time.
     None,
 }
 
-/// Changes it, and waits for what becomes of that.
+/// Changes the matching subscriptions and waits for the answers.
 pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     if !args.says_something() {
         return Err(exit::usage(
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     }
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
-    // What cannot be is told whether or not there is such a subscription.
+    // Reports an invalid request even if no subscription matches.
     let builder = node.subscriber(args.pattern.as_str()).map_err(exit::usage)?;
     drop(args.apply(builder).map_err(exit::usage)?);
     let changed = change_all(args, &node, &stop);
@@ -126,7 +126,7 @@ fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Li
     Ok(changed)
 }
 
-/// Changes one subscription. Returns the answer to that request, whatever others ask for meanwhile.
+/// Changes one subscription. Returns the answer to this request, independent of concurrent requests.
 fn change(args: &SetArgs, node: &Node, before: &SubscriptionView) -> anyhow::Result<Line> {
     let mut asked = String::new();
     let outcome = node.change_and_wait(before.id, args.timeout, |builder| {
@@ -218,7 +218,7 @@ impl SetArgs {
         self.wish.apply(builder)
     }
 
-    /// The subscriptions that are meant.
+    /// Finds the matching subscriptions.
     fn find(&self, node: &Node, stop: &Stop) -> anyhow::Result<Vec<SubscriptionView>> {
         let until = Instant::now() + self.timeout;
         settle(node, self.timeout, stop);
@@ -251,8 +251,8 @@ impl SetArgs {
         }
     }
 
-    /// Who asks for something else thinks of those who watch, not of what a publisher holds of itself: subscriptions
-    /// that only feed buffers are meant where nothing else is.
+    /// Prefers subscriptions of applications: returns those that only feed pull buffers if there are no
+    /// others.
     fn without_buffers(&self, node: &Node, found: Vec<SubscriptionView>) -> Vec<SubscriptionView> {
         let nodes: Vec<_> = found.iter().map(|it| it.id.node).collect();
         let status = node.status_of(&nodes, self.timeout);

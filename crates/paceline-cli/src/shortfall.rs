@@ -1,7 +1,8 @@
-//! Why fewer samples arrived than were asked for: the dominant reason, in words.
+//! The dominant reason for missing samples, in words.
 //!
-//! Every sample that is lost has one reason, counted where it was lost. This sums them up from the publisher to the
-//! subscriber and names the largest. Where nothing was lost the publisher, or the request, is the reason.
+//! Each lost sample has one reason, counted at the location of the loss. This module sums the counts from the
+//! publisher to the subscriber and names the largest. If nothing was lost, the publisher or the request is
+//! the reason.
 
 use crate::show;
 use crate::stats::Tally;
@@ -10,23 +11,23 @@ use paceline::{Delivery, DropReason, Drops, Node, NodeId, NodeStatus, PublisherI
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How long the nodes of the path have to answer.
+/// Time limit for the nodes' answers.
 const WITHIN: Duration = Duration::from_millis(500);
-/// The part of the rate asked for below which samples are missing.
+/// Fraction of the requested rate below which samples count as missing.
 const LEAST: f64 = 0.9;
 
-/// Samples that did not arrive, for one reason in one place.
+/// Samples that did not arrive, with one reason and one location.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Loss {
     samples: u64,
-    /// Of so many that came there, if that is known.
+    /// Number of samples that reached the location, if known.
     of: Option<u64>,
-    /// `None` if they wait there.
+    /// `None` if the samples still wait there.
     reason: Option<DropReason>,
     place: String,
 }
 
-/// How often publishers publish, by the numbers and times of the samples that arrived.
+/// The publishing rates, from the sequence numbers and times of received samples.
 #[derive(Debug, Default)]
 pub(crate) struct Published(BTreeMap<PublisherId, [(u64, u64); 2]>);
 
@@ -37,7 +38,7 @@ impl Published {
         self.0.entry(delivery.publisher).or_insert([now, now])[1] = now;
     }
 
-    /// Samples per second of all publishers together; `None` as long as it is not known.
+    /// Returns the total rate of all publishers in samples per second; `None` if unknown.
     fn hertz(&self) -> Option<f64> {
         let rate = |[first, last]: &[(u64, u64); 2]| {
             let (numbers, nanos) = (last.0.checked_sub(first.0)?, last.1.checked_sub(first.1)?);
@@ -49,7 +50,8 @@ impl Published {
         (!rates.is_empty()).then(|| rates.iter().sum())
     }
 
-    /// True if fewer samples arrived until `now` than `asked` makes of what was published.
+    /// Returns true if clearly fewer samples arrived until `now` than the request and the publishing rate
+    /// imply.
     pub(crate) fn is_short(&self, total: &Tally, asked: AskedRate, now: Instant) -> bool {
         let Some(published) = self.hertz() else { return false };
         let some = asked.every.map_or(published, |n| published / f64::from(n));
@@ -59,8 +61,8 @@ impl Published {
     }
 }
 
-/// The dominant reason why fewer samples arrived than were asked for. `local` are the drops of the subscription itself,
-/// and `longer` is the option that lets the command run for longer.
+/// Returns the dominant reason for missing samples. `local` are the subscription's own drops; `longer` is the
+/// option that extends the command's run time.
 pub(crate) fn reason(
     node: &Node,
     sources: &[SourceView],
@@ -94,7 +96,7 @@ fn dropped<'a>(
     })
 }
 
-/// The losses on the links that lead from the publishers to here.
+/// Returns the losses on the links from the publishers to this node.
 fn on_links(status: &[NodeStatus], sources: &[SourceView]) -> Vec<Loss> {
     let mut losses = Vec::new();
     for (status, link) in status.iter().flat_map(|it| it.links.iter().map(move |link| (it, link))) {
@@ -121,7 +123,7 @@ fn on_links(status: &[NodeStatus], sources: &[SourceView]) -> Vec<Loss> {
     losses
 }
 
-/// Nothing was lost: that is all there was to come.
+/// Explains the shortfall if nothing was lost.
 fn too_few(
     status: &[NodeStatus],
     sources: &[SourceView],
@@ -175,7 +177,7 @@ impl Loss {
     }
 }
 
-/// What a reason means for whoever asked, and what helps.
+/// Explains a drop reason and suggests a remedy.
 const fn remedy(reason: DropReason) -> &'static str {
     match reason {
         DropReason::DeadlineMissed => {

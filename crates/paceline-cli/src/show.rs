@@ -1,4 +1,4 @@
-//! Writing to the terminal: lines, JSON, notes, and a block that updates in place.
+//! Terminal output: lines, JSON, notes, and a block that updates in place.
 
 use crate::exit::StdoutClosed;
 use anyhow::Context as _;
@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-/// Returns text that moves no cursor, rings no bell and turns no direction of writing: what would is written out, line
-/// breaks and tabs stay.
+/// Escapes control characters and marks of writing direction; keeps line breaks and tabs.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escape_except(text, &['\n', '\t'])
 }
@@ -26,7 +25,7 @@ pub(crate) fn text(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(harmless(text).as_bytes()))
 }
 
-/// Writes a payload and what belongs to it to standard output: as it is for another program, harmless on a terminal.
+/// Writes a payload to standard output. Escapes it on a terminal, and leaves it unchanged for a program.
 pub(crate) fn payload(text: &str) -> anyhow::Result<()> {
     match io::stdout().is_terminal() {
         true => line(text),
@@ -44,8 +43,8 @@ pub(crate) fn json_pretty(value: &impl Serialize) -> anyhow::Result<()> {
     line(&json_escaped(&serde_json::to_string_pretty(value).context("cannot write JSON")?))
 }
 
-/// The same JSON in which all that is not [plain](paceline::text) is escaped: `serde_json` leaves DEL, the control
-/// characters above it and marks of writing direction as they are. They occur in strings only.
+/// Escapes all characters of a JSON text that are not [plain](paceline::text): `serde_json` does not escape
+/// DEL, C1 control characters and marks of writing direction. They occur only in strings.
 pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
     let bad = |c: char| c != '\n' && is_unprintable(c);
     if !json.contains(bad) {
@@ -64,7 +63,7 @@ pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Tells a reader who went away from other failures of standard output.
+/// Maps a closed standard output to [`StdoutClosed`], which is no failure.
 pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
@@ -72,7 +71,7 @@ pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// A block of text that is replaced at each update on a terminal, and appended elsewhere.
+/// A block of text that each update replaces on a terminal, and appends elsewhere.
 pub(crate) struct Block {
     to_stderr: bool,
     terminal: bool,
@@ -80,22 +79,22 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// On standard output.
+    /// Creates a block on standard output.
     pub(crate) fn on_stdout() -> Self {
         Self { to_stderr: false, terminal: io::stdout().is_terminal(), shown: 0 }
     }
 
-    /// On standard error, where standard output carries payloads.
+    /// Creates a block on standard error, for commands that write payloads to standard output.
     pub(crate) fn on_stderr() -> Self {
         Self { to_stderr: true, terminal: io::stderr().is_terminal(), shown: 0 }
     }
 
-    /// True if a person looks on, so that updates happen in place.
+    /// Returns true if the output is a terminal, so that updates replace the block.
     pub(crate) const fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Shows `text` in place of what was shown before.
+    /// Replaces the block by `text`.
     pub(crate) fn update(&mut self, text: &str) -> anyhow::Result<()> {
         let mut out = String::new();
         if self.terminal && self.shown > 0 {
@@ -109,7 +108,7 @@ impl Block {
             self.shown += 1;
         }
         if self.to_stderr {
-            // Nobody reads: what the command is for goes on.
+            // A closed standard error must not stop the command.
             let _ = io::stderr().write_all(out.as_bytes());
             return Ok(());
         }
@@ -117,7 +116,7 @@ impl Block {
         written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
     }
 
-    /// Writes a line to standard error; the next update goes below it.
+    /// Writes a line to standard error; the next update starts below it.
     pub(crate) fn note(&mut self, text: &str) {
         self.shown = 0;
         note(text);
@@ -130,14 +129,14 @@ pub(crate) fn note(text: &str) {
 }
 
 fn terminal_width() -> usize {
-    // A terminal that does not know its width says 0.
+    // A terminal of unknown width reports 0.
     match rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col) {
         Ok(0) | Err(_) => 100,
         Ok(columns) => usize::from(columns),
     }
 }
 
-/// Microseconds as milliseconds: two digits below 10, one below 100, three below 0.01.
+/// Formats microseconds as milliseconds: two decimals below 10, one below 100, three below 0.01.
 pub(crate) fn millis(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000, micros % 1_000);
     match whole {
@@ -148,12 +147,12 @@ pub(crate) fn millis(micros: u64) -> String {
     }
 }
 
-/// A duration in whole microseconds.
+/// Returns a duration in whole microseconds.
 pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// How many of something there are: `1 publisher`, `2 publishers`.
+/// Formats a count with its noun: `1 publisher`, `2 publishers`.
 pub(crate) fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
@@ -161,13 +160,13 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     }
 }
 
-/// A bit rate with its unit.
+/// Formats a bit rate with its unit.
 pub(crate) fn bits(bits_per_s: u64) -> String {
     paceline::Capacity::from_bits_per_s(bits_per_s)
         .map_or_else(|_| "0 bit/s".to_owned(), |rate| rate.to_string())
 }
 
-/// What is asked for, in one line.
+/// Formats a request in one line.
 pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossTolerance>) -> String {
     let mut text = form.to_string();
     if let Some(within) = within {
@@ -182,7 +181,7 @@ pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossToler
     text
 }
 
-/// Drops as `12: 10 deadline_missed, 2 queue_full`, or `0`.
+/// Formats drops as `10 deadline_missed, 2 queue_full`, or `0`.
 pub(crate) fn drops(drops: &paceline::Drops) -> String {
     let reasons: Vec<String> =
         drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();

@@ -1,4 +1,4 @@
-//! `paceline simulate`: a scenario in virtual time.
+//! `paceline simulate`: runs a scenario in virtual time.
 
 mod print;
 
@@ -21,24 +21,24 @@ the same output, byte for byte. paceline bench FILE.toml runs the same file on r
 Exit codes: 0 done; 1 something that must always hold did not: the seed that shows it is named; 2 the file is \
 wrong.";
 
-/// The longest file.
+/// Limit of the file in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Broken oracles that are told of one seed.
+/// Limit of the printed oracle failures per seed.
 const TOLD_MAX: usize = 10;
 
-/// `paceline simulate`.
+/// Arguments of `paceline simulate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct SimulateArgs {
     /// The scenario, a TOML file; - for standard input
     file: PathBuf,
-    /// What decides about chance, instead of the file's seed
+    /// Random seed, overrides the file's seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// Runs every seed from A to B, both included, and tells only what did not hold
+    /// Runs every seed from A to B inclusive, and prints only failures
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     seeds: Option<RangeInclusive<u64>>,
-    /// Print the sums as one line of JSON
+    /// Prints the summary as one line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// The name and the text of a file, or of standard input.
+/// Returns the name and text of a file or standard input.
 pub(crate) fn source(file: &Path) -> anyhow::Result<(String, String)> {
     let mut text = String::new();
     if file.as_os_str() == "-" {
@@ -82,21 +82,21 @@ pub(crate) fn source(file: &Path) -> anyhow::Result<(String, String)> {
     Ok((name, text))
 }
 
-/// The sums of one run and what did not hold of it; or what the simulator itself found broken.
+/// Returns the summary and the oracle failures of one run, or the message of the simulator's panic.
 fn simulate(plan: &Plan, seed: u64) -> Result<(Summary, Vec<String>), String> {
     let ran = catch_unwind(AssertUnwindSafe(|| run_plan(plan, seed)));
     let record = ran.map_err(|panic| said(panic.as_ref()))?;
     Ok((Summary::of(plan, &record, seed), oracles(plan, &record)))
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
     text.unwrap_or_else(|| "the simulator stopped without a word".to_owned())
 }
 
-/// Says what did not hold, and how to see it again.
+/// Prints the failures and the command that reproduces them.
 fn tell(file: &Path, seed: u64, broken: &[String]) {
     let mut told = String::new();
     for why in broken.iter().take(TOLD_MAX) {

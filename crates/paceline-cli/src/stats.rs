@@ -1,16 +1,16 @@
-//! Counting what was delivered: rates, ages, percentiles. Bounded memory whatever the run.
+//! Statistics of delivered samples: rates, ages, percentiles. Memory is bounded.
 
 use paceline::{Delivery, DropReason, Drops};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Values below this have a slot each; above, each doubling has half as many.
+/// Values below this have one slot each; above it, each doubling has half as many slots.
 const EXACT: u64 = 128;
 const SLOTS_PER_DOUBLING: u64 = EXACT / 2;
 const SLOTS: usize = 58 * 64 + 64;
 
-/// A distribution of microseconds, exact to 1/64 of the value.
+/// A histogram of microseconds with a relative error of at most 1/64.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     counts: Vec<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// An empty distribution.
+    /// Creates an empty histogram.
     pub(crate) fn new() -> Self {
         Self { counts: vec![0; SLOTS], total: 0, max: 0 }
     }
@@ -34,7 +34,7 @@ impl Histogram {
         }
     }
 
-    /// The value that `permille` of 1000 values do not exceed; 0 if there are none.
+    /// Returns the value that `permille` of 1000 values do not exceed; 0 if the histogram is empty.
     pub(crate) fn permille(&self, permille: u64) -> u64 {
         let rank = (self.total * permille).div_ceil(1_000).max(1);
         let mut seen = 0;
@@ -47,13 +47,13 @@ impl Histogram {
         self.max
     }
 
-    /// The greatest value, exact.
+    /// Returns the exact maximum.
     pub(crate) const fn max(&self) -> u64 {
         self.max
     }
 }
 
-/// The slot that counts `value`.
+/// Returns the slot of `value`.
 const fn slot_of(value: u64) -> u64 {
     if value < EXACT {
         return value;
@@ -62,7 +62,7 @@ const fn slot_of(value: u64) -> u64 {
     shift * SLOTS_PER_DOUBLING + (value >> shift)
 }
 
-/// The greatest value of a slot.
+/// Returns the greatest value of a slot.
 const fn highest_of(slot: u64) -> u64 {
     if slot < EXACT {
         return slot;
@@ -75,15 +75,15 @@ const fn highest_of(slot: u64) -> u64 {
 /// Ages at delivery in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Ages {
-    /// Half of the samples were no older.
+    /// Median.
     pub(crate) p50: u64,
-    /// 99 in 100 samples were no older.
+    /// 99th percentile.
     pub(crate) p99: u64,
-    /// The oldest.
+    /// Maximum.
     pub(crate) max: u64,
 }
 
-/// What one subscriber was delivered, in all or since some moment.
+/// Deliveries to one subscriber, in total or over an interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     /// Samples.
@@ -99,7 +99,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Creates an empty tally.
     pub(crate) fn new() -> Self {
         Self {
             delivered: 0,
@@ -112,12 +112,12 @@ impl Tally {
         }
     }
 
-    /// Counts one sample that came at `now`.
+    /// Counts one sample that arrived at `now`.
     pub(crate) fn add(&mut self, delivery: &Delivery, now: Instant) {
         self.add_sized(delivery, delivery.payload.len(), now);
     }
 
-    /// The same of one whose payload of `bytes` is not here any more.
+    /// Counts one sample whose payload of `bytes` was already discarded.
     pub(crate) fn add_sized(&mut self, delivery: &Delivery, bytes: usize, now: Instant) {
         self.delivered += 1;
         self.bytes += bytes as u64;
@@ -134,12 +134,12 @@ impl Tally {
         self.last = Some(now);
     }
 
-    /// An empty tally whose first interval begins at the last sample of this one.
+    /// Returns an empty tally whose first interval starts at the last sample of this one.
     pub(crate) fn next(&self) -> Self {
         Self { from: self.last, last: self.last, ..Self::new() }
     }
 
-    /// Samples per second: intervals between samples by the time they took. 0 without an interval.
+    /// Returns samples per second: the number of intervals divided by their duration. 0 without an interval.
     pub(crate) fn rate_hz(&self) -> f64 {
         match (self.from, self.last) {
             (Some(from), Some(last)) if last > from => {
@@ -149,7 +149,7 @@ impl Tally {
         }
     }
 
-    /// As [`Self::rate_hz`], but a silence of more than two periods at the end counts.
+    /// Like [`Self::rate_hz`], but a silence of more than two periods at the end lowers the rate.
     pub(crate) fn rate_until_hz(&self, now: Instant, period: Duration) -> f64 {
         match (self.from, self.last) {
             (Some(from), Some(last)) if last > from => {
@@ -160,18 +160,18 @@ impl Tally {
         }
     }
 
-    /// The ages of its samples.
+    /// Returns the ages of the samples.
     pub(crate) fn ages(&self) -> Ages {
         Ages { p50: self.ages.permille(500), p99: self.ages.permille(990), max: self.ages.max() }
     }
 }
 
-/// Three digits behind the point, as all rates in JSON.
+/// Rounds to three decimals, as for all rates in JSON.
 pub(crate) fn round3(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
 }
 
-/// Drops as `{"reason": count}`, only the reasons that occurred.
+/// Serialization of drops as `{"reason": count}` with nonzero reasons only.
 pub(crate) mod by_reason {
     use super::{BTreeMap, Deserialize as _, Deserializer, DropReason, Drops, Serializer};
 
@@ -180,7 +180,7 @@ pub(crate) mod by_reason {
         to.collect_map(drops.iter().map(|(reason, count)| (reason.name(), count)))
     }
 
-    /// The same; reasons that this version does not know are left out.
+    /// For `#[serde(with = "by_reason")]`; ignores unknown reasons of other versions.
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Drops, D::Error> {
         let mut counts = BTreeMap::<String, u64>::deserialize(from)?;
         let mut drops = Drops::default();

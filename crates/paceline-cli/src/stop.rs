@@ -1,4 +1,4 @@
-//! Ending when the user says so.
+//! Ending on signals.
 
 use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest time in which a stop goes unnoticed.
+/// Maximum delay until a stop is noticed.
 pub(crate) const STOP_SLICE: Duration = Duration::from_millis(50);
-/// Signals that come so soon after the first are the same wish: `timeout` and runners of scripts send it to the
-/// process and to its group.
+/// Further signals within this time count as the same request: `timeout` and script runners signal the
+/// process and also its process group.
 const SAME_WISH: Duration = Duration::from_millis(250);
 
-/// Becomes true when the command is to end. Clones see the same stop.
+/// A flag that requests the end of the command. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// A stop requested by SIGINT or SIGTERM. Another such signal a moment later ends the process at once.
+    /// Creates a stop that SIGINT or SIGTERM requests. A further signal after 250 ms exits at once.
     pub(crate) fn on_signals() -> anyhow::Result<Self> {
         let stop = Self::default();
         let mut signals =
@@ -30,7 +30,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Asks for the end at the first signal; the process has ended after a second one.
+    /// Requests the stop at the first signal; exits the process at the second.
     fn hear(&self, signals: &mut Signals) {
         let mut first = None;
         for _ in signals.forever() {
@@ -42,17 +42,17 @@ impl Stop {
         }
     }
 
-    /// Asks for the end.
+    /// Requests the stop.
     pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True once the end was asked for.
+    /// Returns true once the stop was requested.
     pub(crate) fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until `due` or until the end is asked for, which it returns.
+    /// Sleeps until `due`, or until the stop is requested; returns true in that case.
     pub(crate) fn wait_until(&self, due: Instant) -> bool {
         loop {
             if self.requested() {
@@ -67,7 +67,7 @@ impl Stop {
     }
 }
 
-/// SIGHUP: the configuration is to be read again, or the terminal is gone.
+/// SIGHUP: requests a reload, or reports that the terminal was closed.
 #[derive(Debug)]
 pub(crate) struct Hangup {
     told: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ pub(crate) struct Hangup {
 }
 
 impl Hangup {
-    /// From now on the signal no longer ends the process.
+    /// Installs the handler; the signal no longer ends the process.
     pub(crate) fn watch() -> anyhow::Result<Self> {
         let told = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&told))
@@ -83,13 +83,12 @@ impl Hangup {
         Ok(Self { told, had_terminal: io::stdin().is_terminal() })
     }
 
-    /// True once for the signals since the last call.
+    /// Returns true if the signal arrived since the last call.
     pub(crate) fn take(&self) -> bool {
         self.told.swap(false, Ordering::Relaxed)
     }
 
-    /// True if the terminal that the command was started in was closed: the kernel says so by the
-    /// same signal.
+    /// Returns true if the terminal of the command was closed, which the kernel reports by the same signal.
     pub(crate) fn lost_terminal(&self) -> bool {
         self.had_terminal && !io::stdin().is_terminal()
     }

@@ -1,4 +1,4 @@
-//! `paceline sub`: one subscriber, shown, written to a file or passed on.
+//! `paceline sub`: prints the samples of one subscription, or writes them to a file or standard output.
 
 mod args;
 mod named;
@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
-/// How long to wait for a publisher before saying that there is none.
+/// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The last line of `--json`.
@@ -53,7 +53,7 @@ struct Summary {
     reason: Option<String>,
 }
 
-/// Why it ended.
+/// The reason for the end.
 enum End {
     Count,
     Timeout,
@@ -61,7 +61,7 @@ enum End {
     Refused,
 }
 
-/// Subscribes until `--count`, `--timeout` or a signal.
+/// Subscribes until `--count`, `--timeout` or a signal ends it.
 pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let sink = Sink::open(args.out.as_deref(), args.json)?;
@@ -170,11 +170,11 @@ impl<'a> Session<'a> {
         self.sink.write(delivery, self.args.asked_rate(), self.node)
     }
 
-    /// What the subscriber is told beside samples.
+    /// Processes the subscriber's events.
     fn hear(&mut self) -> anyhow::Result<()> {
         while let Some(event) = self.subscriber.try_event() {
             match event {
-                // Who is refused hears nobody either; then the refusal says so.
+                // A refusal also empties this list, but is reported by its own event.
                 SubscriberEvent::Publishers(publishers)
                     if publishers.is_empty() && self.heard && self.sources().is_empty() =>
                 {
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
                     self.granted.insert(grant.publisher);
                 }
                 SubscriberEvent::Over(publisher) => {
-                    // Of what was refused it is told when it is granted, or heard.
+                    // A refused publisher is reported again once it is granted or received.
                     if self.granted.remove(&publisher) {
                         self.block.note(&format!(
                             "over: publisher {publisher}: what was granted is promised no longer"
@@ -255,8 +255,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Says that what was asked for is not promised although it comes, which is no to whoever requires a promise where
-    /// a link of the path would have to make one. What the first sample will tell is no news.
+    /// Notes that a publisher is carried without the requested promise. With `--require` this counts as a
+    /// refusal if a link of the path would have to make the promise. An unknown size is not reported: the
+    /// first sample resolves it.
     fn tell_unpromised(&mut self, publisher: PublisherId, why: Unpromised) {
         if why == Unpromised::SizeUnknown {
             return;
@@ -287,12 +288,12 @@ impl<'a> Session<'a> {
         )
     }
 
-    /// The publishers that there are, heard or refused.
+    /// Returns all matching publishers, including those that refused.
     fn sources(&self) -> Vec<SourceView> {
         self.node.sources(&self.args.pattern)
     }
 
-    /// The dominant reason, if fewer samples arrived than were asked for.
+    /// Returns the dominant reason if fewer samples arrived than requested.
     fn reason(&self, end: &End) -> Option<String> {
         if let Some((publisher, refusal)) = self.refused.first_key_value() {
             return Some(format!("publisher {publisher} refused: {refusal}"));
@@ -306,7 +307,7 @@ impl<'a> Session<'a> {
             return None;
         }
         if !self.heard && sources.is_empty() {
-            // Who ends it by hand before there is a publisher misses nothing.
+            // A user who stops before a publisher exists does not need a reason.
             return (!matches!(end, End::Stopped)).then(|| {
                 format!(
                     "no publisher on {}; {}; check the tag or start a publisher",

@@ -1,22 +1,22 @@
-//! Tables of text: aligned columns within a width.
+//! Text tables: aligned columns within a maximum width.
 
 use paceline::text::escape;
 
-/// Which side of its column a cell keeps to.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Align {
-    /// Text; what is cut is its end.
+    /// Left-aligned text; truncated at its end.
     Left,
-    /// Tags and patterns, on the left; what is cut is their middle, since those that begin alike differ at their end.
+    /// Left-aligned tags and patterns; truncated in the middle, because similar names differ at their end.
     Name,
-    /// Numbers.
+    /// Right-aligned numbers; never truncated.
     Right,
 }
 
-/// The widest table.
+/// Maximum width of a table in characters.
 pub(crate) const WIDTH: usize = 100;
 
-/// Rows under a head, as wide as their cells, cut to fit.
+/// Rows under a header. Columns are as wide as their cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     columns: Vec<(&'static str, Align)>,
@@ -24,25 +24,25 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table with these columns.
+    /// Creates an empty table with these columns.
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row: one cell for each column.
+    /// Adds a row with one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         debug_assert_eq!(cells.len(), self.columns.len(), "one cell for each column");
-        // A line break in a cell would look like a row.
+        // Escapes line breaks, which would look like additional rows.
         self.rows.push(cells.iter().map(|cell| escape(cell).into_owned()).collect());
     }
 
-    /// True if it has no rows.
+    /// Returns true if the table has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table as lines of at most `width` characters: while it is wider, its widest column of
-    /// text gives way.
+    /// Formats the table as lines of at most `width` characters: narrows the widest text column until it
+    /// fits, but no column below 4 characters.
     pub(crate) fn render(&self, width: usize) -> String {
         let widths = self.widths(width);
         let mut out = String::new();
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// The cell at exactly `width` characters; a cut one has a `~`.
+/// Pads or truncates a cell to exactly `width` characters; a truncated cell contains a `~`.
 fn fitted(cell: &str, width: usize, align: Align) -> String {
     let length = cell.chars().count();
     if length > width {

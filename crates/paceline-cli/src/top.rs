@@ -1,4 +1,4 @@
-//! `paceline top`: streams, subscriptions and links as they change, in a terminal or as plain tables.
+//! `paceline top`: shows streams, subscriptions and links, in a terminal or as plain tables.
 
 mod asker;
 mod keys;
@@ -25,33 +25,33 @@ Keys: s or > and < choose the column to sort by, r turns the order, Tab goes fro
 refusals, arrows and Page keys move, space holds still, h helps, q ends. Where standard output is no terminal it \
 prints plain tables, as with --batch.";
 
-/// `paceline top`.
+/// Arguments of `paceline top`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct TopArgs {
-    /// By what rows are sorted at first: tag, node, rate, bits, delay, late or drops
+    /// Initial sort column: tag, node, rate, bits, delay, late or drops
     #[arg(long, value_name = "COLUMN", default_value = "bits")]
     sort: Order,
-    /// Seconds from one reading to the next, 0.5 to 60
+    /// Seconds between readings, 0.5 to 60
     #[arg(long, value_name = "SECONDS", value_parser = args::interval, default_value = "1")]
     interval: Duration,
-    /// Prints the tables once, and ends
+    /// Prints the tables once and exits
     #[arg(long)]
     once: bool,
-    /// Prints the tables again and again, one after the other
+    /// Prints the tables repeatedly
     #[arg(long, conflicts_with = "once")]
     batch: bool,
-    /// Asks the nodes behind links with a capacity too, which carry question and answer
+    /// Also queries nodes behind links with a capacity; queries and answers use those links
     #[arg(long)]
     all: bool,
-    /// How long nodes may take to answer, in milliseconds
+    /// Milliseconds to wait for the nodes' answers
     #[arg(long, value_name = "MS", value_parser = args::wait_millis, default_value = "2500")]
     timeout: Duration,
     #[command(flatten)]
     node: NodeArgs,
 }
 
-/// Shows what happens until it is told to end.
+/// Shows the tables until the user ends it.
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest()?;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// Plain tables: rates need two readings, so the first of them prints nothing.
+/// Prints plain tables. Rates need two readings, so the first reading prints nothing.
 fn print(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
     let mut model = Model::default();
     let (mut readings, mut printed) = (0u64, false);
@@ -97,7 +97,7 @@ fn print(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The terminal.
+/// Runs the interactive screen.
 fn watch(args: &TopArgs, asker: &Asker, stop: &Stop) -> anyhow::Result<()> {
     let mut screen = Screen::open()?;
     let (mut model, mut look) = (Model::default(), Look::new(args.sort));

@@ -1,15 +1,15 @@
-//! The pull buffers that a node keeps for others.
+//! The pull buffers that a node keeps for other nodes.
 
 use crate::args::BufferSpec;
 use crate::exit;
 use paceline::{Buffer, Node, SubscribeError};
 
-/// The open buffers; they hold until they are dropped.
+/// The open buffers; dropping a buffer closes it.
 #[derive(Default)]
 pub(super) struct Buffers(Vec<(BufferSpec, Buffer)>);
 
 impl Buffers {
-    /// Makes `specs` the buffers of the node. Those that stay as they are keep what they hold.
+    /// Opens the buffers of `specs` and closes all others. Unchanged buffers keep their samples.
     pub(super) fn set(&mut self, node: &Node, specs: &[BufferSpec]) -> anyhow::Result<()> {
         self.0.retain(|(spec, _)| specs.contains(spec));
         for spec in specs {

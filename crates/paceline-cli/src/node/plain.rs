@@ -1,4 +1,4 @@
-//! The plain side of the node: open while the configuration says so.
+//! The bridge to plain Zenoh programs, open while the configuration enables it.
 
 use crate::args::Settings;
 use crate::{exit, log};
@@ -6,11 +6,11 @@ use paceline::{DropReason, Node, default_runtime_dir};
 use paceline_plain::{MESSAGE_BYTES_MAX, Plain, PlainConfig, PlainError};
 use serde::Serialize;
 
-/// The plain side, if there is one.
+/// The bridge to plain Zenoh programs, if it is enabled.
 #[derive(Default)]
 pub(super) struct PlainSide(Option<Plain>);
 
-/// What the node says of it.
+/// The bridge in the node's status line.
 #[derive(Serialize)]
 pub(super) struct PlainLine {
     pub(super) listen: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct PlainLine {
 }
 
 impl PlainSide {
-    /// Makes it what `settings` say. Rules that stay as they are go on undisturbed.
+    /// Applies `settings`. Unchanged rules keep running.
     pub(super) fn set(&mut self, node: &Node, settings: &Settings) -> anyhow::Result<()> {
         let Some(config) = config(settings) else {
             self.0 = None;
@@ -41,7 +41,8 @@ impl PlainSide {
         })
     }
 
-    /// Counts what Zenoh has given up: no rule was asked, since it never was a whole message.
+    /// Counts and logs the messages that Zenoh discarded because they were too long. No rule sees them: Zenoh
+    /// never reassembled them.
     pub(super) fn count_given_up(&self, node: &Node) {
         let count = log::take_given_up();
         if count > 0 {
@@ -56,7 +57,7 @@ impl PlainSide {
 }
 
 impl PlainLine {
-    /// None if there is no plain side.
+    /// Returns `None` if the bridge is disabled.
     pub(super) fn new(settings: &Settings) -> Option<Self> {
         let PlainConfig { listen, connect, .. } = config(settings)?;
         let rules = &settings.rules;
@@ -65,7 +66,7 @@ impl PlainLine {
     }
 }
 
-/// Where plain programs are met: nowhere if nothing is said of them.
+/// Returns the endpoints of the bridge, `None` if the settings do not mention plain programs.
 pub(super) fn config(settings: &Settings) -> Option<PlainConfig> {
     if settings.plain.is_none() && settings.rules.is_empty() {
         return None;
@@ -75,7 +76,8 @@ pub(super) fn config(settings: &Settings) -> Option<PlainConfig> {
         let dir = settings.runtime_dir.clone().unwrap_or_else(default_runtime_dir);
         config.listen = PlainConfig::default_listen(&dir);
         if settings.isolated {
-            // Its folder may belong to another node of this host.
+            // An isolated node shares its folder with other nodes: only the first default endpoint is its
+            // own.
             config.listen.truncate(1);
         }
     }

@@ -1,4 +1,4 @@
-//! SIGHUP: reading the configuration again, and what of it can change without a restart.
+//! Reloading the configuration on SIGHUP, and the changes that do not need a restart.
 
 use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
@@ -6,25 +6,25 @@ use crate::args::Settings;
 use crate::log;
 use paceline::{Capacity, LinkClass, Node};
 
-/// What differs between two configurations.
+/// One difference between two configurations.
 #[derive(Clone, Debug, PartialEq)]
 enum Change {
-    /// Another filter of the log.
+    /// The log filter changed.
     Log,
-    /// Another capacity of the link with this place and name.
+    /// The capacity changed of the link with this index and name.
     Capacity(usize, String, Capacity),
-    /// Other classes of the link with this place and name.
+    /// The classes changed of the link with this index and name.
     Classes(usize, String, Vec<LinkClass>),
-    /// Other pull buffers.
+    /// The pull buffers changed.
     Buffers,
-    /// Other rules for plain programs.
+    /// The rules for plain Zenoh programs changed.
     Rules,
-    /// This key, which holds from the next start on.
+    /// This key changed; it takes effect at the next start.
     Restart(String),
 }
 
-/// Makes of a configuration that was read again what can be made now. What is wrong with it is
-/// logged, and everything stays.
+/// Applies all changes that need no restart. If the new configuration is invalid, logs the errors and changes
+/// nothing.
 pub(super) fn reload(
     read: anyhow::Result<Settings>,
     settings: &mut Settings,
@@ -107,7 +107,7 @@ fn apply(
     }
 }
 
-/// What has to be done, or cannot be done, to get from `old` to `new`.
+/// Returns the differences between `old` and `new`, in the order in which to apply them.
 fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
     let mut changes = Vec::new();
     if old.log != new.log {
@@ -150,7 +150,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         }
         let classes = was.classes != is.classes;
         let classes = classes.then(|| Change::Classes(place, name.clone(), is.classes.clone()));
-        // Guarantees must fit at every step: a link gets more before its classes do, and less after.
+        // Guarantees must fit at every step: capacity grows before classes change, and shrinks afterwards.
         let (first, last) =
             if is.capacity > was.capacity { (None, classes) } else { (classes, None) };
         changes.extend(first);
@@ -166,11 +166,11 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
     changes
 }
 
-/// True if plain programs would be met elsewhere, while some are met already.
+/// Returns true if the endpoints for plain programs changed while the bridge was open.
 fn is_moved(old: &Settings, new: &Settings) -> bool {
     match (plain::config(old), plain::config(new)) {
         (Some(was), Some(is)) => was != is,
-        // Without rules it opens and closes with the node.
+        // A bridge without rules opens and closes with the node only.
         (None, Some(_)) => new.rules.is_empty(),
         (Some(_), None) => old.rules.is_empty(),
         (None, None) => false,

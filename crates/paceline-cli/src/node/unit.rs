@@ -1,15 +1,15 @@
-//! `paceline node --print-unit`: the node as a service of systemd.
+//! `paceline node --print-unit`: a systemd unit that runs the node as a service.
 
 use crate::show;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Where a binary goes that every user may run.
+/// Install path that every user can execute.
 const INSTALLED: &str = "/usr/local/bin/paceline";
-/// Folders that the service does not see.
+/// Folders that the unit hides from the service.
 const HIDDEN: [&str; 5] = ["/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"];
 
-/// Prints the unit for the program that runs.
+/// Prints the unit for the current executable.
 pub(super) fn print() -> anyhow::Result<ExitCode> {
     let program = std::env::current_exe().unwrap_or_else(|_| INSTALLED.into());
     let program = program.to_string_lossy();
@@ -24,7 +24,7 @@ pub(super) fn print() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The unit. It needs neither devices nor other folders, nor more rights than a socket.
+/// Returns the unit. It grants access to sockets, but to no devices and no other folders.
 fn unit(program: &Path) -> String {
     format!(
         "\

@@ -1,4 +1,4 @@
-//! The command lines of `hz`, `bw`, `delay` and `echo`.
+//! The command lines of `hz`, `bw`, `delay`, `echo` and `trace`.
 
 use crate::args::{self, NodeArgs, WishArgs};
 use crate::exit;
@@ -21,7 +21,7 @@ p99 and the longest of each part. Ten samples unless --count or --duration is sa
 way and is not counted. The nodes of the way are asked once a second. What is taken of the tag follows the rules of \
 `paceline hz`.";
 
-/// At what is looked, and how.
+/// Arguments that all observing commands share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LookArgs {
     /// Tags, or patterns in which * stands for one part and ** for any number: robot/**
@@ -29,10 +29,10 @@ pub(crate) struct LookArgs {
     pub(crate) patterns: Vec<Pattern>,
     #[command(flatten)]
     pub(crate) wish: WishArgs,
-    /// Ends after this many samples, of all tags together
+    /// Ends after this many samples, counted over all tags
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; with code 3 if nothing came
+    /// Ends after this many seconds; exits with code 3 if no sample arrived
     #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
     pub(crate) duration: Option<Duration>,
     /// Prints lines of JSON
@@ -42,28 +42,28 @@ pub(crate) struct LookArgs {
     pub(crate) node: NodeArgs,
 }
 
-/// `paceline hz`, `bw` and `delay`.
+/// Arguments of `paceline hz`, `bw` and `delay`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub(crate) struct MeterArgs {
-    /// Over how many samples is measured, 1 to 100000; 10000 if not said, 100 for bw
+    /// Number of samples to measure over, 1 to 100000; defaults to 10000, for bw to 100
     #[arg(long, short, value_name = "N", value_parser = args::window)]
     pub(crate) window: Option<usize>,
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
 
-/// `paceline echo`.
+/// Arguments of `paceline echo`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_ECHO, allow_negative_numbers = true)]
 pub(crate) struct EchoArgs {
     /// Ends after one sample
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
-    /// Of JSON this field alone: position.x, or points.0.x
+    /// Prints only this field of JSON payloads: position.x, or points.0.x
     #[arg(long, value_name = "PATH")]
     pub(crate) field: Option<String>,
-    /// How many bytes are printed of what is neither text nor JSON
+    /// Number of bytes to print of payloads that are neither text nor JSON
     #[arg(long, short = 'l', value_name = "BYTES", value_parser = args::length, default_value = "128")]
     pub(crate) truncate_length: usize,
     /// Prints all bytes
@@ -73,7 +73,7 @@ pub(crate) struct EchoArgs {
     pub(crate) look: LookArgs,
 }
 
-/// `paceline trace`.
+/// Arguments of `paceline trace`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_TRACE, allow_negative_numbers = true)]
 pub(crate) struct TraceArgs {
@@ -93,19 +93,19 @@ impl TraceArgs {
 }
 
 impl LookArgs {
-    /// True if it is said what is asked for; else that follows from who else takes it.
+    /// Returns true if flags state the rate or size. Otherwise both follow from the other subscriptions.
     pub(crate) const fn says_form(&self) -> bool {
         self.wish.says_form()
     }
 
-    /// A subscription to `tag` as the flags say, at `rate` and `size` where they say nothing.
+    /// Builds a subscription to `tag` from the flags; `form` supplies the rate and size that they leave open.
     pub(crate) fn ask<'a>(
         &self,
         node: &'a Node,
         tag: &str,
         form: paceline::Form,
     ) -> Result<SubscriberBuilder<'a>, SubscribeError> {
-        // What is lost on the way is to be seen, and nothing is to be sent again for a look.
+        // An observer reports losses and must not cause retransmissions.
         let mut builder = node.subscriber(tag)?.retransmit(paceline::Retransmit::None);
         builder = match form.rate {
             Rate::All => builder,
@@ -121,14 +121,14 @@ impl LookArgs {
         self.wish.apply(builder)
     }
 
-    /// True if samples of several tags may come.
+    /// Returns true if samples of several tags can arrive.
     pub(crate) fn names_several(&self) -> bool {
         self.patterns.len() > 1 || self.patterns.iter().any(|pattern| !pattern.is_tag())
     }
 }
 
 impl EchoArgs {
-    /// How many samples it prints.
+    /// Returns the number of samples to print, `None` for no limit.
     pub(crate) const fn count(&self) -> Option<u64> {
         if self.once { Some(1) } else { self.look.count }
     }

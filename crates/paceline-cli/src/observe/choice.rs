@@ -1,28 +1,28 @@
-//! What an observer asks for if it is not told: never more than what links with a capacity carry anyway.
+//! The default form of an observer: never more than links with a capacity carry anyway.
 
 use paceline::{Capacity, Form, HopView, Rate, Retransmit, SourceView, Taken};
 
-/// What is asked for of a tag.
+/// The form to request on a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Choice {
-    /// Nobody publishes on it.
+    /// The tag has no publisher.
     Nobody,
-    /// This form: it costs no link with a capacity anything.
+    /// This form: it adds no load to any link with a capacity.
     Take(Form),
-    /// Nothing: whatever is asked for, this link would carry it for the observer alone.
+    /// No form: this link would carry any form for the observer alone.
     Leave(Thin),
 }
 
-/// A link with a capacity that nothing is to be added to.
+/// A link with a capacity to which an observer must not add load.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Thin {
-    /// Its name.
+    /// The link's name.
     pub(super) link: String,
-    /// What it carries.
+    /// The link's capacity.
     pub(super) capacity: Capacity,
 }
 
-/// The choice for a tag with these publishers; `current` is kept while it costs nothing.
+/// Chooses the form for a tag with these publishers; keeps `current` as long as it adds no load.
 pub(super) fn choose(sources: &[SourceView], current: Option<Form>) -> Choice {
     if sources.is_empty() {
         return Choice::Nobody;
@@ -39,13 +39,13 @@ pub(super) fn choose(sources: &[SourceView], current: Option<Form>) -> Choice {
     thin.map_or(Choice::Nobody, Choice::Leave)
 }
 
-/// Who else takes a publisher's samples. Observers want nothing sent again, and so do not count: two of them would
-/// keep each other's streams.
+/// Returns the other subscriptions to a publisher. Excludes observers, recognised by their retransmission
+/// mode: two observers would otherwise keep each other's streams alive.
 fn others(source: &SourceView) -> impl Iterator<Item = &Taken> {
     source.taken.iter().filter(|taken| taken.retransmit != Retransmit::None)
 }
 
-/// The most samples first, then the largest pictures.
+/// Orders forms: most samples first, then the largest pictures.
 fn rank(form: &Form) -> (u8, u32, u64) {
     let (kind, rate) = match form.rate {
         Rate::All => (0, 0),
@@ -56,7 +56,7 @@ fn rank(form: &Form) -> (u8, u32, u64) {
     (kind, rate, u64::MAX - pixels)
 }
 
-/// The first hop with a capacity that does not carry this form for somebody else already.
+/// Returns the first hop with a capacity that does not already carry this form for another subscription.
 fn unpaid(source: &SourceView, form: Form) -> Option<Thin> {
     let carried = |hop: &HopView| {
         let same = others(source).filter(|taken| taken.form == form);
@@ -136,7 +136,7 @@ mod tests {
         let thin = |choice| matches!(choice, Choice::Leave(Thin { link, .. }) if link == "thin");
         assert!(thin(choose(&[source(way(), vec![])], None)));
         assert!(thin(choose(&[source(way(), vec![])], Some(few()))), "the other one has ended");
-        // Who takes it before the link, or over another one, does not help.
+        // A subscription before the link, or behind another link, makes no difference.
         let before = source(way(), vec![(Form::FULL, vec![])]);
         assert!(thin(choose(&[before], None)));
         let aside = source(way(), vec![(Form::FULL, vec![hop(ROBOT, 5, Some(2))])]);

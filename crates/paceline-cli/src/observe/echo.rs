@@ -1,4 +1,4 @@
-//! `paceline echo`: samples as people read them.
+//! `paceline echo`: prints samples in readable form.
 
 mod payload;
 
@@ -16,9 +16,9 @@ use std::time::Instant;
 /// Prints each sample.
 pub(super) struct Printing<'a> {
     args: &'a EchoArgs,
-    /// How many bytes of what is no text.
+    /// Limit of the bytes printed of binary payloads.
     bytes_max: usize,
-    /// It was said that a field is not there.
+    /// True once the note about a missing field was printed.
     noted: bool,
 }
 

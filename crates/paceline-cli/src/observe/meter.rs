@@ -1,4 +1,4 @@
-//! What is measured over a window of samples, in the lines of `ros2 topic`.
+//! Measurements over a window of samples, printed in the format of `ros2 topic`.
 
 use super::Measure;
 use crate::stats::round3;
@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 pub(super) struct Meter {
     measure: Measure,
     window: usize,
-    /// When the last sample came.
+    /// The arrival time of the last sample.
     last: Option<Instant>,
-    /// Nanoseconds between samples, or of age; bytes.
+    /// Interval or age in nanoseconds, or size in bytes.
     values: VecDeque<u64>,
-    /// When the samples of `values` came, for bytes per second.
+    /// Arrival times of the samples in `values`, for bytes per second.
     times: VecDeque<Instant>,
 }
 
-/// What a window says.
+/// The results of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Figures {
-    /// Of `hz`.
+    /// Result of `hz`.
     Rate { rate_hz: f64, min_us: f64, max_us: f64, std_dev_us: f64, window: usize },
-    /// Of `bw`.
+    /// Result of `bw`.
     Bandwidth { bytes_per_s: f64, mean_bytes: f64, min_bytes: u64, max_bytes: u64, window: usize },
-    /// Of `delay`.
+    /// Result of `delay`.
     Delay { mean_us: f64, min_us: f64, max_us: f64, std_dev_us: f64, window: usize },
 }
 
@@ -37,17 +37,17 @@ fn float(value: u64) -> f64 {
 }
 
 impl Meter {
-    /// Nothing yet; looks back over `window` samples.
+    /// Creates a meter without samples and with a window of `window` samples.
     pub(super) fn new(measure: Measure, window: usize) -> Self {
         Self { measure, window, last: None, values: VecDeque::new(), times: VecDeque::new() }
     }
 
-    /// What it measures, from the beginning.
+    /// Discards all samples.
     pub(super) fn begin_anew(&mut self) {
         *self = Self::new(self.measure, self.window);
     }
 
-    /// Counts a sample of `bytes` that came at `at` and was `age` old.
+    /// Adds a sample of `bytes` that arrived at `at` with this age.
     pub(super) fn add(&mut self, at: Instant, bytes: usize, age: Duration) {
         let value = match (self.measure, self.last) {
             (Measure::Rate, Some(last)) => Some(nanos(at.saturating_duration_since(last))),
@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    /// What it says at `now`; `None` as long as there is too little.
+    /// Returns the results at `now`, `None` if there are too few samples.
     pub(super) fn figures(&self, now: Instant) -> Option<Figures> {
         let (min, max) = (*self.values.iter().min()?, *self.values.iter().max()?);
         let window = self.values.len();
@@ -109,8 +109,8 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A figure with `usual` digits behind the point, as `ros2 topic` has them, and where these are all zero with as many
-/// as show two that are not: a delay of 41 µs is not 0.000.
+/// Formats a figure with `usual` decimals, as `ros2 topic` does. A smaller figure gets as many decimals as
+/// show two significant digits: a delay of 41 µs is not printed as 0.000.
 fn digits(value: f64, usual: usize) -> String {
     let mut digits = usual;
     let mut least = 10f64.powi(-i32::try_from(usual).unwrap_or_default());
@@ -122,7 +122,7 @@ fn digits(value: f64, usual: usize) -> String {
 }
 
 impl Figures {
-    /// The lines that `ros2 topic` prints, without the last line break.
+    /// Returns the lines that `ros2 topic` prints, without the last line break.
     pub(super) fn lines(&self) -> String {
         let seconds = |us: f64| us / 1e6;
         let spread = |min, max, std_dev, window| {
@@ -143,7 +143,7 @@ impl Figures {
                 format!("average delay: {delay}\n{}", spread(min_us, max_us, std_dev_us, window))
             }
             Self::Bandwidth { bytes_per_s, mean_bytes, min_bytes, max_bytes, window } => {
-                // All in the unit of the first, as there.
+                // The unit of the rate applies to all figures, as in `ros2 topic`.
                 let told = |bytes: f64| match bytes_per_s {
                     few if few < 1e3 => format!("{bytes:.0} B"),
                     some if some < 1e6 => format!("{:.2} KB", bytes / 1e3),
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((digits(0.0, 5), digits(0.000_003, 5)), ("0.00000".into(), "0.0000030".into()));
     }
 
-    /// Samples at these milliseconds, of as many bytes and microseconds of age as given.
+    /// Formats the results of samples given as (milliseconds, bytes, age in microseconds).
     fn lines(measure: Measure, window: usize, samples: &[(u64, usize, u64)], now: u64) -> String {
         let start = Instant::now();
         let mut meter = Meter::new(measure, window);

@@ -1,4 +1,4 @@
-//! The tags that patterns match, each with a subscription of its own, until the end.
+//! An observing session: one subscription per tag that matches the patterns.
 
 use super::args::LookArgs;
 use super::choice::{Choice, choose};
@@ -16,24 +16,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
-/// How often it is looked who publishes what; that costs no link anything.
+/// Interval of the search for publishers; the search adds no load to links.
 const REFRESH: Duration = Duration::from_millis(250);
-/// How long to wait for a publisher before saying that there is none.
+/// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The most tags that are looked at.
+/// Limit of the observed tags.
 const TAGS_MAX: usize = 256;
 
-/// What is done with samples and reports.
+/// The output of an observing command.
 pub(super) trait Target {
-    /// A meter for one more tag.
+    /// Returns a meter for a new tag.
     fn meter(&self) -> Option<Meter>;
-    /// How many samples there are to be; any number if not said.
+    /// Returns the number of samples to take, `None` for no limit.
     fn count(&self) -> Option<u64>;
-    /// A sample came; true if it counts.
+    /// Takes a sample; returns true if it counts.
     fn take(&mut self, seen: &Seen, node: &Node) -> anyhow::Result<bool>;
-    /// A second has passed; the tag is to be named if there may be several.
+    /// Reports on one tag once per second; `named` requests the tag's name in the output.
     fn report(&mut self, watch: &mut Watch, now: Instant, named: bool) -> anyhow::Result<()>;
-    /// The end.
+    /// Reports on one tag at the end.
     fn end(&mut self, watch: &mut Watch, node: &Node) -> anyhow::Result<()>;
 }
 
@@ -43,7 +43,7 @@ enum End {
     Stopped,
 }
 
-/// Looks at tags.
+/// Observes tags.
 pub(super) struct Session<'a> {
     look: &'a LookArgs,
     stop: Stop,
@@ -59,11 +59,11 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A session whose queue holds so many samples, with or without their payloads.
+    /// Opens a session with a queue of `queue` samples, with or without their payloads.
     pub(super) fn open(look: &'a LookArgs, queue: usize, payloads: bool) -> anyhow::Result<Self> {
         let stop = Stop::on_signals()?;
         let node = look.node.open_guest()?;
-        // Asking for what cannot be is found before anybody waits for a publisher.
+        // Reports an impossible request before waiting for a publisher.
         drop(look.ask(&node, "a", Form::FULL).map_err(exit::usage)?);
         look.patterns.iter().try_for_each(|pattern| look.wish.check(&node, pattern))?;
         let (sender, samples) = sync_channel(queue);
@@ -82,7 +82,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs until `--count`, `--duration` or a signal.
+    /// Runs until `--count`, `--duration` or a signal ends it.
     pub(super) fn run(mut self, mut target: impl Target) -> anyhow::Result<ExitCode> {
         let deadline = self.look.duration.map(|duration| self.began + duration);
         let (mut tick, mut refresh) = (self.began + TICK, self.began);
@@ -115,14 +115,14 @@ impl<'a> Session<'a> {
     }
 
     fn take(&mut self, seen: &Seen, target: &mut impl Target) -> anyhow::Result<()> {
-        // One of a subscription that has ended meanwhile may still have waited.
+        // The queue may still contain samples of a subscription that has ended.
         let Some(watch) = self.watches.get_mut(&seen.delivery.tag) else { return Ok(()) };
         watch.take(seen);
         self.came += u64::from(target.take(seen, &self.node)?);
         Ok(())
     }
 
-    /// Looks who publishes what, and asks for it.
+    /// Searches for publishers and subscribes to their tags.
     fn refresh(&mut self, now: Instant, target: &impl Target) -> anyhow::Result<()> {
         let mut sources: BTreeMap<Tag, Vec<SourceView>> = BTreeMap::new();
         for pattern in &self.look.patterns {
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
         Err(exit::refused(format!("{asked} within --duration {duration} s: {why}")))
     }
 
-    /// Why fewer samples came than were to come.
+    /// Explains why fewer samples arrived than requested.
     fn shortfall(&self) -> String {
         let sources: Vec<SourceView> =
             self.look.patterns.iter().flat_map(|pattern| self.node.sources(pattern)).collect();
@@ -232,7 +232,7 @@ impl<'a> Session<'a> {
         shortfall::reason(&self.node, &sources, &drops, asked, "--duration")
     }
 
-    /// The tags that there are, in words.
+    /// Lists all published tags in words.
     fn there(&self) -> String {
         let all = Pattern::new("**").map(|all| self.node.sources(&all)).unwrap_or_default();
         told_tags(&all.iter().map(|source| source.tag.to_string()).collect())

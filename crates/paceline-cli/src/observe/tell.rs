@@ -1,4 +1,4 @@
-//! One line of what was asked for, granted and delivered.
+//! One output line with the requested, granted and delivered service.
 
 use super::args::LookArgs;
 use super::meter::Figures;
@@ -7,7 +7,7 @@ use crate::stats::{by_reason, round3};
 use paceline::{Drops, Form, Rate};
 use serde::Serialize;
 
-/// What was asked for.
+/// The requested service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Asked {
     pub(super) form: String,
@@ -19,25 +19,25 @@ pub(super) struct Asked {
     pub(super) loss: Option<String>,
 }
 
-/// What was granted of it.
+/// The granted service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Granted {
-    /// What that makes in samples per second; none as long as the publishers' rate is not known.
+    /// Granted samples per second; `None` until the publishers' rate is known.
     pub(super) rate_hz: Option<f64>,
-    /// What the publishers publish, counted by their sequence numbers and clocks.
+    /// Published samples per second, from sequence numbers and the publishers' clocks.
     pub(super) published_hz: Option<f64>,
     /// True with a contract, false for best effort.
     pub(super) promised: bool,
-    /// Why publishers are not heard.
+    /// Reasons why publishers refused the request.
     pub(super) refused: Vec<String>,
 }
 
-/// What came.
+/// The delivered service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Delivered {
     pub(super) samples: u64,
     pub(super) bytes: u64,
-    /// Over the last second.
+    /// Samples per second over the last second.
     pub(super) rate_hz: f64,
     pub(super) late: u64,
     #[serde(serialize_with = "by_reason::serialize")]
@@ -56,7 +56,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Asked {
-    /// What the flags say, and where they say nothing `form`.
+    /// Combines the flags with `form`; flags win.
     pub(super) fn new(look: &LookArgs, form: Form) -> Self {
         let (every, max_hz) = match (look.wish.every, look.wish.max_hz, form.rate) {
             (Some(n), ..) => (Some(n), None),
@@ -91,14 +91,14 @@ impl Asked {
         }
     }
 
-    /// What it makes of so many samples per second.
+    /// Returns the requested rate if publishers publish `published_hz` samples per second.
     pub(super) fn of(&self, published_hz: f64) -> f64 {
         let some = self.every.map_or(published_hz, |n| published_hz / f64::from(n));
         self.max_hz.map_or(some, |max| some.min(max))
     }
 }
 
-/// The line for people.
+/// Formats the line as text.
 pub(super) fn line(asked: &Asked, granted: &Granted, delivered: &Delivered) -> String {
     let mut wish = asked.form.clone();
     if let Some(us) = asked.within_us {

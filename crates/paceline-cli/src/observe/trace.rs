@@ -1,4 +1,4 @@
-//! `paceline trace`: where on the way of a tag's samples the time of each of them goes.
+//! `paceline trace`: splits the delay of each sample of a tag into the parts of its path.
 
 mod way;
 
@@ -13,39 +13,39 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use way::{Hop, Leg, Summary, Took, Way};
 
-/// How long nodes may take to say what passed.
+/// Time limit for the nodes' answers.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// What a node says of passages is at most so old, and what it was asked to keep it keeps from then on at the latest.
+/// Limit of the age of a node's passage records, and of the time until a node starts to record.
 const STALE: Duration = Duration::from_millis(300);
-/// A sample is told of after so long at the latest, whatever is known of it.
+/// A sample is printed after this time at the latest, even if its parts are unknown.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
-/// Samples that are traced if it is not said.
+/// Default number of traced samples.
 const SAMPLES: u64 = 10;
 
-/// Prints samples and where their time went, and at the end the sums.
+/// Prints each sample with the time that each part of the path took, and a summary at the end.
 pub(super) struct Tracing<'a> {
     args: &'a TraceArgs,
     followed: Option<Followed>,
 }
 
-/// The publisher whose samples are traced: of the first sample that came.
+/// The traced publisher: the publisher of the first sample.
 struct Followed {
     publisher: PublisherId,
     hops: Vec<HopView>,
     node: Node,
-    /// The nodes of the way that tell of single samples.
+    /// The nodes of the path that record the passage of single samples.
     nodes: Vec<NodeId>,
     way: Way,
-    /// Those count that were published after this; the nodes of the way were asked before.
+    /// Only samples published after this count: by then the nodes of the path record passages.
     since: Instant,
-    /// Samples that are not told of yet, the oldest first, and the first number that may be one of them.
+    /// Samples not yet printed, oldest first; `from` is the lowest sequence number to query.
     waiting: VecDeque<Sample>,
     from: u64,
-    /// What is known of each hop, by the samples' numbers.
+    /// The known passages of each hop, by sequence number.
     passed: Vec<BTreeMap<u64, Passage>>,
 }
 
-/// A sample that came.
+/// A received sample.
 struct Sample {
     at: Instant,
     line: SampleLine,
@@ -57,11 +57,11 @@ struct SampleLine {
     publisher: String,
     seq: u64,
     age_us: u64,
-    /// How much that may be off.
+    /// Uncertainty of the age.
     uncertain_us: Option<u64>,
     bytes: usize,
     captured_ns: u64,
-    /// How far the publisher's clock may be off; null if nobody has compared it.
+    /// Error bound of the publisher's clock; null if it was never compared.
     captured_error_us: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Tracing<'a> {
         Self { args, followed: None }
     }
 
-    /// Finds the way of a sample, and has the nodes on it keep from now on when samples pass.
+    /// Finds the path of a sample, and requests its nodes to record passages from now on.
     fn follow(seen: &Seen, node: &Node) -> Followed {
         let publisher = seen.delivery.publisher;
         let pattern = Pattern::new(seen.delivery.tag.as_str());
@@ -95,7 +95,7 @@ impl<'a> Tracing<'a> {
         if !hops.is_empty() {
             let all: Vec<NodeId> = hops.iter().map(|hop| hop.from).collect();
             way = Way::new(&named(&hops, &node.status_of(&all, PATIENCE)));
-            // One that does not answer is not waited for again: it may be of an older version.
+            // A node that does not answer is not queried again: it may be of an older version.
             let told = node.passages(publisher, &all, from, PATIENCE);
             nodes = told.iter().map(|told| told.node).collect();
             since = Instant::now() + STALE;
@@ -157,7 +157,7 @@ impl Target for Tracing<'_> {
         let Some(mut followed) = self.followed.take() else { return Ok(()) };
         let json = self.args.look.json;
         if !followed.waiting.is_empty() {
-            // The last samples are to be among those that the nodes tell of.
+            // Passage records have to include the last samples.
             std::thread::sleep(STALE);
             followed.read(watch.form_in_words().as_deref());
             followed.tell(Instant::now() + TOLD_WITHIN, json)?;
@@ -171,7 +171,7 @@ impl Target for Tracing<'_> {
 }
 
 impl Followed {
-    /// Asks the nodes of the way when the samples passed that are not told of yet, and to keep that of the next.
+    /// Queries the passages of the samples not yet printed; the nodes keep recording.
     fn read(&mut self, form: Option<&str>) {
         if self.nodes.is_empty() {
             return;
@@ -190,7 +190,7 @@ impl Followed {
         }
     }
 
-    /// Prints the samples of which all is known, and those that wait for too long.
+    /// Prints the samples whose parts are known, and those that waited longer than `TOLD_WITHIN`.
     fn tell(&mut self, now: Instant, json: bool) -> anyhow::Result<()> {
         while let Some(sample) = self.waiting.front() {
             let legs: Vec<Leg> =
@@ -226,7 +226,7 @@ fn leg(passage: Option<&Passage>) -> Leg {
     }
 }
 
-/// The hops with the names and round trips that their nodes tell.
+/// Returns the hops with the names and round-trip times that their nodes report.
 fn named(hops: &[HopView], status: &[NodeStatus]) -> Vec<Hop> {
     let hop = |hop: &HopView| {
         let node = status.iter().find(|status| status.id == hop.from);

@@ -1,4 +1,4 @@
-//! One tag: its subscription, and what came of it.
+//! The subscription to one observed tag, and its results.
 
 use super::args::LookArgs;
 use super::choice::{Choice, Thin};
@@ -18,26 +18,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-/// A sample that came.
+/// A received sample.
 pub(crate) struct Seen {
-    /// When it was delivered.
+    /// Delivery time.
     pub(super) at: Instant,
-    /// Bytes of its payload.
+    /// Payload size in bytes.
     pub(super) bytes: usize,
-    /// The sample; without its payload where only its size counts.
+    /// The sample; without its payload if only its size is used.
     pub(super) delivery: Delivery,
 }
 
-/// What is asked for now.
+/// The current subscription.
 struct Asking {
     form: Form,
     asked: Asked,
     subscription: Subscription,
-    /// Samples for which there was no room.
+    /// Samples dropped because the queue was full.
     missed: Arc<AtomicU64>,
 }
 
-/// Which samples a publisher has published: at the last report, and now, by number and clock.
+/// The last sequence number and clock reading of a publisher, at the last report and now.
 #[derive(Clone, Copy)]
 struct Published {
     then: (u64, u64),
@@ -45,17 +45,17 @@ struct Published {
     hz: Option<f64>,
 }
 
-/// A tag that is looked at.
+/// An observed tag.
 pub(crate) struct Watch {
     tag: Tag,
     asking: Option<Asking>,
     meter: Option<Meter>,
     published: BTreeMap<PublisherId, Published>,
     refused: BTreeMap<PublisherId, String>,
-    /// Since the last report, and since the beginning.
+    /// Counts since the last report, and since the start.
     second: Tally,
     total: Tally,
-    /// What was dropped of subscriptions that have ended.
+    /// Drops of earlier subscriptions.
     dropped: Drops,
     noted: Option<Thin>,
 }
@@ -75,12 +75,12 @@ impl Watch {
         }
     }
 
-    /// The form that it asks for now.
+    /// Returns the form of the current subscription.
     pub(super) fn form(&self) -> Option<Form> {
         self.asking.as_ref().map(|asking| asking.form)
     }
 
-    /// Why nothing is asked for, in words.
+    /// Explains why there is no subscription.
     pub(super) fn why_not(&self) -> Option<String> {
         self.noted.as_ref().map(|thin| {
             format!(
@@ -91,7 +91,7 @@ impl Watch {
         })
     }
 
-    /// Does what was chosen.
+    /// Applies a choice: subscribes, keeps the subscription, or ends it.
     pub(super) fn follow(
         &mut self,
         choice: Choice,
@@ -151,7 +151,7 @@ impl Watch {
         Ok(Asking { form, asked: Asked::new(look, form), subscription, missed })
     }
 
-    /// Ends the subscription, if there is one; what is measured begins anew with the next.
+    /// Ends the subscription and restarts all measurements.
     fn leave(&mut self) {
         if let Some(asking) = self.asking.take() {
             for (reason, count) in asking.drops().iter() {
@@ -179,7 +179,7 @@ impl Watch {
         self.published.entry(delivery.publisher).or_insert(fresh).now = now;
     }
 
-    /// What the subscription is told beside samples.
+    /// Processes the subscription's events.
     pub(super) fn hear(&mut self) {
         let Some(asking) = &self.asking else { return };
         while let Some(event) = asking.subscription.try_event() {
@@ -188,7 +188,7 @@ impl Watch {
                     self.refused.retain(|publisher, _| !heard.contains(publisher));
                     self.published.retain(|publisher, _| heard.contains(publisher));
                 }
-                // What is held is seen by what comes.
+                // The delivered samples show whether a promise is kept.
                 SubscriberEvent::Granted(_)
                 | SubscriberEvent::Over(_)
                 | SubscriberEvent::Unpromised(..)
@@ -206,7 +206,7 @@ impl Watch {
         }
     }
 
-    /// The first refusal.
+    /// Returns the first refusal.
     pub(super) fn refusal(&self) -> Option<&String> {
         self.refused.values().next()
     }
@@ -231,7 +231,7 @@ impl Watch {
         }
     }
 
-    /// What was dropped at this node.
+    /// Returns the samples dropped at this node.
     pub(super) fn drops(&self) -> Drops {
         let mut dropped = self.dropped;
         self.asking.iter().for_each(|asking| dropped.merge(&asking.drops()));
@@ -248,7 +248,7 @@ impl Watch {
         }
     }
 
-    /// What is told each second, as text: nothing of a tag of which nothing came yet.
+    /// Prints the report of a second as text; prints nothing until a sample has arrived.
     pub(super) fn tell(&mut self, now: Instant, named: bool) -> anyhow::Result<()> {
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
         let (Some(asked), Some(figures)) = (self.asked(), figures) else { return Ok(()) };
@@ -262,7 +262,7 @@ impl Watch {
         show::line(&format!("{name}{figures}\n\t{three}"))
     }
 
-    /// The same as a line of JSON.
+    /// Prints the report of a second as a line of JSON.
     pub(super) fn tell_json(&mut self, now: Instant) -> anyhow::Result<()> {
         let Some(asked) = self.asked() else { return Ok(()) };
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
@@ -271,7 +271,7 @@ impl Watch {
         show::json(&Line { tag: self.tag.as_str(), figures, asked: &asked, granted, delivered })
     }
 
-    /// The line of what was asked for, granted and delivered since the beginning.
+    /// Returns the line of requested, granted and delivered service since the start.
     pub(super) fn sum(&mut self) -> Option<String> {
         let asked = self.asked()?;
         let (granted, delivered) = (self.granted(&asked), self.delivered());
@@ -279,12 +279,12 @@ impl Watch {
         Some(format!("[{}] {}", self.tag, line(&asked, &granted, &delivered)))
     }
 
-    /// The form that it asks for, in words.
+    /// Returns the requested form in words.
     pub(super) fn form_in_words(&self) -> Option<String> {
         self.asked().map(|asked| asked.form)
     }
 
-    /// True if samples came since the last report.
+    /// Returns true if samples arrived since the last report.
     pub(super) const fn has_news(&self) -> bool {
         self.second.delivered > 0
     }
@@ -295,7 +295,7 @@ impl Watch {
 }
 
 impl Asking {
-    /// What was dropped here, what had no room included.
+    /// Returns the samples dropped here, including those that found the queue full.
     fn drops(&self) -> Drops {
         let mut drops = self.subscription.drops();
         drops.add(DropReason::SubscriberFull, self.missed.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! A source that adapts: while anybody gets less than they asked for, its pictures get worse.
+//! Adaptive quality: lowers the picture quality while any subscriber receives less than it requested.
 
 use paceline::{Feedback, Node, PublisherId};
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Figures of a second change once a second.
+/// The feedback counters are per second, so one evaluation per second is enough.
 const EVERY: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(50);
-/// The worst quality: below it nothing can be told on a test card.
+/// Lower limit of the quality: below it a test card is unreadable.
 const QUALITY_MIN: u8 = 5;
-/// How many seconds without a lack before it becomes better, and with one before it becomes worse again: what
-/// was sent before has to be through first.
+/// Seconds without a shortfall before the quality rises, and seconds between two reductions: samples sent
+/// before a reduction have to arrive first.
 const CALM: u32 = 3;
 const PATIENCE: u32 = 2;
 
-/// A JPEG quality that one thread turns and another draws by.
+/// A JPEG quality that one thread sets and another reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Quality(Arc<AtomicU8>);
 
@@ -31,14 +31,15 @@ impl Quality {
     }
 }
 
-/// Down by a quarter, up by steps, as TCP does with its window: several that share a link share it fairly.
+/// Multiplicative decrease by a quarter and additive increase, as in TCP congestion control: publishers that
+/// share a link converge to fair shares.
 #[derive(Debug)]
 struct Control {
     best: u8,
     now: u8,
     calm: u32,
     since_worse: u32,
-    /// What each subscription had been delivered, and late, a second ago.
+    /// Samples delivered and late of each subscription, one second ago.
     before: BTreeMap<String, (u64, u64)>,
 }
 
@@ -47,7 +48,7 @@ impl Control {
         Self { best, now: best, calm: 0, since_worse: PATIENCE, before: BTreeMap::new() }
     }
 
-    /// A second has passed.
+    /// Evaluates one second of feedback and returns the new quality.
     fn step(&mut self, feedback: &[Feedback]) -> u8 {
         let lacks = feedback.iter().any(|it| self.lacks(it));
         self.before = feedback.iter().filter_map(counted).collect();
@@ -66,8 +67,8 @@ impl Control {
         self.now
     }
 
-    /// True if it got less than nine tenths of what it should have in the last second, or one in a hundred came
-    /// late. Whoever has just come has not been here for a second.
+    /// Returns true if a subscription received less than nine tenths of its samples in the last second, or
+    /// more than one in a hundred late. Ignores a subscription that is new in this second.
     fn lacks(&self, feedback: &Feedback) -> bool {
         let (Some((id, (delivered, late))), Some(period)) = (counted(feedback), feedback.period)
         else {
@@ -80,13 +81,13 @@ impl Control {
     }
 }
 
-/// What it has been delivered so far, and late, if its node answered and it is not refused.
+/// Returns the samples delivered and late so far, if the subscription's node answered and granted it.
 fn counted(feedback: &Feedback) -> Option<(String, (u64, u64))> {
     let measured = feedback.measured.filter(|_| feedback.refusal.is_none())?;
     Some((feedback.subscription.to_string(), (measured.delivered, measured.late)))
 }
 
-/// Asks once a second and turns the quality, until it is dropped.
+/// A thread that evaluates feedback once per second and sets the quality, until it is dropped.
 pub(super) struct Adapter {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -115,7 +116,7 @@ impl Adapter {
 impl Drop for Adapter {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // It panicked already, or it ends now.
+        // A panic of the thread has no further consequences.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
     use paceline::{Form, Measured, NodeId, SubscriptionId};
 
-    /// At 10 Hz.
+    /// A subscription to 10 samples per second.
     fn got(index: u32, delivered: u64, late: u64) -> Feedback {
         let measured = Measured { delivered, late, ..Measured::default() };
         Feedback {
@@ -146,7 +147,7 @@ mod tests {
     fn it_falls_while_somebody_lacks_something_and_rises_when_nobody_does() {
         let mut control = Control::new(80);
         assert_eq!(control.step(&[got(1, 0, 0), got(2, 50, 0)]), 80, "nothing to compare with");
-        // One of two gets four of ten.
+        // One of two subscriptions receives 4 of 10 samples.
         assert_eq!(control.step(&[got(1, 4, 0), got(2, 60, 0)]), 60);
         assert_eq!(control.step(&[got(1, 8, 0), got(2, 70, 0)]), 60, "it may not have come yet");
         assert_eq!(control.step(&[got(1, 12, 0), got(2, 80, 0)]), 45);

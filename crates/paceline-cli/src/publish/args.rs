@@ -16,7 +16,7 @@ else in pieces of --chunk bytes, or line by line with the --encoding that is sai
 Delay bounds belong to subscribers (paceline sub --within), and so do loss tolerances: --loss here is \
 for those that state none of their own.";
 
-/// `paceline pub`.
+/// Arguments of `paceline pub`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = AFTER,
@@ -34,58 +34,57 @@ pub(crate) struct PubArgs {
     /// Publishes this file
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Publishes pictures that show their number and time, 30 a second if not said
+    /// Publishes pictures that show their number and time; HZ defaults to 30
     #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]
     pub(crate) test_card: Option<CardSpec>,
     /// Samples per second
     #[arg(long, value_parser = args::rate, conflicts_with = "test_card")]
     pub(crate) hz: Option<f64>,
-    /// Milliseconds from sample to sample
+    /// Milliseconds between samples
     #[arg(long, value_name = "MS", value_parser = args::period, conflicts_with = "test_card")]
     pub(crate) period: Option<f64>,
-    /// Sends late samples too: what is late is still worth something (commands, files)
+    /// Sends late samples instead of dropping them (for commands and files)
     #[arg(long)]
     pub(crate) late: bool,
-    /// Begins again at the end of the file
+    /// Starts again at the end of the file
     #[arg(long = "loop", conflicts_with = "test_card")]
     pub(crate) repeat: bool,
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Publishes pieces of this many bytes, not lines
+    /// Publishes pieces of this many bytes instead of lines
     #[arg(long, value_name = "BYTES", value_parser = args::chunk, conflicts_with = "test_card")]
     pub(crate) chunk: Option<usize>,
-    /// JPEG quality of the test card, 1 to 100; 80 if not said
+    /// JPEG quality of the test card, 1 to 100; defaults to 80
     #[arg(long, value_parser = args::quality)]
     pub(crate) quality: Option<u8>,
-    /// Codes the test card with less quality as long as a subscriber gets less than it asked for
+    /// Lowers the quality of the test card while a subscriber receives less than it requested
     #[arg(long)]
     pub(crate) adapt: bool,
-    /// The media type of lines or pieces; pictures, video and sound have their own
+    /// Media type of lines or pieces; pictures, video and sound have fixed types
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,
-    /// data, state, picture, audio or video, if not by the media type: of state and pictures a newer one
-    /// replaces one that still waits
+    /// data, state, picture, audio or video; defaults to the kind of the media type. A newer state or picture
+    /// replaces a queued older one
     #[arg(long, value_parser = args::kind)]
     pub(crate) kind: Option<Kind>,
-    /// Waits at most this many seconds for a subscriber before the first sample; 1 for files and
-    /// standard input, 0 for the test card and with --loop
+    /// Seconds to wait for a subscriber before the first sample; defaults to 1 for files and standard input,
+    /// to 0 for the test card and with --loop
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(crate) wait: Option<Duration>,
-    /// How fast time goes in a .ulg file: 0.01 to 1000 times, or max for as fast as it is taken; 1 if
-    /// not said
+    /// Playback speed of a .ulg file: 0.01 to 1000 times, or max for the subscribers' pace; defaults to 1
     #[arg(long, value_name = "X", value_parser = args::speed)]
     pub(crate) speed: Option<Speed>,
-    /// How messages of a .ulg file are published: raw or json; raw if not said
+    /// Output form of a .ulg file's messages: raw or json; defaults to raw
     #[arg(long = "as", value_name = "FORM", value_parser = args::telemetry)]
     pub(crate) form: Option<Telemetry>,
-    /// Prints one line of JSON a second
+    /// Prints one line of JSON per second
     #[arg(long)]
     pub(crate) json: bool,
-    /// Of each Y samples X may miss, for subscribers that state --within and no --loss of their own
+    /// Allows X of each Y samples to miss the deadline, for subscribers with --within and without --loss
     #[arg(long, value_name = "X/Y")]
     pub(crate) loss: Option<LossTolerance>,
-    /// Holds what is published here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    /// Buffers published samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(crate) history: Option<History>,
     #[command(flatten)]
@@ -93,18 +92,18 @@ pub(crate) struct PubArgs {
 }
 
 impl PubArgs {
-    /// The rate that was asked for.
+    /// Returns the requested rate in Hz.
     pub(crate) fn rate(&self) -> Option<f64> {
         self.hz.or(self.period.map(|millis| 1_000.0 / millis))
     }
 
-    /// A flag that only telemetry files understand, if one was given.
+    /// Returns a flag that only telemetry files support, if one was given.
     pub(crate) fn telemetry_flag(&self) -> Option<&'static str> {
         self.speed.map(|_| "--speed").or(self.form.map(|_| "--as"))
     }
 }
 
-/// The lone `-` that stands for standard input.
+/// The argument `-` that stands for standard input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dash;
 

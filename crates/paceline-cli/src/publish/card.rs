@@ -8,26 +8,26 @@ use paceline::{Encoding, Size};
 use paceline_media::TestCard;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A test card and how to encode it.
+/// A test card and its JPEG quality.
 pub(crate) struct Card {
     card: TestCard,
     quality: Quality,
 }
 
 impl Card {
-    /// What its pictures are coded with from now on.
+    /// Returns the quality of the following pictures.
     pub(super) const fn quality(&self) -> &Quality {
         &self.quality
     }
 
-    /// Picture `number`.
+    /// Draws picture `number`.
     pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         let picture = self.card.draw_jpeg(number, unix_micros(), self.quality.get());
         Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
     }
 }
 
-/// Makes the card that the command line asks for.
+/// Creates the test card that the command line describes.
 pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
     let mut card = TestCard::new(spec.size)
         .map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
@@ -46,7 +46,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
     })
 }
 
-/// The time of day in microseconds since 1970, for the card to show.
+/// Returns the time of day in microseconds since 1970, for display on the card.
 pub(crate) fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The types of files, by their names; what is of none of them is published line by line if it is text.
+//! File types, recognised by file extension. Text files of unknown type are published line by line.
 
 use super::args::PubArgs;
 use crate::exit;
@@ -8,31 +8,31 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-/// How much of a file is looked at to tell text from other bytes.
+/// Bytes at the start of a file that are examined to recognise text.
 const LOOK_BYTES: u64 = 64 * 1024;
 
-/// The types that are known, for errors.
+/// The supported types, for error messages.
 const KNOWN: &str = ".mjpeg, .mjpg, .y4m, .png, .jpg, .jpeg, .264, .h264, .wav and .ulg files, and text line by line";
 
 /// A type of file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum FileType {
-    /// JPEG pictures, one after the other.
+    /// Concatenated JPEG pictures.
     Mjpeg,
     /// Raw pictures.
     Y4m,
     /// One picture.
     Still(Format),
-    /// H.264, as a byte stream.
+    /// An H.264 byte stream.
     H264,
     /// Sound.
     Wav,
-    /// Any other.
+    /// Any other type.
     Other,
 }
 
 impl FileType {
-    /// By the end of its name.
+    /// Returns the type for the file's extension.
     pub(super) fn of(file: &Path) -> Self {
         match extension(file).as_str() {
             "mjpeg" | "mjpg" => Self::Mjpeg,
@@ -45,7 +45,7 @@ impl FileType {
         }
     }
 
-    /// True if it says by itself where its samples begin and end.
+    /// Returns true if the format itself delimits samples.
     pub(super) fn has_samples(self) -> bool {
         self != Self::Other
     }
@@ -56,10 +56,10 @@ fn extension(file: &Path) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Refuses a file that is no text, where it would be published line by line as text.
+/// Rejects a file that would be published line by line although it is not text.
 pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     let what = || format!("cannot open {}", file.display());
-    // What a pipe or a device holds can be read once only: its lines are checked as they come.
+    // A pipe or device can be read only once: its lines are checked as they are read.
     let is_file = std::fs::metadata(file).with_context(what)?.is_file();
     if args.chunk.is_some() || args.encoding.is_some() || !is_file {
         return Ok(());
@@ -86,7 +86,7 @@ pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     )))
 }
 
-/// True for UTF-8 without a zero byte; a character at the end may be `cut`.
+/// Returns true for UTF-8 without a zero byte; the last character may be incomplete if `cut`.
 pub(super) fn is_text(bytes: &[u8], cut: bool) -> bool {
     if bytes.contains(&0) {
         return false;

@@ -1,15 +1,15 @@
-//! Waiting until everybody who subscribes is reached: the first samples are for all of them, and a film
-//! can be decoded from its first picture on.
+//! Waits until all current subscribers are connected, so that they receive the first samples: video can be
+//! decoded only from its first picture on.
 
 use crate::stop::Stop;
 use paceline::{Node, NodeStatus, Pattern, Publisher, SubscriptionStatus};
 use std::time::{Duration, Instant};
 
-/// How long that may take.
+/// Time limit of the wait.
 const WITHIN: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(25);
 
-/// Waits until every subscription that wants one of `publishers` hears it, and no more nodes turn up.
+/// Waits until every subscription to one of `publishers` receives it, and the number of nodes is stable.
 pub(super) fn wait<'a>(
     node: &Node,
     publishers: impl Iterator<Item = &'a Publisher> + Clone,

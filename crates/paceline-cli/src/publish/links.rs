@@ -1,4 +1,4 @@
-//! What became of the samples on this node's links, told at the end.
+//! The final counts of this node's links.
 
 use crate::show;
 use crate::stats::by_reason;
@@ -6,7 +6,7 @@ use paceline::{Drops, LinkStatus, Node, StreamCounters};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Streams are closed a moment after their publisher.
+/// A link closes a stream shortly after its publisher; this is the longest wait.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ struct Line {
     dropped: Drops,
 }
 
-/// Tells of each link that carried anything; to be called when the publishers are closed.
+/// Prints the counts of each link that carried samples; call it after the publishers are closed.
 pub(crate) fn tell(node: &Node, json: bool) -> anyhow::Result<()> {
     let links: Vec<Line> = settled(node).iter().map(Line::new).collect();
     let links: Vec<Line> = links.into_iter().filter(|line| line.offered > 0).collect();
@@ -45,7 +45,7 @@ pub(crate) fn tell(node: &Node, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// This node's links once no stream is left on them.
+/// Returns this node's links once they have no streams of its publishers.
 fn settled(node: &Node) -> Vec<LinkStatus> {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,8 +1,8 @@
-//! Samples at their moments: absolute, so that no error adds up.
+//! Absolute sample times, so that errors do not accumulate.
 
 use std::time::{Duration, Instant};
 
-/// The moments `start + k / hz`.
+/// The times `start + k / hz`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     start: Instant,
@@ -11,22 +11,22 @@ pub(crate) struct Pacer {
 }
 
 impl Pacer {
-    /// The first moment is `start`.
+    /// Creates a pacer whose first sample is due at `start`.
     pub(crate) const fn new(start: Instant, hz: f64) -> Self {
         Self { start, hz, slot: 0 }
     }
 
-    /// The moment of the next sample.
+    /// Returns the due time of the next sample.
     pub(crate) fn due(&self) -> Instant {
         self.at(self.slot)
     }
 
-    /// Goes on to the moment after.
+    /// Advances to the following sample time.
     pub(crate) const fn advance(&mut self) {
         self.slot += 1;
     }
 
-    /// Leaves out the moments that are over, save the last; returns how many those are.
+    /// Skips the missed sample times except the last; returns the number of skipped times.
     pub(crate) fn skip_missed(&mut self, now: Instant) -> u64 {
         let from = self.slot;
         while self.at(self.slot + 1) <= now {
@@ -35,7 +35,7 @@ impl Pacer {
         self.slot - from
     }
 
-    /// Counts from `now` if the next moment is over by a period or more.
+    /// Restarts at `now` if the next sample is overdue by a period or more.
     pub(crate) fn restart_if_behind(&mut self, now: Instant) {
         if self.at(self.slot + 1) <= now {
             *self = Self::new(now, self.hz);

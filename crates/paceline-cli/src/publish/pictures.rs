@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use paceline_media::{Format, Y4mReader, mjpeg};
 use std::path::Path;
 
-/// Pictures per second of files that do not say.
+/// Default rate of files that do not state one, in pictures per second.
 pub(super) const HZ: f64 = 30.0;
 
 /// Opens a file of concatenated JPEG pictures.

@@ -1,5 +1,5 @@
-//! Lines and pieces of files and of standard input, read on a thread of their own so that a silent
-//! input never keeps the command from ending.
+//! Lines and pieces of files and standard input, read on a separate thread: a silent input must not prevent
+//! the command from ending.
 
 use super::files::is_text;
 use super::source::Next;
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// The longest line that is one sample.
+/// Limit of a line in bytes.
 const LINE_MAX: usize = 4 * 1024 * 1024;
-/// Samples read ahead.
+/// Number of samples read ahead.
 const AHEAD: usize = 16;
 
-/// How an input is cut into samples.
+/// The division of an input into samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
-    /// Lines of text; anything else is an error.
+    /// Lines of text; other bytes are an error.
     Text,
-    /// Lines, whatever they hold.
+    /// Lines with arbitrary content.
     Lines,
-    /// Pieces of so many bytes.
+    /// Pieces of this many bytes.
     Bytes(usize),
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Begins to read `file`, or standard input.
+    /// Starts reading `file`, or standard input if it is `None`.
     pub(crate) fn start(file: Option<&Path>, cut: Cut, repeat: bool) -> Self {
         let (to, samples) = sync_channel(AHEAD);
         let from =
@@ -46,14 +46,14 @@ impl Pieces {
                 None => feed(&mut io::stdin().lock(), cut, &to).map(drop),
             };
             if let Err(error) = read {
-                // Fails only when nobody waits for samples any more.
+                // Sending fails only after the receiver was dropped.
                 let _ = to.send(Err(error));
             }
         });
         Self { samples, from, has_end: !repeat }
     }
 
-    /// The next sample, if it is there within a short time.
+    /// Returns the next sample, or [`Next::Wait`] after 50 ms.
     pub(crate) fn next(&self) -> anyhow::Result<Next> {
         match self.samples.recv_timeout(Duration::from_millis(50)) {
             Ok(Ok(sample)) => Ok(Next::Sample(sample)),
@@ -65,7 +65,7 @@ impl Pieces {
         }
     }
 
-    /// True if it ends by itself.
+    /// Returns true if the input ends by itself.
     pub(crate) const fn has_end(&self) -> bool {
         self.has_end
     }
@@ -87,7 +87,7 @@ fn read_file(
     }
 }
 
-/// Sends the input sample by sample; returns how many were sent, 0 once nobody takes them.
+/// Sends the input sample by sample; returns the number of samples, 0 once the receiver was dropped.
 fn feed(input: &mut impl BufRead, cut: Cut, to: &SyncSender<io::Result<Bytes>>) -> io::Result<u64> {
     let mut sent = 0;
     loop {
@@ -104,14 +104,14 @@ fn feed(input: &mut impl BufRead, cut: Cut, to: &SyncSender<io::Result<Bytes>>) 
     }
 }
 
-/// The next `bytes` bytes, fewer at the end.
+/// Reads the next `bytes` bytes, or fewer at the end.
 fn piece(input: &mut impl BufRead, bytes: usize) -> io::Result<Option<Bytes>> {
     let mut piece = Vec::new();
     input.take(bytes as u64).read_to_end(&mut piece)?;
     Ok((!piece.is_empty()).then(|| piece.into()))
 }
 
-/// The next line of text without its end.
+/// Reads the next line of text without its line break.
 fn text(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
     let line = line(input, number)?;
     match &line {
@@ -123,7 +123,7 @@ fn text(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
     }
 }
 
-/// The next line without its end.
+/// Reads the next line without its line break.
 fn line(input: &mut impl BufRead, number: u64) -> io::Result<Option<Bytes>> {
     let mut line = Vec::new();
     input.take(LINE_MAX as u64 + 1).read_until(b'\n', &mut line)?;

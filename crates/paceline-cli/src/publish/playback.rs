@@ -1,4 +1,4 @@
-//! Several tags published together, each message at a moment of its own: telemetry files, recordings.
+//! Several tags published together, each message at its own time: telemetry files and recordings.
 
 use super::session::{Counts, Teller};
 use super::topic::{Topic, TopicsLine, Whole};
@@ -8,12 +8,12 @@ use crate::stop::Stop;
 use paceline::Node;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether anybody wants a tag.
+/// Interval of the check for subscribers.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Publishers on their way through a file.
+/// The publishers of a file.
 pub(crate) struct Playback {
-    /// What reports call them together.
+    /// The common name of the publishers in reports.
     name: String,
     json: bool,
     topics: Vec<Topic>,
@@ -23,7 +23,7 @@ pub(crate) struct Playback {
 }
 
 impl Playback {
-    /// Publishers that have published nothing yet.
+    /// Creates a playback that has published nothing.
     pub(crate) fn new(name: &str, json: bool, topics: Vec<Topic>, stop: &Stop) -> Self {
         Self {
             name: name.to_owned(),
@@ -35,8 +35,8 @@ impl Playback {
         }
     }
 
-    /// Waits at most so long until somebody subscribes to any of the tags, and then until everybody who does is
-    /// reached. False if the user ended it first.
+    /// Waits at most `wait` for a subscriber to any of the tags, then until all subscribers are connected.
+    /// Returns false if the user interrupts it.
     pub(crate) fn wait(&mut self, node: &Node, wait: Duration) -> bool {
         let wanted = |slice: Duration| {
             std::thread::sleep(slice.min(LOOK_AGAIN));
@@ -52,7 +52,7 @@ impl Playback {
         true
     }
 
-    /// Waits until `due`, and tells once a second how far it is; false if the user ended it.
+    /// Waits until `due` and reports progress once per second; returns false if the user interrupts it.
     pub(crate) fn wait_until(&mut self, due: Instant) -> anyhow::Result<bool> {
         loop {
             if self.stop.wait_until(due.min(self.teller.next())) {
@@ -66,19 +66,19 @@ impl Playback {
         }
     }
 
-    /// Publishes a message on the tag in this place; waits for room first if it `waits`.
+    /// Publishes a message on the tag with this index; if `waits`, waits for room in the queues first.
     pub(crate) fn put(&mut self, topic: usize, sample: Whole, waits: bool) -> anyhow::Result<()> {
         let Some(topic) = self.topics.get_mut(topic) else { return Ok(()) };
         self.counts.add(topic.put(sample, waits)?);
         Ok(())
     }
 
-    /// Messages so far.
+    /// Returns the number of published messages.
     pub(crate) const fn published(&self) -> u64 {
         self.counts.published
     }
 
-    /// Waits until all was sent, and tells the totals of each tag.
+    /// Waits until everything was sent, and prints the totals of each tag.
     pub(crate) fn end(mut self) -> anyhow::Result<()> {
         self.teller.end(self.counts, wanted(&self.topics))?;
         let until = Instant::now() + SENT_WITHIN;
@@ -101,7 +101,7 @@ impl Playback {
     }
 }
 
-/// Whether anybody wants a tag, and in words.
+/// Returns whether any tag has a subscriber, with a description.
 fn wanted(topics: &[Topic]) -> (bool, String) {
     let wanted = topics.iter().filter(|topic| topic.publisher.matching()).count();
     (wanted > 0, format!("{wanted} of {} topics wanted", topics.len()))

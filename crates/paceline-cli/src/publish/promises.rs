@@ -1,14 +1,14 @@
-//! What became of the promises to a publisher's subscriptions.
+//! The grants and refusals of a publisher's subscriptions.
 
 use paceline::{Excess, PublisherEvent, SubscriptionId};
 use std::collections::BTreeMap;
 
-/// Those who were granted or refused something, and which of both.
+/// The subscriptions with an answer: true if granted, false if refused.
 #[derive(Debug, Default)]
 pub(crate) struct Promises(BTreeMap<SubscriptionId, bool>);
 
 impl Promises {
-    /// What an event says, in words.
+    /// Records an event and describes it in words.
     pub(super) fn take(&mut self, event: PublisherEvent) -> String {
         match event {
             PublisherEvent::Granted(grant) => {

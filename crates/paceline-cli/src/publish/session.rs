@@ -1,4 +1,4 @@
-//! Publishing one source: each sample at its moment, and a report each second.
+//! Publishes one source: each sample at its time, with a report every second.
 
 use super::adapt::Quality;
 use super::args::PubArgs;
@@ -25,24 +25,24 @@ pub(crate) struct Report {
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
     pub(crate) skipped: u64,
-    /// How many subscriptions have a promise, and how many were refused.
+    /// Numbers of granted and of refused subscriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) granted: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<usize>,
-    /// What the test card is coded with.
+    /// JPEG quality of the test card.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) quality: Option<u8>,
 }
 
-/// What has been published so far.
+/// Counts since the start.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) published: u64,
     pub(crate) taken: u64,
     pub(crate) dropped: u64,
     pub(crate) skipped: u64,
-    /// What pictures that are coded here are coded with now.
+    /// Current JPEG quality of pictures encoded here.
     pub(crate) quality: Option<u8>,
 }
 
@@ -55,14 +55,14 @@ impl Counts {
     }
 }
 
-/// Tells once a second how far it is.
+/// Prints a progress report once per second.
 pub(crate) struct Teller {
     tag: String,
     json: bool,
-    /// True if its quality is told.
+    /// True if reports include the quality.
     adapts: bool,
     block: Block,
-    /// Of one publisher; none where several are told of together.
+    /// Answers of one publisher; `None` for a report on several publishers.
     promises: Option<Promises>,
     tick: Instant,
     began: Instant,
@@ -70,7 +70,7 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    /// The first report comes in a second.
+    /// Creates a reporter whose first report is due in a second.
     pub(crate) fn new(tag: &str, json: bool) -> Self {
         let now = Instant::now();
         Self {
@@ -85,7 +85,7 @@ impl Teller {
         }
     }
 
-    /// Tells at once what became of the promises to subscriptions.
+    /// Prints new answers to subscriptions immediately.
     pub(crate) fn hear(&mut self, publisher: &Publisher) {
         let promises = self.promises.get_or_insert_default();
         while let Some(event) = publisher.try_event() {
@@ -93,12 +93,12 @@ impl Teller {
         }
     }
 
-    /// The moment of the next report.
+    /// Returns the time of the next report.
     pub(crate) const fn next(&self) -> Instant {
         self.tick
     }
 
-    /// Reports if it is time to; `wanted` tells whether anybody wants the samples, and in words.
+    /// Prints a report if it is due; `wanted` returns whether there are subscribers, with a description.
     pub(crate) fn tick(
         &mut self,
         counts: Counts,
@@ -117,7 +117,8 @@ impl Teller {
         self.report(rate_hz, counts, wanted())
     }
 
-    /// The last report: its rate is that of the whole run, or of a second where the run was shorter.
+    /// Prints the last report, with the average rate of the whole run. A run shorter than a second counts as
+    /// one.
     pub(crate) fn end(&mut self, counts: Counts, wanted: (bool, String)) -> anyhow::Result<()> {
         let rate_hz = rate(counts.published, self.began.elapsed().max(TICK));
         self.report(rate_hz, counts, wanted)
@@ -184,7 +185,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// True if it came to its end, false if the user ended what had an end of its own.
+    /// Publishes until the end. Returns false if the user interrupts a source or `--count` before its end.
     pub(super) fn run(
         mut self,
         publisher: &mut Publisher,
@@ -216,7 +217,7 @@ impl<'a> Session<'a> {
         Ok(whole)
     }
 
-    /// Waits for the moment of the next sample, at most until the next report.
+    /// Waits for the time of the next sample, at most until the next report; returns true if it is due.
     fn due(&mut self, source: &Source, stop: &Stop) -> bool {
         let Some(pacer) = &mut self.pacer else { return true };
         let due = pacer.due();

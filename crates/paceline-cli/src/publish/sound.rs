@@ -1,4 +1,4 @@
-//! WAV files: blocks of 20 ms, at the pace of the sound.
+//! WAV files: blocks of 20 ms at the sound's own rate.
 
 use super::args::PubArgs;
 use super::source::Opened;
@@ -9,7 +9,7 @@ use paceline_media::audio::{self, AudioFormat};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// Blocks per second, if they have a whole number of frames.
+/// Blocks per second, if a block then has a whole number of frames.
 const BLOCKS_PER_S: u32 = 50;
 
 /// Opens a WAV file.
@@ -41,7 +41,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     opened(args, file, blocks, about)
 }
 
-/// Frames in a block, and blocks per second.
+/// Returns the frames per block and the blocks per second.
 fn pace(format: &AudioFormat) -> (usize, f64) {
     let frames = (format.rate / BLOCKS_PER_S).max(1);
     (usize::try_from(frames).unwrap_or(1), f64::from(format.rate) / f64::from(frames))

@@ -1,4 +1,4 @@
-//! Where the samples come from.
+//! The sources of samples.
 
 use super::adapt::Quality;
 use super::args::PubArgs;
@@ -12,36 +12,36 @@ use paceline::{Encoding, Size};
 use std::path::Path;
 use std::time::Duration;
 
-/// JPEG quality of the test card if none is said.
+/// Default JPEG quality of the test card.
 const QUALITY: u8 = 80;
 
-/// What is known of a source before its first sample.
+/// The properties of a source.
 pub(crate) struct Origin {
-    /// The media type of its samples.
+    /// Media type of its samples.
     pub(crate) encoding: Encoding,
-    /// Samples per second; `None` for as fast as they come.
+    /// Samples per second; `None` to publish as fast as the input delivers.
     pub(crate) hz: Option<f64>,
-    /// The size of its pictures.
+    /// Size of its pictures.
     pub(crate) size: Option<Size>,
-    /// Its largest sample.
+    /// Size of its largest sample in bytes.
     pub(crate) bytes_max: Option<u64>,
-    /// How long its first sample may wait for a subscriber.
+    /// Limit of the wait for a subscriber before the first sample.
     pub(crate) wait: Duration,
-    /// What to call it.
+    /// Description for messages.
     pub(crate) what: String,
 }
 
-/// A source that is ready.
+/// An opened source.
 pub(crate) struct Opened {
-    /// What is known of it.
+    /// Its properties.
     pub(crate) origin: Origin,
     /// Its samples.
     pub(crate) feed: Source,
 }
 
-/// The samples.
+/// A source of samples.
 pub(crate) enum Source {
-    /// Drawn one by one.
+    /// Pictures drawn one by one.
     Card(Box<Card>),
     /// Pictures, access units or blocks of sound of a file.
     Stored(Stored),
@@ -49,18 +49,18 @@ pub(crate) enum Source {
     Pieces(Pieces),
 }
 
-/// The answer to a request for a sample.
+/// The result of a request for a sample.
 pub(crate) enum Next {
-    /// Here it is.
+    /// A sample.
     Sample(Bytes),
-    /// Not yet.
+    /// No sample is available yet.
     Wait,
-    /// There is none left.
+    /// The source has ended.
     End,
 }
 
 impl Source {
-    /// Sample number `number`.
+    /// Returns sample `number`.
     pub(crate) fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         match self {
             Self::Card(card) => card.next(number),
@@ -69,7 +69,7 @@ impl Source {
         }
     }
 
-    /// The quality of the pictures that are coded here.
+    /// Returns the quality setting of pictures encoded here.
     pub(crate) const fn quality(&self) -> Option<&Quality> {
         match self {
             Self::Card(card) => Some(card.quality()),
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// True if it ends by itself.
+    /// Returns true if the source ends by itself.
     pub(crate) const fn has_end(&self) -> bool {
         match self {
             Self::Card(_) => false,
@@ -86,7 +86,7 @@ impl Source {
         }
     }
 
-    /// True if a sample that comes late loses its place; false if it only waits for its turn.
+    /// Returns true if a late sample is skipped, false if it is only delayed.
     pub(crate) const fn keeps_time(&self) -> bool {
         match self {
             Self::Card(_) => true,
@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-/// Opens what the command line names.
+/// Opens the source that the command line names.
 pub(crate) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
     if let Some(spec) = args.test_card {
         return card::open(spec, args.quality.unwrap_or(QUALITY));
@@ -156,7 +156,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
     };
     let cut = match (args.chunk, &args.encoding) {
         (Some(bytes), _) => Cut::Bytes(bytes),
-        // The encoding says that lines may hold anything.
+        // An explicit encoding allows lines with arbitrary bytes.
         (None, Some(_)) => Cut::Lines,
         (None, None) => Cut::Text,
     };

@@ -1,4 +1,4 @@
-//! Samples of a file that is held in memory: pictures, access units, blocks of sound.
+//! Samples of a file in memory: pictures, access units, blocks of sound.
 
 use super::args::PubArgs;
 use super::source::{Next, Opened, Origin, Source};
@@ -11,31 +11,31 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Such files are held in memory while they are published.
+/// Limit of a file in bytes; it stays in memory while it is published.
 const FILE_MAX: u64 = 4 << 30;
 
-/// The samples of a file, sharing its bytes.
+/// The samples of a file; they share its bytes.
 pub(crate) struct Stored {
     samples: Vec<Bytes>,
     repeat: bool,
     keeps_time: bool,
 }
 
-/// What is known of a file's samples.
+/// The properties of a file's samples.
 pub(super) struct About {
-    /// What they are called: pictures.
+    /// Plural noun for messages, such as "pictures".
     pub(super) name: &'static str,
-    /// The media type.
+    /// Media type.
     pub(super) encoding: String,
     pub(super) size: Option<paceline_media::Size>,
     /// Samples per second.
     pub(super) hz: Option<f64>,
-    /// True if one that comes late loses its place, false if it only waits for its turn.
+    /// True if a late sample is skipped, false if it is only delayed.
     pub(super) keeps_time: bool,
 }
 
 impl Stored {
-    /// Sample `number` of the file, over and over if it repeats.
+    /// Returns sample `number` of the file; starts again at the end if the file repeats.
     pub(crate) fn next(&self, number: u64) -> Next {
         let length = self.samples.len() as u64;
         let place = if self.repeat && length > 0 { number % length } else { number };
@@ -43,18 +43,18 @@ impl Stored {
         sample.map_or(Next::End, |sample| Next::Sample(sample.clone()))
     }
 
-    /// True if it begins again at its end.
+    /// Returns true if the file repeats.
     pub(crate) const fn repeats(&self) -> bool {
         self.repeat
     }
 
-    /// True if a sample that comes late loses its place.
+    /// Returns true if a late sample is skipped.
     pub(crate) const fn keeps_time(&self) -> bool {
         self.keeps_time
     }
 }
 
-/// Reads a file as a whole.
+/// Reads a whole file of at most [`FILE_MAX`] bytes.
 pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
     let what = || format!("cannot read {}", file.display());
     let length = std::fs::metadata(file).with_context(what)?.len();
@@ -65,7 +65,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
             file.display()
         );
     }
-    // A pipe has no length beforehand.
+    // The length of a pipe is not known in advance.
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     let opened = std::fs::File::open(file).with_context(what)?;
     opened.take(FILE_MAX + 1).read_to_end(&mut bytes).with_context(what)?;
@@ -78,7 +78,10 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// The samples up to the first bad one, which is told; an error if there is none before it.
+/// Returns the samples up to the first corrupt one and prints a note about that one.
+///
+/// # Errors
+/// Errors if there is no sample before it.
 pub(super) fn gather<P>(
     file: &Path,
     name: &str,
@@ -108,7 +111,7 @@ pub(super) fn gather<P>(
     Ok(shared)
 }
 
-/// A file whose samples are there.
+/// Creates a source from the samples of a file.
 pub(super) fn opened(
     args: &PubArgs,
     file: &Path,

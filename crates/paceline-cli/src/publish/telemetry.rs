@@ -1,4 +1,4 @@
-//! Telemetry files: every topic on a tag of its own, every message at its own time.
+//! Telemetry files: each topic on its own tag, each message at its recorded time.
 
 use super::args::PubArgs;
 use super::{Playback, Topic, declared, links, stored};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The file, if it is a telemetry file.
+/// Returns the file if it is a telemetry file.
 pub(super) fn log_file(args: &PubArgs) -> Option<&Path> {
     let is_log = |file: &&Path| file.extension().is_some_and(|e| e.eq_ignore_ascii_case("ulg"));
     args.file.as_deref().filter(is_log)
@@ -52,7 +52,7 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
     Ok(if done? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 
-/// What a telemetry file decides by itself.
+/// Rejects flags for properties that a telemetry file defines itself.
 fn refuse_others(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
     let given = [
         ("--hz or --period", args.rate().is_some(), "its messages have times; give --speed"),
@@ -75,7 +75,7 @@ fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher
             .bytes_max(topic.bytes_max as u64),
         Telemetry::Json => builder.encoding(Encoding::Json),
     };
-    // As fast as they are taken they still stand for what they were.
+    // With `--speed max` the declared rate is the recorded one.
     let times = match args.speed {
         Some(Speed::Times(times)) => times,
         Some(Speed::Max) | None => 1.0,
@@ -89,7 +89,7 @@ fn declare(node: &Node, args: &PubArgs, topic: &ulog::Topic) -> Result<Publisher
     super::declare_with(builder, args.late, args.loss, args.history)
 }
 
-/// A file on its way.
+/// A telemetry file during playback.
 struct Flight<'a> {
     args: &'a PubArgs,
     log: &'a ULog,
@@ -111,7 +111,7 @@ impl Flight<'_> {
         self.args.speed.unwrap_or(Speed::Times(1.0))
     }
 
-    /// True if it came to its end, false if the user ended it before.
+    /// Plays the file. Returns false if the user interrupts it before its end.
     fn run(mut self, node: &Node, wait: Duration) -> anyhow::Result<bool> {
         if !self.playback.wait(node, wait) {
             return Ok(false);
@@ -131,10 +131,10 @@ impl Flight<'_> {
         self.args.count.is_some_and(|count| self.playback.published() >= count)
     }
 
-    /// Publishes the file once; false if the user ended it.
+    /// Publishes the file once; returns false if the user interrupts it.
     fn play(&mut self) -> anyhow::Result<bool> {
         let (began, log) = (Instant::now(), self.log);
-        // Some topics say time 0 always: the first moment is the first that is none.
+        // Some topics always have time 0: playback starts at the first other time.
         let mut first = None::<u64>;
         for message in log.messages() {
             if self.is_enough() {
@@ -166,7 +166,7 @@ impl Flight<'_> {
                 json.with_context(|| format!("cannot publish message {number}"))?.into_bytes()
             }
         };
-        // What nobody waits for must not hold up what comes after it in the file.
+        // A stream without room must not delay the later messages of the file.
         let waits = self.args.late || self.speed() == Speed::Max;
         self.playback.put(message.topic, (payload.into(), None), waits)
     }

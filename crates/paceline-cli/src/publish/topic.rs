@@ -1,4 +1,4 @@
-//! One of several tags that are published together: its publisher and its totals.
+//! One of several tags that are published together, with its counts.
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -8,13 +8,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A stream that goes away gives no room: it is looked for again after this.
+/// Closing a full stream does not notify: the wait for room checks again after this time.
 const ROOM_EVERY: Duration = Duration::from_millis(100);
 
-/// A payload, and what is attached to it.
+/// A payload and its attachment.
 pub(crate) type Whole = (Bytes, Option<Arc<[u8]>>);
 
-/// A tag that is being published.
+/// A tag during playback.
 pub(crate) struct Topic {
     pub(super) publisher: Publisher,
     row: Row,
@@ -26,7 +26,7 @@ pub(super) struct TopicsLine {
     pub(super) topics: Vec<Row>,
 }
 
-/// What became of a tag's messages.
+/// The counts of one tag.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     tag: String,
@@ -44,13 +44,13 @@ impl fmt::Display for Row {
 }
 
 impl Topic {
-    /// Nothing was published yet.
+    /// Creates a topic with zero counts.
     pub(crate) fn new(publisher: Publisher) -> Self {
         let tag = publisher.tag().to_string();
         Self { publisher, row: Row { tag, published: 0, bytes: 0, taken: 0, dropped: 0 } }
     }
 
-    /// Publishes a message; waits for room first if it `waits`.
+    /// Publishes a message; if `waits`, waits for room in the queues first.
     pub(super) fn put(&mut self, sample: Whole, waits: bool) -> anyhow::Result<Put> {
         let (payload, attachment) = sample;
         let bytes = payload.len() as u64;
@@ -68,7 +68,7 @@ impl Topic {
         Ok(put)
     }
 
-    /// Ends it: the totals, and whether all was sent within the time.
+    /// Closes the publisher; returns its counts, and whether everything was sent within the time.
     pub(super) fn close(self, within: Duration) -> (Row, bool) {
         (self.row, self.publisher.close(within))
     }

@@ -1,4 +1,4 @@
-//! H.264 files: one access unit a sample.
+//! H.264 files: one access unit per sample.
 
 use super::args::PubArgs;
 use super::pictures::HZ;
@@ -16,7 +16,7 @@ pub(super) fn open(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> {
     let mut early = 0;
     let mut begun = false;
     let units = h264::split(&bytes).filter(|unit| {
-        // Nobody can decode what comes before the first that stands alone.
+        // A decoder cannot start before the first I picture.
         begun |= unit.as_ref().map_or(true, |unit| unit.class == Class::I);
         early += u32::from(!begun);
         begun

@@ -16,7 +16,7 @@ it is the newest sample. Ranges include both ends, and either may be left out: 1
 Times are capture times by the publisher's clock: 2026-01-31T12:00:00Z, seconds since 1970, \
 nanoseconds as sub --json prints them, or a time ago: -10s.., -1min..-30s.";
 
-/// `paceline pull`.
+/// Arguments of `paceline pull`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = AFTER,
@@ -26,43 +26,43 @@ pub(crate) struct PullArgs {
     /// The tag whose samples to pull
     #[arg(value_parser = Tag::new)]
     pub(crate) tag: Tag,
-    /// The newest N samples of each publisher
+    /// Pulls the newest N samples of each publisher
     #[arg(long, value_name = "N", value_parser = args::pulled)]
     pub(crate) newest: Option<u32>,
-    /// The N-th newest sample of each publisher alone; 1 is the newest
+    /// Pulls only the N-th newest sample of each publisher; 1 is the newest
     #[arg(long, value_name = "N", value_parser = args::pulled)]
     pub(crate) nth: Option<u32>,
-    /// Those with these sequence numbers
+    /// Pulls samples with these sequence numbers
     #[arg(long, value_name = "A..B", value_parser = range::seqs, allow_hyphen_values = true)]
     pub(crate) seq: Option<RangeInclusive<u64>>,
-    /// Those captured in this time
+    /// Pulls samples captured in this time range
     #[arg(long, value_name = "A..B", value_parser = range::times, allow_hyphen_values = true)]
     pub(crate) time: Option<Times>,
-    /// Only from the buffers of this node, by name or id
+    /// Uses only the buffers of this node, given by name or id
     #[arg(long, value_name = "NODE")]
     pub(crate) from: Option<String>,
-    /// Only the samples of this publisher, by its id as ls --json prints it
+    /// Pulls only samples of this publisher, given by its id from ls --json
     #[arg(long, value_name = "ID", value_parser = args::publisher)]
     pub(crate) publisher: Option<PublisherId>,
-    /// Pictures of this size, at most the publisher's
+    /// Scales pictures to this size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
     pub(crate) size: Option<Size>,
-    /// Sound with so many samples a second and channels, such as 8000x1
+    /// Converts sound to this sample rate and number of channels, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// One sample in N
+    /// Takes one sample in N
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,
-    /// At most this many samples for each second of capture time, evenly spread
+    /// Takes at most this many samples per second of capture time, evenly spaced
     #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
     pub(crate) max_hz: Option<f64>,
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Ends after this many seconds; with code 3 if not all came
+    /// Ends after this many seconds; exits with code 3 if samples are missing
     #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Prints one line of JSON for each sample, and a summary
+    /// Prints one line of JSON per sample, and a summary
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -70,12 +70,12 @@ pub(crate) struct PullArgs {
 }
 
 impl PullArgs {
-    /// True if standard output carries payloads.
+    /// Returns true if payloads are written to standard output.
     pub(super) fn to_stdout(&self) -> bool {
         is_stdout(self.out.as_deref())
     }
 
-    /// The rate that was asked for.
+    /// Returns the requested rate.
     pub(super) const fn asked_rate(&self) -> AskedRate {
         AskedRate { max_hz: self.max_hz, every: self.every }
     }

@@ -1,4 +1,4 @@
-//! `--seq` and `--time`: ranges whose two ends are both included, and either may be left out.
+//! `--seq` and `--time`: inclusive ranges, of which either end may be omitted.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,10 +7,10 @@ const SEQ_MEND: &str = "write two sequence numbers such as 100..200, 100.. or ..
 const TIME_MEND: &str =
     "write 2026-01-31T12:00:00Z, seconds since 1970, or a time ago such as -10s";
 const DAY_S: u64 = 86_400;
-/// No count of seconds since 1970 has so many digits; nanoseconds have.
+/// Numbers with this many digits are nanoseconds; seconds since 1970 never have as many.
 const NANOS_DIGITS: usize = 16;
 
-/// A range of sequence numbers.
+/// Parses a range of sequence numbers.
 pub(super) fn seqs(text: &str) -> Result<RangeInclusive<u64>, String> {
     let (first, last) = ends(text, SEQ_MEND)?;
     let seq = |text: &str| {
@@ -24,16 +24,16 @@ pub(super) fn seqs(text: &str) -> Result<RangeInclusive<u64>, String> {
     Ok(first..=last)
 }
 
-/// A moment as it was written.
+/// A time as the user wrote it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Moment {
     /// Nanoseconds since 1970.
     At(u64),
-    /// So long before the command was started.
+    /// A duration before the start of the command.
     Ago(Duration),
 }
 
-/// A range of capture times as it was written.
+/// A range of capture times as the user wrote it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Times {
     first: Option<Moment>,
@@ -41,7 +41,7 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Its ends in nanoseconds since 1970, seen from `now`.
+    /// Returns the ends in nanoseconds since 1970, relative to `now`.
     pub(super) fn nanos(self, now: u64) -> Result<RangeInclusive<u64>, String> {
         let at = |moment| match moment {
             Moment::At(nanos) => nanos,
@@ -61,7 +61,7 @@ impl Times {
     }
 }
 
-/// A range of capture times; whether its ends are in order only [`Times::nanos`] can tell.
+/// Parses a range of capture times; [`Times::nanos`] checks the order of its ends.
 pub(super) fn times(text: &str) -> Result<Times, String> {
     let (first, last) = ends(text, TIME_MEND)?;
     Ok(Times { first: first.map(moment).transpose()?, last: last.map(moment).transpose()? })
@@ -87,12 +87,12 @@ fn moment(text: &str) -> Result<Moment, String> {
     found.map(Moment::At).ok_or_else(refuse)
 }
 
-/// Whole digits only: a sign or a blank is none.
+/// Parses decimal digits; rejects signs and blanks.
 fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// The nanoseconds that the digits behind a decimal point stand for; what is finer is cut.
+/// Returns the nanoseconds of a decimal fraction; truncates further digits.
 fn fraction(text: &str) -> Option<u64> {
     let all_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let nine: String = text.chars().chain("000000000".chars()).take(9).collect();
@@ -107,7 +107,7 @@ fn since_1970(text: &str) -> Option<u64> {
     if text.len() >= NANOS_DIGITS { Some(whole) } else { whole.checked_mul(1_000_000_000) }
 }
 
-/// `2026-01-31T12:00:00Z`, with or without digits behind the seconds.
+/// Parses `2026-01-31T12:00:00Z`, with or without fractional seconds; returns nanoseconds since 1970.
 fn rfc3339(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-');
@@ -128,7 +128,7 @@ fn rfc3339(text: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
-/// Nanoseconds since 1970 as people read them.
+/// Formats nanoseconds since 1970 as RFC 3339.
 pub(super) fn rfc3339_of(nanos: u64) -> String {
     let (seconds, part) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
     let (mut days, second) = (seconds / DAY_S, seconds % DAY_S);
@@ -161,7 +161,7 @@ const fn days_in_month(year: u64, month: u64) -> u64 {
     }
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar.
+/// Returns the days from 1970-01-01 to a day of the Gregorian calendar.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let known = year >= 1970 && (1..=12).contains(&month);
     if !known || day == 0 || day > days_in_month(year, month) {

@@ -16,7 +16,7 @@ tells what was asked, granted, refused, delivered and dropped. A recorder is a s
 asks for, and without --max-hz, --every or --size that is every sample. Ctrl-C and SIGTERM finish the file; what was \
 written a second before a crash can be read.";
 
-/// `paceline record`.
+/// Arguments of `paceline record`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub(crate) struct RecordArgs {
@@ -26,21 +26,21 @@ pub(crate) struct RecordArgs {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     pub(super) out: PathBuf,
-    /// Replaces the file if it is there already
+    /// Replaces an existing file
     #[arg(long)]
     pub(super) force: bool,
     #[command(flatten)]
     pub(super) wish: WishArgs,
-    /// Ends with code 3 as soon as any publisher is refused, instead of waiting for room
+    /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(super) require: bool,
-    /// What is done about samples lost on links over UDP: none, selective or go-back-n
+    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     retransmit: Retransmit,
-    /// Where rate and size are reduced: publisher or subscriber
+    /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     proxy: Proxy,
-    /// How many samples wait for the disk before new ones are dropped
+    /// Number of samples that may wait for the disk; new ones are dropped when it is reached
     #[arg(long, value_name = "N", value_parser = args::queue, default_value = "4096")]
     pub(super) queue: usize,
     /// Ends after this many seconds
@@ -49,10 +49,10 @@ pub(crate) struct RecordArgs {
     /// Ends when the file has this many bytes: 100MB, 2GB
     #[arg(long, value_name = "BYTES", value_parser = args::bytes)]
     pub(super) max_bytes: Option<u64>,
-    /// How the file is compressed: lz4 or none
+    /// Compression of the file: lz4 or none
     #[arg(long, value_name = "HOW", value_parser = compression, default_value = "lz4")]
     pub(super) compression: Compression,
-    /// Prints one line of JSON a second
+    /// Prints one line of JSON per second
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -67,20 +67,20 @@ fn compression(text: &str) -> Result<Compression, String> {
     }
 }
 
-/// What is asked for of a pattern.
+/// The requested service of a pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
-    /// As the file says it.
+    /// The request in the file's format.
     pub(super) asked: Asked,
-    /// The step of the sequence numbers that come; unknown where a rate is asked for, or was changed.
+    /// Step of the expected sequence numbers; `None` if a rate was requested, or the request has changed.
     pub(super) step: Option<u64>,
-    /// The loss tolerance, x/y.
+    /// Loss tolerance x/y.
     pub(super) loss: Option<(u32, u32)>,
 }
 
 impl Wish {
-    /// What a subscription asks for once it was changed. What still comes as it was asked for before is not told
-    /// from what comes as it is asked for now: numbers that are missing are not known any more.
+    /// Returns the request after a change. Its step is `None`: samples of the old and the new request cannot
+    /// be distinguished, so gaps can no longer be detected.
     pub(super) fn changed(
         form: Form,
         within: Option<Duration>,
@@ -103,7 +103,7 @@ impl Wish {
         Self { asked, step: None, loss: loss.map(|loss| (loss.x(), loss.y())) }
     }
 
-    /// In words.
+    /// Describes the request in words.
     pub(super) fn words(&self) -> String {
         let Asked { mut form, within_us, loss, .. } = self.asked.clone();
         if let Some(us) = within_us {
@@ -117,7 +117,7 @@ impl Wish {
 }
 
 impl RecordArgs {
-    /// Asks for what is wanted of a pattern.
+    /// Builds the subscription to a pattern.
     pub(super) fn ask<'a>(
         &self,
         node: &'a Node,
@@ -127,7 +127,7 @@ impl RecordArgs {
         Ok(self.wish.apply(builder)?.retransmit(self.retransmit))
     }
 
-    /// What is asked for of each pattern at first.
+    /// Returns the initial request, the same for each pattern.
     pub(super) fn wish(&self) -> Wish {
         let wish = &self.wish;
         let step = match (wish.every, wish.max_hz) {
@@ -158,7 +158,7 @@ impl RecordArgs {
         Wish { asked, step, loss: wish.loss.map(|loss| (loss.x(), loss.y())) }
     }
 
-    /// The patterns, for people.
+    /// Lists the patterns for messages.
     pub(super) fn patterns_in_words(&self) -> String {
         let names: Vec<&str> = self.patterns.iter().map(Pattern::as_str).collect();
         names.join(", ")

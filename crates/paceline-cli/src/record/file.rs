@@ -1,4 +1,4 @@
-//! The file on the disk: whole records only, whatever happens.
+//! The output file. It contains only whole records after each write.
 
 use crate::exit;
 use anyhow::anyhow;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A file that is whole after each write.
+/// A file that contains only whole records after each write.
 pub(super) struct OutFile {
     file: File,
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct OutFile {
 }
 
 impl OutFile {
-    /// Creates the file; one that is there is replaced only if `force`.
+    /// Creates the file; replaces an existing file only if `force`.
     pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
         let mut options = File::options();
         options.write(true);
@@ -39,13 +39,13 @@ impl OutFile {
         Ok(Self { file, path: path.to_owned(), bytes: 0 })
     }
 
-    /// How long it is.
+    /// Returns the file's length in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Appends whole records, of which `samples` were in the file before. What can't be written as a whole is
-    /// taken back, and the file ends well before it.
+    /// Appends whole records; the file already contains `samples` samples. A partial write is truncated, and
+    /// the file then gets a valid ending.
     pub(super) fn write(&mut self, records: &[u8], samples: u64) -> anyhow::Result<()> {
         let Err(error) = self.file.write_all(records) else {
             self.bytes += records.len() as u64;
@@ -71,24 +71,24 @@ impl OutFile {
         ))
     }
 
-    /// Writes what a file without an index ends with. The place is where the last whole record ends.
+    /// Writes the ending of a file without an index, after the last whole record.
     fn end(&mut self) -> io::Result<()> {
         use std::io::{Seek as _, SeekFrom};
         self.file.seek(SeekFrom::Start(self.bytes))?;
         let end = ending();
         let written = self.file.write_all(&end);
         if written.is_err() {
-            // Half an end is worse than none.
+            // A partial ending is worse than none.
             self.file.set_len(self.bytes)?;
         }
         written
     }
 
-    /// Writes the end, and waits until the disk has all.
+    /// Appends the last records and waits until the data is on the disk.
     pub(super) fn finish(mut self, records: &[u8], samples: u64) -> anyhow::Result<u64> {
         self.write(records, samples)?;
         let synced = self.file.sync_all();
-        // A device or a pipe has nothing to wait for.
+        // Devices and pipes do not support syncing.
         match synced.err().filter(|error| error.kind() != io::ErrorKind::InvalidInput) {
             None => Ok(self.bytes),
             Some(error) => Err(anyhow!("--out {}: the disk says: {error}", self.path.display())),

@@ -1,5 +1,6 @@
-//! What the links on the way did with the samples: asked of their nodes at the beginning and at the end, and of
-//! those that can be asked for nothing each second, since streams end with their publishers.
+//! The counts of the links on the path. Streams end with their publishers, so counts are collected while they
+//! run. All nodes are queried at the start and at the end. Nodes that can be queried without load on a link
+//! with a capacity are queried every second.
 
 use super::news::by_name;
 use paceline::{DropReason, Drops, Node, NodeId, PublisherId, SourceView, StreamCounters};
@@ -7,19 +8,19 @@ use paceline_record::Event;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long nodes have to answer.
+/// Time limit for the nodes' answers.
 const WITHIN: Duration = Duration::from_millis(500);
 
-/// The most streams on links whose counts are kept; of more, those seen first.
+/// Limit of the streams whose counts are kept; the first ones are kept.
 const PLACES_MAX: usize = 16_384;
 
-/// A stream on a link: whose samples, on which node and link, to which hop.
+/// A stream on a link: publisher, node, link and next hop.
 type Place = (PublisherId, String, String, NodeId);
 
-/// The same of those that are asked each second.
+/// Time limit for the nodes that are queried every second.
 const NEAR_WITHIN: Duration = Duration::from_millis(100);
 
-/// The counts when the recording began, and the last that are known.
+/// The counts at the start of the recording, and the latest counts.
 #[derive(Default)]
 pub(super) struct Links {
     before: BTreeMap<Place, StreamCounters>,
@@ -28,14 +29,14 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Keeps the counts of now.
+    /// Stores the current counts as the start values.
     pub(super) fn begin(&mut self, node: &Node, sources: &BTreeMap<PublisherId, SourceView>) {
         for (place, counters) in counts(node, sources, None) {
             self.before.entry(place).or_insert(counters);
         }
     }
 
-    /// Looks at the counts of the nodes that no link with a capacity lies before.
+    /// Updates the counts of the nodes that no link with a capacity separates from this one.
     pub(super) fn look(&mut self, node: &Node, sources: &BTreeMap<PublisherId, SourceView>) {
         let near = node.near();
         self.keep(counts(node, sources, Some(&near)));
@@ -54,7 +55,7 @@ impl Links {
         }
     }
 
-    /// What was counted since.
+    /// Returns the counts since the start.
     pub(super) fn end(
         &mut self,
         node: &Node,
@@ -87,8 +88,8 @@ impl Links {
     }
 }
 
-/// The streams on the links that lead from these publishers to here. Streams of several forms to one hop are
-/// counted together.
+/// Returns the counts of the streams from these publishers to this node. Adds up the streams of all forms to
+/// the same hop.
 fn counts(
     node: &Node,
     sources: &BTreeMap<PublisherId, SourceView>,

@@ -1,4 +1,4 @@
-//! What happens beside samples: who comes and goes, what is granted, refused and dropped.
+//! Events of a recording other than samples: publishers that join and leave, grants, refusals and drops.
 
 use super::args::Wish;
 use super::writer::{Job, Shared};
@@ -10,25 +10,25 @@ use paceline_record::{Event, Hop, Offer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-/// How many tags are remembered before those of publishers that have gone are forgotten.
+/// Limit of the remembered tags; above it, tags of publishers that have left are forgotten.
 const TAGS_MAX: usize = 16_384;
 
-/// Keeps track of publishers, answers and drops.
+/// Tracks publishers, answers and drops.
 #[derive(Default)]
 pub(super) struct News {
     sources: BTreeMap<PublisherId, SourceView>,
-    /// Who left: an answer may come after.
+    /// Includes publishers that have left: an answer may arrive later.
     tags: BTreeMap<PublisherId, String>,
     refused: BTreeMap<PublisherId, String>,
-    /// What is carried although nobody can promise what was asked for, and why.
+    /// Publishers that are carried as best effort because no promise is possible, and the reason.
     unpromised: BTreeMap<PublisherId, String>,
-    /// What people are to be told.
+    /// Messages for the user.
     pub(super) notes: Vec<String>,
     dropped: Drops,
 }
 
 impl News {
-    /// Who came and who left since the last time.
+    /// Returns the publishers that joined or left since the last call.
     pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<Event> {
         let found = patterns.iter().flat_map(|pattern| node.sources(pattern));
         let found: BTreeMap<PublisherId, SourceView> =
@@ -59,12 +59,13 @@ impl News {
         events
     }
 
-    /// The publishers that are there.
+    /// Returns the current publishers.
     pub(super) const fn sources(&self) -> &BTreeMap<PublisherId, SourceView> {
         &self.sources
     }
 
-    /// What the subscription to the pattern in this place was told, of publishers that were looked for since.
+    /// Processes the events of the subscription with this index. Call [`News::look`] before, so that the
+    /// publishers are known.
     pub(super) fn hear(
         &mut self,
         (place, events): (usize, Vec<SubscriberEvent>),
@@ -89,10 +90,10 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
-                // The first sample will tell.
+                // The first sample will resolve it.
                 SubscriberEvent::Unpromised(_, Unpromised::SizeUnknown) => {}
                 SubscriberEvent::Unpromised(publisher, why) => self.bear(publisher, why),
-                // What it leads to is recorded: what came late, or not at all.
+                // Its effects, late or missing samples, are recorded.
                 SubscriberEvent::Excess { .. } => {}
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
@@ -116,7 +117,7 @@ impl News {
         jobs
     }
 
-    /// A publisher is heard without the promise that was asked for.
+    /// Notes that a publisher is carried without the requested promise.
     fn bear(&mut self, publisher: PublisherId, why: Unpromised) {
         let tag = self.tag(publisher);
         let note = format!("nothing is promised of {tag}: {why}; it is carried as best effort");
@@ -126,7 +127,7 @@ impl News {
         }
     }
 
-    /// Why somebody who requires a promise has been told no.
+    /// Returns the reason why a required promise was refused.
     pub(super) fn no(&self) -> Option<String> {
         let refused = self.refused.values().next().map(|reason| format!("refused: {reason}"));
         refused.or_else(|| self.unpromised.values().next().cloned())
@@ -169,12 +170,12 @@ impl News {
         }
     }
 
-    /// What was dropped here by what was told last.
+    /// Returns the drops at the last call of [`News::dropped`].
     pub(super) const fn all_dropped(&self) -> Drops {
         self.dropped
     }
 
-    /// What was dropped here, if it is more than before.
+    /// Returns an event if the drops at this node changed.
     pub(super) fn dropped(&mut self, drops: Drops) -> Option<Event> {
         if self.dropped == drops {
             return None;
@@ -184,7 +185,7 @@ impl News {
     }
 }
 
-/// Drops by the names of their reasons.
+/// Returns the drops keyed by the names of their reasons.
 pub(super) fn by_name(drops: &Drops) -> BTreeMap<String, u64> {
     drops.iter().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }

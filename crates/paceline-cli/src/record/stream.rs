@@ -1,4 +1,4 @@
-//! One publisher's samples: how many came, how old, and what is missing.
+//! The statistics of one publisher's samples: count, age and gaps.
 
 use super::args::Wish;
 use crate::demo::Windows;
@@ -7,11 +7,11 @@ use paceline::Delivery;
 use paceline_record::{Ages, Delivered, Event};
 use std::time::Instant;
 
-/// What came of one publisher.
+/// The statistics of one publisher.
 pub(super) struct Stream {
     tag: String,
     pub(super) publisher: String,
-    /// Which of the patterns brought it: of two that match the same tag one is enough.
+    /// Index of the pattern that delivers the samples; other matching patterns are ignored.
     pub(super) pattern: usize,
     step: Option<u64>,
     judged: bool,
@@ -39,7 +39,7 @@ impl Stream {
         }
     }
 
-    /// Something else is asked for from now on.
+    /// Applies a changed request.
     pub(super) fn change(&mut self, wish: &Wish) {
         let (lost, beyond) = (self.windows.lost, self.windows.beyond);
         self.windows = Windows::new(wish.loss, wish.step.unwrap_or(1));
@@ -48,12 +48,12 @@ impl Stream {
         self.last = None;
     }
 
-    /// Counts a sample; tells of the numbers that were left out before it.
+    /// Counts a sample; returns the gap in sequence numbers before it, if any.
     pub(super) fn take(&mut self, delivery: &Delivery, now: Instant) -> Option<Event> {
         self.second.add(delivery, now);
         self.total.add(delivery, now);
         let Some(step) = self.step else {
-            // Which numbers were to come is not known: what came counts, one by one.
+            // The expected sequence numbers are unknown: the windows count received samples.
             self.windows.add(self.total.delivered, delivery.late);
             return None;
         };
@@ -70,7 +70,7 @@ impl Stream {
         })
     }
 
-    /// What came so far; nothing if it was told so last time.
+    /// Returns the statistics so far, `None` if no sample arrived since the last call.
     pub(super) fn news(&mut self) -> Option<Event> {
         let event = self.event(self.second.rate_hz());
         self.second = self.second.next();
@@ -78,7 +78,7 @@ impl Stream {
         (told != self.total.delivered).then_some(event)
     }
 
-    /// What came in all, at the rate of the whole.
+    /// Returns the final statistics, with the average rate of the whole recording.
     pub(super) fn delivered(&self) -> Event {
         self.event(self.total.rate_hz())
     }

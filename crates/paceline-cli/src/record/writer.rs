@@ -1,4 +1,4 @@
-//! The thread that writes: what comes waits in a bounded queue, so that no disk holds up what is delivered.
+//! The writing thread. Samples wait in a bounded queue, so that a slow disk does not delay delivery.
 
 use super::args::{RecordArgs, Wish};
 use super::file::OutFile;
@@ -12,32 +12,32 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// At least so often what came is on the disk.
+/// Interval of writes to the disk.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// What the writer is given.
+/// A job for the writer.
 pub(super) enum Job {
-    /// A sample that came.
+    /// A sample.
     Sample(Box<Arrived>),
-    /// Something else happened.
+    /// An event.
     Event(Event),
-    /// Something else is asked for on the pattern in this place.
+    /// The request for the pattern with this index changed.
     Changed(usize, Wish),
-    /// The end, and why.
+    /// The end, with its reason.
     End(&'static str),
 }
 
-/// A sample that came.
+/// A received sample.
 pub(super) struct Arrived {
-    /// By the pattern in this place.
+    /// Index of its pattern.
     pub(super) pattern: usize,
-    /// At this time, nanoseconds since 1970.
+    /// Arrival time in nanoseconds since 1970.
     pub(super) came_ns: u64,
     /// The sample.
     pub(super) delivery: Delivery,
 }
 
-/// How far it is, for people.
+/// Progress for reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     pub(super) samples: u64,
@@ -45,23 +45,23 @@ pub(super) struct Progress {
     pub(super) streams: usize,
     pub(super) late: u64,
     pub(super) missing: u64,
-    /// Of the file.
+    /// Bytes in the file.
     pub(super) written: u64,
-    /// True once it has the bytes that it may have.
+    /// True once the file has reached its size limit.
     pub(super) full: bool,
 }
 
-/// What the writer and the others share.
+/// State that the writer shares with other threads.
 #[derive(Clone, Default)]
 pub(super) struct Shared {
     pub(super) progress: Arc<Mutex<Progress>>,
-    /// What was granted, in words.
+    /// Descriptions of the grants.
     pub(super) granted: Arc<Mutex<BTreeMap<PublisherId, String>>>,
-    /// Payload bytes that wait.
+    /// Payload bytes in the queue.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
-/// Nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970.
 pub(super) fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
@@ -69,7 +69,7 @@ pub(super) fn now_ns() -> u64 {
 
 pub(super) struct Writer<'a> {
     args: &'a RecordArgs,
-    /// What is asked for of each pattern.
+    /// The request of each pattern.
     wishes: Vec<Wish>,
     node: Node,
     file: OutFile,
@@ -80,7 +80,7 @@ pub(super) struct Writer<'a> {
     samples: u64,
     bytes: u64,
     attachments: u64,
-    /// Samples that are in the file.
+    /// Samples in the file.
     kept: u64,
 }
 
@@ -103,7 +103,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes until it is told to end; returns what was written.
+    /// Writes until [`Job::End`]; returns the totals.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) -> anyhow::Result<Progress> {
         self.begin()?;
         let mut flush = Instant::now() + FLUSH;
@@ -182,7 +182,7 @@ impl<'a> Writer<'a> {
         self.write()
     }
 
-    /// What is told and written once a second.
+    /// Records statistics and flushes once per second.
     fn second(&mut self) -> anyhow::Result<()> {
         for event in self.streams.values_mut().filter_map(Stream::news) {
             self.recording.event(&event, now_ns())?;
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         self.write()
     }
 
-    /// Writes the chunks that are whole.
+    /// Writes the complete chunks.
     fn write(&mut self) -> anyhow::Result<()> {
         let ready = self.recording.take();
         if ready.is_empty() {
@@ -239,7 +239,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What is known of a publisher when its first sample comes.
+/// Describes a publisher at its first sample.
 fn about(
     wish: &Wish,
     node: &Node,

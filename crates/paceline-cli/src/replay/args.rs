@@ -13,32 +13,32 @@ them, whoever recorded them; messages of other kinds go as they are. With --spee
 faster than a link takes them are left out, as those of any publisher. A file that was cut off is replayed as far as \
 it is whole. The file is read twice.";
 
-/// `paceline replay`.
+/// Arguments of `paceline replay`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub(crate) struct ReplayArgs {
     /// The file to replay
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
-    /// How fast time goes: 0.01 to 1000 times, or max for as fast as it is taken; 1 if not said
+    /// Playback speed: 0.01 to 1000 times, or max for the subscribers' pace
     #[arg(long, value_name = "X", value_parser = args::speed, default_value = "1")]
     speed: Speed,
-    /// Begins again at the end
+    /// Starts again at the end
     #[arg(long = "loop")]
     pub(super) repeat: bool,
-    /// Begins so many seconds after the first sample of the file
+    /// Starts this many seconds after the first sample of the file
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(super) from: Option<Duration>,
-    /// Ends so many seconds after the first sample of the file
+    /// Ends this many seconds after the first sample of the file
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(super) to: Option<Duration>,
-    /// Publishes under another tag: what begins with OLD begins with NEW
+    /// Publishes under another tag: replaces the prefix OLD by NEW
     #[arg(long, value_name = "OLD=NEW", value_parser = remap)]
     pub(super) remap: Vec<Remap>,
-    /// Only the tags of this pattern, as they are in the file
+    /// Replays only topics that match this pattern, by their names in the file
     #[arg(long = "tag", value_name = "PATTERN", value_parser = Pattern::new)]
     pub(super) tags: Vec<Pattern>,
-    /// By which times: published, of the publishers' clocks, or arrival, of the recorder's
+    /// Clock for the sample times: published (the publishers' clocks) or arrival (the recorder's clock)
     #[arg(long, value_name = "TIMES", value_parser = order, default_value = "published")]
     pub(super) by: Order,
     /// Ends after this many samples
@@ -47,23 +47,24 @@ pub(crate) struct ReplayArgs {
     /// Sends late samples too, and waits until every stream has room
     #[arg(long)]
     pub(super) late: bool,
-    /// Waits at most this many seconds for a subscriber before the first sample; 1 if not said, 0 with --loop
+    /// Seconds to wait for a subscriber before the first sample; defaults to 1, with --loop
+    /// to 0
     #[arg(long, value_name = "SECONDS", value_parser = args::seconds)]
     pub(super) wait: Option<Duration>,
-    /// Of each Y samples X may miss, for subscribers that state --within and no --loss of their own
+    /// Allows X of each Y samples to miss the deadline, for subscribers with --within and without --loss
     #[arg(long, value_name = "X/Y")]
     pub(super) loss: Option<LossTolerance>,
-    /// Holds what is published here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    /// Buffers published samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(super) history: Option<History>,
-    /// Prints one line of JSON a second
+    /// Prints one line of JSON per second
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) node: NodeArgs,
 }
 
-/// A beginning of tags, and what it becomes.
+/// A replacement of a topic prefix.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Remap {
     pub(super) old: String,
@@ -73,7 +74,7 @@ pub(super) struct Remap {
 fn remap(text: &str) -> Result<Remap, String> {
     let mend = "write OLD=NEW, such as robot=lab or robot/camera=lab/left";
     let (old, new) = text.split_once('=').ok_or_else(|| format!("has no =; {mend}"))?;
-    // What is old may be a topic of another system, which makes no tag.
+    // OLD may be a topic of another system, which need not be a valid tag.
     if old.is_empty() {
         return Err(format!("has nothing before the =; {mend}"));
     }
@@ -90,7 +91,7 @@ fn order(text: &str) -> Result<Order, String> {
 }
 
 impl Remap {
-    /// What a topic becomes, if it begins so: with all of the chunks of what is old.
+    /// Returns the new topic if `topic` starts with all chunks of the old prefix.
     pub(super) fn apply(&self, topic: &str) -> Option<String> {
         let rest = topic.strip_prefix(&self.old)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{}{rest}", self.new))
@@ -98,20 +99,20 @@ impl Remap {
 }
 
 impl ReplayArgs {
-    /// The tag of a topic, before it is known to be one. Those of ROS begin with a stroke.
+    /// Returns the tag name for a topic, which may be invalid. ROS topics start with a slash.
     pub(super) fn tag_of(&self, topic: &str) -> String {
         let remapped = self.remap.iter().find_map(|remap| remap.apply(topic));
         remapped.unwrap_or_else(|| topic.trim_start_matches('/').to_owned())
     }
 
-    /// True if a topic is to be replayed.
+    /// Returns true if a topic is selected for replay.
     pub(super) fn wants(&self, topic: &str) -> bool {
         let tag = Tag::new(topic.trim_start_matches('/'));
         self.tags.is_empty()
             || tag.is_ok_and(|tag| self.tags.iter().any(|pattern| pattern.matches(&tag)))
     }
 
-    /// How many times as fast.
+    /// Returns the speed factor, `None` for the subscribers' pace.
     pub(super) const fn times(&self) -> Option<f64> {
         match self.speed {
             Speed::Times(times) => Some(times),

@@ -1,4 +1,4 @@
-//! The channels of a file that are replayed: their publishers, and what is left out and why.
+//! The replayed channels of a file with their publishers, and the omitted ones with the reason.
 
 use super::args::ReplayArgs;
 use crate::args as values;
@@ -10,25 +10,25 @@ use paceline_record::{Body, Lane, Survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A channel that is replayed.
+/// A replayed channel.
 pub(super) struct Played {
-    /// Its publisher's place.
+    /// Index of its publisher.
     pub(super) topic: usize,
-    /// How its payloads stand in the file.
+    /// Payload format in the file.
     pub(super) body: Body,
 }
 
-/// The channels, by their numbers in the file.
+/// The channels, keyed by their ids in the file.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub(super) played: BTreeMap<u16, Played>,
-    /// What is left out, in words.
+    /// Descriptions of the omitted messages.
     pub(super) left_out: Vec<String>,
-    /// Messages that will be published.
+    /// Number of messages to publish.
     pub(super) messages: u64,
 }
 
-/// The topics of a file, in words.
+/// Lists the topics of a file for messages.
 fn topics(survey: &Survey) -> String {
     let names = survey.lanes.values().filter(|lane| lane.is_samples());
     let names: BTreeSet<&str> = names.map(|lane| lane.channel.topic.as_str()).collect();
@@ -39,7 +39,7 @@ fn topics(survey: &Survey) -> String {
     }
 }
 
-/// What was asked of topics that the file does not have.
+/// Rejects `--tag` and `--remap` for topics that the file does not contain.
 pub(super) fn check(args: &ReplayArgs, survey: &Survey) -> anyhow::Result<()> {
     let lanes = || survey.lanes.values().filter(|lane| lane.is_samples());
     let has = |wanted: &dyn Fn(&str) -> bool| lanes().any(|lane| wanted(&lane.channel.topic));
@@ -61,7 +61,7 @@ pub(super) fn check(args: &ReplayArgs, survey: &Survey) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Declares the publishers.
+/// Declares the publishers of the selected channels.
 pub(super) fn open(
     args: &ReplayArgs,
     node: &Node,
@@ -107,11 +107,11 @@ fn declare(
         .encoding(Encoding::new(&lane.encoding))
         .bytes_max(lane.bytes_max.max(1));
     if let Some(period) = period(lane) {
-        // As fast as they are taken they still stand for what they were.
+        // With `--speed max` the declared rate is the recorded one.
         let hz = args.times().unwrap_or(1.0) / period.as_secs_f64();
         builder = builder.hz(hz.clamp(0.001, 1_000_000.0))?;
     }
-    // Of video each sample says its own; whoever recorded without a word leaves it to the media type.
+    // Each video sample states its own kind; without metadata the media type determines the kind.
     let kind = lane.channel.metadata.get("kind").and_then(|kind| values::kind(kind).ok());
     if let Some(kind) = kind {
         builder = builder.kind(kind);
@@ -119,8 +119,8 @@ fn declare(
     declare_with(builder, args.late, args.loss, args.history)
 }
 
-/// The period to be declared: that of the first publisher, or what it became by the rate that was asked for. What
-/// a publisher of ours has not said, its replay does not say either.
+/// Returns the period to declare: the original publisher's, or the recorded one if rate scaling made it
+/// longer. Declares no period for a Paceline recording without one.
 fn period(lane: &Lane) -> Option<Duration> {
     let metadata = &lane.channel.metadata;
     let mean = lane.period().map(Duration::from_nanos);

@@ -19,21 +19,21 @@ pub(super) struct Class {
     parent: Option<String>,
     pub(super) policy: Option<Policy>,
     pub(super) curves: Curves,
-    /// Other classes are below it.
+    /// True if the class has child classes.
     pub(super) inner: bool,
 }
 
-/// The classes, and the tree of them.
+/// The classes and their tree.
 #[derive(Debug)]
 pub(super) struct Classes {
     pub(super) list: Vec<Class>,
     pub(super) tree: Hierarchy,
-    /// By place in the list.
+    /// Tree index of each class of the list.
     pub(super) indexes: Vec<ClassIndex>,
     places: HashMap<String, usize>,
 }
 
-/// The classes that `value` lists.
+/// Reads the classes from the list in `value`.
 pub(super) fn read(value: Json, ahead: Ahead) -> Result<Classes, String> {
     let Json::List(values) = value else {
         return Err(format!("classes is {value}: must be a list of classes"));
@@ -93,13 +93,13 @@ impl Class {
         BranchSpec { class, leaf }
     }
 
-    /// Which of its streams is sent next.
+    /// Returns the discipline that schedules the streams of the class.
     pub(super) fn policy(&self) -> Policy {
         self.policy.unwrap_or_default()
     }
 }
 
-/// Where in the list it is, and what.
+/// Formats an error with the path of the faulty class.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the others say all there is to say themselves")]
 fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -> String {
     let at = |name: &String| places.get(name).copied().unwrap_or_default();
@@ -127,7 +127,7 @@ fn refused(error: &SpecError, list: &[Class], places: &HashMap<String, usize>) -
 }
 
 impl Classes {
-    /// The leaf that stream `number` names, and the discipline there.
+    /// Returns the leaf class that stream `number` names, and its discipline.
     pub(super) fn leaf(
         &self,
         number: usize,

@@ -1,4 +1,4 @@
-//! The description of a link and its streams: from JSON to what is run.
+//! The description of a link and its streams, read from JSON.
 
 use super::classes::{self, Classes};
 use super::stream::{self, Id, Stream};
@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
 
-/// The longest description.
+/// Limit of a description in bytes.
 const INPUT_MAX: u64 = 1 << 30;
-/// The most streams.
+/// Limit of the number of streams.
 const STREAMS_MAX: usize = 1 << 22;
 
-/// The fields of the document.
+/// The top-level fields.
 pub(super) const FIELDS: [&str; 7] = [
     "discipline",
     "options",
@@ -36,7 +36,7 @@ const STREAMS: &str = "must be a list of 1 to 4194304 streams";
 const LINK: &str = "give one of them: how many bytes the link carries in a second, or the time that \
      each segment takes";
 
-/// What is run.
+/// A complete description.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) setup: Setup,
@@ -45,9 +45,12 @@ pub(super) struct Plan {
     pub(super) classes: Option<Classes>,
 }
 
-/// Reads a description, or says what is wrong with it.
+/// Reads a description.
+///
+/// # Errors
+/// Returns a message with the path of the faulty field.
 pub(super) fn read(from: impl Read) -> Result<Plan, String> {
-    // One more than allowed, to tell what is too long from what ends too early.
+    // One byte more than allowed distinguishes an oversized description from a truncated one.
     let mut from = from.take(INPUT_MAX + 1);
     let mut reader = serde_json::Deserializer::from_reader(&mut from);
     let document = reader.deserialize_any(Document).and_then(|found| reader.end().map(|()| found));
@@ -58,7 +61,7 @@ pub(super) fn read(from: impl Read) -> Result<Plan, String> {
     plan(fields, streams)
 }
 
-/// The document: its streams are read one at a time, since there may be very many.
+/// The whole document. Streams are read one at a time, because there may be millions.
 struct Document;
 
 impl<'de> Visitor<'de> for Document {
@@ -77,7 +80,7 @@ impl<'de> Visitor<'de> for Document {
                 }
                 streams = Some(from.next_value_seed(Streams)?);
             } else {
-                // By name before its value is read, so that its place is told.
+                // Checks the name before reading the value, so that the error has the right position.
                 Fields::open(
                     String::new(),
                     Json::Object(vec![(name.clone(), Json::Null)]),
@@ -164,7 +167,7 @@ fn plan(mut fields: Fields, mut streams: Vec<Stream>) -> Result<Plan, String> {
     Ok(Plan { setup, ids, streams, classes })
 }
 
-/// Finds the class of a stream, and refuses curves that nobody would look at.
+/// Assigns a stream to its class, and rejects curves that would have no effect.
 fn seat(
     number: usize,
     stream: &mut Stream,
@@ -203,7 +206,7 @@ fn seat(
     Ok(())
 }
 
-/// The link can keep what the real-time curves promise.
+/// Checks that the link's capacity covers all real-time curves.
 fn promises(setup: &Setup, streams: &[Stream], classes: Option<&Classes>) -> Result<(), String> {
     let (list, curves): (_, Vec<_>) = match classes {
         Some(classes) => {
@@ -285,7 +288,7 @@ fn ahead(text: &str) -> Result<Ahead, &'static str> {
     }
 }
 
-/// Each stream has a name of its own.
+/// Checks that stream ids are unique.
 fn distinct(streams: &[Stream]) -> Result<(), String> {
     let mut seen = HashMap::with_capacity(streams.len());
     for (number, stream) in streams.iter().enumerate() {
@@ -299,7 +302,7 @@ fn distinct(streams: &[Stream]) -> Result<(), String> {
     Ok(())
 }
 
-/// What a stream asks can be had on this link, were it alone there.
+/// Checks that the link meets a stream's contract if no other stream uses it.
 fn check(number: usize, spec: &Spec, setup: &Setup) -> Result<(), String> {
     if spec.sizes.is_empty() && matches!(setup.link, Link::Capacity(_)) {
         return Err(format!(

@@ -1,4 +1,4 @@
-//! Decisions and states: JSON lines for programs, columns for people.
+//! Output of decisions and states: JSON lines for programs, columns for users.
 
 use super::stream::Id;
 use super::summary::{Row, Sums};
@@ -9,14 +9,14 @@ use paceline_sched::timeline::{Decision, Pick, Timeline};
 use serde::{Serialize, Serializer};
 use std::io::{self, BufWriter, Stdout, Write};
 
-/// Writes to standard output, many lines at once.
+/// Writes to standard output through a buffer.
 pub(super) struct Printer<'a> {
     ids: &'a [Id],
     text: bool,
     out: BufWriter<Stdout>,
 }
 
-/// x'/y' as text.
+/// A window constraint x'/y' as text.
 struct Shown(WindowState);
 
 impl std::fmt::Display for Shown {
@@ -52,7 +52,7 @@ struct TraceLine<'a> {
     state: Vec<State<'a>>,
 }
 
-/// A stream before a choice.
+/// The state of a stream before a choice.
 #[derive(Serialize)]
 struct State<'a> {
     stream: &'a Id,
@@ -96,7 +96,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// The state from which `pick` was chosen.
+    /// Prints the state from which `pick` was chosen.
     pub(super) fn trace(&mut self, pick: Pick, timeline: &Timeline) -> anyhow::Result<()> {
         let state = |(place, stream)| {
             let place = StreamIndex(place);
@@ -121,7 +121,7 @@ impl<'a> Printer<'a> {
         self.json(&line)
     }
 
-    /// The sums, at the end; everything is written then.
+    /// Prints the summary and flushes the output.
     pub(super) fn summary(&mut self, sums: &Sums<'_>, timeline: &Timeline) -> anyhow::Result<()> {
         let rows = sums.rows(timeline);
         if self.text {
@@ -143,7 +143,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// A list that is written while it is made: there may be very many rows.
+/// A list that is serialized while it is generated: there may be millions of rows.
 pub(super) struct Rows<I>(std::cell::Cell<Option<I>>);
 
 impl<I> Rows<I> {
@@ -158,7 +158,7 @@ impl<'a, I: Iterator<Item = Row<'a>>> Serialize for Rows<I> {
     }
 }
 
-/// A state for people: `A 1/2*(3 ms)`.
+/// Formats a state as text: `A 1/2*(3 ms)`.
 fn told(state: &State<'_>) -> String {
     let mut text = state.stream.to_string();
     if let Some(window) = &state.window {

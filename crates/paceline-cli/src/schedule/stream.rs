@@ -10,7 +10,7 @@ use paceline_sched::{Contract, ContractError, Duration, Instant, Late, LossToler
 use serde::Serialize;
 use std::fmt;
 
-/// The fields of a stream, and of arrivals that follow a rule.
+/// The fields of a stream.
 pub(super) const FIELDS: [&str; 16] = [
     "id",
     "period_ns",
@@ -37,7 +37,7 @@ const SIZE: &str = "in bytes; or a list of them, which the samples take in turn"
 const ARRIVALS: &str = "must be \"backlogged\", a list of instants in nanoseconds, or an object such \
      as {\"every_ns\": 10000000}";
 
-/// What a stream is called, as it was written.
+/// The id of a stream, as written in the description.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Id {
@@ -54,16 +54,16 @@ impl fmt::Display for Id {
     }
 }
 
-/// A stream as it stands alone, without the link.
+/// A stream before its class is resolved.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) id: Id,
     pub(super) spec: Spec,
-    /// The class that it names.
+    /// The class that the stream names.
     pub(super) class: Option<String>,
 }
 
-/// The stream at place `number` of the list.
+/// Reads the stream at index `number` of the list.
 pub(super) fn read(number: usize, value: Json) -> Result<Stream, String> {
     let mut fields = Fields::open(format!("streams[{number}]"), value, &FIELDS)?;
     let id = id(&mut fields)?;
@@ -92,7 +92,7 @@ pub(super) fn id(fields: &mut Fields) -> Result<Id, String> {
     named(fields, "id")?.ok_or_else(|| fields.missing("id", ID))
 }
 
-/// The id of something else.
+/// Reads a reference to another object's id.
 pub(super) fn name(fields: &mut Fields, field: &str) -> Result<Option<String>, String> {
     Ok(named(fields, field)?.map(|id| id.to_string()))
 }
@@ -145,7 +145,7 @@ fn contract(fields: &mut Fields, period: Duration) -> Result<Contract, String> {
     Ok(Contract { period, deadline, loss, late, jitter })
 }
 
-/// A loss tolerance; here also 0/0, which asks for deadlines alone.
+/// Parses a loss tolerance; 0/0 requests deadlines without a window.
 fn loss(text: &str) -> Result<LossTolerance, ContractError> {
     let zero = |part: &str| part.trim().parse() == Ok(0_u32);
     match text.split_once('/') {
@@ -196,7 +196,7 @@ fn police(fields: &mut Fields, arrivals: &Arrivals) -> Result<Option<Police>, St
     Ok(Some(police))
 }
 
-/// Instants in ascending order. Others are refused: sorted here, samples would change their numbers.
+/// Reads instants in ascending order. Rejects others: sorting would change the samples' sequence numbers.
 fn instants(place: &str, list: &[Json]) -> Result<Vec<Instant>, String> {
     let mut instants = Vec::with_capacity(list.len());
     let mut before = 0;
@@ -220,7 +220,7 @@ fn value_at(place: &str, number: usize, value: &Json) -> Result<u64, String> {
     {
         return Ok(at);
     }
-    // The path is only written where it is told.
+    // Builds the path only for an error.
     whole(&format!("{place}[{number}]"), value, 0..=TIME_MAX, "in nanoseconds from 0")
 }
 

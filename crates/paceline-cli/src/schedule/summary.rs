@@ -1,4 +1,4 @@
-//! The sums of a run.
+//! The summary of a run.
 
 use super::stream::Id;
 use crate::table::{Align, Table};
@@ -8,11 +8,11 @@ use paceline_sched::timeline::{Ahead, Delays, Doubt, Load, Setup, Tally, Timelin
 use paceline_sched::{Duration, Instant};
 use serde::Serialize;
 
-/// Rows of the table for people; a program gets all.
+/// Limit of the rows in the text table; JSON has all rows.
 const ROWS_SHOWN: usize = 100;
 const MILLION: f64 = 1_000_000.0;
 
-/// What a run was about, and what became of it.
+/// The setup and results of a run.
 pub(super) struct Sums<'a> {
     pub(super) setup: Setup,
     pub(super) doubts: Vec<Doubt>,
@@ -44,7 +44,7 @@ struct Summary<R> {
     streams: R,
 }
 
-/// One class: what it was sent, with all below it.
+/// The service of one class, including all classes below it.
 #[derive(Serialize)]
 struct ClassRow {
     class: Id,
@@ -52,7 +52,7 @@ struct ClassRow {
     by_real_time: u64,
 }
 
-/// One stream.
+/// The results of one stream.
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     stream: &'a Id,
@@ -86,7 +86,7 @@ impl DelayLine {
     }
 }
 
-/// The part of `whole` that `part` is, to six digits.
+/// Returns `part / whole`, rounded to six decimals.
 fn share(part: Duration, whole: Instant) -> f64 {
     let whole = u128::from(whole.as_nanos());
     let millionths = u128::from(part.as_nanos()) * 1_000_000 + whole / 2;
@@ -156,7 +156,7 @@ impl<'a> Sums<'a> {
         SummaryLine { summary: self.summary(timeline, rows) }
     }
 
-    /// The sums for people.
+    /// Formats the summary as text.
     pub(super) fn told(&self, timeline: &Timeline, rows: impl Iterator<Item = Row<'a>>) -> String {
         use Align::{Left, Right};
         let mut table = Table::new(&[

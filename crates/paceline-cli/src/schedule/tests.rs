@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Plan, String> {
     input::read(text.as_bytes())
 }
 
-/// A description with this in place of its streams and this among its options.
+/// A description with these streams and options.
 fn with(streams: &str, options: &str) -> String {
     format!(
         r#"{{"discipline":"dwcs","slot_ns":1000,"duration_ns":100000,"options":{{{options}}},
@@ -17,7 +17,7 @@ fn with(streams: &str, options: &str) -> String {
 
 const A: &str = r#"{"id":"A","period_ns":2000,"loss":"1/2"}"#;
 
-/// A stream with these fields.
+/// A description of one stream with these fields.
 fn stream(fields: &str) -> String {
     with(&format!(r#"{{"id":"A",{fields}}}"#), "")
 }
@@ -227,7 +227,7 @@ fn streams_are_some_and_have_names_of_their_own() {
     refused(&with(A, "").replace(&format!("[{A}]"), "{}"), &["a list of 1 to 4194304 streams"]);
 }
 
-/// Under HFSC over 8,000 bit/s, with these classes and streams.
+/// A description of an HFSC link of 8,000 bit/s with these classes and streams.
 fn hfsc(classes: &str, streams: &str) -> String {
     format!(
         r#"{{"discipline":"hfsc","capacity_bytes_per_s":1000,"duration_ns":1000,{classes}"streams":[{streams}]}}"#
@@ -311,11 +311,11 @@ fn classes_that_are_no_tree_are_refused_by_name() {
     assert!(read(&run(&both, r#""class":"b""#)).is_ok());
 }
 
-/// Mutations of each seed, and steps of what they describe.
+/// Mutations per seed, and simulated steps per valid description.
 const MUTATIONS: u64 = 400;
 const STEPS: usize = 300;
 
-/// The same text with two other digits: mostly still a description.
+/// Replaces two digits of the text, which mostly keeps it valid.
 fn with_other_digits(seed: &[u8], number: usize) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     let digits: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at].is_ascii_digit()).collect();
@@ -327,7 +327,7 @@ fn with_other_digits(seed: &[u8], number: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bytes are a description that runs, or an error.
+/// Arbitrary bytes are either a description that runs or an error.
 #[test]
 fn any_bytes_are_a_run_or_an_error() {
     let capacity = r#"{"discipline":"vds","capacity_bytes_per_s":250000,"duration_ns":60000000000,

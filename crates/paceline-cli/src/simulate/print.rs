@@ -1,4 +1,4 @@
-//! The sums of a run as tables.
+//! The summary of a run as tables.
 
 use crate::table::{Align, Table};
 use paceline_sched::Duration;
@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 
 use Align::{Left, Right};
 
-/// Rows of one table for people; a program gets all.
+/// Limit of the rows in a text table; JSON has all rows.
 const ROWS_SHOWN: usize = 100;
 
-/// The sums of a run for people.
+/// Formats the summary as text.
 pub(crate) fn text(summary: &Summary) -> String {
     let duration = Duration::from_nanos(summary.duration_ns);
     let mut out = format!("{}: {duration}, seed {}\n", summary.name, summary.seed);
@@ -30,7 +30,7 @@ pub(crate) fn text(summary: &Summary) -> String {
     out
 }
 
-/// Milliseconds with two digits.
+/// Formats nanoseconds as milliseconds with two decimals.
 fn millis(nanos: u64) -> String {
     let hundredths = nanos.saturating_add(5_000) / 10_000;
     format!("{}.{:02}", hundredths / 100, hundredths % 100)
@@ -45,7 +45,7 @@ fn hertz(millihertz: u64) -> String {
     format!("{}.{:02}", millihertz / 1_000, millihertz % 1_000 / 10)
 }
 
-/// Samples by reason: `superseded 12, queue_full 3`.
+/// Formats samples by reason: `superseded 12, queue_full 3`.
 fn reasons(dropped: &BTreeMap<&str, u64>) -> String {
     let all = dropped.iter().map(|(reason, samples)| format!("{reason} {samples}"));
     let all = all.collect::<Vec<_>>().join(", ");

@@ -12,7 +12,7 @@ writes the payloads one after the other: JPEG pictures make an .mjpeg file, H.26
 that ends in .y4m makes a Y4M file, .wav a WAV file, .png and .jpg keep the newest picture; any other name gets the \
 payloads as they are. Text and JSON samples end with a line break each. A terminal is shown text only.";
 
-/// `paceline sub`.
+/// Arguments of `paceline sub`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub(crate) struct SubArgs {
@@ -21,19 +21,19 @@ pub(crate) struct SubArgs {
     pub(crate) pattern: Pattern,
     #[command(flatten)]
     pub(crate) wish: WishArgs,
-    /// Ends with code 3 as soon as any publisher is refused, instead of waiting for room
+    /// Exits with code 3 as soon as a publisher is refused, instead of waiting for room
     #[arg(long)]
     pub(crate) require: bool,
-    /// What is done about samples lost on links over UDP: none, selective or go-back-n
+    /// Retransmission of samples lost on UDP links: none, selective or go-back-n
     #[arg(long, value_name = "HOW", value_parser = args::retransmit, default_value = "selective")]
     pub(crate) retransmit: Retransmit,
-    /// Where rate and size are reduced: publisher or subscriber
+    /// Node that reduces rate and size: publisher or subscriber
     #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
     pub(crate) proxy: Proxy,
-    /// How many samples wait here before the oldest is dropped
+    /// Number of samples that may wait here; the oldest is dropped when it is reached
     #[arg(long, value_name = "N", value_parser = args::queue, default_value = "1024")]
     pub(crate) queue: usize,
-    /// Holds what comes here for others to pull: N samples, or samples=N,bytes=10MB,age=60s
+    /// Buffers received samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(crate) history: Option<History>,
     /// Writes the payloads to a file, or to standard output with -
@@ -42,13 +42,13 @@ pub(crate) struct SubArgs {
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(crate) count: Option<u64>,
-    /// Ends after this many seconds; with code 3 if --count samples, or one, did not come
+    /// Ends after this many seconds; exits with code 3 if fewer than --count samples arrived (default 1)
     #[arg(long, value_name = "SECONDS", value_parser = args::some_seconds)]
     pub(crate) timeout: Option<Duration>,
-    /// Reads number and time off test cards, into card_frame and card_us
+    /// Reads number and time from test cards, into card_frame and card_us
     #[arg(long, requires = "json")]
     pub(crate) read_card: bool,
-    /// Prints one line of JSON for each sample, and a summary
+    /// Prints one line of JSON per sample, and a summary
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -56,12 +56,12 @@ pub(crate) struct SubArgs {
 }
 
 impl SubArgs {
-    /// True if standard output carries payloads.
+    /// Returns true if payloads are written to standard output.
     pub(crate) fn to_stdout(&self) -> bool {
         is_stdout(self.out.as_deref())
     }
 
-    /// The rate that was asked for.
+    /// Returns the requested rate.
     pub(crate) const fn asked_rate(&self) -> AskedRate {
         AskedRate { max_hz: self.wish.max_hz, every: self.wish.every }
     }

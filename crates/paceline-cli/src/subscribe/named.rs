@@ -1,14 +1,14 @@
-//! What a file of `--out` holds, by the end of its name.
+//! The content of an `--out` file, determined by its file extension.
 
 use crate::exit;
 use anyhow::anyhow;
 use paceline::Delivery;
 use std::path::Path;
 
-/// What is written, for errors.
+/// The supported file types, for error messages.
 const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .y4m (raw pictures), .wav (sound), .png and .jpg (the \
      newest picture), and any other name for the payloads as they are, such as .txt or .bin";
-/// Files of these names have a structure of their own, which is not written here.
+/// Types with a container or coding that this command does not write.
 const CONTAINERS: [&str; 13] =
     ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
 const OTHERS: [&str; 22] = [
@@ -16,24 +16,26 @@ const OTHERS: [&str; 22] = [
     "webp", "avif", "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
 ];
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Holds {
-    /// Sound, behind a header.
+    /// Sound after a WAV header.
     Sound,
-    /// The newest picture of this encoding.
+    /// The newest picture, in this encoding.
     Still(&'static str),
-    /// Raw pictures, each behind a header.
+    /// Raw pictures, each after a header.
     RawPictures,
-    /// Payloads of this encoding, one after the other.
+    /// Concatenated payloads of this encoding.
     Only(&'static str),
-    /// Payloads, whatever they are.
+    /// Concatenated payloads of any encoding.
     Any,
 }
 
 impl Holds {
+    /// Returns the content for the path's extension.
+    ///
     /// # Errors
-    /// A name that promises what is not written here.
+    /// Errors if files of this type are not supported.
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         let end = end.to_ascii_lowercase();
@@ -58,7 +60,7 @@ impl Holds {
     }
 }
 
-/// Refuses a sample that is not of the encoding that the name of the file promises.
+/// Rejects a sample whose encoding differs from the encoding of the file.
 pub(super) fn check(path: &Path, encoding: &str, delivery: &Delivery) -> anyhow::Result<()> {
     if delivery.encoding.as_str() == encoding {
         return Ok(());

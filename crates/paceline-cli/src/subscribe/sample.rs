@@ -33,7 +33,7 @@ pub(crate) struct SampleLine {
 }
 
 impl SampleLine {
-    /// The line for `delivery`, with what its test card says if asked.
+    /// Creates the line for `delivery`; reads its test card if `with_card`.
     pub(crate) fn new(delivery: &Delivery, with_card: bool) -> Self {
         let size = picture_size(delivery);
         let sound: Option<AudioFormat> = delivery.encoding.as_str().parse().ok();
@@ -58,7 +58,7 @@ impl SampleLine {
     }
 }
 
-/// What comes, in a few words.
+/// The current size and encoding of the samples.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     size: Option<Size>,
@@ -66,9 +66,9 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Looks at a sample.
+    /// Updates the description from a sample.
     pub(crate) fn take(&mut self, delivery: &Delivery) {
-        // Of a video only the pictures that stand alone say their size.
+        // In a video stream only the I pictures contain the size.
         let size = picture_size(delivery);
         let stays = delivery.kind.is_video() && self.encoding == delivery.encoding;
         self.size = size.or(self.size.filter(|_| stays));
@@ -85,13 +85,13 @@ impl fmt::Display for Told {
     }
 }
 
-/// The size of a picture; `None` for what is none, or none that can be read.
+/// Returns the size of a picture; `None` if the payload is no readable picture.
 pub(crate) fn picture_size(delivery: &Delivery) -> Option<Size> {
     let format: Format = delivery.encoding.as_str().parse().ok()?;
     format.picture_size(&delivery.payload).ok()
 }
 
-/// What a test card says; `None` for what is no card.
+/// Reads a test card; `None` if the picture is no card.
 fn read_card(delivery: &Delivery) -> Option<CardReading> {
     let raw = |format, size| Picture::new(format, size, &delivery.payload).ok();
     let picture = match delivery.encoding.as_str().parse().ok()? {
@@ -113,7 +113,7 @@ pub(super) mod tests {
     use paceline::{Kind, NodeId, PublisherId, Tag, Timestamp};
     use std::time::Duration;
 
-    /// A sample as it came.
+    /// A received sample for tests.
     pub(crate) fn delivery(encoding: Encoding, payload: Vec<u8>) -> Delivery {
         Delivery {
             tag: Tag::new("robot/camera").unwrap(),

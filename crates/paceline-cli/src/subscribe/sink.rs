@@ -1,4 +1,4 @@
-//! Where payloads go: nowhere, to standard output, or to a file.
+//! The output of payloads: none, standard output, or a file.
 
 use super::named::{Holds, check};
 use super::still::Still;
@@ -12,24 +12,24 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where payloads go.
+/// The output of payloads.
 pub(crate) enum Sink {
-    /// Only counted.
+    /// No output; payloads are only counted.
     Nowhere,
-    /// One after the other to standard output; text alone if that is a terminal.
+    /// Concatenated payloads on standard output; only text on a terminal.
     Stdout {
-        /// Whether it is one.
+        /// True if standard output is a terminal.
         terminal: bool,
     },
-    /// To a file.
+    /// A file of payloads.
     File(Output),
-    /// To a WAV file.
+    /// A WAV file.
     Wave(Wave),
-    /// To a file of one picture.
+    /// A file of one picture.
     Still(Still),
 }
 
-/// A file that holds whole samples only.
+/// A file that contains whole samples only.
 pub(crate) struct Output {
     file: File,
     path: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) struct Output {
     buffer: Vec<u8>,
 }
 
-/// The rate that was asked for.
+/// The requested rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedRate {
     /// `--max-hz`.
@@ -49,13 +49,13 @@ pub(crate) struct AskedRate {
     pub(crate) every: Option<u32>,
 }
 
-/// True if `--out` names standard output.
+/// Returns true if `--out` names standard output.
 pub(crate) fn is_stdout(out: Option<&Path>) -> bool {
     out == Some(Path::new("-"))
 }
 
 impl Sink {
-    /// Opens what `--out` names; `json` if standard output is for that.
+    /// Opens the output that `--out` names; `json` means that standard output carries JSON.
     pub(crate) fn open(out: Option<&Path>, json: bool) -> anyhow::Result<Self> {
         let Some(path) = out else { return Ok(Self::Nowhere) };
         if is_stdout(out) {
@@ -152,7 +152,7 @@ impl Output {
         }
         let written = self.file.write_all(&self.buffer);
         if let Err(error) = written {
-            // What is whole stays; a device cannot be cut, which does no harm.
+            // Truncates to the whole samples; devices do not support it.
             let _ = self.file.set_len(self.bytes);
             let mend = if error.kind() == io::ErrorKind::StorageFull {
                 "free some space or give another --out"
@@ -195,7 +195,7 @@ impl Output {
     }
 }
 
-/// Shows a sample on a terminal, if it is text.
+/// Prints a text sample on a terminal.
 fn to_terminal(delivery: &Delivery) -> anyhow::Result<()> {
     let payload = &delivery.payload;
     match std::str::from_utf8(payload) {
@@ -214,7 +214,7 @@ fn to_terminal(delivery: &Delivery) -> anyhow::Result<()> {
     }
 }
 
-/// What follows a payload, so that text can be read.
+/// Returns the separator after a payload: a line break after text.
 fn end_of(encoding: &Encoding) -> &'static [u8] {
     match encoding {
         Encoding::Text | Encoding::Json => b"\n",
@@ -222,7 +222,7 @@ fn end_of(encoding: &Encoding) -> &'static [u8] {
     }
 }
 
-/// The rate for a file's header: what was asked of what the publisher declared, else 30.
+/// Returns the rate for a file header: the requested part of the publisher's declared rate, or 30.
 fn rate(asked: AskedRate, node: &Node, publisher: PublisherId) -> FrameRate {
     let declared = node
         .status(Duration::from_millis(300))

@@ -1,23 +1,23 @@
-//! A file of one picture: the newest.
+//! A file that contains only the newest picture.
 
 use super::named::check;
 use anyhow::Context as _;
 use paceline::Delivery;
 use std::path::PathBuf;
 
-/// A file that holds one picture.
+/// A file of one picture.
 pub(crate) struct Still {
     path: PathBuf,
     encoding: &'static str,
 }
 
 impl Still {
-    /// A file that has nothing yet.
+    /// Creates the output; writes no file yet.
     pub(crate) const fn new(path: PathBuf, encoding: &'static str) -> Self {
         Self { path, encoding }
     }
 
-    /// Puts a picture in place of the one before; whoever reads sees one of the two, whole.
+    /// Replaces the picture atomically: readers always see a whole picture.
     pub(crate) fn write(&self, delivery: &Delivery) -> anyhow::Result<()> {
         check(&self.path, self.encoding, delivery)?;
         let next = self.path.with_extension("part");

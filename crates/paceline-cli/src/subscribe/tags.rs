@@ -1,4 +1,4 @@
-//! Which tags there are, for those who asked for another.
+//! Lists of the available tags, for messages.
 
 use paceline::Node;
 use std::collections::BTreeSet;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 const SHOWN: usize = 10;
 
-/// The tags that are published now, in words.
+/// Lists the tags that are currently published.
 pub(crate) fn there(node: &Node) -> String {
     let status = node.status(Duration::from_millis(500));
     let publishers = status.iter().flat_map(|node| &node.publishers);
     told(&publishers.map(|publisher| publisher.tag.to_string()).collect())
 }
 
-/// These tags in words; of many the first.
+/// Lists these tags, at most ten by name.
 pub(crate) fn told(tags: &BTreeSet<String>) -> String {
     if tags.is_empty() {
         return "no tag is published now".to_owned();

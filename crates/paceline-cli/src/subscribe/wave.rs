@@ -1,5 +1,5 @@
-//! A WAV file that grows block by block. Its header is right after each of them, however the command
-//! ends.
+//! A WAV file that grows block by block. Its header is correct after each block, even if the command is
+//! killed.
 
 use anyhow::{anyhow, bail};
 use paceline::Delivery;
@@ -18,7 +18,7 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    /// A file that has nothing yet.
+    /// Creates the output; writes no header yet.
     pub(crate) const fn new(file: File, path: PathBuf) -> Self {
         Self { file, path, format: None, bytes: 0 }
     }
@@ -38,7 +38,7 @@ impl Wave {
         let header = wav_header(&format, bytes);
         let whole = header.len() as u64 + u64::from(self.bytes);
         let failed = |error: std::io::Error| {
-            // Half a block is cut off again; a pipe can't be cut, which does no harm.
+            // Truncates a partial block; pipes do not support it.
             let _ = self.file.set_len(whole);
             anyhow!(
                 "--out {}: cannot write: {error}; free some space or give another --out; it holds {} \
@@ -51,10 +51,10 @@ impl Wave {
             (&self.file).write_all(&wav_header(&format, 0)).map_err(failed)?;
         }
         (&self.file).write_all(&delivery.payload).map_err(failed)?;
-        // A pipe keeps its first header.
+        // The header in a pipe cannot be updated.
         let _ = self.file.write_all_at(&header, 0);
         if bytes % 2 == 1 {
-            // Chunks have an even length; the next block takes this byte's place.
+            // Chunks have an even length; the next block overwrites this byte.
             let _ = self.file.write_all_at(&[0], header.len() as u64 + u64::from(bytes));
         }
         (self.format, self.bytes) = (Some(format), bytes);

@@ -1,4 +1,4 @@
-//! Asks the nodes on a thread of its own: whoever looks can end at once, however long an answer takes.
+//! Queries the nodes on a separate thread, so that the user interface can end while an answer is pending.
 
 use crate::ls::{Document, Reader, settle};
 use crate::stop::Stop;
@@ -7,22 +7,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the nodes said, and when they were asked.
+/// The nodes' answers, with the time of the query.
 pub(super) struct Reading {
     pub(super) at: Instant,
     pub(super) document: Document,
-    /// How many nodes there are beside this one.
+    /// Number of known nodes other than this one.
     pub(super) known: usize,
 }
 
-/// The thread that asks.
+/// The querying thread.
 pub(super) struct Asker {
     readings: Receiver<Reading>,
     thread: JoinHandle<()>,
 }
 
 impl Asker {
-    /// Asks once in `interval` until it is told to end.
+    /// Queries the nodes every `interval` until `stop` is requested.
     pub(super) fn start(
         node: Node,
         mut reader: Reader,
@@ -30,13 +30,13 @@ impl Asker {
         interval: Duration,
         stop: Stop,
     ) -> std::io::Result<Self> {
-        // Who does not look misses readings, and no more than two wait.
+        // At most two readings are queued; a slow user interface misses readings.
         let (to, readings) = sync_channel(2);
         let ask = move || {
             settle(&node, timeout, &stop);
             while !stop.requested() {
-                // Nodes answer at once: what they say is of now, however long one that has died is waited
-                // for. So two readings are never closer than `interval`, and rates are right.
+                // The time is taken before the wait for dead nodes: live nodes answer immediately, so their
+                // counts are from now. Successive readings are never closer than `interval`.
                 let at = Instant::now();
                 let document = reader.read(&node);
                 let known = node.nodes().len().saturating_sub(1);
@@ -53,28 +53,28 @@ impl Asker {
         Ok(Self { readings, thread })
     }
 
-    /// The next reading, if it comes in time.
+    /// Returns the next reading, if it arrives within `timeout`.
     pub(super) fn wait(&self, timeout: Duration) -> Option<Reading> {
         match self.readings.recv_timeout(timeout) {
             Ok(reading) => Some(reading),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                // Nobody will ever send: callers would run in circles.
+                // The thread has ended; sleeping prevents a busy loop in callers.
                 std::thread::sleep(timeout);
                 None
             }
         }
     }
 
-    /// True if nobody asks any more.
+    /// Returns true if the thread has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Waits for its end, after the stop was requested.
+    /// Waits for the end of the thread; request the stop before.
     pub(super) fn end(self) {
         drop(self.readings);
-        // If it panicked it has said so.
+        // A panic has already printed its message.
         let _ = self.thread.join();
     }
 }

@@ -1,11 +1,12 @@
-//! What was typed: bytes of a terminal to keys.
+//! Decodes terminal input bytes into keys.
 
 use std::time::{Duration, Instant};
 
-/// A terminal sends the bytes of one key at once; an escape alone is the key of that name.
+/// A terminal sends the bytes of a key together. An escape byte without successors in this time is the Escape
+/// key.
 const ESCAPE_ALONE: Duration = Duration::from_millis(60);
 
-/// A key that means something here.
+/// A key with a function.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key {
     Quit,
@@ -21,11 +22,11 @@ pub(super) enum Key {
     End,
     Hold,
     Help,
-    /// Any other: shows again.
+    /// Any other key; redraws the screen.
     Other,
 }
 
-/// What came of a key that is not whole yet.
+/// The bytes of an incomplete key.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     pending: Vec<u8>,
@@ -33,7 +34,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// One more byte; the keys that are whole now.
+    /// Adds a byte; returns the key that it completes.
     pub(super) fn take(&mut self, byte: u8) -> Option<Key> {
         if self.pending.is_empty() && byte != 0x1b {
             return Some(plain(byte));
@@ -48,7 +49,7 @@ impl Keys {
             [0x1b, b'[' | b'O', .., last] => (0x40..=0x7e).contains(&last),
             _ => true,
         };
-        // No key has so many bytes: whatever it was, it is over.
+        // No key has this many bytes: discard an unknown sequence.
         if !whole && self.pending.len() < 8 {
             return None;
         }
@@ -57,7 +58,7 @@ impl Keys {
         Some(key)
     }
 
-    /// The escape that nothing followed.
+    /// Returns the Escape key once its time has passed.
     pub(super) fn settle(&mut self, now: Instant) -> Option<Key> {
         let alone = self.pending == [0x1b] && self.since.is_some_and(|at| now >= at + ESCAPE_ALONE);
         alone.then(|| {
@@ -69,7 +70,7 @@ impl Keys {
 
 const fn plain(byte: u8) -> Key {
     match byte {
-        // Ctrl-C and Ctrl-D come as bytes: the terminal makes no signals of them here.
+        // In raw mode Ctrl-C and Ctrl-D arrive as bytes, without a signal.
         b'q' | b'Q' | 0x03 | 0x04 => Key::Quit,
         b's' | b'>' => Key::Next,
         b'<' => Key::Before,

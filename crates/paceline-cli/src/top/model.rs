@@ -1,5 +1,5 @@
-//! From readings to what is shown: rates and means are differences of two readings. Pure: the times of counts come
-//! with them, by the clock of the node that counted.
+//! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
+//! clock: counts have timestamps from the node that counted.
 
 use crate::ls::{Document, Link, Node, Stream, Subscription};
 use crate::show;
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How long a node that does not answer any more is shown as gone.
+/// Display time of a node that no longer answers.
 const GONE_FOR: Duration = Duration::from_secs(10);
 
-/// By what rows are sorted.
+/// The sort column.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     Tag,
@@ -24,11 +24,11 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// All, in the order in which a key goes through them.
+    /// All columns, in the order in which the sort key cycles.
     pub(super) const ALL: [Self; 7] =
         [Self::Tag, Self::Node, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
 
-    /// Its name.
+    /// Returns the column's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tag => "tag",
@@ -41,7 +41,7 @@ impl Order {
         }
     }
 
-    /// The one so many places further, around.
+    /// Returns the column `by` positions further, cyclically.
     pub(super) fn moved(self, by: usize) -> Self {
         let at = Self::ALL.iter().position(|&order| order == self).unwrap_or_default();
         Self::ALL.iter().cycle().nth(at + by).copied().unwrap_or(self)
@@ -57,20 +57,20 @@ impl FromStr for Order {
     }
 }
 
-/// A stream or a subscription in the time between two readings.
+/// A stream or a subscription between two readings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) tag: String,
-    /// Its node, with the link of a stream.
+    /// The node, with the link of a stream.
     pub(super) place: String,
     /// The next hop of a stream.
     pub(super) to: String,
     pub(super) form: String,
     pub(super) rate_hz: f64,
     pub(super) bits_per_s: u64,
-    /// Mean time on the link, or mean age at delivery in the last second; none if nothing came.
+    /// Mean time on the link, or mean age at delivery in the last second; `None` without samples.
     pub(super) delay_us: Option<u64>,
-    /// What a contract or `--within` allows.
+    /// The bound from the contract or `--within`.
     pub(super) bound_us: Option<u64>,
     pub(super) late: u64,
     pub(super) violations: Option<u64>,
@@ -79,7 +79,7 @@ pub(super) struct Row {
     pub(super) gone: bool,
 }
 
-/// A link in the time between two readings.
+/// A link between two readings.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LinkRow {
     pub(super) place: String,
@@ -92,21 +92,21 @@ pub(super) struct LinkRow {
     pub(super) gone: bool,
 }
 
-/// Everything that is shown.
+/// All displayed data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct View {
     pub(super) nodes: usize,
-    /// Nodes that there are beside them, which did not answer or were not asked.
+    /// Number of known nodes without an answer.
     pub(super) silent: usize,
     pub(super) gone: Vec<String>,
     pub(super) links: Vec<LinkRow>,
     pub(super) streams: Vec<Row>,
     pub(super) subscriptions: Vec<Row>,
-    /// Who was refused what, and why.
+    /// Node, pattern and reason of each refusal.
     pub(super) refusals: Vec<String>,
 }
 
-/// A node's last answer, and the one before.
+/// A node's last two answers.
 #[derive(Debug)]
 struct Known {
     node: Node,
@@ -114,7 +114,7 @@ struct Known {
     before: Option<Node>,
 }
 
-/// What was read so far.
+/// The state derived from all readings.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     nodes: BTreeMap<String, Known>,
@@ -123,7 +123,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// One more reading, and how many nodes there are, asked or not.
+    /// Adds a reading; `known` is the number of all other nodes, including those not queried.
     pub(super) fn take(&mut self, document: Document, at: Instant, known: usize) {
         self.now = Some(at);
         self.known = known;
@@ -134,12 +134,12 @@ impl Model {
         self.nodes.retain(|_, known| at.saturating_duration_since(known.at) <= GONE_FOR);
     }
 
-    /// True if no node has answered.
+    /// Returns true if no node has answered.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// What is shown now.
+    /// Returns the data to display; `turned` reverses the order.
     pub(super) fn view(&self, order: Order, turned: bool) -> View {
         let mut view = View::default();
         let names =
@@ -152,7 +152,7 @@ impl Model {
                 true => view.gone.push(node.name.clone()),
                 false => view.nodes += 1,
             }
-            // Those of the host's processes come and go: an empty one says nothing.
+            // Links to processes of the same host appear and disappear; an empty one is not interesting.
             let idle = |link: &&Link| {
                 link.hops.is_empty()
                     && link.streams.is_empty()
@@ -182,7 +182,7 @@ impl Model {
 fn sort(rows: &mut [Row], order: Order, turned: bool) {
     rows.sort_by(|a, b| {
         let name = || (&a.tag, &a.place, &a.to, &a.form).cmp(&(&b.tag, &b.place, &b.to, &b.form));
-        // Of numbers the largest come first.
+        // Numbers sort in descending order.
         let by = match order {
             Order::Tag => name(),
             Order::Node => a.place.cmp(&b.place),
@@ -196,7 +196,7 @@ fn sort(rows: &mut [Row], order: Order, turned: bool) {
     });
 }
 
-/// All that was dropped, whatever the reason.
+/// Returns the drops of all reasons.
 pub(super) fn total(drops: &Drops) -> u64 {
     drops.total()
 }
@@ -205,7 +205,7 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
     names.get(id).copied().unwrap_or(id)
 }
 
-/// How much a counter grew; one that is smaller than before has begun anew.
+/// Returns the increase of a counter. A smaller value than before means that the counter was reset.
 fn grown(now: u64, before: u64) -> u64 {
     now.checked_sub(before).unwrap_or(now)
 }
@@ -221,14 +221,14 @@ fn dropped_since(now: &Drops, before: Option<&Drops>) -> Drops {
     since
 }
 
-/// The seconds between two readings of the same counts; none if they were not read again.
+/// Returns the seconds between two readings; `None` if the counts were not read again.
 fn seconds(now_us: u64, before_us: u64) -> Option<f64> {
     let us = now_us.checked_sub(before_us).filter(|us| *us > 0)?;
     Some(Duration::from_micros(us).as_secs_f64())
 }
 
-/// The stream in the reading before. Several may have the same key for a while, since a new one takes the place of
-/// another: it is the one that counted most of those that counted no more than now.
+/// Returns the stream in the previous reading. Several streams can have the same key while one replaces
+/// another. Takes the one with the greatest count that does not exceed the current count.
 fn stream_before<'a>(link: &'a Link, stream: &Stream) -> Option<&'a Stream> {
     let same = |other: &&Stream| {
         (&other.publisher, &other.hop, &other.asked.form)
@@ -329,7 +329,7 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 }
 
 impl Row {
-    /// The delay beside its bound.
+    /// Formats the delay with its bound.
     pub(super) fn delay(&self) -> String {
         let of = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), show::millis);
         match self.bound_us {

@@ -1,4 +1,4 @@
-//! The terminal: taken over while it is shown, and given back however the command ends.
+//! The terminal in raw mode on the alternate screen. It is restored on drop and on a panic.
 
 use crate::show::written;
 use anyhow::Context as _;
@@ -9,35 +9,35 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// The alternate screen, without a cursor; and the way back.
+/// Switches to the alternate screen and hides the cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// What a terminal has that does not say.
+/// Default size of a terminal that does not report one.
 const SIZE: (usize, usize) = (80, 24);
 
-/// How the terminal was, while it is ours.
+/// The saved terminal state while the screen is open.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 static HOOK: Once = Once::new();
 
 struct Before {
-    /// Of standard input, if that is a terminal.
+    /// Modes of standard input, if it is a terminal.
     modes: Option<Termios>,
 }
 
-/// The screen, while it is ours.
+/// The open screen.
 pub(super) struct Screen {
     keys: bool,
 }
 
 impl Screen {
-    /// Takes the terminal over.
+    /// Saves the terminal state and opens the screen.
     pub(super) fn open() -> anyhow::Result<Self> {
         let keys = io::stdin().is_terminal();
         let modes = keys.then(|| tcgetattr(io::stdin())).transpose();
         let modes = modes.context("cannot ask the terminal for its modes; try --batch")?;
         HOOK.call_once(|| {
             let tell = std::panic::take_hook();
-            // What a panic says is to be seen, and the terminal to be as it was.
+            // Restores the terminal first, so that the panic message is visible.
             std::panic::set_hook(Box::new(move |panic| {
                 give_back();
                 tell(panic);
@@ -47,8 +47,8 @@ impl Screen {
             Some(Before { modes: modes.clone() });
         let screen = Self { keys };
         if let Some(mut modes) = modes {
-            // Keys come one by one and unseen; Ctrl-C comes as a byte, so that it cannot end the command
-            // half-way.
+            // Reads keys one by one without echo. Ctrl-C arrives as a byte, so it cannot end the command
+            // before the terminal is restored.
             modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
             tcsetattr(io::stdin(), OptionalActions::Now, &modes)
                 .context("cannot set the terminal's modes; try --batch")?;
@@ -58,7 +58,7 @@ impl Screen {
         Ok(screen)
     }
 
-    /// What is typed within `timeout`.
+    /// Returns the bytes typed within `timeout`.
     pub(super) fn typed(&mut self, timeout: Duration) -> anyhow::Result<Vec<u8>> {
         if !self.keys {
             std::thread::sleep(timeout);
@@ -77,13 +77,13 @@ impl Screen {
             Ok(0) => self.keys = false,
             Ok(read) => return Ok(bytes.get(..read).unwrap_or_default().to_vec()),
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            // The terminal has gone; a signal will say so.
+            // The terminal was closed; a signal will follow.
             Err(_) => self.keys = false,
         }
         Ok(Vec::new())
     }
 
-    /// Columns and lines now.
+    /// Returns the current columns and lines.
     #[expect(clippy::unused_self, reason = "only who has the screen may ask for its size")]
     pub(super) fn size(&self) -> (usize, usize) {
         match tcgetwinsize(io::stdout()) {
@@ -94,10 +94,10 @@ impl Screen {
         }
     }
 
-    /// Shows these lines, as many as there are on the screen.
+    /// Draws these lines; they must fit on the screen.
     #[expect(clippy::unused_self, reason = "only who has the screen may draw")]
     pub(super) fn draw(&self, lines: &[String]) -> anyhow::Result<()> {
-        // Each line is written over the one before and cleared to its end: nothing flickers.
+        // Overwriting each line and clearing its rest avoids flicker.
         let mut out = "\x1b[H".to_owned();
         for (at, line) in lines.iter().enumerate() {
             if at > 0 {
@@ -118,12 +118,12 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back, once.
+/// Restores the terminal once.
 fn give_back() {
     let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(before) = before else { return };
     let mut stdout = io::stdout();
-    // If the terminal has gone there is nobody to tell.
+    // A closed terminal is no error here.
     let _ = stdout.write_all(LEAVE.as_bytes()).and_then(|()| stdout.flush());
     if let Some(modes) = before.modes {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
@@ -136,13 +136,13 @@ mod tests {
     use std::mem::ManuallyDrop;
     use std::process::Command;
 
-    /// Set where this test has given itself a terminal to take over.
+    /// Set in the child process of this test, which runs in its own terminal.
     const INSIDE: &str = "PACELINE_TEST_TERMINAL";
 
     #[test]
     fn a_panic_gives_the_terminal_back_before_it_speaks() {
         if std::env::var_os(INSIDE).is_some() {
-            // Nothing is dropped: whatever gives the terminal back is the hook.
+            // The screen is never dropped: only the panic hook restores the terminal.
             let _screen = ManuallyDrop::new(Screen::open().unwrap());
             panic!("on the screen");
         }

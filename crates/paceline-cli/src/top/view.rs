@@ -1,4 +1,4 @@
-//! What is shown, as lines of text: for a screen of any size, and as plain tables.
+//! Text output: for a screen of any size, and as plain tables.
 
 use super::keys::Key;
 use super::model::{LinkRow, Order, Row, View};
@@ -6,16 +6,16 @@ use crate::show;
 use crate::table::{Align, Align::Left, Align::Right, Table, WIDTH};
 use std::fmt::Write as _;
 
-/// What follows from a key.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Said {
-    /// It goes on.
+    /// Continue.
     Go,
-    /// It ends.
+    /// End.
     End,
 }
 
-/// Which table has most of the screen.
+/// The table that fills the rest of the screen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Shown {
     Streams,
@@ -23,13 +23,13 @@ enum Shown {
     Refusals,
 }
 
-/// How it is looked at.
+/// The state of the user interface.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     order: Order,
     turned: bool,
     shown: Shown,
-    /// The first row on the screen, and how many there are at a time.
+    /// The first visible row, and the number of visible rows.
     first: usize,
     page: usize,
     held: Option<View>,
@@ -72,12 +72,12 @@ impl Look {
         self.turned
     }
 
-    /// True if readings are not to be shown.
+    /// Returns true if the display is paused.
     pub(super) const fn is_held(&self) -> bool {
         self.holds
     }
 
-    /// A key was pressed.
+    /// Processes a key.
     pub(super) fn press(&mut self, key: Key) -> Said {
         match key {
             Key::Quit => return Said::End,
@@ -109,7 +109,7 @@ impl Look {
     }
 }
 
-/// The lines of a screen of so many columns and lines.
+/// Returns the lines of a screen of this width and height.
 pub(super) fn screen(now: &View, look: &mut Look, (width, height): (usize, usize)) -> Vec<String> {
     let view = match (look.holds, look.held.take()) {
         (true, Some(held)) => held,
@@ -144,7 +144,7 @@ pub(super) fn screen(now: &View, look: &mut Look, (width, height): (usize, usize
     lines.iter().map(|line| clipped(line, width)).collect()
 }
 
-/// The table that has the rest of the screen.
+/// Adds the table that fills the rest of the screen.
 fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut Vec<String>) {
     let (name, rows) = match look.shown {
         Shown::Streams => ("STREAMS", table_of(&view.streams, &STREAMS, width)),
@@ -153,7 +153,7 @@ fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut V
         }
         Shown::Refusals => ("REFUSALS", refusals(&view.refusals, width)),
     };
-    // Title, head, and the line of keys.
+    // Lines for the title, the table header and the key help.
     let room = height.saturating_sub(lines.len() + 3).max(1);
     let count = rows.len().saturating_sub(1);
     look.page = room;
@@ -177,7 +177,7 @@ fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut V
     lines.extend(rows.into_iter().skip(1 + look.first).take(room));
 }
 
-/// All tables, whole.
+/// Formats all tables completely.
 pub(super) fn plain(view: &View) -> String {
     if view.nodes == 0 && view.gone.is_empty() {
         return "no other node answers: none runs on this host, and no --link leads to one\n"
@@ -220,7 +220,7 @@ fn title(view: &View, held: bool) -> String {
     text
 }
 
-/// A column: its name, its side, the narrowest screen that has it, and its cell.
+/// A column: name, alignment, minimum screen width, and cell function.
 type Column = (&'static str, Align, usize, fn(&Row) -> String);
 
 const STREAMS: [Column; 10] = [
@@ -247,7 +247,7 @@ const SUBSCRIPTIONS: [Column; 8] = [
     ("dropped", Left, 0, state),
 ];
 
-/// What became of what did not come.
+/// Formats the drops, or the state of a row without samples.
 fn state(row: &Row) -> String {
     match (row.gone, row.refused) {
         (true, _) => "gone".to_owned(),
@@ -296,7 +296,7 @@ fn table_of_links(rows: &[LinkRow], width: usize) -> Vec<String> {
     table.render(width).lines().map(ToOwned::to_owned).collect()
 }
 
-/// The reasons in full, over as many lines as they take, under a head.
+/// Formats all refusals under a header, wrapped to the width.
 fn refusals(all: &[String], width: usize) -> Vec<String> {
     let mut lines = vec!["who, what, and why".to_owned()];
     for refusal in all {
@@ -306,7 +306,7 @@ fn refusals(all: &[String], width: usize) -> Vec<String> {
     lines
 }
 
-/// A number with three digits that count: 950, 12.3k, 2.00M.
+/// Formats a number with three significant digits: 950, 12.3k, 2.00M.
 fn short(number: u64) -> String {
     let scaled = |unit: u64, letter: char| {
         let hundredths = number.saturating_mul(100) / unit;
@@ -324,7 +324,7 @@ fn short(number: u64) -> String {
     }
 }
 
-/// As much as fits, with nothing that moves the cursor.
+/// Truncates a line to the width and replaces control characters.
 fn clipped(line: &str, width: usize) -> String {
     line.chars().take(width).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,8 +1,8 @@
-//! What is wrong gets a message that names the field, the value, the range and the mend.
+//! Invalid input produces a message with the field, the value, the valid range and a fix.
 
 use crate::host::{Host, arg};
 
-/// Arguments, exit code, and what standard error must say.
+/// Arguments, exit code, and the parts that standard error must contain.
 type Case = (&'static [&'static str], i32, &'static [&'static str]);
 
 const CASES: &[Case] = &[

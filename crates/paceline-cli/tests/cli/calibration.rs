@@ -1,10 +1,11 @@
-//! What samples cost a host: charged to promises where it was measured, named where it cannot be used.
+//! The calibrated processing cost of samples: admission charges it, and the doctor reports an unusable
+//! calibration.
 
 use crate::host::{Host, Running, free_port};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Writes what somebody measured: each sample takes `nanos`.
+/// Writes a calibration file in which each sample takes `nanos`.
 fn write(host: &Host, facts: (&str, u64, &str), nanos: u64) {
     let (version, cores, processor) = facts;
     let sample = |bytes| json!({ "bytes": bytes, "load_permille": 0, "nanos": nanos });
@@ -23,7 +24,7 @@ fn row(host: &Host) -> Value {
     rows.iter().find(|row| row["what"] == "calibration").expect("the row").clone()
 }
 
-/// Writes it as if this host had measured it: what a stale one is told to lack says which host this is.
+/// Writes a calibration file for this host; the doctor's report on a stale file describes this host.
 fn calibrate(host: &Host, nanos: u64) {
     write(host, ("0.0.0", 999, "an abacus"), nanos);
     let mend = row(host)["mend"].as_str().expect("a mend").to_owned();
@@ -53,7 +54,7 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     node.first_line();
     let _camera = robot.start(&["pub", "cam", "--test-card", "320x240@20"]);
     let connect = link("connect");
-    // 20 samples a second of 40 ms each are 800 ms.
+    // 20 samples per second of 40 ms each take 800 ms.
     let all = ["sub", "cam", "--link", &connect, "--within", "300", "--require", "--timeout", "20"];
     let refused = operator.run(&all);
     refused.said(3, "the processor of 'gate' can't carry it: with what is promised it would take 800 ms of each second, and may take 500 ms; ask for at most ");
@@ -64,7 +65,7 @@ fn a_promise_that_costs_too_much_of_the_processor_is_refused_and_the_offer_is_gr
     assert!((11.0..=12.5).contains(&hz), "{offered}: 500 ms are 12.5 samples a second");
     let fewer = operator.run(&[&all[..], &["--max-hz", offered, "--count", "5"]].concat());
     assert_eq!(fewer.code, Some(0), "{fewer:?}");
-    // What is held is told, in numbers and in words.
+    // `ls --reservations` reports the reserved share, as text and as numbers.
     let nothing = robot.run(&["ls", "--reservations"]).text();
     let told = |text: &str| {
         text.lines().any(|line| line.starts_with("gate") && line.ends_with(" 50.00 %"))
@@ -104,13 +105,13 @@ fn a_calibration_that_cannot_be_used_is_named_and_nothing_is_charged() {
     }
 }
 
-/// The real thing, for as long as it takes: what it costs is nobody's to say, so no figure is expected of it but of what the
-/// node makes of them.
+/// Runs a real calibration. Its result depends on the host, so the test checks no measured figure, only that
+/// the node charges the measured cost.
 #[test]
 fn what_calibrating_measures_is_read_by_the_node_and_charged() {
     const BUSY: &str = "try again when the host is less busy";
     let host = Host::new();
-    // Where a node of an ordinary user looks for it; root's is the whole machine's.
+    // The default path for an unprivileged user; root writes a system-wide file.
     let file = host.path("state/paceline/calibration.json");
     let calibrate = ["doctor", "--calibrate", "--json", "--out", crate::host::arg(&file)];
     let mut measured = host.run(&calibrate);
@@ -135,7 +136,7 @@ fn what_calibrating_measures_is_read_by_the_node_and_charged() {
     }
     assert_eq!(told["file"], file.display().to_string());
     assert_eq!(row(&host)["state"], "ok", "it is this host's");
-    // A node that starts now charges it: 20 samples a second of 64 bytes and their headers.
+    // A node that starts now charges 20 samples per second of 64 bytes with headers.
     let port = free_port();
     let link = |end: &str| format!("name=wide,{end}=tcp/127.0.0.1:{port},capacity=100mbit");
     let mut node = Running::unread(

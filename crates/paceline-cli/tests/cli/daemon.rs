@@ -1,4 +1,4 @@
-//! The node as a daemon: its configuration, its signals, its service manager.
+//! The node as a daemon: configuration, signals, service manager.
 
 use crate::host::{Host, LIMIT, Running, arg, free_port};
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Writes a file of this host's.
+/// Writes a file in the host's folder.
 fn write(host: &Host, name: &str, text: &str) -> PathBuf {
     let path = host.path(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -17,7 +17,7 @@ fn write(host: &Host, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// The service manager's end.
+/// The service manager's socket.
 struct Manager(UnixDatagram);
 
 impl Manager {
@@ -40,7 +40,7 @@ impl Manager {
     }
 }
 
-/// A node that logs to a file and tells a manager.
+/// Starts a node that logs to a file and notifies a service manager.
 fn daemon(host: &Host, config: &Path, log: &str) -> (Running, Manager) {
     let manager = Manager::new(host);
     let mut command = host.command(&["node", "--config", arg(config)]);
@@ -101,7 +101,7 @@ fn a_file_sets_up_the_node_and_flags_win_over_it() {
     assert_eq!(line["links"].as_array().map(Vec::len), Some(1));
 }
 
-/// The pools of Zenoh's whose threads a node runs, by the names that Zenoh gives these.
+/// Returns the names of the Zenoh thread pools in which a node runs threads.
 fn pools(link: &str, said: Option<&str>, (expected, threads): (&str, usize)) -> Vec<String> {
     let host = Host::new();
     let mut command = host.command(&["node", "--json", "--link", link]);
@@ -109,7 +109,7 @@ fn pools(link: &str, said: Option<&str>, (expected, threads): (&str, usize)) -> 
     let mut node = Running::unread(command.spawn().unwrap());
     node.first_line();
     let tasks = format!("/proc/{}/task", node.child().id());
-    // A thread has its parent's name until it runs for the first time.
+    // A thread has its parent's name until it first runs.
     crate::plain::wait_for("the threads of Zenoh have their names", || {
         let tasks = std::fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
         let names = tasks.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok());
@@ -151,13 +151,13 @@ fn a_file_that_is_found_is_the_nodes_and_a_command_beside_it_works() {
     let mut node = Running::unread(host.command(&["node"]).spawn().unwrap());
     let line = node.first_line();
     assert!(line.starts_with("node gate ") && line.contains("link1 listens on"), "{line}");
-    // With the same file: it neither takes the name nor the port.
+    // `ls` finds the same file by default, but uses neither its name nor its port.
     let ls = host.run(&["ls", "--json"]);
     assert_eq!(ls.code, Some(0), "{ls:?}");
     let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
     let named = |node: &&serde_json::Value| node["name"] == "gate";
     assert_eq!(document["nodes"].as_array().unwrap().iter().filter(named).count(), 1, "{document}");
-    // But one that is named holds for any command.
+    // A file named with `--config` applies to every command.
     host.run(&["ls", "--config", arg(&file)]).said(1, &format!("cannot open tcp/127.0.0.1:{port}"));
 }
 
@@ -298,7 +298,7 @@ fn a_second_signal_ends_a_node_at_once() {
     let file = write(&host, "p.toml", "");
     let (mut node, _manager) = daemon(&host, &file, "log");
     node.signal(Signal::TERM);
-    // The node may be gone already: then it ended in order.
+    // The node may have exited already, in an orderly shutdown.
     let id = i32::try_from(node.child().id()).unwrap();
     let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), Signal::INT);
     assert!(matches!(node.status().code(), Some(0 | 130)));
@@ -308,7 +308,7 @@ fn a_second_signal_ends_a_node_at_once() {
 fn the_flag_wins_over_the_environment_and_that_over_the_file() {
     let host = Host::new();
     let file = write(&host, "p.toml", "log = \"info\"\nisolated = true\n");
-    // A port where nobody answers, and a file on the way: both say something at level info or above.
+    // Connecting to a closed port and loading a file both log at level info or above.
     let said = |flag: Option<&str>, environment: Option<&str>| {
         let (log, manager) = (host.path("log"), Manager::new(&host));
         let mut command = host.command(&["node", "--config", arg(&file)]);
@@ -366,7 +366,7 @@ fn the_unit_is_one_that_systemd_takes() {
     let host = Host::new();
     let unit = host.run(&["node", "--print-unit"]);
     assert_eq!(unit.code, Some(0), "{unit:?}");
-    // Where it is to be installed it need not be yet; here it is.
+    // Verification requires that the installed binary exists; use the built one.
     let unit = unit.text().replace("/usr/local/bin/paceline", env!("CARGO_BIN_EXE_paceline"));
     let file = write(&host, "paceline.service", &unit);
     let verify = Command::new("systemd-analyze").arg("verify").arg(&file).output();
@@ -375,7 +375,7 @@ fn the_unit_is_one_that_systemd_takes() {
         return;
     };
     let said = String::from_utf8_lossy(&verify.stderr);
-    // Other units of this host may be wrong; ours must not be.
+    // Ignore errors in other units of this host.
     let about_ours: Vec<&str> =
         said.lines().filter(|line| line.contains("paceline.service")).collect();
     assert!(about_ours.is_empty(), "{about_ours:?}");

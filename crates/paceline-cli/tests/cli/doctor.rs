@@ -1,4 +1,4 @@
-//! What the doctor says of this host, and of hosts that lack something.
+//! The doctor's report on this host and on hosts that lack something.
 
 use crate::host::Host;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Picture files, out of a subscriber and into a publisher.
+//! Picture files: written by a subscriber and read by a publisher.
 
 use crate::host::{Host, arg};
 use paceline_media::{Format, Size, Y4mReader, mjpeg};

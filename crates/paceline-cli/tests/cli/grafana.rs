@@ -1,4 +1,4 @@
-//! What the Grafana dashboard asks for, a running node's `/metrics` tells.
+//! A running node's `/metrics` contains every metric that the Grafana dashboard queries.
 
 use crate::host::{Host, LIMIT, arg, free_port};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/paceline.json");
 
-/// The families that `/metrics` has now.
+/// Returns the current metric families of `/metrics`.
 fn families(socket: &Path) -> BTreeSet<String> {
     let Ok(mut stream) = UnixStream::connect(socket) else { return BTreeSet::new() };
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -20,8 +20,8 @@ fn families(socket: &Path) -> BTreeSet<String> {
     types.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
 }
 
-/// The families that the dashboard asks for; those of drops and classes are there only where something was
-/// dropped, or a link has classes.
+/// Returns the families that the dashboard queries, except those that exist only after drops or on links with
+/// classes.
 fn asked() -> BTreeSet<String> {
     let words = DASHBOARD.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = words.filter(|word| word.starts_with("paceline_"));

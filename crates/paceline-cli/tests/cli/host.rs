@@ -1,4 +1,4 @@
-//! A host for one test: a runtime folder that no other test shares, and the commands started there.
+//! A simulated host for one test: a private runtime folder, and the commands started in it.
 
 use std::fs::DirBuilder;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What no command here may exceed.
+/// Time limit for every command.
 pub(crate) const LIMIT: Duration = Duration::from_secs(40);
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A folder of one test's own.
+/// A private folder for one test.
 pub(crate) struct Host {
     dir: PathBuf,
 }
 
-/// A command that has ended.
+/// An ended command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -28,7 +28,7 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// A command that runs; it is killed and reaped when dropped.
+/// A running command; dropping it kills and reaps the process.
 pub(crate) struct Running {
     child: Child,
     stdout: Option<Receiver<Vec<u8>>>,
@@ -37,7 +37,7 @@ pub(crate) struct Running {
 
 impl Host {
     pub(crate) fn new() -> Self {
-        // Short: the path of a socket has at most 107 bytes.
+        // The name is short because a socket path has at most 107 bytes.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("plt-{}-{number}", std::process::id()));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
@@ -45,7 +45,7 @@ impl Host {
         Self { dir }
     }
 
-    /// A path in this host's folder.
+    /// Returns a path in this host's folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
@@ -68,13 +68,13 @@ impl Host {
         command
     }
 
-    /// Starts a command whose output is gathered until it ends.
+    /// Starts a command and collects its output until it ends.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
         Running::gathered(self.command(args).spawn().expect("the command starts"))
     }
 
-    /// A node of its own for this host: what goes over the host does not depend on who of the others
-    /// ends first.
+    /// Starts a separate node for this host, so that the host's traffic does not depend on which other
+    /// command ends first.
     pub(crate) fn start_node(&self) -> Running {
         let node = self.start(&["node"]);
         let until = Instant::now() + LIMIT;
@@ -85,7 +85,7 @@ impl Host {
         node
     }
 
-    /// Waits until so many subscriptions are known on this host.
+    /// Waits until at least `wanted` subscriptions are known on this host.
     pub(crate) fn wait_for_subscriptions(&self, wanted: usize) {
         let until = Instant::now() + LIMIT;
         loop {
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Runs a command to its end.
+    /// Runs a command until it ends.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.start(args).ended()
     }
@@ -114,7 +114,7 @@ impl Drop for Host {
 }
 
 impl Running {
-    /// Reads both outputs on threads of their own, so that no pipe fills.
+    /// Reads both outputs on separate threads, so that no pipe fills up.
     pub(crate) fn gathered(mut child: Child) -> Self {
         let (to_stdout, stdout) = channel();
         let (to_stderr, stderr) = channel();
@@ -133,7 +133,7 @@ impl Running {
         Self { child, stdout: Some(stdout), stderr: Some(stderr) }
     }
 
-    /// Nobody reads its output.
+    /// Wraps a command whose output is not read.
     pub(crate) fn unread(child: Child) -> Self {
         Self { child, stdout: None, stderr: None }
     }
@@ -147,7 +147,7 @@ impl Running {
         rustix::process::kill_process(id.expect("a process id"), signal).expect("it still runs");
     }
 
-    /// Waits for its end; a command that does not end in time fails the test.
+    /// Waits until the command ends; fails the test after [`LIMIT`].
     pub(crate) fn status(&mut self) -> ExitStatus {
         let until = Instant::now() + LIMIT;
         loop {
@@ -164,7 +164,7 @@ impl Running {
         }
     }
 
-    /// Its whole output, once it has ended.
+    /// Waits until the command ends, and returns all of its output.
     pub(crate) fn ended(mut self) -> Ended {
         let code = self.status().code();
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
@@ -175,7 +175,7 @@ impl Running {
         }
     }
 
-    /// Its first line of output; only for one whose output nobody gathers.
+    /// Reads the first output line; only for a command whose output is not collected.
     pub(crate) fn first_line(&mut self) -> String {
         let stdout = self.child.stdout.take().expect("piped and not gathered");
         let mut reader = BufReader::new(stdout);
@@ -193,7 +193,7 @@ impl Drop for Running {
 }
 
 impl Ended {
-    /// Fails the test unless it ended with `code` and said `part` on standard error.
+    /// Fails the test unless the command ended with `code` and standard error contains `part`.
     pub(crate) fn said(&self, code: i32, part: &str) -> &Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert!(self.stderr.contains(part), "'{part}' is not in: {}", self.stderr);
@@ -205,20 +205,20 @@ impl Ended {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Each line of output as JSON.
+    /// Parses each output line as JSON.
     pub(crate) fn json(&self) -> Vec<serde_json::Value> {
         let parse = |line: &str| serde_json::from_str(line).expect("each line is JSON");
         self.text().lines().map(parse).collect()
     }
 }
 
-/// A port of loopback that nobody uses now.
+/// Returns a free loopback port.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
-/// A path as an argument.
+/// Returns a path as a command line argument.
 pub(crate) fn arg(path: &Path) -> &str {
     path.to_str().expect("temporary paths are text")
 }

@@ -1,4 +1,4 @@
-//! HTTP of a node: what it tells, and whom it does not answer.
+//! The HTTP server of a node: its pages, and the requests that it rejects.
 
 use crate::host::{Host, LIMIT, Running};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -11,7 +11,7 @@ struct Served {
     address: SocketAddr,
 }
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -35,10 +35,10 @@ impl Served {
         stream
     }
 
-    /// Sends `text` as it is, and reads until the server closes.
+    /// Sends `text` unchanged and reads until the server closes the connection.
     fn raw(&self, text: &str) -> Option<Answer> {
         let mut stream = self.connect();
-        // The server may have closed before it has read all: what it said counts.
+        // The server may close before it has read everything; its response still counts.
         let _ = stream.write_all(text.as_bytes());
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes);
@@ -56,7 +56,7 @@ impl Served {
         self.ask(&format!("GET {path}"), "")
     }
 
-    /// Asks again and again until the answer is as wanted.
+    /// Repeats the request until the response satisfies `wanted`.
     fn until(&self, path: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
         let until = Instant::now() + LIMIT;
         loop {
@@ -82,7 +82,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Fails unless it is a refusal with this code that says `part`.
+    /// Fails unless the response is an error with this status whose message contains `part`.
     fn refused(&self, status: u16, part: &str) {
         let said = self.json()["error"].as_str().unwrap_or_default().to_owned();
         assert_eq!(self.status, status, "{self:?}");
@@ -227,7 +227,7 @@ fn requests_that_are_wrong_or_huge_are_refused_and_harm_nobody() {
 fn clients_that_are_slow_or_too_many_do_not_keep_others_out() {
     let host = Host::new();
     let node = Served::start(&host, &[]);
-    // All places are taken by clients that never finish their request.
+    // Incomplete requests occupy all connection slots.
     let mut slow: Vec<TcpStream> = (0..64).map(|_| node.connect()).collect();
     for stream in &mut slow {
         stream.write_all(b"GET /api/v1/state HTTP/1.1\r\nHos").unwrap();
@@ -237,7 +237,7 @@ fn clients_that_are_slow_or_too_many_do_not_keep_others_out() {
     while node.raw(&state).is_some() {
         assert!(Instant::now() < until, "one more than fits is closed at once");
     }
-    // Those that were slow are closed, and then there is room.
+    // The server closes the slow connections and accepts new ones.
     for stream in &mut slow {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);

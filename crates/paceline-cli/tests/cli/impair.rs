@@ -1,4 +1,5 @@
-//! A bad network between real programs. Needs root and /dev/net/tun; skipped by name without.
+//! An impaired network between real programs. Needs root and /dev/net/tun; otherwise prints which test it
+//! skips.
 
 use crate::host::{Ended, Host, LIMIT, Running, arg};
 use rustix::process::Signal;
@@ -13,7 +14,7 @@ const NEAR: &str = "10.254.78.1";
 const FAR: &str = "10.254.78.2";
 const PORT: u16 = 7_602;
 
-/// False, and a line that says so, where a test cannot run.
+/// Returns false and prints a note if the test cannot run.
 fn can_run(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     let can = root && PathBuf::from("/dev/net/tun").exists();
@@ -41,8 +42,7 @@ impl Network {
         Self { running, near, far }
     }
 
-    /// Sends numbered packets; which of them arrive, in order of arrival, and the least time on the
-    /// way.
+    /// Sends numbered packets. Returns the numbers in order of arrival, and the minimum delay.
     fn send(&self, packets: u32, every: Duration) -> (Vec<u32>, Duration) {
         let (start, far) = (Instant::now(), &self.far);
         std::thread::scope(|scope| {
@@ -65,7 +65,7 @@ impl Network {
         })
     }
 
-    /// Ends it, and gives what it said of the way from near to far at last.
+    /// Ends the command, and returns its final counts from near to far.
     fn ended(self) -> serde_json::Value {
         self.running.signal(Signal::INT);
         let ended = self.running.ended();
@@ -74,7 +74,7 @@ impl Network {
     }
 }
 
-/// A socket inside a namespace, as soon as there is one that leads to the other address.
+/// Opens a socket in a namespace, once it exists with a route to the other address.
 fn socket(namespace: &str, address: &str, other: &str) -> UdpSocket {
     let place = PathBuf::from("/run/netns").join(namespace);
     let until = Instant::now() + LIMIT;
@@ -85,7 +85,7 @@ fn socket(namespace: &str, address: &str, other: &str) -> UdpSocket {
             let socket = UdpSocket::bind((address, PORT)).ok()?;
             socket.connect((other, PORT)).ok().map(|()| socket)
         };
-        // A namespace is a thread's: this one must not stay in it.
+        // Entering a namespace changes the whole thread, so use a temporary one.
         let opened = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
         if let Some(socket) = opened {
             return socket;
@@ -106,7 +106,7 @@ fn packets_are_late_and_lost_as_asked_and_keep_their_order() {
     let (numbers, least) = network.send(2_000, Duration::from_micros(500));
     println!("{} of 2000 arrived, at least {least:?} on their way", numbers.len());
     assert!(least >= Duration::from_millis(20), "{least:?}");
-    // 5 % of 2 000 are 100; five standard deviations are 49.
+    // 5 % of 2,000 are 100; five standard deviations are 49.
     let lost = 2_000 - numbers.len();
     assert!((51..=149).contains(&lost), "{lost} lost");
     assert!(numbers.is_sorted_by(|a, b| a < b), "nobody overtakes");
@@ -137,7 +137,7 @@ fn packets_overtake_and_come_twice_if_asked() {
     assert!(all > 500 && said["reordered"].as_u64().unwrap() > 0, "{said}");
 }
 
-/// Runs a publisher far and a subscriber near through a bad network.
+/// Runs a publisher at the far end and a subscriber at the near end.
 fn publish_and_subscribe(host: &Host, flags: &[&str], publish: &str, subscribe: &str) -> Ended {
     let paceline = env!("CARGO_BIN_EXE_paceline");
     let link = "tcp/$FAR:7600,capacity=10mbit";

@@ -1,10 +1,10 @@
-//! What is published, written and asked for, where it does not fit: refused with the fix.
+//! Unsuitable inputs and outputs: rejected with a fix.
 
 use crate::host::{Host, LIMIT, Running};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-/// Bytes that are no text, with line ends among them.
+/// Binary data with line breaks.
 const NOISE: &[u8] = b"\x7fELF\n\xff\xd8\0\n\x1b[2J\xfe\n";
 
 #[test]
@@ -22,7 +22,7 @@ fn a_file_that_is_no_text_is_refused_with_the_types_that_are_known() {
             .said(2, &format!("--file {name}: its type is not known and it is no text in UTF-8"));
         refused.said(2, fix).said(2, ".264, .h264, .wav and .ulg files");
     }
-    // Text after 64 KiB that are text.
+    // The binary data starts after 64 KiB of text.
     let mut late = b"line\n".repeat(20_000);
     late.extend_from_slice(b"\xff\n");
     std::fs::write(host.path("late"), late).unwrap();

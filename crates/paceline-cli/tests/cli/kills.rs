@@ -1,4 +1,4 @@
-//! Processes that are killed without a word, and come back.
+//! Processes that are killed and restarted.
 
 use crate::host::{Host, LIMIT, Running};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Commands that print a line a sample, watched as they come.
+/// A command that prints a line per sample, read while it runs.
 struct Watched {
     running: Running,
     lines: Receiver<serde_json::Value>,
@@ -27,7 +27,7 @@ impl Watched {
         Self { running: Running::unread(child), lines }
     }
 
-    /// The next `count` samples.
+    /// Returns the next `count` samples.
     fn samples(&self, count: usize) -> Vec<serde_json::Value> {
         let until = Instant::now() + LIMIT;
         let next = |_| {
@@ -38,7 +38,7 @@ impl Watched {
     }
 }
 
-/// The sequence numbers of each publisher, in the order of their arrival.
+/// Returns the sequence numbers of each publisher, in order of arrival.
 fn by_publisher(samples: &[serde_json::Value]) -> BTreeMap<String, Vec<u64>> {
     let mut numbers: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for sample in samples {

@@ -1,4 +1,4 @@
-//! Two hosts joined by a link.
+//! Two hosts connected by a link.
 
 use crate::host::{Host, LIMIT, Running, free_port};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -84,7 +84,7 @@ fn best_effort_is_not_what_was_required() {
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=1mbit");
     let connect = format!("name=thin,connect=tcp/127.0.0.1:{port}");
-    // Nobody says how often a line comes.
+    // This publisher declares no rate.
     let mut log = robot.command(&["pub", "log", "-", "--link", &listen]);
     let mut log = log.stdin(Stdio::piped()).spawn().unwrap();
     let mut lines = log.stdin.take().expect("piped");
@@ -153,12 +153,12 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     assert_eq!(line["refusal"]["link"], "thin", "{line}");
     let offered = line["refusal"]["offer"]["within_us"].as_u64().unwrap();
     assert!(offered > 4_000, "{line}");
-    // What is offered is given.
+    // The offered bound is granted.
     ask(&["--within", &(offered / 1_000).to_string()]).said(0, "");
     ask(&[]).said(0, "");
     ask(&["--within", "0"]).said(2, "--within");
     operator.run(&["ask", "nothing", "--timeout", "100"]).said(3, "no publisher of nothing within");
-    // Nobody has reserved anything by asking.
+    // `ask` reserves nothing.
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());
@@ -177,7 +177,7 @@ fn asking_says_yes_or_no_and_reservations_are_listed() {
     }
 }
 
-/// 40 pictures a second of good quality take several times what the link carries.
+/// 40 pictures per second of high quality need several times the link's capacity.
 #[test]
 fn a_source_that_adapts_gets_through_a_link_that_is_too_thin() {
     let (robot, operator) = (Host::new(), Host::new());
@@ -222,12 +222,13 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     while thin()["use_bits_per_s"].as_u64().is_none_or(|used| used < 1_500_000) {
         assert!(Instant::now() < until, "the link never filled up: {}", thin());
     }
-    // Only now: the process that has the link holds the host's place, and goes on answering.
+    // Starts late on purpose: the process with the link keeps the role of the host's node, and keeps
+    // answering.
     let silent = robot.start(&["pub", "silent", "--test-card", "160x120@1"]);
     while !robot.run(&["ls", "--json"]).text().contains("\"silent\"") {
         assert!(Instant::now() < until, "it was never listed");
     }
-    // The first answers are waited for until it is given up, the second come at once.
+    // `ls` reads twice: the first reading waits for the stopped process until its timeout, the second not.
     silent.signal(rustix::process::Signal::STOP);
     let shown = thin();
     silent.signal(rustix::process::Signal::CONT);

@@ -1,4 +1,4 @@
-//! The built command, run as people run it: in processes of its own, on a host of its own.
+//! Tests of the built command in separate processes, each on a simulated host.
 #![cfg(test)]
 
 mod bad_input;

@@ -1,4 +1,4 @@
-//! Completions and manual pages, as shells and `man` read them.
+//! Completions and manual pages, read by real shells and by `man`.
 
 use crate::host::{Host, arg};
 use std::io::Write as _;

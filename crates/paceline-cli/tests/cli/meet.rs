@@ -1,4 +1,4 @@
-//! Commands without flags that meet on one host.
+//! Commands without flags find each other on one host.
 
 use crate::host::{Host, Running};
 use std::io::Write as _;

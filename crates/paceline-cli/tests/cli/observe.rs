@@ -1,4 +1,4 @@
-//! `hz`, `bw`, `delay`, `echo`: the lines that people know, and nothing added to a thin link unasked.
+//! `hz`, `bw`, `delay`, `echo`: output like ROS 2, and by default no additional load on thin links.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use rustix::process::Signal;
@@ -14,7 +14,7 @@ fn publish(host: &Host, args: &[&str], lines: &str) -> Running {
     Running::gathered(child)
 }
 
-/// The numbers of a line such as `min: 0.033s max: 0.034s`, with words and units left out.
+/// Returns the numbers in a line such as `min: 0.033s max: 0.034s`.
 fn numbers(line: &str) -> Vec<f64> {
     let words = line.split([' ', '\t']).map(|word| word.trim_end_matches(['s', ',']));
     words.filter_map(|word| word.parse().ok()).collect()
@@ -76,7 +76,7 @@ fn json_says_what_was_published_granted_and_delivered() {
     assert!(near(&last["granted"]["rate_hz"], 5.0) && near(&last["rate_hz"], 5.0), "{last}");
 }
 
-/// A robot that publishes over a thin link, and an operator's host behind it.
+/// A robot that publishes over a thin link, and the operator's host behind it.
 fn joined() -> (Host, Host, [Running; 3]) {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
@@ -88,7 +88,7 @@ fn joined() -> (Host, Host, [Running; 3]) {
     (robot, operator, [there, here, camera])
 }
 
-/// The forms of the streams that leave the robot over its thin link.
+/// Returns the forms of the streams on the robot's thin link.
 fn forms(robot: &Host) -> Vec<String> {
     let ls = robot.run(&["ls", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
@@ -116,13 +116,13 @@ fn an_observer_adds_nothing_to_a_thin_link_unless_it_is_told_to() {
         assert!(Instant::now() < until, "{:?}", forms(&robot));
     }
     let hz = operator.start(&["hz", "cam", "--json"]);
-    // A second observer is no reason for the first to stay.
+    // A second observer must not keep the first one subscribed.
     let _other = operator.start(&["bw", "cam", "--json"]);
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(forms(&robot), ["5 Hz at 160x120"], "they share one stream");
     sub.signal(Signal::INT);
     drop(sub.ended());
-    // Alone it would cost the link something: it leaves too.
+    // Without the subscriber the observers would load the link, so they unsubscribe.
     while !forms(&robot).is_empty() {
         assert!(Instant::now() < until, "{:?}", forms(&robot));
     }

@@ -1,5 +1,5 @@
-//! The host's place: a socket that was deleted, a folder that others can write, too few descriptors; and a log that a
-//! neighbour cannot fill.
+//! A host's runtime folder and socket: a deleted socket, a folder that others can write, too few file
+//! descriptors. Also a log that a neighbour cannot fill.
 
 use crate::host::{Host, LIMIT, Running, arg, free_port};
 use std::fs::{File, Permissions};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use zenoh::{Config, Wait as _};
 
-/// Waits until `done`.
+/// Waits until `done` returns true.
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + LIMIT;
     while !done() {
@@ -17,7 +17,7 @@ fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A subscriber that came before gets what a newcomer publishes: both are at the same node.
+/// Checks that an earlier subscriber receives the samples of a new publisher: both use the same node.
 fn meets_newcomers(host: &Host, sub: Running) {
     std::fs::write(host.path("lines"), "a\nb\n").unwrap();
     let _talk = host.start(&["pub", "t", "--file", "lines", "--hz", "20", "--loop"]);
@@ -65,7 +65,7 @@ fn a_runtime_folder_that_others_can_write_or_that_is_a_link_is_refused() {
     symlink(&open, &link).unwrap();
     run(arg(&link)).said(1, "is a symbolic link, which is not followed");
     run(arg(&open)).said(3, "no publisher on a");
-    // The folder that is used where none is named is one of a temporary folder that everybody can write.
+    // The default runtime folder lies in a temporary folder that every user can write.
     let user = rustix::process::geteuid().as_raw();
     symlink(&open, host.path(&format!("paceline-{user}"))).unwrap();
     let mut command = host.command(&["sub", "a", "--timeout", "1"]);
@@ -92,7 +92,7 @@ fn a_limit_of_descriptors_is_an_error_and_no_panic() {
     refused.said(1, "raise the limit with ulimit -n 1024, or LimitNOFILE=1024");
     for limit in [5, 6, 7, 16, 32, 64, 96, 128] {
         for line in [sub, "node --buffer a=1", "pub a -", "ls", "echo a --duration 1", "pull a"] {
-            // A node would run on.
+            // A node would not end by itself.
             let line = if limit >= 64 && line.starts_with("node") { "ls" } else { line };
             let ended = limited(limit, line);
             assert!(!ended.stderr.contains("panicked"), "{limit}, {line}: {}", ended.stderr);
@@ -103,7 +103,7 @@ fn a_limit_of_descriptors_is_an_error_and_no_panic() {
     limited(needed.parse().unwrap(), sub).said(3, "no publisher on a");
 }
 
-/// A session that speaks to the node at `port` and is none.
+/// A Zenoh session that connects to the node at `port` but is no Paceline node.
 fn stranger(port: u16) -> zenoh::Session {
     let mut config = Config::default();
     for (key, value) in [
@@ -128,7 +128,7 @@ fn a_neighbour_cannot_fill_the_log() {
     assert!(!node.first_line().is_empty());
     let (stranger, begun) = (stranger(port), Instant::now());
     let text = || std::fs::read_to_string(&log).unwrap();
-    // Each of these is a neighbour of another version than the one before.
+    // Each message is from a neighbour of another version than the one before.
     eventually("the node hears the stranger", || {
         for number in 0..500u16 {
             let version = if number % 2 == 0 { 200 } else { 201 };
@@ -142,7 +142,7 @@ fn a_neighbour_cannot_fill_the_log() {
     }
     std::thread::sleep(Duration::from_millis(500));
     let lines = text().lines().filter(|line| line.contains("speaks wire format version")).count();
-    // The first, and one in ten seconds.
+    // The first line, and one every ten seconds.
     let most = 2 + usize::try_from(begun.elapsed().as_secs() / 10).unwrap();
     assert!((1..=most).contains(&lines), "{}", text());
 }

@@ -1,5 +1,5 @@
-//! Programs that know Zenoh alone, between two nodes. Their sessions are this process's, or those of Python
-//! programs with eclipse-zenoh; the nodes are processes of their own.
+//! Plain Zenoh programs on two nodes. Their sessions run in this process, or in Python programs with
+//! eclipse-zenoh; the nodes are separate processes.
 
 use crate::host::{Host, LIMIT, Running, arg, free_port};
 use rustix::process::Signal;
@@ -13,13 +13,13 @@ use zenoh::sample::{Sample, SampleKind};
 use zenoh::time::{NTP64, Timestamp, TimestampId};
 use zenoh::{Config, Session, Wait};
 
-/// Two hosts, a thin link between their nodes, and a place on each where plain programs are met.
+/// Two hosts with a thin link between their nodes, each with an endpoint for plain programs.
 pub(crate) struct Pair {
     pub(crate) robot: Host,
     pub(crate) operator: Host,
-    /// Of the link, the robot's plain side and the operator's.
+    /// Ports of the link, of the robot's plain endpoint and of the operator's.
     pub(crate) ports: [u16; 3],
-    /// Of the link, or "" for none.
+    /// Capacity of the link, or "" for none.
     pub(crate) capacity: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl Pair {
         }
     }
 
-    /// The file of a node with these rules.
+    /// Writes a node's configuration file with these rules.
     pub(crate) fn write(&self, host: &Host, rules: &str) -> PathBuf {
         let [link, robot, operator] = self.ports;
         let at_robot = host.path("") == self.robot.path("");
@@ -79,7 +79,7 @@ impl Pair {
     }
 }
 
-/// What comes on `key`, in order.
+/// Returns the samples on `key`, in order.
 pub(crate) fn listen(session: &Session, key: &str) -> Receiver<Sample> {
     let (to, got) = channel();
     let callback = move |sample| {
@@ -89,12 +89,12 @@ pub(crate) fn listen(session: &Session, key: &str) -> Receiver<Sample> {
     got
 }
 
-/// What a sample's payload says: its number.
+/// Returns the number in a sample's payload.
 fn number(sample: &Sample) -> u64 {
     sample.payload().try_to_string().unwrap().parse().unwrap()
 }
 
-/// Puts numbers on `key` until `done`, each captured 10 ms after the last: 100 a second by their stamps.
+/// Puts numbers on `key` until `done`. Their timestamps are 10 ms apart, which is 100 per second.
 fn put_until(session: &Session, key: &str, from: u64, mut done: impl FnMut() -> bool) -> u64 {
     let until = Instant::now() + LIMIT;
     let mut n = from;
@@ -118,7 +118,7 @@ fn stamp(n: u64) -> Timestamp {
     Timestamp::new(NTP64::from(time), TimestampId::try_from(7u8).unwrap())
 }
 
-/// What the node of `host` says of itself.
+/// Returns the status of the `host`'s own node.
 fn status(host: &Host) -> serde_json::Value {
     let ls = host.run(&["ls", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
@@ -129,7 +129,7 @@ fn status(host: &Host) -> serde_json::Value {
     serde_json::json!(mine)
 }
 
-/// A node that `host` reaches, of any name.
+/// Returns the status of the node with this name that `host` reaches.
 pub(crate) fn node_named(host: &Host, name: &str) -> serde_json::Value {
     let document: serde_json::Value =
         serde_json::from_str(&host.run(&["ls", "--json"]).text()).unwrap();
@@ -223,7 +223,7 @@ fn pictures_stay_whole_here_and_come_small_and_seldom_there() {
         whole.extend(local.try_iter().map(|sample| number(&sample)));
         (whole.last() == Some(&(sent - 1))).then_some(())
     });
-    // The first few may come before who listens is known.
+    // The first samples may be lost before the subscribers are known.
     assert!(whole.len() >= 30 && whole.windows(2).all(|pair| pair[1] == pair[0] + 1), "{whole:?}");
     let mut numbers = Vec::new();
     for sample in &small {
@@ -286,10 +286,10 @@ fn a_reload_leaves_rules_alone_that_stay() {
         heard_new |= new.try_recv().is_ok();
         heard_new && heard.last().is_some_and(|last| *last > n + 20)
     });
-    // What the rule that stayed carries goes on without a gap.
+    // The unchanged rule keeps delivering without a gap.
     let gaps: Vec<_> = heard.windows(2).filter(|pair| pair[1] != pair[0] + 1).collect();
     assert!(gaps.is_empty(), "{gaps:?}");
-    // One that is wrong changes nothing, and both rules are named.
+    // An invalid file changes nothing; the error names both rules.
     pair.write(&pair.operator, "[[import]]\nkey = \"a/**\"\n[[export]]\ntag = \"a/**\"\n");
     operator.signal(Signal::HUP);
     let log = || std::fs::read_to_string(pair.operator.path("log")).unwrap();
@@ -302,7 +302,7 @@ fn a_reload_leaves_rules_alone_that_stay() {
 #[test]
 fn what_comes_round_is_dropped_and_both_rules_are_named() {
     let pair = Pair::new();
-    // The plain sides meet: the operator's node reaches out to where the robot's programs are.
+    // The plain endpoints form a loop: the operator's node connects to the robot's programs.
     let _robot = pair.start(&pair.robot, IMPORT);
     let connect = format!("connect = [\"tcp/127.0.0.1:{}\"]\n", pair.ports[1]);
     let rules = format!("{connect}[[export]]\ntag = \"robot/**\"\n");
@@ -324,14 +324,14 @@ fn what_comes_round_is_dropped_and_both_rules_are_named() {
     assert!(published <= sent, "{published} of {sent}: nothing went round");
 }
 
-/// A key and a token as rmw_zenoh writes them.
+/// A key and a liveliness token in the format of rmw_zenoh.
 const CHATTER: &str = "0/front/chatter/std_msgs::msg::dds_::String_/\
      RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
 const TOKEN: &str = "@ros2_lv/0/8f20917502ee955ac4476e0266340d5c/0/10/MP/%/%front/talker/%front%chatter/\
      std_msgs::msg::dds_::String_/\
      RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18/::,7:,:,:,,";
 
-/// The files of docs/ros2.md, in their order, without links.
+/// Returns the rules of the configuration files in docs/ros2.md, in order, without the links.
 fn ros_rules() -> Vec<String> {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ros2.md"));
     let page = page.unwrap();
@@ -362,11 +362,11 @@ fn a_robot_is_served_by_the_files_of_the_documentation() {
     let numbers: Vec<_> = samples.iter().map(number).collect();
     assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] >= 3), "one in three: {numbers:?}");
     assert_eq!(samples[0].attachment().unwrap().to_bytes().as_ref(), [7; 33]);
-    // Commands go the other way.
+    // Commands travel in the opposite direction.
     let command = CHATTER.replace("front/chatter", "cmd_vel");
     let commands = listen(&here, &command);
     put_until(&there, &command, 0, || commands.try_recv().is_ok());
-    // The operator's programs see who is there, and that he went.
+    // The operator's programs see a node appear and disappear.
     let seen = || {
         let replies = there.liveliness().get("@ros2_lv/**").timeout(LIMIT).wait().unwrap();
         replies
@@ -388,7 +388,7 @@ fn a_robot_is_served_by_the_files_of_the_documentation() {
 #[test]
 fn queries_are_answered_from_pull_buffers() {
     let pair = Pair::new();
-    // Held by the robot's node, asked for at the operator's.
+    // The robot's node buffers the samples; the query is sent to the operator's node.
     let held = format!("{IMPORT}[[buffer]]\npattern = \"robot/**\"\nsamples = 100\n");
     let _robot = pair.start(&pair.robot, &held);
     let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nqueries = true\n";
@@ -414,12 +414,12 @@ fn queries_are_answered_from_pull_buffers() {
     assert_eq!(newest.encoding(), &Encoding::APPLICATION_CDR.with_schema("x/y"));
     assert_eq!(newest.attachment().unwrap().to_bytes().as_ref(), [7; 33]);
     let last = number(&newest);
-    // The stamps are in 2023: the samples from last - 9 to last - 5.
+    // The timestamps are in 2023; this range covers the samples from last - 9 to last - 5.
     let at = |n: u64| stamp(n).get_time().to_string_rfc3339_lossy();
     let between = ask(&format!("far/imu?_time=[{}..{}]", at(last - 9), at(last - 5)));
     let mut numbers: Vec<_> = between.into_iter().map(|reply| number(&reply.unwrap())).collect();
     numbers.sort_unstable();
-    // Written times are exact to the nanosecond, Zenoh's to a quarter of one.
+    // RFC 3339 times have a resolution of 1 ns, Zenoh's timestamps of 0.25 ns.
     assert!(
         numbers.len() >= 4 && numbers.iter().all(|n| (last - 9..=last - 5).contains(n)),
         "{numbers:?}"
@@ -435,7 +435,7 @@ fn queries_are_answered_from_pull_buffers() {
     }
 }
 
-/// A Python with eclipse-zenoh, if there is one.
+/// Returns a Python interpreter with eclipse-zenoh, if there is one.
 pub(crate) fn python(test: &str) -> Option<String> {
     let python = std::env::var("PACELINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let try_import = Command::new(&python)

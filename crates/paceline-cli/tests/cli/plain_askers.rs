@@ -1,4 +1,4 @@
-//! Plain programs that ask and do not read what they are answered, and queries with a delay bound.
+//! Plain programs that query and do not read the answers, and queries with a delay bound.
 
 use crate::plain::{Pair, node_of, wait_for};
 use std::io::{Read as _, Write as _};
@@ -12,13 +12,13 @@ use zenoh::{Session, Wait};
 const RULE: &str = "[[query]]\nkey = \"robot/**\"\ntimeout = \"10min\"\n";
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A program's connection that lets little through on its way back, until it is told to let all through.
+/// A proxy for a program's connection that throttles received data until `wide` is set.
 pub(crate) struct Slow {
     pub(crate) port: u16,
     pub(crate) wide: Arc<AtomicBool>,
-    /// Bytes that came through to the program.
+    /// Bytes forwarded to the program.
     pub(crate) came: Arc<AtomicUsize>,
-    /// The node closed it.
+    /// True once the node closed the connection.
     pub(crate) closed: Arc<AtomicBool>,
 }
 
@@ -46,7 +46,7 @@ impl Slow {
                 if to.write_all(&buffer[..n]).is_err() {
                     break;
                 }
-                // The handshake and its like go at once; Zenoh gives a program up that takes nothing for 5 s.
+                // The handshake passes without delay. Zenoh closes a connection that accepts nothing for 5 s.
                 if came.fetch_add(n, Ordering::Relaxed) > 100_000 && !wide.load(Ordering::Relaxed) {
                     std::thread::sleep(Duration::from_millis(30));
                 }
@@ -78,7 +78,7 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
         query.reply("robot/name", "robot").wait().unwrap();
     });
     let _name = name.wait().unwrap();
-    // 24 MB in 800 answers: more than all buffers on the way, and than the operator's node has waiting.
+    // 24 MB in 800 answers exceed all buffers of the path and the queue of the operator's node.
     let large = here.declare_queryable("robot/large").callback(|query| {
         std::thread::spawn(move || {
             for _ in 0..800 {
@@ -97,7 +97,7 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
     let replies = far.get("robot/large").consolidation(ConsolidationMode::None).timeout(PATIENCE);
     let replies = replies.wait().unwrap();
     let count = wait_for("what has no room is counted", || {
-        // Everybody else is answered meanwhile, each time.
+        // Meanwhile other queries are answered every time.
         assert!(is_named(&ask(&there, "robot/name")));
         dropped().filter(|count| *count > 0)
     });
@@ -106,7 +106,7 @@ fn one_that_reads_its_answers_slowly_holds_up_no_other() {
     }
     assert!(!slow.wide.load(Ordering::Relaxed) && !slow.closed.load(Ordering::Relaxed));
     assert!(slow.came.load(Ordering::Relaxed) < 20 << 20, "it has not read all");
-    // It gets what there was room for, and hears of the rest.
+    // The slow program receives the buffered answers, and an error about the rest.
     slow.wide.store(true, Ordering::Relaxed);
     let replies: Vec<_> = replies.iter().collect();
     let (answers, errors): (Vec<_>, Vec<_>) =
@@ -134,7 +134,7 @@ fn queries_with_a_delay_bound_have_a_place_on_the_link_both_ways() {
     });
     let _name = name.wait().unwrap();
     wait_for("the robot is asked", || is_named(&ask(&there, "robot/name")).then_some(()));
-    // What is asked has a place on the operator's link, what is answered on the robot's.
+    // Queries have a reservation on the operator's link, answers on the robot's.
     let reserved = wait_for("both ways are reserved", || {
         let told = node_of(&pair.operator, "operator");
         let all = told["reservations"].as_array()?;
@@ -151,12 +151,12 @@ fn queries_with_a_delay_bound_have_a_place_on_the_link_both_ways() {
         assert_eq!(reservation["within_us"], 300_000, "{reservation}");
         let hop = &reservation["hops"][0];
         assert_eq!(hop["link"], "radio", "{reservation}");
-        // Ten a second of a thousand bytes each at least, on a link of two megabits.
+        // At least ten answers per second of 1,000 bytes, on a link of 2 Mbit/s.
         let bits = hop["bits_per_s"].as_u64().unwrap();
         assert!((80_000..2_000_000).contains(&bits), "{reservation}");
         assert!(reservation["bound_us"].as_u64().unwrap() <= 300_000, "{reservation}");
     }
-    // More than the link has room for is refused by name, with what would fit; it is asked all the same.
+    // A request beyond the link's capacity is refused with an offer, but is still carried.
     let greedy = "within = \"300ms\"\nhz = 1000\nmax_bytes = \"100kB\"\ntag = \"greedy\"\n";
     let other = RULE.replace("robot/**", "greedy/**");
     let rules = format!("{RULE}{bound}{other}{greedy}");

@@ -1,4 +1,4 @@
-//! Plain programs that put too much: too many keys, too large samples, too fast, messages of any size.
+//! Plain programs that exceed their limits: too many keys, too large samples, too high rates, huge messages.
 
 use crate::plain::{Pair, listen, node_of, put, wait_for};
 use zenoh::Wait as _;
@@ -45,8 +45,8 @@ fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
         (told["dropped"]["too_large"] == 500).then_some(told)
     });
     let dropped = told["dropped"]["policed"].as_u64().unwrap();
-    // 500 samples at once are five a second: those that were already on their way, two, and one for each 200 ms that
-    // this takes on a busy machine.
+    // 500 samples within a moment arrive at a limit of five per second. Allowed are the two already in
+    // transit, and one per 200 ms that the burst takes on a busy machine.
     assert!(dropped >= 400, "{told}");
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
     let named = ["'robot/imu' comes faster than max_hz", "takes at most 1000 bytes (max_bytes)"];
@@ -54,7 +54,7 @@ fn what_is_larger_or_faster_than_its_rule_allows_is_dropped_by_name() {
     assert!(log.contains("import 1 (key 'robot/**'): "), "{log}");
 }
 
-/// A gigabyte, or a quarter of what this machine has left.
+/// Returns 1 GiB, or a quarter of the available memory if that is less.
 fn gigabyte() -> usize {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
     let left = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:")).unwrap();
@@ -66,7 +66,7 @@ fn gigabyte() -> usize {
     bytes.clamp(200 << 20, 1 << 30)
 }
 
-/// The most memory that a process has had, in bytes.
+/// Returns a process's peak memory in bytes.
 fn peak(process: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -88,8 +88,8 @@ fn a_message_of_a_gigabyte_costs_the_others_nothing() {
     };
     comes("it comes before");
     let before = peak(robot.child().id());
-    // One that waits for room on its way, so that all of it goes: Zenoh takes it apart, and gives it up when it has
-    // more than 64 MiB of it.
+    // Blocks for room, so that the whole message is sent. Zenoh fragments it; the receiver discards it after
+    // 64 MiB.
     let large = pair.session_at(1);
     let sent = std::thread::spawn(move || {
         let put = large.put("robot/imu", vec![1u8; gigabyte()]);
@@ -112,10 +112,10 @@ fn a_message_of_a_gigabyte_costs_the_others_nothing() {
     assert_eq!(told["dropped"].as_object().unwrap().len(), 1, "{told}");
     let log = std::fs::read_to_string(pair.robot.path("log")).unwrap();
     assert!(log.contains("sent 1 messages of more than 64 MiB each"), "{log}");
-    // The node holds none of it, nor more of it meanwhile than one connection may.
+    // The node never buffered the whole message: one connection may occupy only a bounded amount.
     let held = peak(robot.child().id()) - before;
     assert!(held < 128 << 20, "{held} bytes");
-    // The same program is heard as before.
+    // Samples of the same program still arrive.
     wait_for("it is heard", || {
         large.put("robot/imu", "whole").wait().unwrap();
         got.try_iter().any(|sample| sample.payload().to_bytes().as_ref() == b"whole").then_some(())

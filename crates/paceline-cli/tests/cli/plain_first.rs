@@ -1,4 +1,4 @@
-//! The first samples of new keys of plain programs, and large ones.
+//! The first samples on new keys of plain programs, and large samples.
 
 use crate::plain::{Pair, listen, node_of, put, wait_for};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ fn meet(session: &zenoh::Session, got: &Receiver<Sample>) {
     });
 }
 
-/// Puts the first sample of many keys, and expects all of them.
+/// Puts the first sample on many keys, and expects all of them.
 fn each_first_sample_arrives(export: &str) {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, IMPORT);
@@ -55,7 +55,8 @@ fn the_first_sample_of_a_new_key_arrives_in_its_asked_form() {
     );
 }
 
-/// One node takes samples in and puts them on other keys; all that a plain program puts reaches another one.
+/// One node imports samples and exports them on other keys; every large sample must reach another plain
+/// program.
 fn large_samples_arrive(bytes: usize, count: usize) {
     let pair = Pair::new();
     let rules = format!("{IMPORT}[[export]]\ntag = \"robot/**\"\nkey = \"far/{{1}}\"\n");

@@ -13,7 +13,7 @@ use zenoh::time::{NTP64, Timestamp, TimestampId};
 use zenoh::{Session, Wait};
 
 const RULE: &str = "[[query]]\nkey = \"robot/**\"\n";
-/// A service as rmw_zenoh names it.
+/// A service name in the format of rmw_zenoh.
 const SERVICE: &str = "0/add_two_ints/example_interfaces::srv::dds_::AddTwoInts_/\
      RIHS01_e118de6bf5eeb66a2491b5bda11202e7b68f198d6f67922cf30364858239c81a";
 
@@ -27,18 +27,18 @@ fn answer(
     queryable.callback(answer).wait().unwrap()
 }
 
-/// All that `selector` brings, as it comes.
+/// Returns all replies to `selector`, in order of arrival.
 fn ask(session: &Session, selector: &str) -> Vec<Reply> {
     let get = session.get(selector.to_owned()).consolidation(ConsolidationMode::None);
     get.timeout(LIMIT).wait().unwrap().iter().collect()
 }
 
-/// Asks until there is an answer: a queryable is known at the other node a little after it is declared.
+/// Queries until there is a reply: the other node learns of a queryable shortly after its declaration.
 fn ask_until(session: &Session, selector: &str) -> Vec<Reply> {
     wait_for(selector, || Some(ask(session, selector)).filter(|replies| !replies.is_empty()))
 }
 
-/// What the one answer says.
+/// Returns the text of the only reply.
 fn text(replies: &[Reply]) -> String {
     let [reply] = replies else { panic!("one answer: {replies:?}") };
     let payload = match reply.result() {
@@ -62,7 +62,8 @@ fn a_program_is_asked_from_the_other_node_with_all_that_belongs_to_it() {
         Timestamp::new(NTP64::from(Duration::from_secs(9)), TimestampId::try_from(7u8).unwrap());
     let (to, asked) = channel();
     let _queryable = answer(&here, "robot/arm/**", false, move |query| {
-        // Not the query itself: it ends when nobody has it any more.
+        // Sends the parts of the query, not the query itself: Zenoh completes a query when its last clone is
+        // dropped.
         let payload = query.payload().map(|payload| payload.to_bytes().to_vec());
         let attachment = query.attachment().map(|attachment| attachment.to_bytes().to_vec());
         let selector = query.selector().into_owned();
@@ -106,7 +107,7 @@ fn a_program_is_asked_from_the_other_node_with_all_that_belongs_to_it() {
     let error = error.result().unwrap_err();
     assert_eq!(error.payload().to_bytes().as_ref(), b"broken");
     assert_eq!(error.encoding(), &Encoding::TEXT_PLAIN);
-    // Any key is answered on if the program asks so, and many answers come as one does.
+    // A program may accept replies on any key; many replies arrive like one.
     let _many = answer(&here, "robot/many", false, |query| {
         for n in 0..200 {
             query.reply(format!("elsewhere/{n}"), vec![0; 1_000]).wait().unwrap();
@@ -121,7 +122,8 @@ fn a_program_is_asked_from_the_other_node_with_all_that_belongs_to_it() {
     });
 }
 
-/// A link without a capacity lost most of these: a frame took two of Zenoh's batches, of which its queue holds 16.
+/// Regression test: a link without a capacity lost most of these. A frame took two Zenoh batches, and the
+/// queue has room for 16.
 #[test]
 fn large_answers_all_arrive() {
     const BYTES: usize = 900_000;
@@ -165,7 +167,7 @@ fn each_program_answers_once_though_both_nodes_carry_both_ways() {
     let beside = pair.session_at(2);
     let names = |session: &Session, key: &str, name: &'static str, complete: bool| {
         answer(session, key, complete, move |query| {
-            // One that takes more keys than it has is asked for others too.
+            // A queryable on a wildcard also receives queries for keys that it does not serve.
             let _ = query.reply("robot/name", name).wait();
         })
     };
@@ -185,9 +187,9 @@ fn each_program_answers_once_though_both_nodes_carry_both_ways() {
     let _three = names(&there, "robot/name", "operator", false);
     assert_eq!(all(&beside, 3), ["operator", "robot", "robot too"]);
     assert_eq!(all(&pair.session_at(1), 3), ["operator", "robot", "robot too"]);
-    // Nothing is known of what nobody answers, nor asked of another node.
+    // A query without a queryable is not forwarded to the other node.
     assert!(ask(&there, "robot/name/less").is_empty());
-    // What has all is all that is asked of those that have all.
+    // A query for complete queryables reaches only those.
     let complete = |session: &Session| {
         let get = session.get("robot/whole").target(QueryTarget::AllComplete);
         get.timeout(LIMIT).wait().unwrap().iter().count()
@@ -197,7 +199,7 @@ fn each_program_answers_once_though_both_nodes_carry_both_ways() {
         query.reply("robot/whole", "").wait().unwrap();
     });
     wait_for("the complete one", || (complete(&there) == 1).then_some(()));
-    // A rule that goes takes the queryables along, and one that comes brings them.
+    // Removing a rule removes its queryables, and adding one restores them.
     pair.write(&pair.operator, "");
     operator.signal(Signal::HUP);
     wait_for("only its own", || (ask(&beside, "robot/**").len() == 1).then_some(()));
@@ -238,7 +240,7 @@ fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
     wait_for("it is counted", || {
         (dropped(&pair.operator, "operator", "too_large") == 1).then_some(())
     });
-    // Two wait for an answer that does not come; a third one does not wait.
+    // Two queries wait for a reply that never arrives; a third one is rejected at once.
     let silent: Vec<_> =
         (0..2).map(|_| there.get("robot/silent").timeout(LIMIT).wait().unwrap()).collect();
     let queries = [kept.recv_timeout(LIMIT).unwrap(), kept.recv_timeout(LIMIT).unwrap()];
@@ -247,9 +249,9 @@ fn what_the_rule_does_not_carry_is_refused_with_its_limit_and_counted() {
     wait_for("it is counted", || {
         (dropped(&pair.operator, "operator", "queue_full") == 1).then_some(())
     });
-    // They are let go in time, as plain Zenoh does it, and then there is room again.
+    // They time out as in plain Zenoh; then new queries are accepted.
     for replies in silent {
-        // Zenoh's session and its router may both say so.
+        // Zenoh's session and its router may both report the timeout.
         let said: Vec<_> = replies.iter().map(|reply| text(&[reply]).to_lowercase()).collect();
         let ended = said.iter().all(|said| said.contains("timeout"));
         assert!(ended && !said.is_empty(), "{said:?}");
@@ -265,7 +267,8 @@ fn whoever_dies_leaves_nobody_waiting() {
     let mut robot = pair.start(&pair.robot, rule);
     let _operator = pair.start(&pair.operator, rule);
     let (here, there) = (pair.session_at(1), pair.session_at(2));
-    // A service and its client, as rmw_zenoh has them: complete, and all that are complete are asked.
+    // A service and its client as in rmw_zenoh: the queryable is complete, and the query targets complete
+    // ones.
     let call = || {
         let get = there.get(SERVICE).target(QueryTarget::AllComplete).payload(vec![0, 1, 0, 0]);
         let get = get.attachment(vec![7; 33]).consolidation(ConsolidationMode::None);
@@ -282,7 +285,7 @@ fn whoever_dies_leaves_nobody_waiting() {
         let sample = replies[0].result().unwrap();
         assert_eq!(sample.key_expr().as_str(), SERVICE);
         assert_eq!(sample.attachment().unwrap().to_bytes().as_ref(), [7; 33]);
-        // The next one is never answered: it ends with the program, long before its time.
+        // The next query is never answered: it ends when the program dies, long before its timeout.
         let unanswered = call();
         assert_eq!(program.first_line().trim(), "asked again");
         program.signal(Signal::KILL);
@@ -328,7 +331,7 @@ with zenoh.open(config) as session:
 fn queries_that_come_round_are_dropped_and_named() {
     let pair = Pair::new();
     let _robot = pair.start(&pair.robot, RULE);
-    // The plain sides meet: the operator's node reaches out to where the robot's programs are.
+    // The plain endpoints form a loop: the operator's node connects to the robot's programs.
     let connect = format!("connect = [\"tcp/127.0.0.1:{}\"]\n", pair.ports[1]);
     let _operator = pair.start(&pair.operator, &format!("{connect}{RULE}"));
     let (here, there) = (pair.session_at(1), pair.session_at(2));

@@ -1,14 +1,14 @@
-//! Pulling what buffers hold: of a publisher, of a node, over a link, into files.
+//! Pulling from the buffers of a publisher and of a node, over a link, and into files.
 
 use crate::host::{Ended, Host, Running, arg, free_port};
 use paceline_media::{Format, Size, mjpeg};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What no wait here may exceed.
+/// Time limit for every wait.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Publishes numbered lines slowly enough to stay, and holds them.
+/// Publishes numbered lines in a loop at 20 Hz.
 fn lines(host: &Host, tag: &str, more: &[&str]) -> Running {
     let file = host.path("lines.txt");
     let text: String = (0..40).map(|n| format!("line {n}\n")).collect();
@@ -18,7 +18,7 @@ fn lines(host: &Host, tag: &str, more: &[&str]) -> Running {
     host.start(&args)
 }
 
-/// Pulls until the newest sample has at least this number.
+/// Pulls until the newest sample has at least this sequence number.
 fn wait_for_seq(host: &Host, tag: &str, seq: u64) {
     let until = Instant::now() + LIMIT;
     loop {

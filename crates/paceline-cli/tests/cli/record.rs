@@ -1,4 +1,4 @@
-//! Recordings: what comes is in the file, and the file can be read whatever happened.
+//! Recordings: all samples are in the file, and the file stays readable after any failure.
 
 mod attached;
 pub(crate) mod foreign;
@@ -43,7 +43,7 @@ fn what_comes_is_in_the_file_with_its_times_and_numbers() {
     let lines = sub.json();
     for line in lines.iter().filter(|line| line["seq"].is_u64()) {
         let seq = u32::try_from(line["seq"].as_u64().unwrap()).unwrap();
-        // The recorder may have begun a moment later.
+        // The recorder may have started slightly later.
         let Some(picture) = pictures.iter().find(|(message, _)| message.sequence == seq) else {
             continue;
         };
@@ -98,7 +98,7 @@ fn each_format_stands_in_the_schema_that_is_shown() {
     assert!(end.is_none());
     for (tag, schema, encoding) in [
         ("all/text", "foxglove.Log", "protobuf"),
-        // It says that it is JSON, and is none: then it is bytes.
+        // Declared as JSON but invalid: recorded as bytes.
         ("all/json", "application/json", "application/json"),
         ("all/sound", "foxglove.RawAudio", "protobuf"),
         ("all/data", "application/x-y;z=1", "application/x-y"),
@@ -140,7 +140,7 @@ fn a_full_disk_is_an_error_and_the_file_can_be_read() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let _camera = host.start(&["pub", "cam", "--test-card", "320x240@30"]);
-    // The shell sets the limit that no file may exceed: 2,000 blocks of 512 bytes, or of 1,024.
+    // The shell sets a file size limit of 2,000 blocks of 512 or 1,024 bytes.
     let program = host.command(&[]).get_program().to_owned();
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 2000; exec \"$0\" \"$@\""]).arg(program);
@@ -221,7 +221,7 @@ fn what_is_asked_wrongly_is_refused_before_anything_is_written() {
         .said(3, "no publisher on a; no tag is published now");
 }
 
-/// A steady look at a file that grows, for what must be waited for.
+/// Waits until `done` returns true, checking every 20 ms.
 pub(crate) fn until(what: &str, done: impl Fn() -> bool) {
     let limit = Instant::now() + crate::host::LIMIT;
     while !done() {

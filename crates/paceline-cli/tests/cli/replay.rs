@@ -1,4 +1,4 @@
-//! Replays: what was recorded is published again, bit for bit, at its own times.
+//! Replays: recorded samples are published again, bit for bit, at their recorded times.
 
 mod foreign;
 mod wrong;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Payloads of each tag, in the order of their numbers.
+/// Returns the payloads of each tag in sequence order.
 fn by_tag(all: &[Message]) -> BTreeMap<String, Vec<Vec<u8>>> {
     let tags: BTreeSet<&str> = all
         .iter()
@@ -30,7 +30,7 @@ fn by_tag(all: &[Message]) -> BTreeMap<String, Vec<Vec<u8>>> {
     tags.into_iter().map(|tag| (tag.to_owned(), of(tag))).collect()
 }
 
-/// What the subscriptions of this host were delivered.
+/// Returns the number of samples delivered to the subscriptions of this host.
 fn delivered(host: &Host) -> Option<u64> {
     let ls = host.run(&["ls", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&ls.text()).ok()?;
@@ -39,7 +39,7 @@ fn delivered(host: &Host) -> Option<u64> {
     Some(subscriptions.filter_map(|one| one["delivered"].as_u64()).sum())
 }
 
-/// Records what `player` publishes, once it has ended.
+/// Runs `player` to its end while recording its samples.
 fn record(host: &Host, pattern: &str, out: &Path, player: &[&str]) -> Vec<Message> {
     let _ = std::fs::remove_file(out);
     let recorder = host.start(&["record", pattern, "-o", arg(out), "--queue", "65536", "--json"]);
@@ -48,7 +48,7 @@ fn record(host: &Host, pattern: &str, out: &Path, player: &[&str]) -> Vec<Messag
     assert_eq!(played.code, Some(0), "{played:?}");
     let reports = played.json();
     let published = reports.iter().rev().find_map(|line| line["published"].as_u64());
-    // What has left the player is still on its way through the node of the host.
+    // Samples sent by the player may still be in transit through the host's node.
     until("all that was published is delivered", || delivered(host) == published);
     recorder.signal(Signal::TERM);
     let ended = recorder.ended();
@@ -60,10 +60,10 @@ fn record(host: &Host, pattern: &str, out: &Path, player: &[&str]) -> Vec<Messag
     all
 }
 
-/// Publishes a file, records it, replays the recording while it is recorded again: the same bytes, as often, in
-/// the same order, in channels of the same kind.
+/// Publishes and records a file, then replays the recording while recording again. Both recordings must have
+/// the same bytes, counts, order and channels.
 fn there_and_back(host: &Host, pattern: &str, publish: &[&str], speed: &str) {
-    // Without a node between: one that hands on cannot hold up who publishes faster than its link takes.
+    // Uses no separate node: a relaying node cannot slow down a publisher that is faster than its link.
     let (first, second) = (host.path("first.mcap"), host.path("second.mcap"));
     let once = record(host, pattern, &first, publish);
     let replay = ["replay", arg(&first), "--speed", speed, "--late", "--wait", "20"];
@@ -79,7 +79,8 @@ fn there_and_back(host: &Host, pattern: &str, publish: &[&str], speed: &str) {
         let known = known.map(|message| {
             let channel = &message.channel;
             let kind = channel.metadata.get("kind").cloned().unwrap_or_default();
-            // Each picture of a video has a kind of its own; the first is what it happens to be.
+            // Each picture of a video has its own kind; the channel's kind is that of the first recorded
+            // picture.
             let encoding = channel.metadata.get("encoding").cloned().unwrap_or_default();
             (channel.topic.clone(), (channel.schema.clone(), encoding, kind))
         });
@@ -119,7 +120,7 @@ fn video_and_a_real_flight_are_the_same_after_a_replay() {
     let host = Host::new();
     let film = Path::new(&folder).join("video/jvt_ba1_ft_c_352x288.264");
     let publish = ["pub", "film", "--file", arg(&film), "--hz", "100", "--late", "--wait", "20"];
-    // As fast as it is taken a link would leave out pictures.
+    // At maximum speed a link would drop pictures.
     there_and_back(&host, "film", &publish, "1");
     let log = Path::new(&folder).join("telemetry/px4_log_small.ulg");
     let publish = ["pub", "uav", "--file", arg(&log), "--speed", "max", "--wait", "20"];
@@ -166,7 +167,7 @@ fn a_replay_takes_its_time_and_the_part_that_is_asked_for() {
     let host = Host::new();
     let out = host.path("run.mcap");
     let file = host.path("flight.ulg");
-    // 3 s: a message each 10 ms.
+    // 3 s: one message every 10 ms.
     std::fs::write(&file, flight(300)).unwrap();
     let publish = ["pub", "uav", "--file", arg(&file), "--late", "--wait", "20"];
     record(&host, "uav/**", &out, &publish);

@@ -1,4 +1,4 @@
-//! The schedules of the papers and their model, from the files that show how to ask for them.
+//! The schedules of the papers and their model, computed from the example files.
 
 use crate::host::{Ended, Host, arg};
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/schedule")
 }
 
-/// The description in an example.
+/// Returns the description of an example.
 fn example(name: &str) -> Value {
     let path = examples().join(name).with_extension("json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     serde_json::from_str(&text).unwrap()
 }
 
-/// What the command says of a description on its standard input.
+/// Runs the command with a description on standard input.
 fn run(description: &str, args: &[&str]) -> Ended {
     use std::io::Write as _;
     let host = Host::new();
     let all: Vec<&str> = ["schedule", "-"].iter().chain(args).copied().collect();
     let mut child = host.command(&all).stdin(Stdio::piped()).spawn().unwrap();
-    // It may refuse what it reads before its end.
+    // The command may exit before it has read everything.
     let _ = child.stdin.take().unwrap().write_all(description.as_bytes());
     crate::host::Running::gathered(child).ended()
 }
@@ -32,14 +32,14 @@ fn lines(ended: &Ended) -> Vec<Value> {
     ended.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Decisions, and the summary.
+/// Returns the decisions and the summary.
 fn decided(description: &Value, args: &[&str]) -> (Vec<Value>, Value) {
     let mut lines = lines(&run(&description.to_string(), args));
     let summary = lines.pop().unwrap()["summary"].take();
     (lines, summary)
 }
 
-/// Who was served in each slot of a millisecond, `.` for an empty one.
+/// Returns the stream served in each slot of 1 ms, `.` for an empty slot.
 fn schedule(decisions: &[Value]) -> String {
     let mut slots = String::new();
     for line in decisions.iter().filter(|line| !line["finish_ns"].is_null()) {
@@ -51,14 +51,14 @@ fn schedule(decisions: &[Value]) -> String {
     slots
 }
 
-/// The streams with a violated window, as their names one after the other.
+/// Returns the concatenated names of the streams with a violated window.
 fn violated(summary: &Value) -> String {
     let streams = summary["streams"].as_array().unwrap().iter();
     let violated = streams.filter(|stream| stream["violations"].as_u64().unwrap() > 0);
     violated.map(|stream| stream["stream"].as_str().unwrap()).collect()
 }
 
-/// An example under another discipline: its schedule, and whose windows were violated.
+/// Checks an example under another discipline: its schedule, and the streams with violated windows.
 fn under(name: &str, discipline: &str, expected: &str, whose: &str) {
     let mut description = example(name);
     description["discipline"] = json!(discipline);
@@ -105,7 +105,7 @@ fn virtual_deadlines_give_theirs() {
     }
 }
 
-/// Rules by their options are the rules by their names.
+/// Rule sets selected by options equal those selected by the discipline's name.
 #[test]
 fn ordering_and_adjustment_choose_the_rules() {
     let mut description = example("e3-overload");
@@ -118,7 +118,7 @@ fn ordering_and_adjustment_choose_the_rules() {
     }
 }
 
-/// The states before each choice, as the traces of the model write them.
+/// Returns the states before each decision, in the format of the model's traces.
 fn trace(name: &str, deadlines: bool, count: usize) -> Vec<(String, String)> {
     let ended = run(&example(name).to_string(), &["--trace"]);
     let state = |state: &Value| {
@@ -244,13 +244,14 @@ fn of<'a>(summary: &'a Value, name: &str) -> &'a Value {
     streams.iter().find(|stream| stream["stream"] == name).unwrap()
 }
 
-/// The first piece, 160 bytes within 3 ms, counts and not the rate, at which they would take 20 ms.
+/// The first segment of the curve, 160 bytes within 3 ms, determines the delay. At the rate alone they would
+/// take 20 ms.
 #[test]
 fn a_steep_first_piece_gives_a_low_rate_a_short_delay() {
     let mut description = example("hfsc");
     let (_, summary) = decided(&description, &["--summary"]);
     let longest = |summary: &Value| of(summary, "voice")["delay_ns"]["max"].as_u64().unwrap();
-    // At most one longest packet, 0.96 ms, later than the curve.
+    // At most the duration of one longest packet, 0.96 ms, later than the curve.
     assert!(longest(&summary) <= 3_960_000, "{summary}");
     assert!(of(&summary, "bulk")["bytes"].as_u64() > of(&summary, "rest")["bytes"].as_u64());
     description["streams"][0]["real_time"] = json!(64_000);
@@ -272,7 +273,7 @@ fn a_storm_of_one_tenant_leaves_the_contracts_of_the_other_alone() {
     assert_eq!(classes[0]["bytes"], classes[1]["bytes"], "{classes:?}");
     assert_eq!(classes[2]["bytes"], of(&summary, "storm")["bytes"]);
     assert!(summary["warnings"][0].as_str().unwrap().contains("promises service curves"));
-    // In one queue with it they do not hold.
+    // In one queue with the flood the contracts are violated.
     description["discipline"] = json!("fifo");
     description.as_object_mut().unwrap().remove("classes");
     for stream in description["streams"].as_array_mut().unwrap() {
@@ -345,7 +346,7 @@ fn what_cannot_be_is_refused_by_name() {
     let refused = run(&description.to_string(), &[]);
     refused.said(2, "streams[1].loss is \"3/2\": loss tolerance 3/2: x must be from 0 to y");
     assert!(refused.stdout.is_empty());
-    // What never ends is no description, and is not waited for.
+    // An endless input is rejected at its first byte.
     host.run(&["schedule", "/dev/zero"]).said(2, "/dev/zero: expected value");
 }
 

@@ -1,4 +1,4 @@
-//! Ends: Ctrl-C, readers that go away, readers that stop reading.
+//! Ends of commands: Ctrl-C, readers that close the pipe, readers that stop reading.
 
 use crate::host::{Host, Running};
 use rustix::process::Signal;

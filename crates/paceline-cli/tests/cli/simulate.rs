@@ -1,10 +1,10 @@
-//! Scenarios in virtual time: what the example files show, and what is said of wrong ones.
+//! Scenarios in virtual time: the results of the example files, and errors for invalid ones.
 
 use crate::host::{Ended, Host, arg};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Rewrites the snapshots instead of comparing with them: look at what changed before it is committed.
+/// Set this variable to rewrite the snapshots; review the changes before committing.
 const REWRITE: &str = "PACELINE_REWRITE_SNAPSHOTS";
 
 fn examples() -> Vec<PathBuf> {

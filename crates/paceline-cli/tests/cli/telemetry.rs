@@ -1,4 +1,4 @@
-//! Telemetry files: every message once, in order, on its topic's tag.
+//! Telemetry files: each message once, in order, on its topic's tag.
 
 use crate::host::{Ended, Host, arg};
 use paceline_media::ulog::ULog;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// A flight log: two instances of `att` and one of `gps`, one message each 10 ms in turn.
+/// A flight log: two instances of `att` and one of `gps` alternate, one message every 10 ms.
 pub(crate) fn flight(messages: u64) -> Vec<u8> {
     let mut file = vec![0x55, 0x4c, 0x6f, 0x67, 0x01, 0x12, 0x35, 1];
     file.extend(0u64.to_le_bytes());
@@ -34,7 +34,8 @@ pub(crate) fn flight(messages: u64) -> Vec<u8> {
     file
 }
 
-/// Publishes a log at once and checks that a subscriber to all of it gets each message once, in order.
+/// Publishes a log at full speed, and checks that a subscriber to all topics receives each message once, in
+/// order.
 fn check_whole(host: &Host, file: &Path, messages: u64) -> Ended {
     let log = ULog::parse(&std::fs::read(file).unwrap()).unwrap();
     let count = messages.to_string();

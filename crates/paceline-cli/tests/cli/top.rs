@@ -1,4 +1,4 @@
-//! `top` and `trace`: tables where there is no terminal, a screen where there is one, and the way of samples.
+//! `top` and `trace`: tables without a terminal, a screen on a terminal, and the path of samples.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use rustix::process::Signal;
@@ -48,7 +48,7 @@ fn a_node_that_dies_is_shown_as_gone_and_rates_stay_right() {
     let batch = batch.ended();
     let text = batch.text();
     assert!(text.contains("gone: robot\n"), "{text}");
-    // While the dead one is waited for, readings take longer: that is no other rate.
+    // Waiting for the dead process delays readings, which must not change the rates.
     let rows: Vec<Vec<&str>> = text
         .lines()
         .filter(|line| line.starts_with("other ") && line.contains(" all "))
@@ -77,8 +77,8 @@ fn what_is_asked_wrongly_is_said_and_a_reader_may_leave() {
     assert_eq!(top.status().code(), Some(0));
 }
 
-/// Runs `words` in a terminal of 80 columns and 24 lines that a shell looks at afterwards; `typed` after three
-/// seconds. Nothing where there is no script(1) to make a terminal.
+/// Runs `words` in a terminal of 80 columns and 24 lines, and prints the terminal modes afterwards. Types
+/// `typed` after three seconds. Returns `None` if script(1), which provides the terminal, is not installed.
 fn in_terminal(host: &Host, words: &str, typed: &str) -> Option<Ended> {
     let paceline = env!("CARGO_BIN_EXE_paceline");
     let line = format!("stty cols 80 rows 24; {paceline} {words}; echo ended $?; stty -a");
@@ -95,7 +95,7 @@ fn in_terminal(host: &Host, words: &str, typed: &str) -> Option<Ended> {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(3));
         let _ = keys.write_all(typed.as_bytes());
-        // The end of what is typed would end the terminal.
+        // The end of the input would end the terminal.
         std::thread::sleep(LIMIT);
     });
     Some(Running::gathered(child).ended())
@@ -160,13 +160,13 @@ fn a_trace_splits_the_age_over_every_hop() {
         let found = parts.iter().find(|part| part["at"] == name);
         found.and_then(|part| part[what].as_u64())
     };
-    // 2 Mbit/s carry a picture of 10 kB in 40 ms; no wire of loopback takes as long.
+    // 2 Mbit/s carry a picture of 10 kB in 40 ms; the loopback path is much faster.
     assert!(us("robot.thin", "us") > us("thin to operator", "us"), "{way}");
     assert!(us("robot.thin", "us") > Some(10_000), "{way}");
     let [p50, p99, max] = ["p50_us", "p99_us", "max_us"].map(|it| us("robot.thin", it));
     assert!(Some(10_000) < p50 && p50 <= p99 && p99 <= max, "{way}");
     assert_eq!(us("robot.thin", "samples"), Some(25), "{way}");
-    // Of every sample the parts make up its age.
+    // The parts of each sample add up to its age.
     for line in &lines[..25] {
         let its = line["parts"].as_array().unwrap();
         assert_eq!(its.len(), parts.len(), "{line}");
@@ -177,7 +177,7 @@ fn a_trace_splits_the_age_over_every_hop() {
     assert!(age <= max && p99 <= max, "{way}");
     let oldest = lines.iter().filter_map(|line| line["age_us"].as_u64()).max();
     assert_eq!(oldest, Some(max), "{way}");
-    // What a thin link lies between is not asked unless it is said.
+    // Nodes behind a thin link are queried only with `--all`.
     let near = operator.run(&["top", "--once"]).text();
     assert!(near.starts_with("paceline top: 1 node,") && near.contains(", 2 not asked"), "{near}");
     let all = operator.run(&["top", "--once", "--all"]).text();

@@ -1,4 +1,4 @@
-//! H.264, sound and still pictures, out of files and into files.
+//! H.264, sound and still pictures, from files and into files.
 
 #[path = "../../../paceline/tests/live/film.rs"]
 mod film;
@@ -42,7 +42,7 @@ fn a_film_passes_whole_and_smaller() {
         "--timeout",
         "30",
     ]);
-    // Both are there before the first picture.
+    // Both subscribers exist before the first picture.
     host.wait_for_subscriptions(2);
     let player = host.run(&["pub", "film", "--file", arg(&file), "--hz", "20", "--wait", "20"]);
     player.said(0, "film.264, 60 pictures of 320x240 at 20 Hz, video/h264");
@@ -68,7 +68,7 @@ fn a_film_begins_again_and_says_what_rate_it_takes() {
     let host = Host::new();
     let file = host.path("film.h264");
     let units = film(160, 120, 5, 5);
-    // The first picture needs one that is not there.
+    // The first picture needs one that is missing.
     std::fs::write(&file, [units[1..].concat(), units.concat()].concat()).unwrap();
     let sub = host.start(&["sub", "film", "--count", "12", "--timeout", "30", "--json"]);
     let player = host.start(&["pub", "film", "--file", arg(&file), "--loop", "--wait", "20"]);
@@ -141,7 +141,7 @@ fn sound_comes_as_it_is_asked_for() {
     let lines = same.json();
     assert_eq!((&lines[0]["kind"], &lines[0]["bytes"]), (&"audio".into(), &3_840.into()));
     assert_eq!((&lines[0]["rate"], &lines[0]["channels"]), (&48_000.into(), &2.into()));
-    // The header is right although it was interrupted.
+    // The header is correct although the command was interrupted.
     sub.signal(Signal::INT);
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");

@@ -1,17 +1,17 @@
-//! `paceline ask` and `paceline set`: what would be granted, and something else while it runs.
+//! `paceline ask` and `paceline set`: admission queries, and changes of running subscriptions.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// It ended so, and printed this.
+/// Checks the exit code, and that the output contains `part`.
 fn printed(ended: &Ended, code: i32, part: &str) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert!(ended.text().contains(part), "{part:?} is not in {ended:?} {}", ended.text());
 }
 
-/// A camera behind 2 Mbit/s, and the operator's end of the link.
+/// A camera behind 2 Mbit/s, and the operator's link flag.
 fn camera(robot: &Host) -> (Running, String) {
     let port = free_port();
     let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
@@ -42,7 +42,7 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
         |hz: &str, within: &str| operator.run(&["ask", "cam", "--max-hz", hz, "--within", within]);
     printed(&ask("5", "200"), 0, "cam of cam: yes: within ");
     printed(&ask("5", "3"), 3, "cam of cam: no: link 'thin' of ");
-    // From the other host: what was asked for goes on, what is said is new.
+    // From the other host: properties without a flag stay unchanged.
     let set = |more: &[&str]| robot.run(&[&["set", "cam"], more].concat());
     let promised = set(&["--within", "200"]);
     printed(
@@ -72,7 +72,8 @@ fn a_promise_is_asked_for_before_and_a_subscription_changed_while_it_runs() {
     }
 }
 
-/// A daemon on each of two hosts, joined over 1 Mbit/s; the camera is attached to one, the console to the other.
+/// A daemon on each of two hosts, connected over 1 Mbit/s. The camera is attached to one, the console to the
+/// other.
 #[test]
 fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing() {
     let (robot, operator) = (Host::new(), Host::new());
@@ -131,7 +132,7 @@ fn answers_over_relay_nodes_belong_to_their_requests_and_a_refusal_ends_nothing(
     assert!(told.contains(&format!("it stays as it was: 4 Hz {small}")), "{told}");
 }
 
-/// A `sub --json` that is read while it runs.
+/// A `sub --json` whose output is read while it runs.
 struct Console {
     running: Running,
     lines: Receiver<String>,
@@ -148,7 +149,7 @@ impl Console {
         Self { running: Running::unread(child), lines }
     }
 
-    /// Waits until pictures of this width come, published from now on.
+    /// Waits until three newly published pictures of this width arrive.
     fn sees(&self, width: u64) {
         while self.lines.try_recv().is_ok() {}
         for _ in 0..3 {
@@ -158,7 +159,7 @@ impl Console {
         }
     }
 
-    /// What it said beside samples until it was ended.
+    /// Ends the command and returns its standard error.
     fn ended(&mut self) -> String {
         self.running.signal(rustix::process::Signal::INT);
         let mut told = String::new();
@@ -198,7 +199,7 @@ fn whoever_gets_too_little_is_told_why() {
     let host = Host::new();
     let _node = host.start_node();
     let _pose = host.start(&["pub", "pose", "--test-card", "160x120@20"]);
-    // Nothing arrives within a microsecond.
+    // No sample arrives within a microsecond.
     let sub = ["sub", "pose", "--within", "0.001", "--count", "5", "--timeout", "3"];
     let late = host.run(&sub);
     late.said(3, "(deadline_missed): they could not arrive in time; give a longer --within");

@@ -1,7 +1,7 @@
-//! A newcomer's first quarter of an hour: the demo, two terminals, every command that the README shows, its lines
-//! of Rust and of Python, a recording and its replay, the end. No step is undocumented, and none fails.
+//! A new user's first session: the demo, two terminals, every command in the README, its Rust and Python
+//! examples, a recording and its replay. Every step is documented, and all succeed.
 //!
-//! One test, in a binary of its own: the demo judges rates, and is to be alone while it does.
+//! There is one test in a separate binary: the demo checks rates and must run alone.
 #![cfg(test)]
 
 #[path = "../cli/host.rs"]
@@ -38,13 +38,13 @@ fn words(command: &str) -> Vec<String> {
     command.split(' ').map(str::to_owned).collect()
 }
 
-/// Types a command that ends by itself, well; what it showed.
+/// Runs a command that must end successfully; returns its output.
 fn done(host: &Host, name: &str, words: &[String]) -> String {
     Terminal::open(host, name, words).ends(0)
 }
 
-/// `cargo xtask demo` without the building: three processes, two links, a page; Ctrl-C, and everybody got what was
-/// asked for.
+/// Runs `cargo xtask demo` without the build: three processes, two links, a page. After Ctrl-C every
+/// subscriber has received its requested service.
 fn the_demo() {
     let host = Host::new();
     let demo = Terminal::open(&host, "demo", &words("demo --json --http 127.0.0.1:0"));
@@ -73,7 +73,7 @@ fn the_demo() {
     assert!(links.iter().any(|link| link["capacity_bits_per_s"] == 2_000_000));
 }
 
-/// `pub` and `sub` as they stand there, and a history for whoever comes later.
+/// Runs `pub` and `sub` as in the README, with a history for later commands.
 fn two_terminals(host: &Host, readme: &mut Readme) -> (Terminal, Terminal) {
     readme.says("(`pub --history 100`)");
     let mut publish = readme.command("paceline pub ");
@@ -85,7 +85,7 @@ fn two_terminals(host: &Host, readme: &mut Readme) -> (Terminal, Terminal) {
     (publisher, subscriber)
 }
 
-/// Everything that looks, asks, changes and pulls.
+/// Runs the commands that observe, query, change and pull.
 fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
     let hz = Terminal::open(host, "hz", &readme.command("paceline hz "));
     hz.see("[a/b]\naverage rate: ");
@@ -112,7 +112,7 @@ fn looking(host: &Host, readme: &mut Readme, subscriber: &Terminal) {
     assert!(pull.contains("found 10, delivered 10, "), "{pull}");
 }
 
-/// A recording, until Ctrl-C; a second one of the same name is refused with the mend.
+/// Records until Ctrl-C; a second recording to the same file is rejected with a fix.
 fn recording(host: &Host, readme: &mut Readme) {
     let record = readme.command("paceline record ");
     let recorder = Terminal::open(host, "record", &record);
@@ -125,7 +125,7 @@ fn recording(host: &Host, readme: &mut Readme) {
     assert!(judge.contains("\na/b  best_effort"), "{judge}");
 }
 
-/// The publisher goes first: who subscribes is told, and waits.
+/// Stops the publisher first: the subscriber reports it and keeps waiting.
 fn stopping(publisher: Terminal, subscriber: Terminal) {
     let said = publisher.interrupt(0);
     assert!(said.contains(" Hz  published "), "{said}");
@@ -136,7 +136,7 @@ fn stopping(publisher: Terminal, subscriber: Terminal) {
     assert!(last.starts_with("delivered ") && last.ends_with("; late 0; dropped 0"), "{last}");
 }
 
-/// What was recorded comes again, to somebody who has waited for it.
+/// Replays the recording to a waiting subscriber.
 fn replaying(host: &Host, readme: &Readme) {
     readme.says("`replay` publishes it again");
     let waiting = Terminal::open(host, "waiting", &words("sub a/**"));

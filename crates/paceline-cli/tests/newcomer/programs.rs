@@ -1,12 +1,12 @@
-//! The README's lines, as programs.
+//! The README's example programs.
 
 use crate::host::{Host, Running};
 use crate::readme::{Readme, root};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The lines as the example `hello`, which is built like everything else here: a project of its own would compile
-/// Zenoh once more, for minutes.
+/// Runs the Rust lines as the example `hello` of this workspace: a separate project would compile Zenoh
+/// again, which takes minutes.
 pub(crate) fn in_rust(host: &Host, readme: &Readme) {
     readme.says("cargo build --workspace --example hello && target/debug/examples/hello");
     let lines = readme.block("rust");
@@ -23,8 +23,8 @@ pub(crate) fn in_rust(host: &Host, readme: &Readme) {
     runs(host, Command::new(program));
 }
 
-/// The lines as they stand there, with the Python that `cargo xtask python` has made; skipped by name where there is
-/// none.
+/// Runs the Python lines with the interpreter that `cargo xtask python` creates; prints a note and skips if
+/// there is none.
 pub(crate) fn in_python(host: &Host, readme: &Readme) {
     readme.says("cargo xtask python && target/python/bin/python hello.py");
     let lines = readme.block("python");
@@ -41,7 +41,7 @@ pub(crate) fn in_python(host: &Host, readme: &Readme) {
     runs(host, run);
 }
 
-/// Runs a program that publishes one picture and gets it.
+/// Runs a program that publishes one picture and receives it.
 fn runs(host: &Host, mut program: Command) {
     for (key, value) in host.command(&[]).get_envs().filter_map(|(key, value)| Some((key, value?)))
     {
@@ -54,12 +54,12 @@ fn runs(host: &Host, mut program: Command) {
     assert!(said.starts_with("robot/camera 0 "), "tag, number and age: {said}");
 }
 
-/// Lines that are not empty.
+/// Returns the number of non-empty lines.
 fn code(lines: &str) -> usize {
     lines.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Where cargo builds.
+/// Returns cargo's target folder.
 fn target() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_paceline"));
     binary.ancestors().nth(2).expect("a folder").to_owned()

@@ -1,23 +1,23 @@
-//! The README: the commands that it shows, and its lines of Rust and Python.
+//! The README: its commands, and its Rust and Python examples.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What the README shows that is no step of the first quarter of an hour, and who tests it.
+/// Commands of the README that are not part of this test, and the tests that cover them.
 const ELSEWHERE: &[&str] = &[
     "paceline bench",    // measures
     "paceline schedule", // tests/cli/schedule.rs
     "paceline node",     // tests/cli/http.rs
 ];
 
-/// The README, and which of its commands were done.
+/// The README, and the set of its commands that have run.
 pub(crate) struct Readme {
     text: String,
     commands: BTreeSet<String>,
     done: BTreeSet<String>,
 }
 
-/// The folder of the workspace.
+/// Returns the workspace folder.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -27,14 +27,14 @@ impl Readme {
         let text = std::fs::read_to_string(root().join("README.md")).expect("a README");
         let lines = text.lines().filter_map(|line| line.split("  #").next());
         let mut commands: BTreeSet<String> = lines.map(joined).collect();
-        // Every other piece between backquotes is code.
+        // Text between alternate backquotes is code.
         let prose = text.replace("```", "");
         commands.extend(prose.split('`').skip(1).step_by(2).map(joined));
         commands.retain(|command| command.starts_with("paceline "));
         Self { text, commands, done: BTreeSet::new() }
     }
 
-    /// The words of the command that begins so, as a shell takes them.
+    /// Returns the words of the command that starts with `begin`, split as by a shell.
     pub(crate) fn command(&mut self, begin: &str) -> Vec<String> {
         let found = self.commands.iter().find(|command| command.starts_with(begin));
         let command = found.unwrap_or_else(|| panic!("the README has no '{begin}'")).clone();
@@ -43,12 +43,12 @@ impl Readme {
         words
     }
 
-    /// The README has this piece of text.
+    /// Checks that the README contains this text.
     pub(crate) fn says(&self, part: &str) {
         assert!(joined(&self.text).contains(part), "the README has no '{part}'");
     }
 
-    /// The lines of its only block of this language.
+    /// Returns the content of the only code block in this language.
     pub(crate) fn block(&self, language: &str) -> String {
         let begin = format!("```{language}\n");
         let blocks: Vec<&str> = self.text.split(begin.as_str()).skip(1).collect();
@@ -56,7 +56,7 @@ impl Readme {
         block.split("```").next().expect("a block that ends").to_owned()
     }
 
-    /// Nothing that it shows was left out.
+    /// Checks that every command of the README has run.
     pub(crate) fn all_was_done(&self) {
         let here = |command: &&String| !ELSEWHERE.iter().any(|begin| command.starts_with(begin));
         let left: Vec<_> = self.commands.difference(&self.done).filter(here).collect();
@@ -64,7 +64,7 @@ impl Readme {
     }
 }
 
-/// With one blank between words, across lines.
+/// Joins words with single spaces across lines.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

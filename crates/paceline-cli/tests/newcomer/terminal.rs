@@ -1,4 +1,4 @@
-//! A terminal of the newcomer's: one command, and what it shows.
+//! A terminal of a new user: one command and its output.
 
 use crate::host::{Host, LIMIT, Running};
 use rustix::process::Signal;
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A command that runs, and the file that has everything it says.
+/// A running command, and the file that collects its output.
 pub(crate) struct Terminal {
     running: Running,
     shown: PathBuf,
 }
 
 impl Terminal {
-    /// Types a command.
+    /// Starts a command.
     pub(crate) fn open(host: &Host, name: &str, words: &[String]) -> Self {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let shown = host.path(&format!("{name}.txt"));
@@ -23,17 +23,17 @@ impl Terminal {
         Self { running: Running::unread(child.expect("it starts")), shown }
     }
 
-    /// All that it has shown so far.
+    /// Returns the output so far.
     pub(crate) fn text(&self) -> String {
         std::fs::read_to_string(&self.shown).expect("text")
     }
 
-    /// Waits until it shows this.
+    /// Waits until the output contains `part`.
     pub(crate) fn see(&self, part: &str) -> String {
         self.see_more(0, part)
     }
 
-    /// Waits until it shows this in what comes after the first `from` bytes.
+    /// Waits until the output after the first `from` bytes contains `part`.
     pub(crate) fn see_more(&self, from: usize, part: &str) -> String {
         let until = Instant::now() + LIMIT;
         loop {
@@ -46,7 +46,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for its end; it ends with this code, and what it showed is given.
+    /// Waits until the command ends; checks its exit code and returns its output.
     pub(crate) fn ends(mut self, code: i32) -> String {
         let status = self.running.status();
         let text = self.text();
@@ -55,7 +55,7 @@ impl Terminal {
         text
     }
 
-    /// Presses Ctrl-C.
+    /// Presses Ctrl-C and waits for the exit code.
     pub(crate) fn interrupt(self, code: i32) -> String {
         self.running.signal(Signal::INT);
         self.ends(code)

@@ -1,4 +1,4 @@
-//! What a payload says, by its encoding.
+//! Decoding of payloads by their encoding.
 
 use crate::show;
 use crate::subscribe::picture_size;
@@ -8,32 +8,31 @@ use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What the encoding of a message of a telemetry log begins with.
+/// Prefix of the encoding of a telemetry log's messages.
 const ULOG: &str = "application/x-ulog;message=";
 
-/// A payload that was looked at.
+/// A decoded payload.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Payload {
-    /// Text.
     Text(String),
-    /// JSON, and as it was written.
+    /// JSON, parsed and as received.
     Json(Value, String),
     /// A picture, sound or video.
     Media,
-    /// A message of a telemetry log: its name and time, and all of its bytes.
+    /// A telemetry log message: its name, its time in microseconds, and all of its bytes.
     Telemetry(String, u64, Bytes),
-    /// Anything else.
+    /// Any other payload.
     Bytes(Bytes),
 }
 
-/// The first bytes of something.
+/// The first bytes of a payload, as hexadecimal digits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bytes {
     digits: String,
     left_out: usize,
 }
 
-/// A payload in JSON: one of these, or none.
+/// The JSON output of a payload: at most one of these kinds.
 #[derive(Serialize)]
 pub(super) struct PayloadLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,12 +46,12 @@ pub(super) struct PayloadLine<'a> {
 }
 
 impl Payload {
-    /// Looks at a sample; of what is no text, at its first `max` bytes.
+    /// Decodes a sample; keeps the first `max` bytes of a binary payload.
     pub(super) fn read(delivery: &Delivery, max: usize) -> Self {
         let payload = &delivery.payload[..];
         let (name, utf8) = (delivery.encoding.as_str(), std::str::from_utf8(payload));
         if let Some(message) = name.strip_prefix(ULOG) {
-            // Each message begins with its time.
+            // Each message starts with its time.
             if let Some(time) = payload.first_chunk::<8>() {
                 let time = u64::from_le_bytes(*time);
                 return Self::Telemetry(message.to_owned(), time, Bytes::first(payload, max));
@@ -74,10 +73,10 @@ impl Payload {
         }
     }
 
-    /// A field of JSON by its path: names and places joined by points.
+    /// Returns a JSON field by its path: names and array indices joined by dots.
     ///
     /// # Errors
-    /// Why there is none, in words that follow the sample's name.
+    /// Returns the reason as a phrase that follows the sample's name.
     pub(super) fn field(&self, path: &str) -> Result<Self, String> {
         let Self::Json(value, _) = self else { return Err("is not JSON".to_owned()) };
         let mut at = value;
@@ -101,7 +100,7 @@ impl Payload {
         Ok(Self::Json(at.clone(), written))
     }
 
-    /// As lines for people.
+    /// Formats the payload as text.
     pub(super) fn text(&self, delivery: &Delivery) -> String {
         match self {
             Self::Text(text) | Self::Json(_, text) => text.clone(),
@@ -115,7 +114,7 @@ impl Payload {
         }
     }
 
-    /// As fields of JSON.
+    /// Returns the payload as fields of JSON.
     pub(super) fn line(&self) -> PayloadLine<'_> {
         let mut line = PayloadLine { text: None, json: None, hex: None, left_out: None };
         match self {
@@ -149,7 +148,7 @@ impl std::fmt::Display for Bytes {
     }
 }
 
-/// A picture, sound or video in one line.
+/// Describes a picture, sound or video in one line.
 fn media(delivery: &Delivery) -> String {
     let mut text = String::new();
     if let Some(size) = picture_size(delivery) {

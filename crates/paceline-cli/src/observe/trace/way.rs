@@ -1,65 +1,65 @@
-//! From ages at the places of a way to the time that each part of it took. Pure.
+//! Splits a sample's delay over the parts of its path, from its age at each part. Does no input or output.
 
 use crate::show;
 use crate::stats::Histogram;
 use crate::table::{Align::Left, Align::Right, Table, WIDTH};
 use serde::Serialize;
 
-/// One hop of the way.
+/// One hop of the path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hop {
     pub(super) node: String,
     pub(super) link: String,
-    /// The least round trip; none if it was not measured.
+    /// Minimum round-trip time; `None` if not measured.
     pub(super) round_trip_us: Option<u64>,
 }
 
-/// How old a sample was when it came to a hop's link and when its last byte left; none if that is not known.
+/// The age of a sample when it was queued on a hop's link, and when its last byte left; `None` if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Leg {
     pub(super) came_us: Option<u64>,
     pub(super) left_us: Option<u64>,
 }
 
-/// What a part took of one sample; null if that is not known.
+/// The time of one sample in one part; null if unknown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Took<'a> {
     pub(super) at: &'a str,
     pub(super) us: Option<u64>,
 }
 
-/// Times in microseconds of single samples.
+/// Statistics over samples, in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Times {
-    /// Samples of which they are known.
+    /// Number of samples with a known time.
     pub(super) samples: u64,
-    /// Their mean and the following; null of none.
+    /// Mean; like the following fields null if there are no samples.
     pub(super) us: Option<u64>,
     pub(super) p50_us: Option<u64>,
     pub(super) p99_us: Option<u64>,
     pub(super) max_us: Option<u64>,
 }
 
-/// A part of the way, summed up.
+/// The statistics of one part of the path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Part<'a> {
-    /// Where: a node, a link, or a hop.
+    /// A node, a link, or a hop.
     pub(super) at: &'a str,
-    /// What it is.
+    /// A description of the part.
     pub(super) what: &'static str,
     #[serde(flatten)]
     pub(super) times: Times,
-    /// How much they may be off; null if nobody knows.
+    /// Uncertainty of the times; null if unknown.
     pub(super) uncertain_us: Option<u64>,
 }
 
-/// The way from publish to delivery, summed up.
+/// The statistics of the whole path from publish to delivery.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Summary<'a> {
-    /// Their ages at delivery.
+    /// Age at delivery.
     #[serde(rename = "age")]
     pub(super) age: Times,
-    /// How much an age may be off; null if nobody knows.
+    /// Uncertainty of an age; null if unknown.
     pub(super) uncertain_us: Option<u64>,
     pub(super) parts: Vec<Part<'a>>,
 }
@@ -78,7 +78,7 @@ struct Tally {
     all: Histogram,
 }
 
-/// The way from publish to delivery, and what its parts took.
+/// The path from publish to delivery, with the times of its parts.
 pub(super) struct Way {
     places: Vec<Place>,
     ages: Tally,
@@ -93,13 +93,13 @@ const HERE: &str = "on this host";
 const WHOLE: &str = "from publish to delivery";
 
 impl Way {
-    /// A way over these hops, of which nothing has come yet.
+    /// Creates a path over these hops, without samples.
     pub(super) fn new(hops: &[Hop]) -> Self {
         let mut places = Vec::new();
         let mut place = |at: String, what, uncertain_us| {
             places.push(Place { at, what, uncertain_us, tally: Tally::new() });
         };
-        // A link's own clock tells how long something waits there: nothing is compared, nothing uncertain.
+        // One clock measures the time on a link, so the time has no uncertainty.
         let off = |hop: &Hop| hop.round_trip_us.map(|trip| trip / 2);
         let mut before: Option<&Hop> = None;
         for hop in hops {
@@ -119,19 +119,20 @@ impl Way {
         Self { places, ages: Tally::new(), uncertain_us: trips.map(|trips| trips / 2) }
     }
 
-    /// How much the age of a sample may be off; none if nobody knows.
+    /// Returns the uncertainty of a sample's age, `None` if unknown.
     pub(super) const fn uncertain_us(&self) -> Option<u64> {
         self.uncertain_us
     }
 
-    /// Splits the age of one sample over the parts, a leg for each hop, and counts it.
+    /// Splits the age of one sample over the parts and counts it; expects one leg per hop.
     pub(super) fn add(&mut self, legs: &[Leg], age_us: u64) -> Vec<Took<'_>> {
         self.ages.add(age_us);
         let marks = legs.iter().flat_map(|leg| [leg.came_us, leg.left_us]);
         let (mut last, mut latest) = (Some(0), 0);
         let mut took = Vec::new();
         for (place, mark) in self.places.iter_mut().zip(marks.chain([Some(age_us)])) {
-            // Where a link is faster than its capacity says, the next node has a sample before it has left.
+            // If a link is faster than its capacity, the next node receives a sample before its computed
+            // departure.
             let mark = mark.map(|mark| mark.clamp(latest, age_us.max(latest)));
             let us = last.zip(mark).map(|(from, to)| to - from);
             us.into_iter().for_each(|us| place.tally.add(us));
@@ -152,7 +153,7 @@ impl Way {
 }
 
 impl Summary<'_> {
-    /// As lines for people.
+    /// Formats the summary as text.
     pub(super) fn told(&self) -> String {
         let mut table = Table::new(&[
             ("at", Left),
@@ -235,7 +236,7 @@ impl Tally {
     }
 }
 
-/// How much a time may be off, in words.
+/// Formats an uncertainty as text.
 pub(super) fn off(uncertain_us: Option<u64>) -> String {
     match uncertain_us {
         Some(us) => format!("± {} ms", show::millis(us)),
@@ -243,7 +244,7 @@ pub(super) fn off(uncertain_us: Option<u64>) -> String {
     }
 }
 
-/// One sample's parts in words.
+/// Formats the parts of one sample as text.
 pub(super) fn told(took: &[Took<'_>]) -> String {
     let part = |Took { at, us }: &Took<'_>| {
         format!("{at} {}", us.map_or_else(|| "-".to_owned(), show::millis))

@@ -2,7 +2,7 @@ use super::*;
 use crate::ls::test_status;
 use paceline::{DropReason, NodeStatus};
 
-/// A reading of the nodes after so many seconds, in each of which the robot sent 5 pictures of 10,000 bytes.
+/// A reading after this many seconds; the robot sends 5 pictures of 10,000 bytes per second.
 fn reading(seconds: u64) -> Vec<NodeStatus> {
     let mut status = test_status();
     for node in &mut status {
@@ -30,7 +30,7 @@ fn reading(seconds: u64) -> Vec<NodeStatus> {
     status
 }
 
-/// The model after readings at these seconds, of these nodes.
+/// The model after readings at these seconds.
 pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
     let start = Instant::now();
     let mut model = Model::default();
@@ -40,12 +40,12 @@ pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
     model
 }
 
-/// What is shown after one second, and after two.
+/// The model after readings at 0 s and 2 s.
 pub(crate) fn two() -> Model {
     model(&[(0, reading(0)), (2, reading(2))])
 }
 
-/// The same; then the robot does not answer.
+/// The same model after another reading without the robot.
 pub(crate) fn without_robot() -> Model {
     let mut rest = reading(3);
     rest.retain(|node| node.name != "robot");
@@ -71,7 +71,7 @@ fn rates_and_means_are_differences_of_two_readings() {
 
 #[test]
 fn rates_are_of_the_time_between_the_counts_and_not_between_the_answers() {
-    // The first answers were waited for: the second readings came right after them.
+    // The first answers were delayed, so the second readings follow immediately.
     let start = Instant::now();
     let mut model = Model::default();
     model.take(Document::new(&reading(0)), start, 2);

@@ -1,4 +1,4 @@
-//! What plain programs attach to samples: recorded beside them, and published with them again.
+//! Attachments of plain programs: recorded with their samples, and replayed with them.
 
 use crate::host::arg;
 use crate::plain::{Pair, listen, put, wait_for};

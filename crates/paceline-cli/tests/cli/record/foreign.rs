@@ -1,11 +1,11 @@
-//! The official MCAP library for Python reads what is recorded, and its protobuf decoder finds in Foxglove's
-//! schemas what was published.
+//! The official MCAP library for Python reads recordings, and its protobuf decoder decodes the published
+//! samples from Foxglove's schemas.
 
 use super::until;
 use crate::host::{Host, arg};
 use std::process::{Command, Stdio};
 
-/// Reads a recording with all checks, and prints what it found as JSON.
+/// Reads a recording with all checks enabled, and prints its content as JSON.
 const READ: &str = "
 import json, sys, hashlib
 from mcap.reader import make_reader
@@ -39,7 +39,7 @@ print(json.dumps({
 }))
 ";
 
-/// A Python with these modules, if there is one.
+/// Returns a Python interpreter with these modules, if there is one.
 pub(crate) fn python(test: &str, modules: &str) -> Option<String> {
     let python = std::env::var("PACELINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let tried = Command::new(&python)

@@ -5,7 +5,7 @@ use paceline_record::{Body, Message, ReadError, Reader};
 use serde_json::Value;
 use std::path::Path;
 
-/// All messages of a file, and why it could not be read to its end.
+/// Returns all messages of a file, and the error that ended reading, if any.
 pub(crate) fn messages(bytes: &[u8]) -> (Vec<Message>, Option<ReadError>) {
     let mut all = Vec::new();
     let mut reader = Reader::new(bytes).expect("a recording");
@@ -18,7 +18,7 @@ pub(crate) fn messages(bytes: &[u8]) -> (Vec<Message>, Option<ReadError>) {
     }
 }
 
-/// The messages of a tag with their payloads.
+/// Returns the messages of a tag with their payloads.
 pub(crate) fn payloads<'a>(all: &'a [Message], tag: &str) -> Vec<(&'a Message, Vec<u8>)> {
     let of_tag = all.iter().filter(|message| message.channel.topic == tag);
     let payload = |message: &'a Message| {
@@ -31,18 +31,18 @@ pub(crate) fn payloads<'a>(all: &'a [Message], tag: &str) -> Vec<(&'a Message, V
     of_tag.map(payload).collect()
 }
 
-/// What was told on qos/events.
+/// Returns the events of qos/events.
 pub(crate) fn events(all: &[Message]) -> Vec<Value> {
     let told = all.iter().filter(|message| message.channel.is_events());
     told.map(|message| serde_json::from_slice(&message.data).expect("JSON")).collect()
 }
 
-/// Waits until a file has so many bytes.
+/// Waits until a file has at least this many bytes.
 pub(crate) fn wait_for_bytes(file: &Path, bytes: u64) {
     until("the file grows", || std::fs::metadata(file).is_ok_and(|file| file.len() >= bytes));
 }
 
-/// A WAV file with so many frames of 16-bit sound at 8 kHz.
+/// Returns a WAV file with this many frames of 16-bit sound at 8 kHz.
 pub(crate) fn wave(frames: u32) -> Vec<u8> {
     let bytes = frames * 2;
     let mut file = b"RIFF".to_vec();

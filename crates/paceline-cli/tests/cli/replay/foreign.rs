@@ -1,10 +1,10 @@
-//! Files that the official MCAP library for Python writes: zstd chunks, Foxglove's schemas, ROS topics.
+//! Files written by the official MCAP library for Python: zstd chunks, Foxglove's schemas, ROS topics.
 
 use crate::host::{Host, arg};
 use crate::record::foreign::python;
 use std::process::Command;
 
-/// Writes pictures by Foxglove's own package for protobuf, JSON, and records of ROS 2, in chunks of zstd.
+/// Writes pictures with Foxglove's protobuf package, JSON, and ROS 2 records, in zstd chunks.
 const WRITE: &str = "
 import sys
 from mcap.writer import Writer, CompressionType
@@ -53,7 +53,7 @@ fn what_the_official_library_wrote_is_replayed_and_scaled() {
     let sub = ["sub", "camera/image", "--size", "160x120", "--count", "5", "--timeout", "30"];
     let sub = host.start(&[&sub[..], &["--json", "--read-card"]].concat());
     host.wait_for_subscriptions(1);
-    // Of pictures a newer one replaces one that waits: a busy host may need several passes.
+    // A newer picture replaces a queued older one: a busy host may need several passes.
     let playing = host.start(&["replay", arg(&pictures), "--loop"]);
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");

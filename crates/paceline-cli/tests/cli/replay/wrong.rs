@@ -1,9 +1,9 @@
-//! Files that are cut, broken, of other programs, or none; flags that contradict each other.
+//! Truncated, corrupt, foreign and invalid files; flags that contradict each other.
 
 use crate::host::{Host, arg};
 use paceline_record::{About, Compression, Recording, Sample};
 
-/// A recording of so many lines of text on each of these tags, a second apart.
+/// A recording of this many text lines on each of these tags, one second apart.
 fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
     let mut recording = Recording::new(Compression::None, "test");
     let mut bytes = Vec::new();
@@ -29,8 +29,7 @@ fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
     bytes
 }
 
-/// Records of another program, outside of chunks: a ROS 2 topic, and one that says how it is written in no word
-/// that is known.
+/// A file of another program without chunks: a ROS 2 topic, and a topic with an unknown message encoding.
 fn foreign() -> Vec<u8> {
     let text = |text: &str| {
         let length = u32::try_from(text.len()).unwrap().to_le_bytes();
@@ -91,7 +90,7 @@ fn a_file_that_is_cut_is_replayed_as_far_as_it_is_whole() {
     replay.said(0, "cut.mcap is cut off: it is whole to byte ");
     replay.said(0, "what comes before is replayed");
     assert!(replay.text().contains("a: "), "{}", replay.text());
-    // Nothing of it is whole but the first bytes.
+    // Only the first bytes are intact.
     std::fs::write(&cut, &whole[..20]).unwrap();
     host.run(&quick).said(1, "cut.mcap has no whole sample: it is cut off");
     std::fs::write(&cut, &whole[..4]).unwrap();
@@ -103,7 +102,7 @@ fn a_broken_file_is_named_with_its_place() {
     let host = Host::new();
     let broken = host.path("broken.mcap");
     let mut bytes = recording(&["a"], 5);
-    // In the last chunk, before the index that repeats the channels.
+    // Corrupts the last chunk, before the index that repeats the channels.
     let at = bytes.windows(6).rposition(|text| text == b"a line").unwrap();
     bytes[at] ^= 0xff;
     std::fs::write(&broken, &bytes).unwrap();
