@@ -18,8 +18,8 @@ const BYTES: u64 = 256 << 20;
 
 /// The limits of a pull buffer: number of samples, payload bytes and age.
 ///
-/// When a limit is reached, the oldest samples are dropped. Defaults to 1,000 samples, 256 MiB and
-/// one day. If bytes or age are set, the number of samples is not limited unless it is set as well.
+/// When a limit is reached, the oldest samples are dropped. Defaults to 1,000 samples, 256 MiB and one
+/// day. If bytes or age are set, the default number of samples is 1,000,000.
 ///
 /// ```
 /// use std::time::Duration;

@@ -46,7 +46,7 @@ impl SubscriptionView {
 impl Node {
     /// Returns the subscriptions of all reachable nodes.
     ///
-    /// The answer comes from the registry of this node. Sends nothing.
+    /// Reads the registry of this node and sends nothing.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<SubscriptionView> {
         let (reply, answer) = channel();
@@ -72,8 +72,11 @@ impl Node {
     /// the path grants the new request.
     ///
     /// # Errors
-    /// [`ChangeError`] if there is no such subscription, if the new request is not valid, if the
-    /// node does not answer within 2 s, or if this node is closed.
+    /// Returns a [`ChangeError`] if
+    /// - there is no such subscription,
+    /// - the new request is not valid,
+    /// - the subscription's node does not answer within 2 s, or
+    /// - this node is closed.
     pub fn change<F>(&self, subscription: SubscriptionId, wish: F) -> Result<(), ChangeError>
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,

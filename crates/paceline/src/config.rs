@@ -48,7 +48,7 @@ impl LinkConfig {
 
     /// Sets the capacity on the wire, including the headers of all layers.
     ///
-    /// Without a capacity the link sends everything at once and cannot grant a contract.
+    /// Without a capacity the link sends each sample immediately and cannot grant a contract.
     #[must_use]
     pub const fn capacity(mut self, capacity: Capacity) -> Self {
         self.capacity = Some(capacity);
@@ -97,9 +97,12 @@ impl LinkConfig {
     /// anything.
     ///
     /// # Errors
-    /// [`OpenError::Link`] if the name is empty, too long or not plain text, if there is no
-    /// endpoint, if an endpoint accepts connections from other hosts without TLS, if the process is
-    /// not set up for TLS, or if the classes contradict each other.
+    /// Returns [`OpenError::Link`] if
+    /// - the name is empty, too long or not plain text,
+    /// - there is no endpoint,
+    /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
+    /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
+    /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
         crate::check::link(self)
     }

@@ -281,7 +281,7 @@ impl Node {
     /// Returns the publishers whose tags match `pattern`, sorted by tag, with the path to this node
     /// and their other subscriptions.
     ///
-    /// The answer comes from the registry of this node. Sends nothing.
+    /// Reads the registry of this node and sends nothing.
     #[must_use]
     pub fn sources(&self, pattern: &Pattern) -> Vec<SourceView> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -297,8 +297,11 @@ impl Node {
     /// fit, and grants refused ones that now do.
     ///
     /// # Errors
-    /// [`CapacityError`] if there is no such link, if it was opened without a capacity, if the
-    /// guarantees of its classes exceed `capacity`, or if the node is closed.
+    /// Returns a [`CapacityError`] if
+    /// - there is no such link,
+    /// - the link was opened without a capacity,
+    /// - the guarantees of its classes exceed `capacity`, or
+    /// - the node is closed.
     pub fn set_capacity(&self, link: &str, capacity: Capacity) -> Result<(), CapacityError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let command = Command::SetCapacity { link: link.to_owned(), capacity, reply };

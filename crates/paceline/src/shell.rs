@@ -1,11 +1,11 @@
 //! The I/O shell around the deterministic core: threads, rings, sockets and clocks.
 //!
 //! ```text
-//! Publisher::put ── Ingress ─┬─ ring ──► egress thread (one a link): Link ──► transport
+//! Publisher::put ── Ingress ─┬─ ring ──► egress thread (one per link): Link ──► transport
 //! transport ── Receiver ── Ingress ─┤
 //!                                   ├─ scaling pool ── ring / sink
 //!                                   └─ sink: a subscriber's queue or callback
-//! engine thread (one a node): Control, which installs all of the above
+//! engine thread (one per node): Control, which installs all of the above
 //! ```
 
 pub(crate) mod clock;

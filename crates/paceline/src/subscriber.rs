@@ -307,7 +307,7 @@ pub enum SubscriberEvent {
     /// The path is lost, or the subscription no longer requests a contract.
     Over(PublisherId),
     /// A publisher's stream is delivered as best effort although a contract was requested. Lasts
-    /// until the path grants or refuses the contract, or the publisher is gone.
+    /// until the path grants or refuses the contract, or the publisher ends.
     Unpromised(PublisherId, Unpromised),
     /// A publisher sent more than the grant: samples arrived too early or were too long. They were
     /// queued behind all contracted traffic.

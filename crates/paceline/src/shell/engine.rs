@@ -265,9 +265,8 @@ impl Engine {
 
     /// Executes the decisions of `Control`.
     ///
-    /// Each decision evaluates the whole state. The next one therefore waits for as long as this
-    /// one took, up to [`GATHER_MAX`], so that a burst of requests does not cost one evaluation
-    /// each.
+    /// Each decision evaluates the whole state. The next one waits for as long as this one took, up to
+    /// [`GATHER_MAX`]. A burst of requests therefore does not cost one evaluation each.
     fn decide(&mut self, now: Instant) {
         let begun = clock::now();
         self.drain(now);

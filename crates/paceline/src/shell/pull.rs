@@ -2,8 +2,8 @@
 //! pulls.
 //!
 //! ```text
-//! holder: sink ──► HeldBuffer ◄── paceline-pull: what is asked ──► paceline-feed, one a pull: Carrier
-//! puller: paceline-fetch, one a pull: asks, fetches page by page ──► Pipe ──► Pulled
+//! holder: sink ──► HeldBuffer ◄── paceline-pull: requests ──► paceline-feed, one per pull: Carrier
+//! puller: paceline-fetch, one per pull: lookup, then page by page ──► Pipe ──► Pulled
 //! ```
 //!
 //! The engine forwards requests and answers, and never blocks on these threads.

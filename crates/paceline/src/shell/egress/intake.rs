@@ -94,7 +94,7 @@ impl Intake {
         end.is_none_or(|end| end.ring.consumer.is_empty())
     }
 
-    /// Returns true if the ring is empty and its source is gone, or if the stream is unknown.
+    /// Returns true if the ring is empty and its source has ended, or if the stream is unknown.
     pub(super) fn is_spent(&self, index: StreamIndex) -> bool {
         let end = self.streams.get(index.0 as usize).and_then(Option::as_ref);
         // The order matters: samples pushed before the source's end are visible after
