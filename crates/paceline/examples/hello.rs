@@ -1,4 +1,4 @@
-//! The README's twelve lines.
+//! The example of the README.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
-//! What it costs to ask for very many reservations at once: so many subscriptions with a delay bound at one node, for 100
-//! publishers at another, over one link. One program asks, one call after the other, and waits until all were answered.
+//! Measures the cost of many reservation requests at once.
+//!
+//! One node subscribes COUNT times with a delay bound to 100 publishers of another node, over one
+//! link. The program sends one request after the other, and waits until all are answered.
 //!
 //! `cargo run --release -p paceline --example requests [-- COUNT…]`
 
@@ -9,11 +11,11 @@ use std::time::{Duration, Instant};
 
 const PUBLISHERS: usize = 100;
 const WITHIN: Duration = Duration::from_secs(2);
-/// Who was not answered by then will not be.
+/// The timeout of all answers.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn node(name: &str, link: LinkConfig) -> Result<Node, Box<dyn Error>> {
-    // 20 Hz of 64 bytes are some 30 kbit/s with their headers.
+    // 64-byte samples at 20 Hz take about 30 kbit/s with headers.
     let link = link.capacity(Capacity::from_bits_per_s(10_000_000)?);
     Ok(Node::builder().name(name).isolated().link(link).open()?)
 }
@@ -26,7 +28,7 @@ fn publishers(robot: &Node) -> Result<Vec<Publisher>, Box<dyn Error>> {
     (0..PUBLISHERS).map(declare).collect()
 }
 
-/// How many were answered, and how many of them granted.
+/// Counts the answered requests and the granted ones among them.
 fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, usize) {
     for (subscriber, told) in subscribers.iter().zip(told.iter_mut()) {
         while let Some(event) = subscriber.try_event() {

@@ -1,4 +1,4 @@
-//! What to wait for beside a subscriber or a publisher, for whoever waits in a way of their own.
+//! Notifications, for programs with their own event loop.
 
 use event_listener::{EventListener, Listener};
 use std::future::Future;
@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// Something that may come. Whoever was told looks again: another may have been faster.
+/// A notification for new samples, events or room. Also a future that works on any runtime.
 ///
-/// It is a future too, on any runtime.
+/// It is only a hint: check for the sample, event or room again, because another caller may have
+/// taken it.
 #[must_use = "nothing waits before wait_until() or .await"]
 pub struct Arrival(EventListener);
 
@@ -17,7 +18,7 @@ impl Arrival {
         Self(listener)
     }
 
-    /// Waits for it until `until` at the latest; false if that was first.
+    /// Blocks until the notification arrives; returns false if `until` passes first.
     #[must_use]
     pub fn wait_until(self, until: Instant) -> bool {
         self.0.wait_deadline(until).is_some()

@@ -1,4 +1,4 @@
-//! Pull buffers: what is published is held here, for any node to pull.
+//! Pull buffers: bounded histories of samples that any node can pull.
 
 use crate::error::{PublishError, SubscribeError};
 use crate::node::Node;
@@ -11,15 +11,15 @@ use paceline_proto::{Pattern, SubscriptionId, Tag};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Samples that a buffer holds if nothing is said of it.
+/// The default limit of samples.
 const SAMPLES: usize = 1_000;
-/// Bytes of payload that a buffer holds if it is not said.
+/// The default limit of payload bytes.
 const BYTES: u64 = 256 << 20;
 
-/// How much a pull buffer holds: samples, bytes of payload, and for how long; the first bound that is
-/// reached counts, and what is oldest goes first.
+/// The limits of a pull buffer: number of samples, payload bytes and age.
 ///
-/// What is not said: 1,000 samples, or any number if bytes or age are said; 256 MiB; a day.
+/// When a limit is reached, the oldest samples are dropped. Defaults to 1,000 samples, 256 MiB and one
+/// day. If bytes or age are set, the default number of samples is 1,000,000.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,32 +36,32 @@ pub struct History {
 }
 
 impl History {
-    /// What is held if nothing is said.
+    /// Creates the default limits.
     #[must_use]
     pub const fn new() -> Self {
         Self { samples: None, bytes: None, age: None }
     }
 
-    /// At most so many samples, from 1 to 1,000,000.
+    /// Limits the number of samples, from 1 to 1,000,000.
     ///
     /// # Errors
-    /// [`LimitsError::Samples`].
+    /// [`LimitsError::Samples`] if `samples` is out of range.
     pub fn samples(self, samples: usize) -> Result<Self, LimitsError> {
         Self { samples: Some(samples), ..self }.checked()
     }
 
-    /// At most so many bytes of payload, from 1 to 4 GiB.
+    /// Limits the payload bytes, from 1 to 4 GiB.
     ///
     /// # Errors
-    /// [`LimitsError::Bytes`].
+    /// [`LimitsError::Bytes`] if `bytes` is out of range.
     pub fn bytes(self, bytes: u64) -> Result<Self, LimitsError> {
         Self { bytes: Some(bytes), ..self }.checked()
     }
 
-    /// None older than `age`, which is above 0 and at most a day.
+    /// Limits the age, above 0 and at most one day.
     ///
     /// # Errors
-    /// [`LimitsError::Age`].
+    /// [`LimitsError::Age`] if `age` is out of range.
     pub fn age(self, age: Duration) -> Result<Self, LimitsError> {
         Self { age: Some(age), ..self }.checked()
     }
@@ -77,7 +77,7 @@ impl History {
         Limits::new(samples, self.bytes.unwrap_or(BYTES), age)
     }
 
-    /// The bounds that follow.
+    /// Returns the limits, with defaults for those that are not set.
     #[must_use]
     pub fn limits(self) -> Limits {
         match self.resolved() {
@@ -91,7 +91,7 @@ impl History {
     }
 }
 
-/// Declares a [`Buffer`].
+/// Configures and declares a [`Buffer`]. Created by [`Node::buffer`].
 #[must_use = "nothing is held before declare()"]
 pub struct BufferBuilder<'a> {
     subscriber: SubscriberBuilder<'a>,
@@ -103,64 +103,66 @@ impl<'a> BufferBuilder<'a> {
         Self { subscriber, history: History::new() }
     }
 
-    /// How much it holds.
+    /// Sets all limits.
     pub const fn history(mut self, history: History) -> Self {
         self.history = history;
         self
     }
 
-    /// At most so many samples, from 1 to 1,000,000.
+    /// Limits the number of samples, from 1 to 1,000,000.
     ///
     /// # Errors
-    /// [`SubscribeError::Limits`].
+    /// [`SubscribeError::Limits`] if `samples` is out of range.
     pub fn samples(self, samples: usize) -> Result<Self, SubscribeError> {
         Ok(Self { history: self.history.samples(samples)?, ..self })
     }
 
-    /// At most so many bytes of payload, from 1 to 4 GiB.
+    /// Limits the payload bytes, from 1 to 4 GiB.
     ///
     /// # Errors
-    /// [`SubscribeError::Limits`].
+    /// [`SubscribeError::Limits`] if `bytes` is out of range.
     pub fn bytes(self, bytes: u64) -> Result<Self, SubscribeError> {
         Ok(Self { history: self.history.bytes(bytes)?, ..self })
     }
 
-    /// None older than `age`, which is above 0 and at most a day.
+    /// Limits the age, above 0 and at most one day.
     ///
     /// # Errors
-    /// [`SubscribeError::Limits`].
+    /// [`SubscribeError::Limits`] if `age` is out of range.
     pub fn age(self, age: Duration) -> Result<Self, SubscribeError> {
         Ok(Self { history: self.history.age(age)?, ..self })
     }
 
-    /// One sample in `n` is held.
+    /// Stores one sample in `n`.
     ///
     /// # Errors
-    /// [`SubscribeError::EveryZero`].
+    /// [`SubscribeError::EveryZero`] if `n` is 0, and [`SubscribeError::Contradiction`] after
+    /// [`Self::max_hz`].
     pub fn every(self, n: u32) -> Result<Self, SubscribeError> {
         Ok(Self { subscriber: self.subscriber.every(n)?, ..self })
     }
 
-    /// At most `hertz` samples per second are held, evenly spread.
+    /// Stores at most `hertz` samples per second, evenly spaced.
     ///
     /// # Errors
-    /// [`SubscribeError::Rate`] below 0.001 Hz and above 1,000,000 Hz.
+    /// [`SubscribeError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
+    /// [`SubscribeError::Contradiction`] after [`Self::every`].
     pub fn max_hz(self, hertz: f64) -> Result<Self, SubscribeError> {
         Ok(Self { subscriber: self.subscriber.max_hz(hertz)?, ..self })
     }
 
-    /// Pictures are held at this size.
+    /// Stores pictures scaled to this size.
     ///
     /// # Errors
-    /// [`SubscribeError::Size`].
+    /// [`SubscribeError::Size`] unless both sides are from 1 to 16384 pixels.
     pub fn size(self, width: u32, height: u32) -> Result<Self, SubscribeError> {
         Ok(Self { subscriber: self.subscriber.size(width, height)?, ..self })
     }
 
-    /// Announces the buffer; from then on it holds what comes.
+    /// Announces the buffer, which stores arriving samples from now on.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node was closed.
+    /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Buffer, SubscribeError> {
         let held = self.history.hold();
         let (node, spec) = self.subscriber.holding().into_parts();
@@ -169,46 +171,47 @@ impl<'a> BufferBuilder<'a> {
     }
 }
 
-/// Holds what comes on a tag or pattern, for any node to pull. Dropping it lets everything go; until
-/// then it keeps its node open.
+/// Stores the samples of a tag or pattern, for any node to pull.
+///
+/// Dropping it deletes the samples. Until then it keeps its node open.
 pub struct Buffer {
     subscription: Subscription,
     held: Arc<HeldBuffer>,
 }
 
 impl Buffer {
-    /// Of what `node` publishes on `tag`.
+    /// Declares a buffer of the samples that `node` publishes on `tag`.
     pub(crate) fn local(node: &Node, tag: &Tag, history: History) -> Result<Self, PublishError> {
         let only = Pattern::new(tag.as_str())?;
         let builder = BufferBuilder::new(SubscriberBuilder::new(node, only).local());
         builder.history(history).declare().map_err(|_| PublishError::Closed)
     }
 
-    /// The subscription that feeds it.
+    /// Returns the identifier of the subscription that fills the buffer.
     #[must_use]
     pub const fn id(&self) -> SubscriptionId {
         self.subscription.id()
     }
 
-    /// How many samples it holds.
+    /// Returns the number of stored samples.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.held.len().0
     }
 
-    /// How many bytes of payload it holds.
+    /// Returns the number of stored payload bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.held.len().1
     }
 
-    /// True if it holds nothing.
+    /// Returns true if the buffer stores no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What feeds it, with its events and what was dropped on the way.
+    /// Returns the subscription that fills the buffer, with its events and drops.
     #[must_use]
     pub const fn subscription(&self) -> &Subscription {
         &self.subscription

@@ -1,4 +1,4 @@
-//! Asking for something else while samples come.
+//! Changing running subscriptions.
 
 use crate::error::ChangeError;
 use crate::error::SubscribeError;
@@ -11,27 +11,27 @@ use paceline_sched::LossTolerance;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a subscription's node has to answer.
+/// The longest wait for the answer of a subscription's node.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is asked what has become of a change.
+/// The polling interval for the outcome of a change.
 const STEP: Duration = Duration::from_millis(20);
 
-/// A subscription of any node, as every node knows it.
+/// A subscription of any node, as recorded in the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubscriptionView {
-    /// Which one.
+    /// The subscription.
     pub id: SubscriptionId,
-    /// What people call its node, a label only.
+    /// The display name of its node.
     pub node: String,
-    /// What it was made for.
+    /// Its pattern.
     pub pattern: Pattern,
-    /// The rate and size asked for.
+    /// The requested rate and size.
     pub form: Form,
-    /// The delay bound asked for.
+    /// The requested delay bound.
     pub within: Option<Duration>,
-    /// The loss tolerance asked for.
+    /// The requested loss tolerance.
     pub loss: Option<LossTolerance>,
-    /// Where the scaling is done.
+    /// The node that scales the samples.
     pub proxy: Proxy,
 }
 
@@ -44,7 +44,9 @@ impl SubscriptionView {
 }
 
 impl Node {
-    /// The subscriptions of all nodes that can be reached. It is what every node knows: nobody is asked.
+    /// Returns the subscriptions of all reachable nodes.
+    ///
+    /// Reads the registry of this node and sends nothing.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<SubscriptionView> {
         let (reply, answer) = channel();
@@ -54,18 +56,27 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// Lets a subscription, of this node or another, ask for something else: `wish` gets it as it asks now.
-    /// What it is for, its queue and its buffer stay as they are.
+    /// Changes a running subscription's rate, size, deadline or loss tolerance.
     ///
-    /// Returns when the subscription's node has taken the request; [`Self::change_and_wait`] waits for the answer of
-    /// the paths. Delivery continues: the old contract stays in force until the paths have granted the new one. If one
-    /// of them refuses, the subscriber gets [`SubscriberEvent::ChangeRefused`](crate::SubscriberEvent::ChangeRefused) and
-    /// asks for what it asked before. With [`SubscriberBuilder::or_stop`] it gets
-    /// [`SubscriberEvent::Refused`](crate::SubscriberEvent::Refused) instead, and nothing until there is room.
+    /// The subscription may be on this node or another. `wish` receives a builder with the current
+    /// request and returns the new one. The pattern, the queue and the buffer do not change.
+    ///
+    /// Returns when the subscription's node has accepted the request; [`Self::change_and_wait`]
+    /// also waits for the answer of the paths. Delivery continues: the old contract stays in force
+    /// until the paths have granted the new one.
+    ///
+    /// If a path refuses, the old request becomes active again and the subscriber receives
+    /// [`SubscriberEvent::ChangeRefused`](crate::SubscriberEvent::ChangeRefused). With
+    /// [`SubscriberBuilder::or_stop`] it receives
+    /// [`SubscriberEvent::Refused`](crate::SubscriberEvent::Refused) instead, and no samples until
+    /// the path grants the new request.
     ///
     /// # Errors
-    /// [`ChangeError`]: no such subscription, a wish that cannot be, a node that does not answer for two
-    /// seconds, or this node closed.
+    /// Returns a [`ChangeError`] if
+    /// - there is no such subscription,
+    /// - the new request is not valid,
+    /// - the subscription's node does not answer within 2 s, or
+    /// - this node is closed.
     pub fn change<F>(&self, subscription: SubscriptionId, wish: F) -> Result<(), ChangeError>
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
@@ -73,12 +84,13 @@ impl Node {
         self.request(subscription, wish).map(drop)
     }
 
-    /// As [`Self::change`], and returns the answer of the paths: that of this request, whatever others ask for meanwhile.
+    /// Changes a running subscription and blocks until the paths have answered this request. See
+    /// [`Self::change`].
     ///
     /// Returns [`ChangeOutcome::Pending`] if they have not answered within `timeout`.
     ///
     /// # Errors
-    /// As [`Self::change`].
+    /// The errors of [`Self::change`].
     pub fn change_and_wait<F>(
         &self,
         subscription: SubscriptionId,
@@ -103,7 +115,8 @@ impl Node {
         }
     }
 
-    /// What has become of a request as the subscription's node knows it; pending if that does not answer in time.
+    /// Asks the subscription's node for the outcome of a request; pending if it does not answer in
+    /// time.
     fn outcome(
         &self,
         subscription: SubscriptionId,
@@ -119,7 +132,7 @@ impl Node {
         }
     }
 
-    /// Lets a subscription ask for something else. Returns the number of that request.
+    /// Sends a request to the subscription's node and returns its number.
     fn request<F>(&self, subscription: SubscriptionId, wish: F) -> Result<u64, ChangeError>
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
@@ -141,10 +154,10 @@ impl Node {
 }
 
 impl Subscription {
-    /// As [`Node::change`], of this one.
+    /// Changes this subscription. See [`Node::change`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Node::change`].
     pub fn change<F>(&self, wish: F) -> Result<(), ChangeError>
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
@@ -152,10 +165,10 @@ impl Subscription {
         self.node().change(self.id(), wish)
     }
 
-    /// As [`Node::change_and_wait`], of this one.
+    /// Changes this subscription and waits for the answer. See [`Node::change_and_wait`].
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Node::change_and_wait`].
     pub fn change_and_wait<F>(
         &self,
         timeout: Duration,
@@ -169,7 +182,7 @@ impl Subscription {
 }
 
 impl Subscriber {
-    /// As [`Node::change`], of this one.
+    /// Changes this subscription. See [`Node::change`].
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -181,7 +194,7 @@ impl Subscriber {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Node::change`].
     pub fn change<F>(&self, wish: F) -> Result<(), ChangeError>
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> Result<SubscriberBuilder<'a>, SubscribeError>,
@@ -189,7 +202,7 @@ impl Subscriber {
         self.subscription().change(wish)
     }
 
-    /// As [`Node::change_and_wait`], of this one.
+    /// Changes this subscription and waits for the answer. See [`Node::change_and_wait`].
     ///
     /// ```no_run
     /// # use paceline::ChangeOutcome;
@@ -207,7 +220,7 @@ impl Subscriber {
     /// ```
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Node::change_and_wait`].
     pub fn change_and_wait<F>(
         &self,
         timeout: Duration,

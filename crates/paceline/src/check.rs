@@ -1,4 +1,4 @@
-//! Checks of a node before anything of it is opened: its name, its links, and the descriptors that it needs.
+//! Checks before a node opens anything: its name, its links, and the number of file descriptors.
 
 use crate::config::LinkConfig;
 use crate::error::OpenError;
@@ -9,15 +9,17 @@ use rustix::process::{Resource, getrlimit};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Descriptors that must be free for a node, and for each link: sessions, runtimes, sockets and neighbours. An estimate
-/// with room to spare; the test of descriptor limits shows that a node opens at exactly this limit.
+/// Free descriptors needed for a node, and for each link: sessions, runtimes, sockets and
+/// neighbours.
+///
+/// A generous estimate. The test of descriptor limits shows that a node opens at exactly this
+/// limit.
 const FILES: u64 = 32;
 const FILES_PER_LINK: u64 = 32;
 
-/// Names of nodes and links are shown by every node.
-/// Where Zenoh reads which threads its tasks run on, once in the life of a process.
+/// The environment variable with Zenoh's thread settings, read once per process.
 const THREADS: &str = "ZENOH_RUNTIME";
-/// One thread for all of them, so that no two use one TLS connection at the same time.
+/// One thread for all tasks, so that no two threads use a TLS connection at the same time.
 const ONE_THREAD: &str =
     "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
 
@@ -29,7 +31,7 @@ pub(crate) fn node_name(name: &str) -> Result<(), OpenError> {
     if is_name(name) { Ok(()) } else { Err(OpenError::Name(name.to_owned())) }
 }
 
-/// Refuses links that are wrong by themselves, and two of one name.
+/// Refuses invalid links, and two links of one name.
 pub(crate) fn links(links: &[LinkConfig]) -> Result<(), OpenError> {
     for (at, config) in links.iter().enumerate() {
         link(config)?;
@@ -73,7 +75,7 @@ pub(crate) fn link(link: &LinkConfig) -> Result<(), OpenError> {
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
 }
 
-/// An endpoint that only this host can reach, or one that is encrypted.
+/// Returns true if the endpoint is encrypted or only reachable from this host.
 fn is_safe(endpoint: &str) -> bool {
     let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
     let address = rest.split(['?', '#']).next().unwrap_or_default();
@@ -84,7 +86,7 @@ fn is_safe(endpoint: &str) -> bool {
         || matches!(protocol, "unixsock-stream" | "tls")
 }
 
-/// Whether one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] has it.
+/// Returns true if one thread reads and writes all of Zenoh's connections, as [`ONE_THREAD`] sets.
 fn is_one_thread(threads: &str) -> bool {
     let threads: String = threads.chars().filter(|it| !it.is_whitespace()).collect();
     threads.contains("rx:(worker_threads:1)") && threads.contains("tx:(handover:rx)")
@@ -94,7 +96,6 @@ pub(crate) fn wrong_class(link: &LinkConfig, error: &ClassError) -> OpenError {
     OpenError::Link { link: link.name.clone(), what: error.to_string() }
 }
 
-/// The classes of a link, if it has any.
 pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, ClassError> {
     if link.classes.is_empty() {
         return Ok(None);
@@ -102,8 +103,8 @@ pub(crate) fn classes(link: &LinkConfig) -> Result<Option<Arc<ClassTree>>, Class
     ClassTree::new(link.classes.clone(), link.capacity).map(|tree| Some(Arc::new(tree)))
 }
 
-/// Refuses to open a node with `links` links where the process may not open the files that it needs: the transport
-/// below panics without them.
+/// Refuses to open a node with `links` links if the process may not open enough files: the
+/// transport panics without them.
 pub(crate) fn descriptors(links: usize) -> Result<(), OpenError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
     within(getrlimit(Resource::Nofile).current, open, links as u64)

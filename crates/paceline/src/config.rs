@@ -1,4 +1,4 @@
-//! How a node is opened: its name, its place on the host, its links.
+//! Configuration of a node and its links.
 
 use crate::error::OpenError;
 use crate::node::Node;
@@ -7,10 +7,11 @@ use paceline_proto::link::{Carrier, LinkClass};
 use paceline_sched::{Capacity, Policy};
 use std::path::PathBuf;
 
-/// One link of a node: the endpoints that share one capacity and one scheduler.
+/// Configuration of one link: endpoints that share one capacity and one scheduler.
 ///
-/// Endpoints are Zenoh's: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`, `unixsock-stream//run/a.sock`. Over `udp/` what
-/// is lost is sent again by Paceline, as each subscription asks for and as long as it can arrive in time.
+/// Endpoints use Zenoh's syntax: `tcp/127.0.0.1:7600`, `udp/[::1]:7600`,
+/// `unixsock-stream//run/a.sock`. Over `udp/` Paceline retransmits lost data as each subscription
+/// requests, as long as it can arrive in time.
 #[derive(Clone, Debug, Default)]
 pub struct LinkConfig {
     pub(crate) name: String,
@@ -23,59 +24,64 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// A link named `name` without endpoints; it needs at least one of [`Self::listen`] and
-    /// [`Self::connect`].
+    /// Creates a link named `name` without endpoints.
+    ///
+    /// Add at least one endpoint with [`Self::listen`] or [`Self::connect`].
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// Waits for neighbours at `endpoint`.
+    /// Listens for neighbours at `endpoint`.
     #[must_use]
     pub fn listen(mut self, endpoint: &str) -> Self {
         self.listen.push(endpoint.to_owned());
         self
     }
 
-    /// Reaches out to the neighbour at `endpoint`, again and again until it answers.
+    /// Connects to the neighbour at `endpoint`, and retries until it answers.
     #[must_use]
     pub fn connect(mut self, endpoint: &str) -> Self {
         self.connect.push(endpoint.to_owned());
         self
     }
 
-    /// What the link carries, on the wire, headers counted. Without one the link takes whatever
-    /// comes and can hold no contract.
+    /// Sets the capacity on the wire, including the headers of all layers.
+    ///
+    /// Without a capacity the link sends each sample immediately and cannot grant a contract.
     #[must_use]
     pub const fn capacity(mut self, capacity: Capacity) -> Self {
         self.capacity = Some(capacity);
         self
     }
 
-    /// Which discipline schedules it; VDS if not said.
+    /// Sets the scheduling policy. Defaults to VDS.
     #[must_use]
     pub const fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Adds a class: the link is shared by its classes, and each stream belongs to the first that wants
-    /// it. Without any all streams are in one, under [`Self::policy`]; with classes that is the
-    /// discipline of those that name none.
+    /// Adds a class to the class tree that shares this link.
+    ///
+    /// Each stream belongs to the first class that matches it. Without classes all streams share
+    /// one scheduler with [`Self::policy`]. With classes, that policy applies to the classes that
+    /// set none.
     #[must_use]
     pub fn class(mut self, class: LinkClass) -> Self {
         self.classes.push(class);
         self
     }
 
-    /// Allows listening beyond this host without TLS.
+    /// Allows listening on an address beyond this host without TLS.
     #[must_use]
     pub const fn insecure(mut self) -> Self {
         self.insecure = true;
         self
     }
 
-    /// The transport that carries its frames; of several endpoints the one with the shortest frames.
+    /// The transport of the link's frames. Several endpoints share the one with the shortest
+    /// frames.
     pub(crate) fn carrier(&self) -> Carrier {
         let mut endpoints = self.listen.iter().chain(&self.connect);
         if endpoints.clone().any(|endpoint| endpoint.starts_with("udp/")) {
@@ -87,16 +93,22 @@ impl LinkConfig {
         }
     }
 
-    /// Says what [`NodeBuilder::open`] would refuse about this link before it opens anything.
+    /// Checks the configuration of this link as [`NodeBuilder::open`] does, without opening
+    /// anything.
     ///
     /// # Errors
-    /// [`OpenError::Link`]: a name that is empty, too long or no plain text, no endpoint, one that lets anybody in, or classes that contradict each other.
+    /// Returns [`OpenError::Link`] if
+    /// - the name is empty, too long or not plain text,
+    /// - there is no endpoint,
+    /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
+    /// - an endpoint uses TLS and the process does not run Zenoh on a single thread, or
+    /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
         crate::check::link(self)
     }
 }
 
-/// Opens a [`Node`].
+/// Configures and opens a [`Node`]. Created by [`Node::builder`].
 #[derive(Clone, Debug, Default)]
 pub struct NodeBuilder {
     pub(crate) name: Option<String>,
@@ -108,55 +120,62 @@ pub struct NodeBuilder {
 }
 
 impl NodeBuilder {
-    /// What people call this node; host name and process number if not said.
+    /// Sets the display name of the node. Defaults to the host name and the process number.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Adds a link; a node takes [`LINKS_MAX`](crate::LINKS_MAX) beside the host's own.
+    /// Adds a link. A node accepts [`LINKS_MAX`](crate::LINKS_MAX) links in addition to its host
+    /// link.
     #[must_use]
     pub fn link(mut self, link: LinkConfig) -> Self {
         self.links.push(link);
         self
     }
 
-    /// The folder whose `node.sock` joins the processes of a host; `$PACELINE_RUNTIME_DIR`, else
-    /// `$XDG_RUNTIME_DIR/paceline`, else a folder of this user's under the system's temporary one.
+    /// Sets the folder of `node.sock`, the socket that joins the processes of a host.
+    ///
+    /// Defaults to `$PACELINE_RUNTIME_DIR`, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
+    /// user in the system's temporary folder.
     #[must_use]
     pub fn runtime_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.runtime_dir = Some(dir.into());
         self
     }
 
-    /// Stays apart from the other processes of this host: no socket, only the links given.
+    /// Isolates the node from the other processes of this host: it opens no host socket and uses
+    /// only the configured links.
     #[must_use]
     pub const fn isolated(mut self) -> Self {
         self.isolated = true;
         self
     }
 
-    /// Joins this host's node if there is one, and never becomes it: for tools that look and leave, so
-    /// that nobody comes to depend on them.
+    /// Connects to this host's node but never becomes it. Use it for short-lived tools, so that no
+    /// other process depends on them.
     #[must_use]
     pub const fn guest(mut self) -> Self {
         self.guest = true;
         self
     }
 
-    /// What samples cost this host, and what of a processor promises may use: on every path that is promised
-    /// anything, this node charges each stream that it hands on. Nothing is charged if it is not said.
+    /// Sets the processor cost of samples on this host and the share of a processor that contracts
+    /// may use.
+    ///
+    /// On every path with a contract this node charges each stream that it forwards. By default it
+    /// charges nothing.
     #[must_use]
     pub const fn processor(mut self, budget: CpuBudget) -> Self {
         self.processor = Some(budget);
         self
     }
 
-    /// Opens the node. It connects in the background; nothing here waits for a neighbour.
+    /// Opens the node. Connects to neighbours in the background and does not wait for them.
     ///
     /// # Errors
-    /// [`OpenError`] names the link or folder, what is wrong with it, and the mend.
+    /// Returns an [`OpenError`] that names the link or folder, the cause and a remedy.
     pub fn open(self) -> Result<Node, OpenError> {
         Node::open_with(self)
     }

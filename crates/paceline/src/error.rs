@@ -1,4 +1,4 @@
-//! What can go wrong, one type per operation.
+//! Errors, one type per operation.
 
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::ClassError;
@@ -7,18 +7,18 @@ use paceline_proto::text::escape;
 use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
 use paceline_sched::ContractError;
 
-/// Two options that state the same thing in two ways, or exclude each other.
+/// The error of two options that exclude each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{one} and {other} are both given: give one of them")]
 pub struct Contradiction {
-    /// The option that was given first.
+    /// The option that was set first.
     pub one: &'static str,
-    /// The other.
+    /// The option that was set second.
     pub other: &'static str,
 }
 
 impl Contradiction {
-    /// Notes that the option `name` is given; refuses it where another one of its kind was `given` before.
+    /// Records that option `name` is set; refuses it if another option of its group was `given`.
     pub(crate) fn refuse(given: &mut Option<&'static str>, name: &'static str) -> Result<(), Self> {
         match given.replace(name) {
             Some(one) if one != name => Err(Self { one, other: name }),
@@ -27,35 +27,35 @@ impl Contradiction {
     }
 }
 
-/// Why a node could not be opened.
+/// The error of opening a node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The folder for this host's socket cannot be used.
+    /// The folder of the host socket cannot be used.
     #[error("runtime folder {path}: {source}; set PACELINE_RUNTIME_DIR to a folder you own")]
     RuntimeDir {
         /// The folder.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Others could join this host's nodes, or replace its socket, through this folder.
+    /// Other users could join this host's nodes, or replace its socket, through this folder.
     #[error(
         "runtime folder {path}: {what}, or set PACELINE_RUNTIME_DIR to a folder that only you can write"
     )]
     UnsafeRuntimeDir {
         /// The folder.
         path: std::path::PathBuf,
-        /// What is wrong with it, and a fix.
+        /// The cause and a remedy.
         what: String,
     },
-    /// The name of the node is empty, too long or no plain text.
+    /// The name of the node is empty, too long or not plain text.
     #[error(
         "node name '{}': must be text of 1 to {NAME_BYTES_MAX} bytes without control characters, such as robot",
         escape(.0)
     )]
     Name(String),
-    /// The process may open too few files: sockets count as files.
+    /// The limit of open files is too low. Sockets count as files.
     #[error(
         "this process may open {limit} files, this node needs at least {needed}; raise the limit with ulimit -n 1024, \
          or LimitNOFILE=1024 in the service's unit"
@@ -63,88 +63,89 @@ pub enum OpenError {
     Descriptors {
         /// The limit, `RLIMIT_NOFILE`.
         limit: u64,
-        /// The files that are open, and those that the node opens.
+        /// The files already open plus the files that the node opens.
         needed: u64,
     },
-    /// A link's configuration is wrong.
+    /// The configuration of a link is wrong.
     #[error("link '{}': {}", escape(link), escape(what))]
     Link {
-        /// The link's name.
+        /// The name of the link.
         link: String,
-        /// What is wrong, and the mend.
+        /// The cause and a remedy.
         what: String,
     },
-    /// Zenoh could not open the link: the port is in use, the address is not ours.
+    /// Zenoh cannot open the link, for example because the port is in use or the address is not
+    /// local.
     #[error("link '{}': cannot open {}: {}", escape(link), escape(endpoints), escape(what))]
     Transport {
-        /// The link's name.
+        /// The name of the link.
         link: String,
-        /// What it was to listen on and connect to.
+        /// Its endpoints.
         endpoints: String,
-        /// What the transport said.
+        /// The error of the transport.
         what: String,
     },
-    /// More links than a node takes.
+    /// The number of links exceeds [`LINKS_MAX`](crate::LINKS_MAX).
     #[error("{0} links: a node takes at most {max} beside the host's own", max = crate::LINKS_MAX)]
     TooManyLinks(usize),
-    /// A thread could not be started.
+    /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Why a link did not get another capacity.
+/// The error of changing the capacity of a link.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
-    /// The node has no such link.
+    /// The node has no link of this name.
     #[error("link '{0}': this node has no link of that name")]
     UnknownLink(String),
-    /// The link was opened without one.
+    /// The link was opened without a capacity.
     #[error("link '{0}' was opened without a capacity: open the node again to give it one")]
     NoCapacity(String),
-    /// The guarantees of the link's classes do not fit it.
+    /// The guarantees of the link's classes exceed the capacity.
     #[error("link '{0}': {1}")]
     Classes(String, ClassError),
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
-/// Why a link did not get other classes.
+/// The error of changing the classes of a link.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassesError {
-    /// The node has no such link.
+    /// The node has no link of this name.
     #[error("link '{0}': this node has no link of that name")]
     UnknownLink(String),
-    /// A class contradicts itself or another.
+    /// A class contradicts itself or another class.
     #[error("link '{0}': {1}")]
     Class(String, ClassError),
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
-/// Why a publisher could not be declared or a sample not be published.
+/// The error of declaring a publisher or publishing a sample.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// The tag is not one.
+    /// The tag is not valid.
     #[error(transparent)]
     Tag(#[from] TagError),
-    /// The tag is one of the system's own.
+    /// The tag begins with `@`, which is reserved for the system.
     #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
     Private(String),
     /// Two options exclude each other.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
-    /// The limits of its buffer are none.
+    /// The limits of the pull buffer are not valid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// The contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// A rate that is not above 0 and at most 1,000,000 Hz.
+    /// The rate is not above 0 and at most 1,000,000 Hz.
     #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
     Rate(f64),
     /// The media type is not plain text.
@@ -153,46 +154,46 @@ pub enum PublishError {
         escape(.0)
     )]
     Encoding(String),
-    /// The sample is larger than a node accepts.
+    /// The sample exceeds [`SAMPLE_BYTES_MAX`](crate::SAMPLE_BYTES_MAX).
     #[error("sample of {bytes} bytes: at most {max}; send it in pieces")]
     TooLarge {
-        /// Its size.
+        /// The payload size in bytes.
         bytes: usize,
-        /// The bound.
+        /// The limit in bytes.
         max: usize,
     },
-    /// What goes with the sample is longer than a frame of any link has room for.
+    /// The attachment exceeds [`ATTACHMENT_BYTES_MAX`], the room in a frame of any link.
     #[error(
         "attachment of {bytes} bytes: at most {ATTACHMENT_BYTES_MAX}; put the rest into the payload"
     )]
     AttachmentTooLong {
-        /// Its length.
+        /// The attachment size in bytes.
         bytes: usize,
     },
-    /// A video sample that is no picture.
+    /// The video sample is not one coded picture.
     #[error(
         "sample of {bytes} bytes is no video/h264 access unit: {what}; publish one coded picture as \
          one sample, in decode order, each of its units behind 00 00 01 (Annex B)"
     )]
     NoAccessUnit {
-        /// Its size.
+        /// The payload size in bytes.
         bytes: usize,
-        /// What is wrong with it.
+        /// The cause.
         what: String,
     },
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
-/// Why a subscription could not be declared.
+/// The error of declaring a subscription.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubscribeError {
-    /// The pattern is not one.
+    /// The pattern is not valid.
     #[error(transparent)]
     Pattern(#[from] TagError),
-    /// The pattern is one of the system's own.
+    /// The pattern begins with `@`, which is reserved for the system.
     #[error(
         "pattern '{0}' begins with '@', as tags of the system do: begin with another character"
     )]
@@ -200,73 +201,73 @@ pub enum SubscribeError {
     /// Two options exclude each other.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
-    /// The limits of its buffer are none.
+    /// The limits of the pull buffer are not valid.
     #[error(transparent)]
     Limits(#[from] LimitsError),
     /// The contract contradicts itself.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// A rate that is not above 0 and at most 1,000,000 Hz.
+    /// The rate is not from 0.001 to 1,000,000 Hz.
     #[error("rate {0} Hz: it must be above 0 and at most 1000000")]
     Rate(f64),
-    /// "One in zero" samples.
+    /// One sample in zero was requested.
     #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
     EveryZero,
-    /// A picture size with a zero side, or one above 16384.
+    /// A side of the requested picture is 0 or above 16384 pixels.
     #[error("size {width}x{height}: each side must be from 1 to 16384 pixels")]
     Size {
-        /// The width asked for.
+        /// The requested width.
         width: u32,
-        /// The height asked for.
+        /// The requested height.
         height: u32,
     },
-    /// A sampling rate or a number of channels that no sound has.
+    /// The sampling rate or the number of channels is out of range.
     #[error(
         "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
     )]
     Audio {
-        /// Samples of each channel per second.
+        /// The requested samples per second and channel.
         rate: u32,
-        /// Channels.
+        /// The requested number of channels.
         channels: u8,
     },
-    /// A delay bound of zero.
+    /// The delay bound is zero.
     #[error("within 0: give the longest time from publish to delivery, above 0")]
     ZeroWithin,
-    /// A queue that cannot hold a sample.
+    /// The queue length is not from 1 to 65536 samples.
     #[error("queue of {0} samples: it must hold from 1 to 65536")]
     Queue(usize),
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
-/// Why no sample came.
+/// The error of waiting for a sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// The time given to wait is over.
+    /// No sample arrived before the timeout.
     #[error("no sample within the time given")]
     Timeout,
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
-/// Why a subscription did not change.
+/// The error of changing a subscription.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// No node that is known has it any more.
+    /// No reachable node has this subscription.
     #[error("no subscription {0}: it has ended, or its node cannot be reached")]
     Unknown(SubscriptionId),
-    /// What was asked for cannot be.
+    /// The new request is not valid.
     #[error(transparent)]
     Wish(#[from] SubscribeError),
-    /// Its node did not answer; it may have changed all the same.
+    /// The subscription's node did not answer within 2 s. It may still have applied the change.
     #[error("node {0} did not answer within 2 s; it may be gone, or older than this one")]
     NoAnswer(NodeId),
-    /// This node was closed.
+    /// This node is closed.
     #[error("the node is closed")]
     Closed,
 }

@@ -1,5 +1,6 @@
-//! What becomes of a publisher's samples at those who asked for them, so that applications can adapt: the
-//! feedback path of seed 001 §4.2.
+//! Feedback to publishers about delivery, so that applications can adapt.
+//!
+//! The feedback path is that of paper 001 in docs/papers.md (Dionisys interactors), section 4.2.
 
 use crate::arrival::Arrival;
 use crate::node::Node;
@@ -16,85 +17,94 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What one subscription asked for, what was granted to it, and what it gets.
+/// The request, grant and measured delivery of one subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feedback {
-    /// Which one.
+    /// The subscription.
     pub subscription: SubscriptionId,
-    /// What people call its node, a label only.
+    /// The display name of its node.
     pub node: String,
-    /// The rate and size asked for, as the publisher can give them.
+    /// The requested rate and size, as far as the publisher can provide them.
     pub form: Form,
-    /// The time from sample to sample that it should get, if it is known.
+    /// The expected time between two samples, if known.
     pub period: Option<Duration>,
-    /// The delay bound asked for.
+    /// The requested delay bound.
     pub within: Option<Duration>,
-    /// The loss tolerance asked for.
+    /// The requested loss tolerance.
     pub loss: Option<LossTolerance>,
-    /// What its path promises; nothing for best effort.
+    /// The contract of its path; `None` for best effort.
     pub grant: Option<Grant>,
-    /// Why it gets nothing, if it was refused.
+    /// The reason of a refusal, if its path refused the request.
     pub refusal: Option<Refusal>,
-    /// Samples to it that were more than the publisher declared and so waited behind what was promised, as the links of the
-    /// publisher's node counted them; of all subscriptions in the same form together.
+    /// Samples beyond the publisher's declared rate or size, which were queued behind contracted
+    /// traffic.
+    ///
+    /// Counted by the links of the publisher's node, for all subscriptions in the same form
+    /// together.
     pub excess: Excess,
-    /// What its node counted; nothing if that did not answer in time.
+    /// The counters of the subscription's node; `None` if it did not answer in time.
     pub measured: Option<Measured>,
 }
 
-/// What a subscription's node counted: of all publishers that it hears.
+/// The delivery counters of a subscription, for all its publishers together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Measured {
     /// Samples delivered.
     pub delivered: u64,
     /// Payload bytes delivered.
     pub bytes: u64,
-    /// Delivered later than the delay bound.
+    /// Samples delivered later than the delay bound.
     pub late: u64,
-    /// Dropped at its node, for whatever reason. What a link on the way dropped never came there.
+    /// Samples dropped at the subscription's node for any reason, without drops on links before it.
     pub dropped: u64,
-    /// Delivered per second over the last second or more, in millihertz.
+    /// The delivery rate over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// Longest age at delivery in the last second or more.
+    /// The largest age at delivery in the last second or more.
     pub age_max: Duration,
-    /// The ages of all samples delivered, together: the difference of two readings gives the mean.
+    /// The sum of the ages of all delivered samples. Two readings give the mean in between.
     pub age_sum: Duration,
 }
 
-/// What a publisher is told of its subscriptions, at once.
+/// An event of a publisher, reported at once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PublisherEvent {
-    /// The path to a subscription holds what that asked for, or holds it otherwise than before, over another path
-    /// for example.
+    /// The path to a subscription has granted its request, or has changed its grant, for example
+    /// over another path.
     Granted(Grant),
-    /// A subscription was refused, and why.
+    /// A path refused the request of a subscription.
     Refused(Refusal),
-    /// What was granted to a subscription, or refused, is so no longer, and nothing is promised to it now: the path
-    /// is gone, or it does not ask for it any more.
+    /// A grant or refusal of a subscription is no longer valid, and no contract is in force. The
+    /// path is lost, or the subscription no longer requests a contract.
     Over(SubscriptionId),
-    /// More samples were more than was declared since this was last told, once a second at most: they came sooner, or
-    /// were longer. All of them so far.
+    /// The publisher exceeded its declared rate or size: samples arrived too early or were too
+    /// long.
+    ///
+    /// Contains the total so far. Reported at most once per second.
     Excess(Excess),
 }
 
-/// How often those who watch are told in any case: figures of a second change once a second.
+/// The interval of a watch without events. Rates over one second change once per second.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a node may take to say what it counted.
+/// The longest wait for the counters of other nodes.
 const MEASURED_WITHIN: Duration = Duration::from_millis(500);
-/// How long news may wait for a node that does not answer.
+/// The longest delay of an event by a node that does not answer.
 const STEP: Duration = Duration::from_millis(20);
 
 impl Node {
-    /// Asks the nodes of the subscriptions of a publisher what they get, once. Each answers with some 30 bytes
-    /// for each of its subscriptions; those that do not answer within `timeout` are listed without figures. Their
-    /// figures of a second change once a second: to ask more often tells nothing new. What is granted is told
-    /// of paths that this node has a part in, so ask where the publisher is.
+    /// Asks the nodes of a publisher's subscriptions for their delivery counters, once.
+    ///
+    /// Blocks for at most `timeout`. The rows of nodes that do not answer in time have no counters.
+    /// Each answer takes about 30 bytes per subscription. Rates over one second change once per
+    /// second, so shorter polling intervals return no new values.
+    ///
+    /// Grants are known on nodes of the path only, so call this at the publisher's node.
     #[must_use]
     pub fn feedback(&self, publisher: PublisherId, timeout: Duration) -> Vec<Feedback> {
         self.read_feedback(publisher, Some(timeout), || false)
     }
 
-    /// With what others measured if there is time for that, until `enough`.
+    /// Reads feedback: with counters of other nodes if there is a `timeout`, until `enough` returns
+    /// true.
     fn read_feedback(
         &self,
         publisher: PublisherId,
@@ -107,7 +117,7 @@ impl Node {
             return Vec::new();
         }
         let until = Instant::now() + timeout.unwrap_or_default();
-        // First all of them, then those that were measured elsewhere, node by node.
+        // The first answer has all rows. Each node's counters follow.
         let mut all = answers.recv().unwrap_or_default();
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -128,31 +138,37 @@ impl Node {
 }
 
 impl Publisher {
-    /// As [`Node::feedback`], of this one: what an application adapts by.
+    /// Asks the nodes of this publisher's subscriptions for their delivery counters. See
+    /// [`Node::feedback`].
     #[must_use]
     pub fn feedback(&self, timeout: Duration) -> Vec<Feedback> {
         self.node().feedback(self.id(), timeout)
     }
 
-    /// The next event, if there is one. Of those that nobody takes the last 64 are kept.
+    /// Returns the next event, or `None` if there is none. Does not block. The queue keeps the last
+    /// 64 events.
     #[must_use]
     pub fn try_event(&self) -> Option<PublisherEvent> {
         self.shared().events.pop()
     }
 
-    /// What tells of the next event, and of whatever else [`Self::match_change`] tells of. To be had before looking
-    /// with [`Self::try_event`].
+    /// Returns a notification for the next event, and for any change that [`Self::match_change`]
+    /// notifies. Create it before the call of [`Self::try_event`], so that no event is missed.
     pub fn news(&self) -> Arrival {
         self.match_change()
     }
 
-    /// Calls `told` with what all subscriptions get: now, once a second, and at once whenever one comes or goes, is
-    /// granted or refused something, gets it over another path, or loses it; what was measured is then what the last
-    /// second said. It is called on a thread of its own, where it may wait, until the watch or the publisher is
+    /// Calls `told` with the feedback of all subscriptions: now, then once per second, and on every
+    /// event.
+    ///
+    /// Events are: a subscription is added or removed; its request is granted or refused; its path
+    /// changes or is lost. After an event the counters are those of the last second's reading.
+    ///
+    /// `told` runs on its own thread and may block. Calls end when the watch or the publisher is
     /// dropped. The node stays open until then.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// Returns the error of the operating system if it cannot start a thread.
     pub fn watch(
         &self,
         told: impl FnMut(&[Feedback]) + Send + 'static,
@@ -171,7 +187,7 @@ impl Publisher {
     }
 }
 
-/// Ends [`Publisher::watch`] when it is dropped; what is being told then is told to the end.
+/// Ends [`Publisher::watch`] when it is dropped. A call that is running completes.
 #[must_use = "dropping it ends the watch"]
 pub struct FeedbackWatch {
     over: Arc<AtomicBool>,
@@ -185,22 +201,22 @@ impl Drop for FeedbackWatch {
     }
 }
 
-/// Who asks and tells.
+/// The state of a watch thread.
 struct Watcher {
     node: Node,
     publisher: PublisherId,
     shared: Arc<PublisherShared>,
     over: Arc<AtomicBool>,
-    /// What was measured last.
+    /// The last counters of each subscription.
     measured: BTreeMap<SubscriptionId, Measured>,
 }
 
 impl Watcher {
     fn run(mut self, mut told: impl FnMut(&[Feedback])) {
-        // What there is now is told at once, before others are asked.
+        // The first call reports known values without asking other nodes.
         let (mut measure, mut measure_at) = (false, Instant::now());
         loop {
-            // Had before reading: what changes meanwhile is read next.
+            // Listen before reading, so that a change during the read starts another one.
             let change = self.shared.change.listen();
             if self.is_over() {
                 return;
@@ -221,7 +237,8 @@ impl Watcher {
         self.over.load(Ordering::Acquire) || self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// What all subscriptions get; others are asked for their figures only if `measure`.
+    /// Reads the feedback of all subscriptions; asks other nodes for their counters only if
+    /// `measure`.
     fn read(&mut self, measure: bool) -> Vec<Feedback> {
         let timeout = measure.then_some(MEASURED_WITHIN);
         let before = self.shared.told.load(Ordering::Acquire);

@@ -1,5 +1,5 @@
-//! Paceline: publish/subscribe in which every subscriber gets each stream at the rate, size and
-//! deadline that it asked for.
+//! Real-time publish/subscribe: each subscriber receives every stream at the rate, size and
+//! deadline that it requests.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -16,9 +16,21 @@
 //! # }
 //! ```
 //!
-//! A [`Node`] is one engine: embedded in a process, or a daemon. [`Publisher`]s know nothing of who
-//! listens; each [`Subscriber`] states its own rate, size, delay bound and loss tolerance, and the
-//! links between schedule by them.
+//! A [`Node`] is one Paceline engine, embedded in a process or run as a daemon. A [`Publisher`]
+//! does not know its subscribers. Each [`Subscriber`] requests its own rate, size, delay bound and
+//! loss tolerance; the links on the path schedule samples by these requests.
+//!
+//! # Overview
+//!
+//! - [`Node`] opens the engine and its links; [`NodeBuilder`] and [`LinkConfig`] configure it.
+//! - [`Node::publisher`] and [`Node::subscriber`] declare the two ends of a tag.
+//! - [`Subscriber::change`] changes a running subscription.
+//! - [`Publisher::feedback`] and [`Publisher::watch`] report delivery to the publisher.
+//! - [`Node::buffer`] and [`Node::pull`] store past samples and fetch them on demand.
+//! - [`Node::status`] reads the counters of every reachable node.
+//!
+//! Calls with the suffix `_async` are asynchronous and work on any runtime. An [`Arrival`] adds a
+//! publisher or subscriber to another event loop.
 
 mod arrival;
 mod buffer;

@@ -1,13 +1,14 @@
-//! Log lines that a peer or a program can cause, limited per cause: a hostile neighbour must not fill a disk.
+//! Rate limits for log lines that a peer or a program can cause, so that a hostile neighbour cannot
+//! fill the disk.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After the first line of a cause, at most one in this time.
+/// The shortest time between two lines of a cause.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// The limit of one cause.
+/// The rate limit of one cause.
 #[derive(Debug, Default)]
 pub struct LogLimit(Mutex<Logged>);
 
@@ -27,18 +28,19 @@ impl Logged {
     const NEVER: Self = Self { last: None, suppressed: 0 };
 }
 
-/// The lines of a cause that were left out since its last line; to be put at the end of the next.
+/// The number of lines that were left out since the last line of a cause. Print it at the end of
+/// the next line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Suppressed(u64);
 
 impl LogLimit {
-    /// A cause without a line so far.
+    /// Creates a limit that passes the first line.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Logged::NEVER))
     }
 
-    /// Returns `None` if a line of this cause is to be left out now.
+    /// Returns `None` if this line must be left out.
     pub fn pass(&self) -> Option<Suppressed> {
         self.pass_at(Instant::now())
     }
@@ -64,8 +66,8 @@ impl fmt::Display for Suppressed {
     }
 }
 
-/// Logs a warning, limited: the first at once, then at most one in 10 s with the number of those left out. Each place
-/// in the source is a cause of its own.
+/// Logs a warning with a rate limit: the first line at once, then at most one per 10 s with the
+/// number of lines left out. Each call site in the source has a limit of its own.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! warn_limited {
@@ -74,7 +76,7 @@ macro_rules! warn_limited {
     };
 }
 
-/// As [`warn_limited`], at another level.
+/// Logs at the given level with the rate limit of [`warn_limited`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! log_limited {

@@ -1,4 +1,4 @@
-//! The node.
+//! The node: one Paceline engine with its links, and the entry point of the library.
 
 mod link;
 
@@ -31,15 +31,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Links that a node takes beside the host's own; each has a thread and a transport session of its own.
+/// The largest number of links of a node, not counting the link to the other processes of its host.
+///
+/// Each link uses a thread and a transport session of its own.
 pub const LINKS_MAX: usize = 16;
-/// The name of the engine's thread.
 const ENGINE: &str = "paceline-engine";
-/// The name of the link that joins the processes of a host.
+/// The name of the link between the processes of a host.
 const HOST_LINK: &str = "host";
 
-/// One Paceline engine. Clones, publishers and subscriptions are handles of the same node; the last one
-/// to go closes it.
+/// A Paceline engine and its links.
+///
+/// `Node` is a cheap handle: clones, publishers, subscriptions and buffers share one engine.
+/// Dropping the last of them closes the node.
 #[derive(Clone)]
 pub struct Node {
     inner: Arc<Inner>,
@@ -57,15 +60,18 @@ struct Inner {
 }
 
 impl Node {
-    /// Opens an embedded node: it joins the node of this host, or becomes it.
+    /// Opens an embedded node with default settings.
+    ///
+    /// The first node of a host listens for the host's other processes; later ones connect to it.
+    /// Use [`Self::builder`] to give the node a name, links or a runtime folder.
     ///
     /// # Errors
-    /// [`OpenError`] names what is wrong and the mend.
+    /// Returns an [`OpenError`] that names the cause and a remedy.
     pub fn open() -> Result<Self, OpenError> {
         Self::builder().open()
     }
 
-    /// Opens a node with a name, links or a folder of its own.
+    /// Returns a builder for a node with its own name, links or runtime folder.
     #[must_use]
     pub fn builder() -> NodeBuilder {
         NodeBuilder::default()
@@ -142,30 +148,32 @@ impl Node {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Who it is.
+    /// Returns the identifier of this node, drawn at random when it was opened.
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.inner.id
     }
 
-    /// What people call it.
+    /// Returns the display name of this node.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Why the node has ended by itself: a thread of it panicked. `None` while it works and after [`Self::close`].
+    /// Returns the reason why the node ended by itself: one of its threads panicked.
     ///
-    /// Every other call of such a node, of its publishers and subscribers returns that the node is closed.
+    /// Returns `None` while the node works and after [`Self::close`]. After a fault, every other
+    /// call of the node, its publishers and its subscribers reports that the node is closed.
     #[must_use]
     pub fn fault(&self) -> Option<&str> {
         self.inner.vitals.fault()
     }
 
-    /// A publisher on `tag`, to be declared.
+    /// Returns a builder for a publisher on `tag`.
     ///
     /// # Errors
-    /// [`PublishError::Tag`], [`PublishError::Private`].
+    /// [`PublishError::Tag`] if `tag` is not valid, and [`PublishError::Private`] if it begins with
+    /// `@`.
     pub fn publisher(&self, tag: &str) -> Result<PublisherBuilder<'_>, PublishError> {
         let tag = Tag::new(tag)?;
         if tag.is_private() {
@@ -174,10 +182,12 @@ impl Node {
         Ok(PublisherBuilder::new(self, tag))
     }
 
-    /// A subscriber to `pattern`, to be declared.
+    /// Returns a builder for a subscriber to `pattern`: a tag in which `*` matches one chunk and
+    /// `**` any number of chunks.
     ///
     /// # Errors
-    /// [`SubscribeError::Pattern`], [`SubscribeError::Private`].
+    /// [`SubscribeError::Pattern`] if `pattern` is not valid, and [`SubscribeError::Private`] if it
+    /// begins with `@`.
     pub fn subscriber(&self, pattern: &str) -> Result<SubscriberBuilder<'_>, SubscribeError> {
         let pattern = Pattern::new(pattern)?;
         if pattern.is_private() {
@@ -186,18 +196,21 @@ impl Node {
         Ok(SubscriberBuilder::new(self, pattern))
     }
 
-    /// A buffer that holds what comes on `pattern` for any node to pull, to be declared.
+    /// Returns a builder for a pull buffer, which stores samples that match `pattern` for any node
+    /// to pull.
     ///
     /// # Errors
-    /// [`SubscribeError::Pattern`], [`SubscribeError::Private`].
+    /// [`SubscribeError::Pattern`] if `pattern` is not valid, and [`SubscribeError::Private`] if it
+    /// begins with `@`.
     pub fn buffer(&self, pattern: &str) -> Result<BufferBuilder<'_>, SubscribeError> {
         Ok(BufferBuilder::new(self.subscriber(pattern)?))
     }
 
-    /// A pull of samples of `tag` that buffers hold: the newest one, if nothing else is said.
+    /// Returns a builder that pulls past samples of `tag` from pull buffers. By default it pulls
+    /// the newest sample of each publisher.
     ///
     /// # Errors
-    /// [`PullError::Tag`], [`PullError::Private`].
+    /// [`PullError::Tag`] if `tag` is not valid, and [`PullError::Private`] if it begins with `@`.
     pub fn pull(&self, tag: &str) -> Result<PullBuilder<'_>, PullError> {
         let tag = Tag::new(tag)?;
         if tag.is_private() {
@@ -206,15 +219,18 @@ impl Node {
         Ok(PullBuilder::new(self, tag))
     }
 
-    /// What every reachable node says of itself; nodes that do not answer within `timeout` are left
-    /// out.
+    /// Asks every reachable node for its status and blocks for at most `timeout`.
+    ///
+    /// Nodes that do not answer in time are left out. The list is empty if this node is closed.
     #[must_use]
     pub fn status(&self, timeout: Duration) -> Vec<NodeStatus> {
         self.ask_status(None, timeout)
     }
 
-    /// What these nodes say of themselves; those that do not answer within `timeout` are left out. Its own
-    /// status costs nothing, that of another node a question and an answer on every link between.
+    /// Asks the given nodes for their status and blocks for at most `timeout`.
+    ///
+    /// Nodes that do not answer in time are left out. Reading this node's own status sends nothing.
+    /// Another node costs one request and one answer on every link of the path.
     #[must_use]
     pub fn status_of(&self, nodes: &[NodeId], timeout: Duration) -> Vec<NodeStatus> {
         self.ask_status(Some(nodes.to_vec()), timeout)
@@ -228,8 +244,10 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// A look at what a subscription of this node gets, whoever reads it; `None` if there is no such one.
-    /// Nothing is fetched for it, and the subscriber misses nothing.
+    /// Opens a view of the newest sample of a subscription of this node.
+    ///
+    /// Returns `None` if this node has no such subscription. A view requests nothing from any link
+    /// and takes no samples away from the subscriber.
     #[must_use]
     pub fn view(&self, subscription: SubscriptionId) -> Option<View> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -239,7 +257,7 @@ impl Node {
         answer.recv().ok().flatten().map(View::new)
     }
 
-    /// The reachable nodes, by name, without asking them.
+    /// Returns the reachable nodes and their names, from the registry of this node. Sends nothing.
     #[must_use]
     pub fn nodes(&self) -> Vec<(NodeId, String)> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -249,8 +267,8 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// The nodes, this one included, that no link with a capacity lies between: asking them costs no such link
-    /// anything.
+    /// Returns the nodes, including this one, that can be reached without crossing a link that has
+    /// a capacity. Requests to them use no capacity of such a link.
     #[must_use]
     pub fn near(&self) -> Vec<NodeId> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -260,8 +278,10 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// The publishers on the tags of `pattern`, how their samples would come here, and who else gets them; in the
-    /// order of their tags. It is what every node knows: nobody is asked.
+    /// Returns the publishers whose tags match `pattern`, sorted by tag, with the path to this node
+    /// and their other subscriptions.
+    ///
+    /// Reads the registry of this node and sends nothing.
     #[must_use]
     pub fn sources(&self, pattern: &Pattern) -> Vec<SourceView> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -271,11 +291,17 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// Gives the link `link` another capacity. What it promised is judged by it from now on:
-    /// subscriptions that do not fit any more are refused, others that do are granted.
+    /// Sets the capacity of the link named `link`.
+    ///
+    /// Admission uses the new capacity from now on: the node refuses subscriptions that no longer
+    /// fit, and grants refused ones that now do.
     ///
     /// # Errors
-    /// [`CapacityError`]: no such link, one that was opened without a capacity, or a closed node.
+    /// Returns a [`CapacityError`] if
+    /// - there is no such link,
+    /// - the link was opened without a capacity,
+    /// - the guarantees of its classes exceed `capacity`, or
+    /// - the node is closed.
     pub fn set_capacity(&self, link: &str, capacity: Capacity) -> Result<(), CapacityError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let command = Command::SetCapacity { link: link.to_owned(), capacity, reply };
@@ -285,11 +311,15 @@ impl Node {
         answer.recv().unwrap_or(Err(CapacityError::Closed))
     }
 
-    /// Gives a link other classes, or none, from its next turn on. What waits stays; windows, and what
-    /// policers have seen, begin anew, and so do the sums of classes.
+    /// Replaces the classes of a link; an empty list removes them. Takes effect at the next
+    /// iteration of the link's thread.
+    ///
+    /// Queued samples stay queued. Loss-tolerance windows, policers and the counters of the classes
+    /// restart.
     ///
     /// # Errors
-    /// [`ClassesError`]: no such link, classes that contradict each other, or a closed node.
+    /// [`ClassesError`] if there is no such link, if the classes contradict each other, or if the
+    /// node is closed.
     pub fn set_classes(&self, link: &str, classes: Vec<LinkClass>) -> Result<(), ClassesError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let command = Command::SetClasses { link: link.to_owned(), classes, reply };
@@ -299,14 +329,16 @@ impl Node {
         answer.recv().unwrap_or(Err(ClassesError::Closed))
     }
 
-    /// Counts samples that were to be published here and were not, for whoever brings them from elsewhere:
-    /// they are among the drops of [`Self::status`].
+    /// Adds `samples` to the drops of this node, as read by [`Self::status`].
+    ///
+    /// Intended for bridges: it counts samples that arrived from another system and could not be
+    /// published.
     pub fn note_dropped(&self, reason: DropReason, samples: u64) {
         self.inner.sources.drops.add(reason, samples);
     }
 
-    /// Closes the node, whoever else holds a handle of it. What was published is sent first, for at
-    /// most half a second.
+    /// Closes the node even if other handles exist. First sends the samples already published, for
+    /// at most 500 ms.
     pub fn close(self) {
         self.inner.close();
     }
@@ -315,7 +347,7 @@ impl Node {
         &self.inner.commands
     }
 
-    /// What the first samples of this node's publishers wait in.
+    /// The memory budget shared by the first samples of this node's publishers.
     pub(crate) fn waiting(&self) -> &Arc<WaitingBytes> {
         &self.inner.waiting
     }
@@ -324,8 +356,8 @@ impl Node {
 impl Inner {
     fn close(&self) {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        // The last handle may go with a callback, on one of our own threads: that one cannot wait for
-        // the others, nor for itself.
+        // The last handle can be dropped by a callback on one of the node's own threads. That
+        // thread must not join the others, or itself.
         let me = std::thread::current().id();
         if threads.iter().any(|thread| thread.thread().id() == me) {
             self.commands.offer(Command::Close);
@@ -346,7 +378,7 @@ impl Drop for Inner {
     }
 }
 
-/// The name of a node about which nothing is wrong before anything of it is opened.
+/// Validates the builder and returns the node's name, before any resource is opened.
 fn checked_name(builder: &NodeBuilder) -> Result<String, OpenError> {
     if builder.links.len() > LINKS_MAX {
         return Err(OpenError::TooManyLinks(builder.links.len()));
@@ -358,7 +390,7 @@ fn checked_name(builder: &NodeBuilder) -> Result<String, OpenError> {
     Ok(name)
 }
 
-/// The node's place on its host and the link to it; `None` for a node that stays apart.
+/// Joins the host's node or becomes it, and returns the link to it; `None` for an isolated node.
 fn host_place(builder: &NodeBuilder) -> Result<Option<(Host, LinkConfig)>, OpenError> {
     if builder.isolated {
         return Ok(None);
@@ -373,7 +405,8 @@ fn host_place(builder: &NodeBuilder) -> Result<Option<(Host, LinkConfig)>, OpenE
 fn random() -> u64 {
     let mut bytes = [0; 8];
     if getrandom::fill(&mut bytes).is_err() {
-        // No entropy source at all: the clock and the process still tell nodes of a host apart.
+        // Without any entropy source, the clock and the process number still make the identifier
+        // unique on this host.
         let now = crate::shell::clock::now().as_nanos();
         return now ^ u64::from(std::process::id()) << 40;
     }

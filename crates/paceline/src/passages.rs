@@ -1,4 +1,4 @@
-//! When single samples came to the links of their way, and when they left them.
+//! Traces of single samples: their arrival and departure times on each link of a path.
 
 use crate::node::Node;
 use crate::shell::engine::Command;
@@ -6,32 +6,33 @@ use paceline_proto::link::Passage;
 use paceline_proto::{Form, NodeId, PublisherId};
 use std::time::{Duration, Instant};
 
-/// What a node tells of the last samples of a publisher that it has sent on.
+/// The trace of a publisher's last samples on one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodePassages {
     /// The node.
     pub node: NodeId,
-    /// The publisher's streams there.
+    /// The publisher's streams on that node.
     pub streams: Vec<StreamPassages>,
 }
 
-/// The samples of one stream on one link.
+/// The trace of one stream on one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamPassages {
-    /// The link.
+    /// The name of the link.
     pub link: String,
     /// The next hop.
     pub hop: NodeId,
-    /// In which form they leave.
+    /// The form of the samples on the link.
     pub form: Form,
-    /// Those that came last, the oldest first, at most [`PASSAGES_MAX`](crate::PASSAGES_MAX).
+    /// The last samples, oldest first, at most [`PASSAGES_MAX`](crate::PASSAGES_MAX).
     pub passages: Vec<Passage>,
 }
 
 impl Node {
-    /// Asks `nodes` when samples of `publisher` passed them, from number `from` on, and has them keep that of those that
-    /// follow, for five seconds or until it is asked again. What they tell is up to 250 ms old. Those that do not answer
-    /// within `timeout` are left out.
+    /// Asks `nodes` for the trace of `publisher`'s samples from sequence number `from` on.
+    ///
+    /// The nodes keep tracing this publisher for 5 s, or until the next call. Traces are up to 250
+    /// ms old. Blocks for at most `timeout`; nodes that do not answer in time are left out.
     #[must_use]
     pub fn passages(
         &self,

@@ -1,29 +1,36 @@
-//! Whether a subscription would be granted now.
+//! Answers to admission requests that reserve nothing.
 
 use paceline_proto::control::{Grant, Refusal};
 use paceline_proto::{PublisherId, Tag};
 
-/// What a path would say to a subscription of one publisher at the moment when it was asked. Nothing is
-/// reserved: somebody else may have taken the room by the time that it is subscribed to.
+/// The answer of one publisher's path to a request of [`SubscriberBuilder::ask`].
+///
+/// The path reserves nothing. Other subscriptions may use up the capacity before the subscription
+/// is declared.
+///
+/// [`SubscriberBuilder::ask`]: crate::SubscriberBuilder::ask
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prospect {
     /// The publisher.
     pub publisher: PublisherId,
     /// Its tag.
     pub tag: Tag,
-    /// The name of its node.
+    /// The display name of its node.
     pub node: String,
-    /// All nodes of the path have answered within half a second.
+    /// True if all nodes of the path answered within 500 ms.
     pub complete: bool,
-    /// What would be promised if nothing stands in the way; nothing if the samples would be carried as best
-    /// effort: no contract was asked for, or the publisher has not said how much it sends.
+    /// The contract that the path would grant.
+    ///
+    /// `None` if the samples would be best effort: the request has no contract, or the publisher
+    /// has not declared its traffic.
     pub grant: Option<Grant>,
-    /// What stands in the way: which link of which node, the numbers, and what would be granted instead.
+    /// The reason of a refusal: the node and link, the numbers, and the best contract that would be
+    /// granted.
     pub refusal: Option<Refusal>,
 }
 
 impl Prospect {
-    /// True if it would be granted: all nodes of the path have said so.
+    /// Returns true if all nodes of the path would grant the request.
     #[must_use]
     pub const fn is_granted(&self) -> bool {
         self.complete && self.refusal.is_none()

@@ -1,4 +1,4 @@
-//! Publishers: samples in, one call each.
+//! Publishers: declaration, and sending of samples.
 
 use crate::arrival::Arrival;
 use crate::buffer::{Buffer, History};
@@ -25,17 +25,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The highest rate that can be declared or asked for, in hertz.
 pub(crate) const HERTZ_MAX: f64 = 1_000_000.0;
 
-/// Declares a [`Publisher`].
+/// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
 #[must_use = "nothing is published before declare()"]
 pub struct PublisherBuilder<'a> {
     node: &'a Node,
     spec: PublisherSpec,
     kind: Option<Kind>,
     history: Option<History>,
-    /// The option that states the rate.
+    /// The option that set the rate.
     rate_by: Option<&'static str>,
 }
 
@@ -55,10 +54,11 @@ impl<'a> PublisherBuilder<'a> {
         Self { node, spec, kind: None, history: None, rate_by: None }
     }
 
-    /// Declares that a sample comes every `period`: the base of its deadlines.
+    /// Declares one sample per `period`. Deadlines derive from this period.
     ///
     /// # Errors
-    /// [`PublishError::Contract`] if it is zero, and [`PublishError::Contradiction`] with [`Self::hz`].
+    /// [`PublishError::Contract`] if `period` is zero, and [`PublishError::Contradiction`] after
+    /// [`Self::hz`].
     pub fn period(mut self, period: Duration) -> Result<Self, PublishError> {
         Contradiction::refuse(&mut self.rate_by, "period")?;
         self.every(period)
@@ -72,11 +72,11 @@ impl<'a> PublisherBuilder<'a> {
         Ok(self)
     }
 
-    /// Declares `hertz` samples per second.
+    /// Declares a rate of `hertz` samples per second.
     ///
     /// # Errors
-    /// [`PublishError::Rate`] if it is not above 0 and at most 1,000,000, and [`PublishError::Contradiction`] with
-    /// [`Self::period`].
+    /// [`PublishError::Rate`] unless `hertz` is above 0 and at most 1,000,000, and
+    /// [`PublishError::Contradiction`] after [`Self::period`].
     pub fn hz(mut self, hertz: f64) -> Result<Self, PublishError> {
         Contradiction::refuse(&mut self.rate_by, "hz")?;
         if !(hertz > 0.0 && hertz <= HERTZ_MAX) {
@@ -85,62 +85,66 @@ impl<'a> PublisherBuilder<'a> {
         self.every(Duration::from_secs_f64(1.0 / hertz))
     }
 
-    /// What the samples are. If not said, it goes by the encoding: [`Kind::Picture`] for pictures,
-    /// [`Kind::VideoI`] for video/h264, whose samples each get the kind of their own,
-    /// [`Kind::Audio`] for sound, and [`Kind::Data`] for all else.
+    /// Sets the kind of the samples. By default it follows from the encoding: [`Kind::Picture`] for
+    /// pictures, [`Kind::Audio`] for sound, [`Kind::VideoI`] for video/h264 and [`Kind::Data`]
+    /// otherwise.
+    ///
+    /// Each video/h264 sample then receives its own kind: I, P or B.
     pub const fn kind(mut self, kind: Kind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// Their media type; application/octet-stream if not said.
+    /// Sets the media type of the samples. Defaults to application/octet-stream.
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.spec.encoding = encoding;
         self
     }
 
-    /// What becomes of late ones; [`Late::Drop`] if not said.
+    /// Sets the treatment of samples that miss their deadline. Defaults to [`Late::Drop`].
     pub const fn late(mut self, late: Late) -> Self {
         self.spec.late = late;
         self
     }
 
-    /// Of each window of `y` samples at most `x` may miss, for subscribers that state a delay bound and
-    /// no loss tolerance of their own; none may if not said.
+    /// Sets the loss tolerance for subscribers that request a delay bound without one of their own:
+    /// at most `x` samples of each window of `y` may miss their deadline. By default none may.
     ///
     /// # Errors
-    /// [`PublishError::Contract`].
+    /// [`PublishError::Contract`] if the two numbers are not a valid loss tolerance.
     pub fn loss(mut self, x: u32, y: u32) -> Result<Self, PublishError> {
         self.spec.loss = Some(LossTolerance::new(x, y)?);
         Ok(self)
     }
 
-    /// The size of its pictures; read from the first one if not said.
+    /// Sets the picture size. By default it is read from the first picture.
     pub const fn picture_size(mut self, size: Size) -> Self {
         self.spec.size = Some(size);
         self
     }
 
-    /// The size of its largest sample in bytes; the largest seen so far if not said.
+    /// Sets the size of the largest sample in bytes. By default it follows the largest sample
+    /// published so far.
     pub const fn bytes_max(mut self, bytes: u64) -> Self {
         self.spec.bytes_max = Some(bytes);
         self
     }
 
-    /// What this node publishes on the tag is held here, for any node to pull, as long as the publisher
-    /// lasts.
+    /// Stores the samples that this node publishes on the tag, for any node to pull, until the
+    /// publisher is dropped.
     pub const fn history(mut self, history: History) -> Self {
         self.history = Some(history);
         self
     }
 
-    /// Announces the publisher; every node knows it within a second.
+    /// Announces the publisher. Every node knows it within one second.
     ///
     /// # Errors
-    /// [`PublishError::Encoding`] if the media type is not plain text, [`PublishError::Closed`] if the node was closed.
+    /// [`PublishError::Encoding`] if the media type is not plain text, and [`PublishError::Closed`]
+    /// if the node is closed.
     pub fn declare(mut self) -> Result<Publisher, PublishError> {
         check_encoding(&self.spec.encoding)?;
-        // First, so that no sample goes before it.
+        // The buffer must exist before the first sample.
         let held = self.history.map(|history| Buffer::local(self.node, &self.spec.tag, history));
         let held = held.transpose()?.map(Box::new);
         let encoding = self.spec.encoding.as_str();
@@ -176,7 +180,7 @@ impl<'a> PublisherBuilder<'a> {
     }
 }
 
-/// The outputs of a publisher as the engine wants them now; none while its first samples wait for them.
+/// Returns the publisher's current outputs; `None` while its first samples are buffered.
 fn open<'o>(outlet: &'o mut Option<Outlet>, shared: &PublisherShared) -> Option<&'o mut Outlet> {
     if outlet.is_none() {
         *outlet = shared.opening.as_ref().and_then(Opening::opened);
@@ -186,44 +190,48 @@ fn open<'o>(outlet: &'o mut Option<Outlet>, shared: &PublisherShared) -> Option<
     Some(outlet)
 }
 
-/// What became of one published sample on this node.
+/// The result of publishing one sample: its path inside this node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Put {
-    /// Its sequence number.
+    /// The sequence number of the sample.
     pub seq: u64,
-    /// Outputs that took it: streams, and the subscribers here that share a form.
+    /// The number of outputs that accepted the sample. An output is a stream, or the subscribers on
+    /// this node that share a form.
     pub taken: u32,
-    /// Those that had no room for it; counted there by reason.
+    /// The number of outputs that were full. They count the drop by its reason.
     pub dropped: u32,
-    /// The publisher was just declared, and the sample waits until the subscriptions that exist are served. Streams
-    /// that take it then are not counted in `taken`.
+    /// The publisher was declared a moment ago, and the sample is buffered until the existing
+    /// subscriptions are connected. `taken` does not count the streams that accept it then.
     pub waits: bool,
 }
 
-/// What goes with one sample beside its payload; what is not said is as declared.
+/// Optional properties of one sample in addition to its payload. Unset fields use the declared
+/// values.
 #[derive(Clone, Debug, Default)]
 pub struct Beside {
-    /// Its media type; what was declared if not said. Whether and how samples are scaled goes by what was
-    /// declared.
+    /// The media type of this sample. Defaults to the declared one, which alone decides about
+    /// scaling.
     pub encoding: Option<Encoding>,
-    /// When it was captured; now if not said. Rates are kept by it, deadlines are not.
+    /// The capture time. Defaults to now. Temporal scaling uses it; deadlines do not.
     pub captured: Option<Timestamp>,
-    /// Bytes that every subscriber gets as they are, at most [`ATTACHMENT_BYTES_MAX`].
+    /// Bytes that are delivered unchanged to every subscriber, at most [`ATTACHMENT_BYTES_MAX`].
     pub attachment: Option<Arc<[u8]>>,
 }
 
-/// Publishes samples on one tag. Dropping it tells everybody that it is gone, once what it published
-/// has been sent. It keeps its node open.
+/// Publishes samples on one tag.
+///
+/// Dropping a publisher sends the samples already published and then announces its end to every
+/// node. A publisher keeps its node open. It can move to another thread but not be shared between
+/// threads.
 pub struct Publisher {
     id: PublisherId,
     spec: PublisherSpec,
     format: Option<Format>,
     bytes_declared: bool,
-    /// What a video's pictures are decoded with.
     parameters: ParameterSets,
     shared: Arc<PublisherShared>,
     node: Node,
-    /// Its outputs; none while its first samples wait for them.
+    /// Its outputs; `None` while its first samples are buffered.
     outlet: Option<Outlet>,
     stamper: Stamper,
     utc: clock::Utc,
@@ -231,46 +239,54 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Who it is.
+    /// Returns the identifier of this publisher.
     #[must_use]
     pub const fn id(&self) -> PublisherId {
         self.id
     }
 
-    /// Its tag.
+    /// Returns the tag.
     #[must_use]
     pub const fn tag(&self) -> &Tag {
         &self.spec.tag
     }
 
-    /// The buffer of [`PublisherBuilder::history`].
+    /// Returns the pull buffer that [`PublisherBuilder::history`] requested.
     #[must_use]
     pub fn buffer(&self) -> Option<&Buffer> {
         self.held.as_deref()
     }
 
-    /// Publishes a sample captured now. Never waits: a stream without room drops it, counted.
+    /// Publishes a sample captured now. Never blocks: a full stream drops the sample and counts it.
     ///
-    /// The first samples of a new publisher are buffered until each subscription that this node knows of is served:
-    /// until the node's next decision, milliseconds after [`PublisherBuilder::declare`], or until a path that is asked
-    /// for a contract has answered, for 1 s at most. Subscribers of this node receive them at once. At most 256 samples
-    /// are buffered, and 64 MiB on all publishers of a node; beyond that they are dropped as `queue_full`, and what a
-    /// path has not answered for in time as `no_route`, among the drops of the node.
+    /// # The first samples
+    /// A new publisher buffers its first samples until the subscriptions known to this node are
+    /// connected. That takes until the node's next decision, milliseconds after
+    /// [`PublisherBuilder::declare`]. If a path is asked for a contract, it takes until the path
+    /// answers, for at most 1 s. Subscribers on this node receive these samples at once.
     ///
-    /// A sample of video/h264 is one access unit, in decode order: one coded picture in Annex B. A
-    /// picture that stands alone gets the parameter sets put before it if it lacks them, so that
-    /// whoever comes late can begin there.
+    /// The buffer takes at most 256 samples per publisher, and 64 MiB for all publishers of a node.
+    /// Samples beyond that are counted as `queue_full` in the drops of the node. Samples for a path
+    /// that has not answered in time are counted as `no_route`.
+    ///
+    /// # Video
+    /// A sample of video/h264 is one access unit in decode order: one coded picture in Annex B
+    /// format. The publisher prepends missing parameter sets to a picture that can be decoded
+    /// alone, so that late joiners can start there.
     ///
     /// # Errors
-    /// [`PublishError::TooLarge`], [`PublishError::NoAccessUnit`], [`PublishError::Closed`].
+    /// [`PublishError::TooLarge`] if the payload exceeds
+    /// [`SAMPLE_BYTES_MAX`](crate::SAMPLE_BYTES_MAX), [`PublishError::NoAccessUnit`] if a video
+    /// sample is not an access unit, and [`PublishError::Closed`] if the node is closed.
     pub fn put(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         self.put_with(payload, Beside::default())
     }
 
-    /// As [`Self::put`], with an encoding, a capture time or an attachment of its own.
+    /// Publishes a sample with its own encoding, capture time or attachment. See [`Self::put`].
     ///
     /// # Errors
-    /// As [`Self::put`], [`PublishError::AttachmentTooLong`] and [`PublishError::Encoding`].
+    /// The errors of [`Self::put`], [`PublishError::AttachmentTooLong`] and
+    /// [`PublishError::Encoding`].
     pub fn put_with(
         &mut self,
         payload: impl Into<Bytes>,
@@ -315,7 +331,8 @@ impl Publisher {
         }
     }
 
-    /// The kind of a video sample; one that stands alone is made to carry all that it needs.
+    /// Returns the kind of a video sample. Prepends missing parameter sets to a picture that can be
+    /// decoded alone.
     fn take_video(&mut self, payload: &mut Bytes) -> Result<Kind, PublishError> {
         let class = h264::classify(payload).map_err(|error| PublishError::NoAccessUnit {
             bytes: payload.len(),
@@ -331,30 +348,36 @@ impl Publisher {
         })
     }
 
-    /// As [`Self::put`], but waits first until every stream has room. From the first call on none of its samples
-    /// [expires](paceline_proto::DropReason::Expired): a publisher that waits wants all of them delivered.
+    /// Blocks until every stream has room, then publishes a sample as [`Self::put`] does.
+    ///
+    /// From the first call on, no sample of this publisher
+    /// [expires](paceline_proto::DropReason::Expired): a publisher that waits for room wants every
+    /// sample delivered.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub fn put_blocking(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         while let Some(room) = self.wait_for_room() {
-            // A stream that goes away gives no room: look again from time to time.
+            // A closed stream does not notify, so check again periodically.
             room.wait_timeout(Duration::from_millis(100));
         }
         self.put(payload)
     }
 
-    /// What tells of room in a stream that has none now; none if every stream has room, or the node was
-    /// closed. A stream that goes away does not tell: look again after a while. As with [`Self::put_blocking`] no
-    /// sample expires from the first call on.
+    /// Returns a notification for when a full stream has room again; `None` if no stream is full or
+    /// the node is closed.
+    ///
+    /// Closing a stream does not notify, so check again after a while. As with
+    /// [`Self::put_blocking`], no sample expires from the first call on.
     pub fn room(&mut self) -> Option<Arrival> {
         self.wait_for_room().map(Arrival::new)
     }
 
-    /// As [`Self::put_blocking`], for asynchronous code on any runtime.
+    /// Waits until every stream has room, then publishes a sample. The asynchronous form of
+    /// [`Self::put_blocking`]; works on any runtime.
     ///
     /// # Errors
-    /// As [`Self::put`].
+    /// The errors of [`Self::put`].
     pub async fn put_async(&mut self, payload: impl Into<Bytes>) -> Result<Put, PublishError> {
         while let Some(room) = self.wait_for_room() {
             room.await;
@@ -370,19 +393,19 @@ impl Publisher {
         &self.shared
     }
 
-    /// True if anybody, anywhere, wants this tag now.
+    /// Returns true if any node has a subscription that matches this tag.
     #[must_use]
     pub fn matching(&self) -> bool {
         self.shared.matching.load(Ordering::Acquire)
     }
 
-    /// What tells that it may have changed whether anybody wants the tag. To be had before looking with
-    /// [`Self::matching`].
+    /// Returns a notification for the next change of [`Self::matching`]. Create it before the call
+    /// of [`Self::matching`], so that no change is missed.
     pub fn match_change(&self) -> Arrival {
         Arrival::new(self.shared.change.listen())
     }
 
-    /// Waits until anybody wants the tag; false when `timeout` is over first.
+    /// Blocks until a subscription matches the tag; returns false after `timeout`.
     #[must_use]
     pub fn wait_matching(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
@@ -397,8 +420,9 @@ impl Publisher {
         }
     }
 
-    /// Ends it as dropping it does, and waits at most `timeout` until all that it published has left
-    /// this node; false if something has not. Samples that were dropped count as gone.
+    /// Drops the publisher, and blocks for at most `timeout` until its samples have left this node.
+    ///
+    /// Returns true if they all have. Dropped samples count as sent.
     #[must_use]
     pub fn close(self, timeout: Duration) -> bool {
         let (told, answer) = std::sync::mpsc::channel();
@@ -406,11 +430,11 @@ impl Publisher {
         self.node.commands().send(command) && answer.recv().unwrap_or(false)
     }
 
-    /// A stream without room, to be waited for.
+    /// Returns a listener for room if a stream is full.
     fn wait_for_room(&mut self) -> Option<EventListener> {
         if self.spec.max_wait().is_some() {
             self.spec.waits = true;
-            // Else it is told the next time.
+            // If the engine had no room for the command, the next call announces it.
             self.spec.waits = self.announce();
         }
         let shared = &self.shared;
@@ -419,12 +443,12 @@ impl Publisher {
             (None, Some(opening)) => opening.full(&shared.change),
             (None, None) => None,
         };
-        // Looked at after listening: the end is told once.
+        // Check after creating the listener: the end of the node is notified only once.
         room.filter(|_| !self.shared.closed.load(Ordering::Acquire))
     }
 
-    /// Keeps what is announced of the samples true: their picture size and largest length are what
-    /// refusals are computed from.
+    /// Updates the announced picture size and maximum sample size: nodes compute refusals from
+    /// them.
     fn observe(&mut self, payload: &Bytes, attached: usize) {
         let bytes = (payload.len() + attached) as u64;
         let larger = !self.bytes_declared && self.spec.bytes_max.is_none_or(|max| bytes > max);
@@ -440,7 +464,7 @@ impl Publisher {
             return;
         }
         if larger {
-            // With a margin, so that a slowly growing picture is not announced each time.
+            // Add a margin, so that slowly growing pictures do not cause an announcement each.
             self.spec.bytes_max = Some(bytes + bytes / 4);
         }
         if new_size {
@@ -449,13 +473,14 @@ impl Publisher {
         self.announce();
     }
 
-    /// Sends every node the current declaration; false if the engine had no room for the command.
+    /// Sends every node the current declaration; returns false if the engine's command queue is
+    /// full.
     fn announce(&self) -> bool {
         self.node.commands().offer(Command::UpdatePublisher(self.id, self.spec.clone()))
     }
 }
 
-/// Refuses a media type that is not plain text: it would reach the terminals and logs of other nodes.
+/// Refuses a media type with control characters: other nodes print it to terminals and logs.
 fn check_encoding(encoding: &Encoding) -> Result<(), PublishError> {
     if encoding.is_plain() {
         return Ok(());
@@ -465,14 +490,14 @@ fn check_encoding(encoding: &Encoding) -> Result<(), PublishError> {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        // Whoever watches it ends.
+        // End the feedback watches.
         self.shared.closed.store(true, Ordering::Release);
         self.shared.change.notify(usize::MAX);
         self.node.commands().send(Command::Unpublish(self.id, None));
     }
 }
 
-/// A publisher may be moved to another thread, never shared between two.
+/// `Publisher` is `Send` but not `Sync`.
 const _: fn() = || {
     const fn is_send<T: Send>() {}
     is_send::<Publisher>();

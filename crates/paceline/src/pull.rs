@@ -1,4 +1,4 @@
-//! Pull: samples that were published before, from the buffers that hold them.
+//! Pull: past samples, fetched on demand from pull buffers.
 
 use crate::error::{Contradiction, RecvError};
 use crate::node::Node;
@@ -14,100 +14,100 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Why nothing was pulled.
+/// The error of a pull.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PullError {
-    /// The tag is not one.
+    /// The tag is not valid.
     #[error(transparent)]
     Tag(#[from] TagError),
-    /// The tag is one of the system's own.
+    /// The tag begins with `@`, which is reserved for the system.
     #[error("tag '{0}' begins with '@', as those of the system do: begin with another character")]
     Private(String),
     /// Two options exclude each other.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
-    /// The selection is none.
+    /// The selection is not valid.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// "One in zero" samples.
+    /// One sample in zero was requested.
     #[error("every 0: take 1 in n samples with n from 1 to 4294967295")]
     EveryZero,
-    /// A rate below 0.001 Hz or above 1,000,000 Hz.
+    /// The rate is not from 0.001 to 1,000,000 Hz.
     #[error("rate {0} Hz: it must be from 0.001 to 1000000")]
     Rate(String),
-    /// A picture size with a zero side, or one above 16384.
+    /// A side of the requested picture is 0 or above 16384 pixels.
     #[error("size {width}x{height}: each side must be from 1 to 16384 pixels")]
     Size {
-        /// The width asked for.
+        /// The requested width.
         width: u32,
-        /// The height asked for.
+        /// The requested height.
         height: u32,
     },
-    /// A sampling rate or a number of channels that no sound has.
+    /// The sampling rate or the number of channels is out of range.
     #[error(
         "audio {rate} Hz x {channels}: ask for 1000 to 384000 samples per second of 1 to 8 channels"
     )]
     Audio {
-        /// Samples of each channel per second.
+        /// The requested samples per second and channel.
         rate: u32,
-        /// Channels.
+        /// The requested number of channels.
         channels: u8,
     },
-    /// No time at all.
+    /// The timeout is zero.
     #[error("timeout 0: give the longest time for the whole pull, above 0")]
     ZeroTimeout,
-    /// Nobody holds the tag.
+    /// No reachable node has a buffer with this tag.
     #[error(
         "no buffer holds '{0}': publish it with a history (pub --history 100), or hold it at any node \
          (node --buffer '{0}=100', [[buffer]] in its configuration)"
     )]
     NoBuffer(Tag),
-    /// There is no node of this name or id.
+    /// There is no node of this name or identifier.
     #[error("no node '{asked}'; the nodes there are: {}", .there.join(", "))]
     NoNode {
-        /// Who was asked for.
+        /// The requested name or identifier.
         asked: String,
-        /// The names there are.
+        /// The names of the existing nodes.
         there: Vec<String>,
     },
     /// Two nodes have this name.
     #[error("two nodes are named '{asked}': give the id of one, {} or {}", .ids[0], .ids[1])]
     TwoNodes {
-        /// Who was asked for.
+        /// The requested name.
         asked: String,
-        /// Two of those that are called so.
+        /// The identifiers of two nodes with this name.
         ids: [NodeId; 2],
     },
-    /// The node holds something else.
+    /// The requested node has no buffer with this tag.
     #[error("node '{node}' does not hold '{tag}'; these do: {}", .holders.join(", "))]
     NotHeldBy {
-        /// The node's name.
+        /// The name of the node.
         node: String,
         /// The tag.
         tag: Tag,
-        /// The names of the nodes that hold it.
+        /// The names of the nodes that have one.
         holders: Vec<String>,
     },
-    /// None of what was selected is held: it expired, did not come yet, or never came.
+    /// No buffer contains a selected sample: they expired, or have not been published yet.
     #[error("{0}")]
     Nothing(String),
-    /// The holders did not answer in time.
+    /// The nodes with buffers did not answer in time.
     #[error("no answer of {}: it may be busy or far away; pull again with a longer timeout", .0.join(", "))]
     NoAnswer(Vec<String>),
-    /// The holders refused.
+    /// The nodes with buffers refused.
     #[error("{0}")]
     Refused(String),
-    /// A thread for it could not be started.
+    /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(String),
-    /// The node was closed.
+    /// The node is closed.
     #[error("the node is closed")]
     Closed,
 }
 
 impl PullError {
-    /// True if what was asked could never be pulled, whoever holds what.
+    /// Returns true if the request itself is not valid, independent of the available buffers.
     #[must_use]
     pub const fn is_usage(&self) -> bool {
         match self {
@@ -133,7 +133,7 @@ impl PullError {
     }
 }
 
-/// Pulls samples that buffers hold.
+/// Configures and starts a pull from pull buffers. Created by [`Node::pull`].
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -151,7 +151,7 @@ pub struct PullBuilder<'a> {
     node: &'a Node,
     wanted: Wanted,
     timeout: Option<Duration>,
-    /// The options that say which samples, at what rate, and what becomes of them.
+    /// The options that selected samples, rate and scaling.
     selected_by: Option<&'static str>,
     rate_by: Option<&'static str>,
     scaled_by: Option<&'static str>,
@@ -175,67 +175,76 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// The newest `n` samples of each publisher, from 1 to 65,536.
+    /// Selects the newest `n` samples of each publisher, from 1 to 65,536. Defaults to 1.
     ///
     /// # Errors
-    /// [`PullError::Selection`].
+    /// [`PullError::Selection`] if `n` is out of range, and [`PullError::Contradiction`] after
+    /// another selection.
     pub fn newest(self, n: u32) -> Result<Self, PullError> {
         self.select("newest", Selection::newest(n))
     }
 
-    /// The `n`-th newest sample of each publisher alone, from 1, the newest, to 65,536.
+    /// Selects only the `n`-th newest sample of each publisher, from 1 (the newest) to 65,536.
     ///
     /// # Errors
-    /// [`PullError::Selection`].
+    /// [`PullError::Selection`] if `n` is out of range, and [`PullError::Contradiction`] after
+    /// another selection.
     pub fn nth(self, n: u32) -> Result<Self, PullError> {
         self.select("nth", Selection::nth(n))
     }
 
-    /// Those whose sequence numbers are in a range, both ends included.
+    /// Selects a range of sequence numbers, both ends included.
     ///
     /// # Errors
-    /// [`PullError::Selection`] if the range ends before it begins.
+    /// [`PullError::Selection`] if the range ends before it begins, and
+    /// [`PullError::Contradiction`] after another selection.
     pub fn seq(self, seqs: RangeInclusive<u64>) -> Result<Self, PullError> {
         self.select("seq", Selection::seq(*seqs.start(), *seqs.end()))
     }
 
-    /// Those that were captured in a range of time, both ends included, in nanoseconds since 1970 UTC by
-    /// their publishers' clocks.
+    /// Selects a range of capture times, both ends included, in nanoseconds since 1970 UTC by the
+    /// publishers' clocks.
     ///
     /// # Errors
-    /// [`PullError::Selection`] if the range ends before it begins.
+    /// [`PullError::Selection`] if the range ends before it begins, and
+    /// [`PullError::Contradiction`] after another selection.
     pub fn time(self, nanos: RangeInclusive<u64>) -> Result<Self, PullError> {
         self.select("time", Selection::time(*nanos.start(), *nanos.end()))
     }
 
-    /// Only from the buffers of this node, by its name or id; from the nearest of all if not said.
+    /// Pulls only from the buffers of this node, given by name or identifier. By default the
+    /// nearest node with a buffer provides the samples.
     pub fn from(mut self, node: &str) -> Self {
         self.wanted.from = Some(node.to_owned());
         self
     }
 
-    /// Only the samples of this publisher; of all of the tag if not said.
+    /// Pulls only samples of this publisher. Defaults to all publishers of the tag.
     pub const fn publisher(mut self, publisher: PublisherId) -> Self {
         self.wanted.find.publisher = Some(publisher);
         self
     }
 
-    /// Of what is selected one sample in `n`. Video is thinned by leaving out pictures that no other needs;
-    /// where that is not enough it is decoded and coded again where it is held.
+    /// Takes one in `n` of the selected samples.
+    ///
+    /// Video is thinned by leaving out pictures that no other picture needs. If that is not enough,
+    /// the node with the buffer decodes and re-encodes it.
     ///
     /// # Errors
-    /// [`PullError::EveryZero`], and [`PullError::Contradiction`] with [`Self::max_hz`].
+    /// [`PullError::EveryZero`] if `n` is 0, and [`PullError::Contradiction`] after
+    /// [`Self::max_hz`].
     pub fn every(mut self, n: u32) -> Result<Self, PullError> {
         Contradiction::refuse(&mut self.rate_by, "every")?;
         self.wanted.find.rate = Rate::Every(NonZeroU32::new(n).ok_or(PullError::EveryZero)?);
         Ok(self)
     }
 
-    /// Of what is selected at most `hertz` samples for each second of capture time, evenly spread; of video
-    /// as for [`Self::every`].
+    /// Takes at most `hertz` of the selected samples per second of capture time, evenly spaced.
+    /// Video is thinned as by [`Self::every`].
     ///
     /// # Errors
-    /// [`PullError::Rate`] below 0.001 Hz and above 1,000,000 Hz, and [`PullError::Contradiction`] with [`Self::every`].
+    /// [`PullError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
+    /// [`PullError::Contradiction`] after [`Self::every`].
     pub fn max_hz(mut self, hertz: f64) -> Result<Self, PullError> {
         Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = || PullError::Rate(hertz.to_string());
@@ -252,10 +261,11 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// Pictures of this size, scaled where they are held. Video is decoded and coded again.
+    /// Scales pictures to this size at the node with the buffer. Video is decoded and re-encoded.
     ///
     /// # Errors
-    /// [`PullError::Size`], and [`PullError::Contradiction`] with [`Self::audio`].
+    /// [`PullError::Size`] unless both sides are from 1 to 16384 pixels, and
+    /// [`PullError::Contradiction`] after [`Self::audio`].
     pub fn size(mut self, width: u32, height: u32) -> Result<Self, PullError> {
         Contradiction::refuse(&mut self.scaled_by, "size")?;
         if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
@@ -265,11 +275,15 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// Sound with `rate` samples per second of each of `channels` channels, scaled where it is held. What
-    /// is no sound comes as it is; a block that is too short for one sample comes empty.
+    /// Converts sound, at the node with the buffer, to `rate` samples per second in each of
+    /// `channels` channels.
+    ///
+    /// Other samples are delivered unchanged. A block that is too short for one sample is delivered
+    /// empty.
     ///
     /// # Errors
-    /// [`PullError::Audio`] unless the rate is from 1,000 to 384,000 and there are 1 to 8 channels.
+    /// [`PullError::Audio`] unless `rate` is from 1,000 to 384,000 and `channels` from 1 to 8, and
+    /// [`PullError::Contradiction`] after [`Self::size`].
     pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, PullError> {
         Contradiction::refuse(&mut self.scaled_by, "audio")?;
         if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
@@ -279,11 +293,14 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// The longest time for the whole pull; what has not come by then is missing. Without one a pull
-    /// ends when everything came, or when what is missing was asked for in vain.
+    /// Sets the longest duration of the whole pull; samples that have not arrived by then are
+    /// missing.
+    ///
+    /// By default a pull ends when every sample has arrived, or when the retries for missing
+    /// samples are used up.
     ///
     /// # Errors
-    /// [`PullError::ZeroTimeout`].
+    /// [`PullError::ZeroTimeout`] if `timeout` is zero.
     pub fn timeout(mut self, timeout: Duration) -> Result<Self, PullError> {
         if timeout.is_zero() {
             return Err(PullError::ZeroTimeout);
@@ -292,20 +309,21 @@ impl<'a> PullBuilder<'a> {
         Ok(self)
     }
 
-    /// Asks those that hold the tag, and begins to fetch what they have of the selection.
+    /// Asks the nodes with buffers for the selection and starts to fetch it. Blocks until they have
+    /// answered.
     ///
     /// # Errors
-    /// [`PullError`] says why there is nothing to fetch, and the mend.
+    /// Returns a [`PullError`] that names the reason why there is nothing to fetch, and a remedy.
     pub fn run(self) -> Result<Pulled, PullError> {
         let pulled = self.begin()?;
         let told = pulled.pipe.wait();
         pulled.begun(told)
     }
 
-    /// As [`Self::run`], for asynchronous code on any runtime.
+    /// Starts a pull. The asynchronous form of [`Self::run`]; works on any runtime.
     ///
     /// # Errors
-    /// [`PullError`] says why there is nothing to fetch, and the mend.
+    /// The errors of [`Self::run`].
     pub async fn run_async(self) -> Result<Pulled, PullError> {
         let pulled = self.begin()?;
         let told = pulled.pipe.wait_async().await;
@@ -321,8 +339,9 @@ impl<'a> PullBuilder<'a> {
     }
 }
 
-/// Samples on their way, in the order of publishers and sequence numbers. Dropping it ends the pull;
-/// until then it keeps its node open.
+/// An iterator over pulled samples, in the order of publishers and sequence numbers.
+///
+/// Dropping it ends the pull. Until then it keeps its node open.
 pub struct Pulled {
     pipe: Arc<Pipe>,
     found: u64,
@@ -349,7 +368,7 @@ impl Pulled {
         }
     }
 
-    /// How many samples were found.
+    /// Returns the number of samples that the buffers found.
     #[must_use]
     pub const fn found(&self) -> u64 {
         self.found
@@ -366,7 +385,7 @@ impl Pulled {
         }
     }
 
-    /// The next sample; none when all have come that will.
+    /// Waits for the next sample; returns `None` at the end of the pull.
     pub async fn next_async(&mut self) -> Option<Delivery> {
         if self.summary.is_some() {
             return None;
@@ -375,10 +394,10 @@ impl Pulled {
         self.take(told)
     }
 
-    /// The next sample, waiting at most `timeout`; none when all have come that will.
+    /// Blocks for at most `timeout` for the next sample; returns `None` at the end of the pull.
     ///
     /// # Errors
-    /// [`RecvError::Timeout`].
+    /// [`RecvError::Timeout`] if no sample arrives in time.
     pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Delivery>, RecvError> {
         if self.summary.is_some() {
             return Ok(None);
@@ -387,7 +406,7 @@ impl Pulled {
         Ok(self.take(told))
     }
 
-    /// What became of the pull, once there is no next sample.
+    /// Returns the summary of the pull; `None` before its end.
     #[must_use]
     pub const fn summary(&self) -> Option<&PullSummary> {
         self.summary.as_ref()
@@ -412,67 +431,70 @@ impl Drop for Pulled {
     }
 }
 
-/// What became of a pull.
+/// The result of a pull.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PullSummary {
-    /// Samples that were found.
+    /// Samples found in the buffers.
     pub found: u64,
-    /// Samples that came.
+    /// Samples delivered.
     pub delivered: u64,
-    /// Their payload bytes.
+    /// Payload bytes delivered.
     pub bytes: u64,
-    /// Samples that did not come, in the order of publishers and sequence numbers.
+    /// Samples that were found but not delivered, in the order of publishers and sequence numbers.
     pub missing: Vec<Missing>,
-    /// Where those that came are from.
+    /// The nodes that provided the samples.
     pub nodes: Vec<PullNode>,
-    /// Names of holders that did not answer: what only they hold was not found.
+    /// Names of nodes with buffers that did not answer. Samples that only they store were not
+    /// found.
     pub silent: Vec<String>,
-    /// There was more than one pull brings (65,536 samples): what is behind was not found.
+    /// True if the selection exceeds the limit of one pull, 65,536 samples. The rest was not
+    /// fetched.
     pub more: bool,
 }
 
-/// A node that samples were pulled from.
+/// A node that provided pulled samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PullNode {
     /// The node.
     pub id: NodeId,
-    /// Its name.
+    /// Its display name.
     pub name: String,
-    /// Samples that came from it.
+    /// Samples delivered from it.
     pub delivered: u64,
 }
 
-/// A sample that was found and did not come.
+/// A sample that was found but not delivered.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Missing {
     /// Its publisher.
     pub publisher: PublisherId,
     /// Its sequence number.
     pub seq: u64,
-    /// Why.
+    /// The reason.
     pub reason: MissingReason,
 }
 
-/// Why a sample that was found did not come.
+/// The reason why a found sample was not delivered.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum MissingReason {
-    /// It went out of the buffer before it was fetched.
+    /// The buffer dropped it before it was fetched.
     Expired,
-    /// The node that held it is gone, and no other holds it.
+    /// The named node is unreachable, and no other node stores the sample.
     HolderGone(String),
-    /// The node that held it refused, and why.
+    /// The node that stores it refused, for the given reason.
     Refused(String),
-    /// It cannot be made what was asked for, and why: it is damaged, or smaller than the size asked for.
+    /// It cannot be scaled, for the given reason: it is damaged, or smaller than the requested
+    /// size.
     CannotScale(String),
-    /// A picture that it needs did not come.
+    /// A picture that its decoding needs was not delivered.
     Undecodable,
     /// It was sent and did not arrive.
     NotArrived {
-        /// How often it was asked for.
+        /// The number of requests for it.
         asked: u32,
     },
-    /// The time for the pull was over.
+    /// The timeout of the pull has passed.
     TimeIsOver,
 }
 

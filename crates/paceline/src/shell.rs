@@ -1,11 +1,11 @@
-//! The shell around the pure parts: threads, rings, sockets, clocks.
+//! The I/O shell around the deterministic core: threads, rings, sockets and clocks.
 //!
 //! ```text
-//! Publisher::put ── Ingress ─┬─ ring ──► egress thread (one a link): Link ──► transport
+//! Publisher::put ── Ingress ─┬─ ring ──► egress thread (one per link): Link ──► transport
 //! transport ── Receiver ── Ingress ─┤
 //!                                   ├─ scaling pool ── ring / sink
 //!                                   └─ sink: a subscriber's queue or callback
-//! engine thread (one a node): Control, which installs all of the above
+//! engine thread (one per node): Control, which installs all of the above
 //! ```
 
 pub(crate) mod clock;
@@ -33,7 +33,7 @@ pub(crate) mod wake;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks what is whole after every step, and so also after a panic.
+/// Locks a mutex and ignores poisoning: the protected values are consistent after every step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

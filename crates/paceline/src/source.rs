@@ -1,52 +1,52 @@
-//! Publishers as the registry of every node knows them, and the ways that their samples take.
+//! Publishers in the registry, and the paths of their samples.
 
 use paceline_proto::{Encoding, Form, NodeId, PublisherId, Retransmit, SubscriptionId, Tag};
 use paceline_sched::Capacity;
 use std::time::Duration;
 
-/// A publisher that a pattern matches: what its node has told everybody. Nobody is asked for it.
+/// A publisher that a pattern matches, as announced by its node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceView {
     /// The publisher.
     pub publisher: PublisherId,
     /// Its tag.
     pub tag: Tag,
-    /// The name of its node.
+    /// The display name of its node.
     pub node: String,
-    /// The media type that it declared.
+    /// The declared media type.
     pub encoding: Encoding,
-    /// The period that it declared.
+    /// The declared period.
     pub period: Option<Duration>,
-    /// The hops from its node to this one, in the order of the way; none if it is on this node, or if no way is
-    /// known.
+    /// The hops from the publisher's node to this one, in path order. Empty if the publisher is on
+    /// this node, or if no path is known.
     pub hops: Vec<HopView>,
-    /// The subscriptions of other nodes that get its samples.
+    /// The subscriptions of other nodes that receive its samples.
     pub taken: Vec<Taken>,
 }
 
-/// A subscription that gets the samples of a publisher.
+/// A subscription that receives the samples of a publisher.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Taken {
     /// The subscription.
     pub subscription: SubscriptionId,
-    /// The form in which links carry them. Subscriptions behind one hop that ask for the same form share one
+    /// The form of the samples on links. Subscriptions behind one hop with the same form share a
     /// stream there.
     pub form: Form,
-    /// What it wants done about loss. Observers want nothing.
+    /// The requested retransmission. Subscriptions that only observe request none.
     pub retransmit: Retransmit,
-    /// The hops from the publisher's node to its own.
+    /// The hops from the publisher's node to the subscription's node.
     pub hops: Vec<HopView>,
 }
 
-/// One hop of a way.
+/// One hop of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HopView {
-    /// The node that it leaves.
+    /// The sending node.
     pub from: NodeId,
-    /// The node that it reaches.
+    /// The receiving node.
     pub to: NodeId,
-    /// The link that it leads over.
+    /// The name of the link.
     pub link: String,
-    /// What that carries; `None` for one that takes whatever comes.
+    /// The capacity of the link; `None` for a link that was opened without one.
     pub capacity: Option<Capacity>,
 }

@@ -1,4 +1,4 @@
-//! What a node says of itself: the rows of `paceline ls`.
+//! The status of a node: its counters, as `paceline ls` prints them.
 
 use paceline_proto::control::{Grant, ProcessorUse};
 use paceline_proto::guard::Flood;
@@ -9,211 +9,216 @@ use paceline_proto::{
 };
 use std::time::Duration;
 
-/// One node's view of itself, at most a second old.
+/// The status of one node, at most a second old.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeStatus {
     /// The node.
     pub id: NodeId,
-    /// Its name.
+    /// Its display name.
     pub name: String,
-    /// When these counts were read, by the node's monotonic clock. Only differences mean something: what a count grew
-    /// from one reading to the next, divided by the difference of their times, is a rate. Those of links are read
-    /// earlier, at [`LinkStatus::at`].
+    /// The time of reading, by the node's monotonic clock, with an arbitrary origin.
+    ///
+    /// The growth of a counter between two readings, divided by the difference of their times, is a
+    /// rate. The counters of links have an earlier time, [`LinkStatus::at`].
     pub at: Duration,
-    /// What it publishes.
+    /// Its publishers.
     pub publishers: Vec<PublisherStatus>,
-    /// What it subscribes to.
+    /// Its subscriptions.
     pub subscriptions: Vec<SubscriptionStatus>,
-    /// What it holds for others to pull.
+    /// Its pull buffers.
     pub buffers: Vec<BufferStatus>,
     /// Its links.
     pub links: Vec<LinkStatus>,
-    /// What is promised on paths that begin, end or lead through here.
+    /// The grants on paths that begin at, end at or cross this node.
     pub reservations: Vec<Grant>,
-    /// What promises take of its host's processors; none if they are not charged there.
+    /// The processor share that contracts reserve on this host; `None` if the node charges none.
     pub processor: Option<ProcessorUse>,
-    /// Samples that arrived here and found nobody to go to, or that were not published
-    /// ([`Node::note_dropped`](crate::Node::note_dropped)), by reason.
+    /// Samples dropped by the node, by reason: they arrived without a subscriber, or were not
+    /// published ([`Node::note_dropped`](crate::Node::note_dropped)).
     pub drops: Drops,
-    /// Threads that stand still: the next iteration of each is more than two seconds late.
+    /// Threads whose next iteration is more than 2 s late.
     pub stalled: Vec<StalledThread>,
 }
 
-/// A thread of a node that stands still. The host is overloaded, or it is a fault.
+/// A stalled thread of a node. Either the host is overloaded, or it is a fault.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StalledThread {
-    /// Its name, as `paceline-engine`, or `paceline-` and the name of a link.
+    /// Its name: `paceline-engine`, or `paceline-` followed by the name of a link.
     pub thread: String,
-    /// How late its next iteration is.
+    /// The delay of its next iteration.
     pub still: Duration,
 }
 
-/// A publisher, as its node counts it.
+/// The counters of a publisher.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublisherStatus {
     /// The publisher.
     pub id: PublisherId,
     /// Its tag.
     pub tag: Tag,
-    /// Its samples' kind.
+    /// The kind of its samples.
     pub kind: Kind,
-    /// Its samples' media type.
+    /// The media type of its samples.
     pub encoding: String,
-    /// The period that it declared.
+    /// The declared period.
     pub period: Option<Duration>,
     /// Samples published.
     pub published: u64,
-    /// Published per second over the last second or more, in millihertz.
+    /// The publish rate over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// True if anybody wants it.
+    /// True if any node has a subscription that matches the tag.
     pub matching: bool,
 }
 
-/// A subscription, as its node counts it.
+/// The counters of a subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubscriptionStatus {
     /// The subscription.
     pub id: SubscriptionId,
-    /// The pattern.
+    /// Its pattern.
     pub pattern: String,
-    /// The rate and size asked for.
+    /// The requested rate and size.
     pub form: Form,
-    /// The delay bound asked for.
+    /// The requested delay bound.
     pub within: Option<Duration>,
-    /// The loss tolerance asked for, as x/y.
+    /// The requested loss tolerance as (x, y).
     pub loss: Option<(u32, u32)>,
-    /// Where the scaling is done.
+    /// The node that scales the samples.
     pub proxy: Proxy,
-    /// Publishers heard now.
+    /// The publishers that the subscription receives.
     pub publishers: Vec<PublisherId>,
-    /// Why a publisher cannot be heard.
+    /// The reasons why paths refused it, one per publisher.
     pub refusals: Vec<String>,
     /// Samples delivered.
     pub delivered: u64,
     /// Payload bytes delivered.
     pub bytes: u64,
-    /// Delivered per second over the last second or more, in millihertz.
+    /// The delivery rate over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// Samples that arrived later than the delay bound: delivered, or dropped for it and among [`Self::drops`] too.
+    /// Samples that arrived later than the delay bound. Those that were dropped for it also count
+    /// in [`Self::drops`].
     pub late: u64,
-    /// Longest age of the samples that arrived in the last second or more; zero if none did.
+    /// The largest age of samples that arrived in the last second or more; zero if none arrived.
     pub age_max: Duration,
-    /// Mean age of the same samples, so at most [`Self::age_max`]; none if none arrived.
+    /// The mean age of the same samples, at most [`Self::age_max`]; `None` if none arrived.
     pub age_mean: Option<Duration>,
-    /// The ages of all samples delivered, together: divided by [`Self::delivered`] it is the mean since the start.
+    /// The sum of the ages of all delivered samples. Divided by [`Self::delivered`] it is the mean
+    /// since the start.
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
 }
 
-/// A pull buffer, as its node counts it.
+/// The counters of a pull buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferStatus {
-    /// The subscription that feeds it.
+    /// The subscription that fills it.
     pub id: SubscriptionId,
-    /// Whose samples it holds.
+    /// The pattern of that subscription.
     pub pattern: String,
-    /// What it may hold.
+    /// Its limits.
     pub limits: Limits,
-    /// Samples that it holds.
+    /// Samples stored.
     pub samples: u64,
-    /// Payload bytes that it holds.
+    /// Payload bytes stored.
     pub bytes: u64,
-    /// Capture times of the first and the last sample that it holds, in nanoseconds since 1970 by their
-    /// publishers' clocks; none while it is empty.
+    /// The capture times of the first and the last stored sample, in nanoseconds since 1970 by
+    /// their publishers' clocks; `None` if the buffer is empty.
     pub captured: Option<(u64, u64)>,
 }
 
-/// A link of a node, with the streams that leave over it.
+/// The counters of a link and of its outgoing streams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkStatus {
     /// Its name.
     pub name: String,
     /// Its capacity in bits per second, if it has one.
     pub capacity_bits_per_s: Option<u64>,
-    /// When its counts and those of its streams were read, by the node's monotonic clock: up to a quarter of a second
-    /// before [`NodeStatus::at`].
+    /// The time of reading the counters of the link and its streams, by the node's monotonic clock:
+    /// at most 250 ms before [`NodeStatus::at`].
     pub at: Duration,
-    /// Nodes at its other end.
+    /// The neighbours on this link.
     pub hops: Vec<NodeId>,
-    /// Bytes sent to each of them.
+    /// Bytes sent to each neighbour.
     pub sent: Vec<SentTo>,
-    /// Bytes sent, as counted on the wire: headers of all layers included by estimate.
+    /// Bytes sent on the wire, including an estimate of the headers of all layers.
     pub wire_bytes: u64,
     /// Frames sent.
     pub frames: u64,
-    /// Frames that did not arrive although the transport keeps frames in order and was up. It is 0 unless the
-    /// transport has a fault; `mended` counts the losses of a link over UDP.
+    /// Frames that an ordered transport lost while it was up. Always 0 unless the transport has a
+    /// fault; `mended` counts the losses of a UDP link.
     pub frames_lost: u64,
-    /// Least round trip seen, zero if none was measured.
+    /// The smallest measured RTT; zero if none was measured.
     pub least_round_trip: Duration,
-    /// Its streams.
+    /// Its open streams.
     pub streams: Vec<StreamStatus>,
-    /// What became of the samples of streams that are gone, all together.
+    /// The sum of the counters of its closed streams.
     pub closed: StreamCounters,
-    /// Its classes, each followed by those of its peers; none if it has none.
+    /// Its classes in tree order, each followed by its traffic per neighbour; empty without
+    /// classes.
     pub classes: Vec<ClassView>,
-    /// Neighbours that were muted, now or before.
+    /// Neighbours that are or were muted.
     pub muted: Vec<MutedStatus>,
-    /// What was lost on the way, and what became of it; all zero where nothing is, as over TCP.
+    /// Losses and retransmissions; all zero on transports without loss, such as TCP.
     pub mended: MendCounters,
 }
 
-/// What a link has sent to one node at its other end.
+/// The bytes that a link sent to one neighbour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SentTo {
-    /// The node.
+    /// The neighbour.
     pub node: NodeId,
-    /// Bytes sent to it since the link found it, counted as [`LinkStatus::wire_bytes`].
+    /// Bytes sent since the link found the neighbour, counted like [`LinkStatus::wire_bytes`].
     pub wire_bytes: u64,
 }
 
-/// A neighbour that flooded this node, and was muted for it.
+/// A neighbour that was muted because it flooded this node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MutedStatus {
-    /// Which one.
+    /// The neighbour.
     pub node: NodeId,
-    /// What it sent too much of.
+    /// The kind of its excess traffic.
     pub flood: Flood,
-    /// It is not heard now; the rest of what it sends is carried as before, unless none of its frames can be read.
+    /// True if it is muted now. Its other traffic is still forwarded, unless none of its frames can
+    /// be decoded.
     pub muted: bool,
-    /// How often it was muted.
+    /// The number of times that it was muted.
     pub times: u64,
-    /// What was dropped: control messages, samples or frames.
+    /// The number of control messages, samples or frames dropped.
     pub dropped: u64,
 }
 
-/// A stream on a link.
+/// The counters of a stream on a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamStatus {
-    /// Whose samples.
+    /// The publisher of its samples.
     pub publisher: PublisherId,
-    /// In which form.
+    /// The form of its samples.
     pub form: Form,
     /// The next hop.
     pub hop: NodeId,
-    /// True if it has a contract; false for best effort.
+    /// True if the stream has a contract; false for best effort.
     pub contracted: bool,
-    /// What was promised to it on this link.
+    /// Its contract on this link.
     pub contract: Option<StreamContract>,
-    /// How old its samples were when they came to the link and when they left it.
+    /// The ages of its samples at arrival at the link and at departure.
     pub ages: StreamAges,
-    /// What became of its samples here.
+    /// The counters of its samples on this link.
     pub counters: StreamCounters,
-    /// How long before [`LinkStatus::at`] one of its windows was last broken, to a quarter of a second; none if none
-    /// was since the stream was opened.
+    /// The time from its last violation to [`LinkStatus::at`], with a resolution of 250 ms; `None`
+    /// if there was none since the stream was opened.
     pub broken_ago: Option<Duration>,
 }
 
-/// What one link has promised to a stream.
+/// The contract of a stream on one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StreamContract {
-    /// T: the least time between two samples.
+    /// T: the shortest time between two samples.
     pub period: Duration,
-    /// From a sample's arrival at the link to the end of its service there.
+    /// The longest time from a sample's arrival at the link to the end of its transmission.
     pub deadline: Duration,
-    /// How many samples of each window may miss, as x/y.
+    /// The loss tolerance as (x, y).
     pub loss: (u32, u32),
-    /// What is held for it on the link; zero if that is not known.
+    /// The bandwidth reserved for it on the link, in bits per second; zero if unknown.
     pub bits_per_s: u64,
 }

@@ -1,4 +1,4 @@
-//! Subscribers: each states its own rate, size, delay bound and loss tolerance.
+//! Subscribers: requests for a rate, size, delay bound and loss tolerance, and delivery of samples.
 
 use crate::arrival::Arrival;
 use crate::buffer::History;
@@ -23,23 +23,25 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Samples that a queue holds if its size is not said.
+/// The default length of a subscriber's queue, in samples.
 const QUEUE_SAMPLES: usize = 64;
 const QUEUE_SAMPLES_MAX: usize = 65_536;
-/// The longest side of a picture that can be asked for.
+/// The longest side of a requested picture, in pixels.
 pub(crate) const SIDE_MAX: u32 = paceline_media::SIDE_MAX;
-/// Sound that can be asked for.
+/// Valid sampling rates of a request, in Hz.
 pub(crate) const AUDIO_RATES: RangeInclusive<u32> = RATE_MIN..=RATE_MAX;
 pub(crate) const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 
-/// Declares a [`Subscriber`].
+/// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
+///
+/// By default a subscription requests every sample as published, as best effort.
 #[must_use = "nothing is subscribed to before declare() or callback()"]
 pub struct SubscriberBuilder<'a> {
     node: &'a Node,
     spec: SubscriptionSpec,
     queue: usize,
     history: Option<History>,
-    /// The option that states the rate.
+    /// The option that set the rate.
     rate_by: Option<&'static str>,
 }
 
@@ -49,41 +51,45 @@ impl<'a> SubscriberBuilder<'a> {
         Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
     }
 
-    /// What is asked for already, to be asked for otherwise.
+    /// A builder that starts with an existing request, for a change of it.
     pub(crate) const fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
         spec.or_stop = false;
         Self { node, spec, queue: QUEUE_SAMPLES, history: None, rate_by: None }
     }
 
-    /// For a change ([`Node::change`](crate::Node::change)): if a path refuses it, the stream ends. By default a refused
-    /// change leaves everything as it was. Means nothing to a new subscription.
+    /// Stops the stream if a path refuses a change ([`Node::change`](crate::Node::change)).
+    ///
+    /// By default a refused change leaves the old request in force. Has no effect on a new
+    /// subscription.
     pub const fn or_stop(mut self) -> Self {
         self.spec.or_stop = true;
         self
     }
 
-    /// Everything as it is published, as best effort: what was asked for before is taken back.
+    /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
+    /// delay bound and loss tolerance.
     pub const fn as_published(mut self) -> Self {
         self.spec.form = Form::FULL;
         (self.spec.within, self.spec.loss) = (None, None);
         self
     }
 
-    /// One sample in `n`.
+    /// Requests one sample in `n`.
     ///
     /// # Errors
-    /// [`SubscribeError::EveryZero`], and [`SubscribeError::Contradiction`] with [`Self::max_hz`].
+    /// [`SubscribeError::EveryZero`] if `n` is 0, and [`SubscribeError::Contradiction`] after
+    /// [`Self::max_hz`].
     pub fn every(mut self, n: u32) -> Result<Self, SubscribeError> {
         Contradiction::refuse(&mut self.rate_by, "every")?;
         self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
         Ok(self)
     }
 
-    /// At most `hertz` samples per second, evenly spread.
+    /// Requests at most `hertz` samples per second, evenly spaced.
     ///
     /// # Errors
-    /// [`SubscribeError::Rate`] below 0.001 Hz and above 1,000,000 Hz, and [`SubscribeError::Contradiction`] with
-    /// [`Self::every`].
+    /// [`SubscribeError::Rate`] unless `hertz` is from 0.001 to 1,000,000, and
+    /// [`SubscribeError::Contradiction`] after [`Self::every`].
     pub fn max_hz(mut self, hertz: f64) -> Result<Self, SubscribeError> {
         Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = SubscribeError::Rate(hertz);
@@ -100,10 +106,10 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
-    /// Pictures of this size.
+    /// Requests pictures of `width` by `height` pixels.
     ///
     /// # Errors
-    /// [`SubscribeError::Size`].
+    /// [`SubscribeError::Size`] unless both sides are from 1 to 16384 pixels.
     pub fn size(mut self, width: u32, height: u32) -> Result<Self, SubscribeError> {
         if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
             return Err(SubscribeError::Size { width, height });
@@ -112,12 +118,11 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
-    /// Sound with `rate` samples per second of each of `channels` channels. What is no sound comes as
-    /// it is.
+    /// Requests sound with `rate` samples per second and channel, in `channels` channels. Other
+    /// samples are delivered unchanged.
     ///
     /// # Errors
-    /// [`SubscribeError::Audio`] unless the rate is from 1,000 to 384,000 and there are 1 to 8
-    /// channels.
+    /// [`SubscribeError::Audio`] unless `rate` is from 1,000 to 384,000 and `channels` from 1 to 8.
     pub fn audio(mut self, rate: u32, channels: u8) -> Result<Self, SubscribeError> {
         if !AUDIO_RATES.contains(&rate) || !AUDIO_CHANNELS.contains(&channels) {
             return Err(SubscribeError::Audio { rate, channels });
@@ -126,17 +131,19 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
-    /// What is done about samples that are lost on links over UDP; [`Retransmit::Selective`] if not said.
-    /// Of several subscriptions of one stream the strictest wins.
+    /// Sets the retransmission of samples that UDP links lose. Defaults to
+    /// [`Retransmit::Selective`].
+    ///
+    /// If several subscriptions share a stream, the strictest setting applies.
     pub const fn retransmit(mut self, retransmit: Retransmit) -> Self {
         self.spec.retransmit = retransmit;
         self
     }
 
-    /// The delay bound, publish to delivery.
+    /// Requests a delay bound: the longest time from publish to delivery.
     ///
     /// # Errors
-    /// [`SubscribeError::ZeroWithin`].
+    /// [`SubscribeError::ZeroWithin`] if `bound` is zero.
     pub fn within(mut self, bound: Duration) -> Result<Self, SubscribeError> {
         if bound.is_zero() {
             return Err(SubscribeError::ZeroWithin);
@@ -145,25 +152,27 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
-    /// Of each window of `y` samples at most `x` may miss.
+    /// Requests a loss tolerance: at most `x` samples of each window of `y` may miss their
+    /// deadline.
     ///
     /// # Errors
-    /// [`SubscribeError::Contract`].
+    /// [`SubscribeError::Contract`] if the two numbers are not a valid loss tolerance.
     pub fn loss(mut self, x: u32, y: u32) -> Result<Self, SubscribeError> {
         self.spec.loss = Some(LossTolerance::new(x, y)?);
         Ok(self)
     }
 
-    /// Where the scaling is done; at the publisher if not said.
+    /// Sets the node that scales the samples. Defaults to the publisher's node.
     pub const fn proxy(mut self, proxy: Proxy) -> Self {
         self.spec.proxy = proxy;
         self
     }
 
-    /// How many samples wait for a slow reader before the oldest is dropped; 64 if not said.
+    /// Sets the length of the queue in samples, from 1 to 65,536. Defaults to 64. A full queue
+    /// drops its oldest sample.
     ///
     /// # Errors
-    /// [`SubscribeError::Queue`].
+    /// [`SubscribeError::Queue`] if `samples` is out of range.
     pub fn queue(mut self, samples: usize) -> Result<Self, SubscribeError> {
         if samples == 0 || samples > QUEUE_SAMPLES_MAX {
             return Err(SubscribeError::Queue(samples));
@@ -172,26 +181,26 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(self)
     }
 
-    /// What it gets is also held here, for any node to pull, as long as it lasts.
+    /// Stores the received samples on this node, for any node to pull, until the subscription ends.
     pub const fn history(mut self, history: History) -> Self {
         self.spec.holds = true;
         self.history = Some(history);
         self
     }
 
-    /// For a buffer: what it gets is held.
+    /// Marks the subscription as the input of a pull buffer.
     pub(crate) const fn holding(mut self) -> Self {
         self.spec.holds = true;
         self
     }
 
-    /// For a buffer beside a publisher: only what its own node publishes.
+    /// Restricts the subscription to publishers of this node, for the buffer of a publisher.
     pub(crate) const fn local(mut self) -> Self {
         self.spec.local = true;
         self
     }
 
-    /// The request so far: the rate and size, the delay bound and the loss tolerance.
+    /// Returns the current request: rate and size, delay bound, and loss tolerance.
     #[must_use]
     pub fn request(&self) -> (Form, Option<Duration>, Option<LossTolerance>) {
         (self.spec.form, self.spec.within.map(Into::into), self.spec.loss)
@@ -201,11 +210,14 @@ impl<'a> SubscriberBuilder<'a> {
         (self.node, self.spec)
     }
 
-    /// Asks the paths of all publishers that match whether they would promise this now, by their tags. Nothing
-    /// is reserved, and nothing subscribed to; nodes have half a second to answer.
+    /// Asks the paths of all matching publishers whether they would grant this request now. Returns
+    /// one answer per publisher, sorted by tag.
+    ///
+    /// Reserves nothing and subscribes to nothing. Blocks for at most 500 ms, the time that nodes
+    /// have to answer.
     ///
     /// # Errors
-    /// As [`Self::declare`].
+    /// The errors of [`Self::declare`].
     pub fn ask(&self) -> Result<Vec<Prospect>, SubscribeError> {
         self.check()?;
         let (reply, answers) = std::sync::mpsc::channel();
@@ -217,21 +229,21 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(prospects)
     }
 
-    /// What excludes each other in what is asked for.
+    /// Refuses options that exclude each other.
     fn check(&self) -> Result<(), Contradiction> {
         let Form { size, audio, .. } = self.spec.form;
-        // A pattern may match pictures and sound.
+        // A pattern with wildcards may match both pictures and sound.
         match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
             true => Err(Contradiction { one: "size", other: "audio" }),
             false => Ok(()),
         }
     }
 
-    /// Announces the subscription.
+    /// Announces the subscription and returns its subscriber.
     ///
     /// # Errors
-    /// [`SubscribeError::Closed`] if the node was closed, and [`SubscribeError::Contradiction`] if both a picture size
-    /// and sound are asked of one tag.
+    /// [`SubscribeError::Closed`] if the node is closed, and [`SubscribeError::Contradiction`] if
+    /// both a picture size and sound are requested of one tag.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         self.check()?;
         let held = self.history.map(History::hold);
@@ -239,11 +251,12 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(Subscriber { subscription: Subscription::declare(self.node, self.spec, sink)? })
     }
 
-    /// Announces the subscription; `deliver` is called with each sample on the receiving thread and
-    /// must not block.
+    /// Announces the subscription and calls `deliver` with each sample.
+    ///
+    /// The call happens on the receiving thread, so `deliver` must not block.
     ///
     /// # Errors
-    /// As [`Self::declare`].
+    /// The errors of [`Self::declare`].
     pub fn callback(
         self,
         deliver: impl FnMut(Delivery) + Send + 'static,
@@ -255,86 +268,92 @@ impl<'a> SubscriberBuilder<'a> {
     }
 }
 
-/// A sample as the subscriber gets it.
+/// A delivered sample.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// Its tag.
+    /// The tag of its publisher.
     pub tag: Tag,
-    /// Who published it.
+    /// The publisher.
     pub publisher: PublisherId,
     /// The publisher's sequence number.
     pub seq: u64,
-    /// When it was captured, by the publisher's clock.
+    /// The capture time by the publisher's clock.
     pub captured: Timestamp,
-    /// How old it was when it was delivered.
+    /// The age at delivery: the time since publish.
     pub age: Duration,
-    /// True if that is more than the delay bound.
+    /// True if the age exceeds the delay bound.
     pub late: bool,
-    /// What it is.
+    /// The kind of the sample.
     pub kind: Kind,
-    /// Its media type.
+    /// The media type.
     pub encoding: Encoding,
     /// The message.
     pub payload: Bytes,
-    /// What the publisher put beside it, as it came.
+    /// The publisher's attachment, unchanged.
     pub attachment: Option<Arc<[u8]>>,
 }
 
-/// What a subscriber is told beside samples.
+/// An event of a subscription.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SubscriberEvent {
-    /// The publishers that it hears now.
+    /// The set of publishers that the subscription receives has changed; lists all of them.
     Publishers(Vec<PublisherId>),
-    /// A publisher's stream was refused, and why.
+    /// A path refused the request for a publisher's stream.
     Refused(PublisherId, Refusal),
-    /// The path of a publisher's samples holds what was asked for, or holds it otherwise than before: its
-    /// delay bound, its nodes and links, and what each of them holds.
+    /// The path of a publisher's stream has granted the request, or has changed its grant. The
+    /// grant lists the delay bound, the nodes and links, and the share of each.
     Granted(Grant),
-    /// What was granted or refused of a publisher's stream is so no longer, and nothing is promised of it now: the
-    /// path is gone, or it is not asked for any more.
+    /// A grant or refusal of a publisher's stream is no longer valid, and no contract is in force.
+    /// The path is lost, or the subscription no longer requests a contract.
     Over(PublisherId),
-    /// A publisher is heard without the promise that was asked for, as best effort, and why: until it is granted,
-    /// refused, or not heard any more.
+    /// A publisher's stream is delivered as best effort although a contract was requested. Lasts
+    /// until the path grants or refuses the contract, or the publisher ends.
     Unpromised(PublisherId, Unpromised),
-    /// More samples of a publisher were more than was granted since this was last told, once a second at most for each
-    /// node of the path: they came sooner, or were longer, and waited behind all that was promised.
+    /// A publisher sent more than the grant: samples arrived too early or were too long. They were
+    /// queued behind all contracted traffic.
+    ///
+    /// Reported at most once per second for each node of the path.
     Excess {
-        /// Whose samples.
+        /// The publisher of the samples.
         publisher: PublisherId,
-        /// Whose link counted them; each node of the path counts for itself.
+        /// The node whose link counted them. Each node of the path counts for itself.
         node: NodeId,
-        /// What people call it, a label only.
+        /// The display name of that node.
         node_name: String,
-        /// All that it counted since it opened the stream.
+        /// The total since that node opened the stream.
         excess: Excess,
     },
-    /// It asks for something else from now on, because its program or somebody at another node wanted that
-    /// ([`Node::change`](crate::Node::change)). What was granted before stays in force until the paths have answered.
+    /// The request has changed, by this program or by another node
+    /// ([`Node::change`](crate::Node::change)). The old grant stays in force until the paths have
+    /// answered.
     Changed {
-        /// The number of the request: its answers carry it ([`Grant::revision`], [`Refusal::revision`]).
+        /// The number of the request, repeated in its answers ([`Grant::revision`],
+        /// [`Refusal::revision`]).
         revision: u64,
-        /// The rate and size.
+        /// The requested rate and size.
         form: Form,
-        /// The delay bound.
+        /// The requested delay bound.
         within: Option<Duration>,
-        /// The loss tolerance.
+        /// The requested loss tolerance.
         loss: Option<LossTolerance>,
     },
-    /// A path refused the last change. It asks again for what it asked before, which stayed in force all the time.
+    /// A path refused the last change. The previous request is active again; its grant stayed in
+    /// force throughout.
     ChangeRefused {
-        /// Why, for each publisher.
+        /// The reason, for each publisher.
         refusals: Vec<Refusal>,
-        /// The rate and size that it asks for again.
+        /// The rate and size of the previous request.
         form: Form,
-        /// The delay bound.
+        /// The delay bound of the previous request.
         within: Option<Duration>,
-        /// The loss tolerance.
+        /// The loss tolerance of the previous request.
         loss: Option<LossTolerance>,
     },
 }
 
-/// A subscription without a queue: samples go to the callback it was made with. Dropping it ends it;
-/// until then it keeps its node open.
+/// A subscription that delivers samples to a callback. Created by [`SubscriberBuilder::callback`].
+///
+/// Dropping it ends the subscription. Until then it keeps its node open.
 pub struct Subscription {
     id: SubscriptionId,
     sink: Arc<Sink>,
@@ -354,7 +373,7 @@ impl Subscription {
         Ok(Self { id, sink, node: node.clone() })
     }
 
-    /// Who it is.
+    /// Returns the identifier of this subscription.
     #[must_use]
     pub const fn id(&self) -> SubscriptionId {
         self.id
@@ -364,13 +383,13 @@ impl Subscription {
         &self.node
     }
 
-    /// Samples dropped here, by reason.
+    /// Returns the samples dropped at this subscription, by reason.
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.sink.counts.drops.load()
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, or `None` if there is none. Does not block.
     #[must_use]
     pub fn try_event(&self) -> Option<SubscriberEvent> {
         self.sink.pop_event()
@@ -384,20 +403,22 @@ impl Drop for Subscription {
     }
 }
 
-/// What a subscriber finds when it looks.
+/// The result of one look at the queue.
 enum Next {
     Sample(Delivery),
     Wait(EventListener),
 }
 
-/// Receives samples through a bounded queue. Dropping it ends the subscription; until then it keeps its
-/// node open.
+/// Receives the samples of a subscription through a bounded queue. Created by
+/// [`SubscriberBuilder::declare`].
+///
+/// Dropping it ends the subscription. Until then it keeps its node open.
 pub struct Subscriber {
     subscription: Subscription,
 }
 
 impl Subscriber {
-    /// Who it is.
+    /// Returns the identifier of this subscription.
     #[must_use]
     pub const fn id(&self) -> SubscriptionId {
         self.subscription.id()
@@ -407,18 +428,19 @@ impl Subscriber {
         &self.subscription
     }
 
-    /// Waits for the next sample.
+    /// Blocks until the next sample arrives and returns it.
     ///
     /// # Errors
-    /// [`RecvError::Closed`].
+    /// [`RecvError::Closed`] if the node is closed and the queue is empty.
     pub fn recv(&mut self) -> Result<Delivery, RecvError> {
         self.wait(None)
     }
 
-    /// Waits at most `timeout` for the next sample.
+    /// Blocks for at most `timeout` until the next sample arrives and returns it.
     ///
     /// # Errors
-    /// [`RecvError::Timeout`], [`RecvError::Closed`].
+    /// [`RecvError::Timeout`] if none arrives in time, and [`RecvError::Closed`] if the node is
+    /// closed and the queue is empty.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery, RecvError> {
         self.wait(Some(Instant::now() + timeout))
     }
@@ -437,14 +459,14 @@ impl Subscriber {
         }
     }
 
-    /// The next sample, or what to wait for.
+    /// Returns the next sample, or a listener for its arrival.
     fn next(&self) -> Result<Next, RecvError> {
         let sink = &self.subscription.sink;
         if let Some(delivery) = sink.pop() {
             return Ok(Next::Sample(delivery));
         }
         let arrival = sink.arrival.listen();
-        // One may have come before we listened.
+        // A sample may have arrived before the listener existed.
         match sink.pop() {
             Some(delivery) => Ok(Next::Sample(delivery)),
             None if sink.is_closed() => Err(RecvError::Closed),
@@ -452,16 +474,16 @@ impl Subscriber {
         }
     }
 
-    /// The next sample if one waits.
+    /// Returns the next queued sample, or `None` if the queue is empty. Does not block.
     #[must_use]
     pub fn try_recv(&mut self) -> Option<Delivery> {
         self.subscription.sink.pop()
     }
 
-    /// The next sample, for asynchronous code on any runtime.
+    /// Waits for the next sample and returns it. Works on any asynchronous runtime.
     ///
     /// # Errors
-    /// [`RecvError::Closed`].
+    /// [`RecvError::Closed`] if the node is closed and the queue is empty.
     pub async fn recv_async(&mut self) -> Result<Delivery, RecvError> {
         loop {
             match self.next()? {
@@ -471,25 +493,27 @@ impl Subscriber {
         }
     }
 
-    /// What tells of the next sample or event, and of the end. To be had before looking with
-    /// [`Self::try_recv`], [`Self::try_event`] and [`Self::is_closed`]: what comes in between is told.
+    /// Returns a notification for the next sample or event, or the end of the subscription.
+    ///
+    /// Create it before the calls of [`Self::try_recv`], [`Self::try_event`] and
+    /// [`Self::is_closed`], so that nothing is missed in between.
     pub fn arrival(&self) -> Arrival {
         Arrival::new(self.subscription.sink.arrival.listen())
     }
 
-    /// True once the node was closed; what came before can still be read.
+    /// Returns true if the node is closed. Samples queued before can still be received.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.subscription.sink.is_closed()
     }
 
-    /// Samples dropped here, by reason.
+    /// Returns the samples dropped at this subscription, by reason.
     #[must_use]
     pub fn drops(&self) -> Drops {
         self.subscription.drops()
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, or `None` if there is none. Does not block.
     #[must_use]
     pub fn try_event(&self) -> Option<SubscriberEvent> {
         self.subscription.try_event()

@@ -1,11 +1,12 @@
-//! A look at what a subscription gets, for whoever shows it.
+//! Views of the samples that a subscription receives, for displays.
 
 use crate::shell::sink::Sink;
 use crate::subscriber::Delivery;
 use std::sync::Arc;
 
-/// Keeps the newest sample of a subscription while it lasts. The samples are those that the subscriber gets:
-/// nothing more is asked of any link.
+/// A view of the newest sample of a subscription. Created by [`Node::view`](crate::Node::view).
+///
+/// The view shares the samples of the subscriber and requests nothing from any link.
 pub struct View {
     sink: Arc<Sink>,
 }
@@ -16,13 +17,13 @@ impl View {
         Self { sink }
     }
 
-    /// The newest sample since this view was opened.
+    /// Returns the newest sample since this view was opened.
     #[must_use]
     pub fn newest(&self) -> Option<Delivery> {
         self.sink.seen().newest()
     }
 
-    /// True once the subscription has ended.
+    /// Returns true if the subscription has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.sink.is_closed()

@@ -1,4 +1,4 @@
-//! How a node opens a link.
+//! Opening of the links of a node.
 
 use super::{classes, wrong_class};
 use crate::config::LinkConfig;
@@ -19,7 +19,7 @@ use paceline_proto::link::{Carrier, LinkSpec, STREAMS_MAX};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Opens a link: its session, its threads, and what takes its datagrams.
+/// Opens a link: its transport session, its threads, and the receiver of its datagrams.
 pub(super) fn open_link(
     me: NodeId,
     index: usize,
@@ -56,7 +56,7 @@ pub(super) fn open_link(
     Ok((EngineLink { config, handle, rx, slots, _front: front }, thread))
 }
 
-/// Starts what takes the datagrams of a link that listens for them.
+/// Starts the receiver of datagrams of a link that listens on UDP.
 fn stand(
     me: NodeId,
     fronts: Fronts,
@@ -77,7 +77,7 @@ fn stand(
     })
 }
 
-/// Zenoh's errors say where in its source they arose; that helps nobody here.
+/// Cuts the position in Zenoh's source code off an error message: it does not help the user.
 fn without_place(error: &str) -> &str {
     error.split(" at /").next().unwrap_or(error)
 }

@@ -1,4 +1,4 @@
-//! The two clocks of a node; nothing else reads one.
+//! The two clocks of a node. No other module reads a clock.
 
 use paceline_proto::Timestamp;
 use paceline_sched::{Duration, Instant};
@@ -11,13 +11,15 @@ fn read(clock: ClockId) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
-/// The monotonic clock, which the processes of a host share.
+/// Returns the time of the monotonic clock, which all processes of a host share.
 pub(crate) fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
 }
 
-/// UTC as an offset from the monotonic clock, read anew once a second: the system's clock may step,
-/// and one clock a sample is enough. Its error nobody has measured yet.
+/// UTC as an offset from the monotonic clock.
+///
+/// The offset is read again once per second, because the system clock may step. In between, one
+/// clock read per sample is enough. The clock's error is not measured.
 #[derive(Debug, Default)]
 pub(crate) struct Utc {
     offset: u64,
@@ -25,7 +27,7 @@ pub(crate) struct Utc {
 }
 
 impl Utc {
-    /// The time stamp of `now`.
+    /// Returns the UTC time stamp of `now`.
     pub(crate) fn at(&mut self, now: Instant) -> Timestamp {
         if self.read_at.is_none_or(|at| now.since(at) > Duration::from_secs(1)) {
             self.offset = read(ClockId::Realtime).saturating_sub(now.as_nanos());

@@ -1,7 +1,7 @@
-//! The egress thread: one link's scheduler at work.
+//! The egress thread, which runs one link's scheduler.
 //!
-//! A turn reads the clock once, takes in what was announced, lets the link decide, and hands frames
-//! to the transport. Nothing in it waits but the sleep at its end.
+//! An iteration reads the clock once, takes announced samples, lets the link decide, and passes
+//! frames to the transport. Only the sleep at its end blocks.
 
 mod broken;
 mod intake;
@@ -32,26 +32,26 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use traces::Traces;
 
-/// Frames per turn before the inputs are looked at again.
+/// The limit of frames per iteration, before the inputs are read again.
 const FRAMES_PER_TURN: usize = 32;
-/// Headers of other ends per turn: whoever sends many of them must not keep us from sending.
+/// The limit of received headers per iteration. A peer that sends many must not keep the link from
+/// sending.
 const HEARD_PER_TURN: usize = 1_024;
-/// How often neighbours that are not there yet are called, at first and later, and those that are.
+/// The beacon interval at the start of a search for neighbours, later in it, and with a neighbour.
 const BEACON_FIRST: Duration = Duration::from_millis(25);
 const BEACON_SEARCHING: Duration = Duration::from_millis(200);
 const BEACON_FOUND: Duration = Duration::from_secs(1);
-/// The same while more strangers come than are answered.
+/// The beacon interval while strangers arrive faster than they are answered.
 const BEACON_CROWDED: Duration = Duration::from_millis(250);
-/// How often the counters are published.
+/// The interval between published snapshots of the counters.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
-/// How often what is listened to is declared again while a neighbour is missing.
+/// The interval between renewed declarations of subscribed keys while a neighbour is missing.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
-/// Below this an exact wake-up costs more than it gains.
+/// Shorter sleeps cost more than they gain.
 const SLEEP_MIN: Duration = Duration::from_micros(20);
-/// Links up to this many bits per second send each frame at once instead of batching it.
+/// Links up to this capacity, in bits per second, send each frame at once instead of batching.
 const EXPRESS_BITS_MAX: u64 = 100_000_000;
 
-/// The thread's state.
 struct Egress {
     link: Link,
     transport: Transport,
@@ -60,7 +60,7 @@ struct Egress {
     hops: BTreeMap<NodeId, Arc<HopShared>>,
     intake: Intake,
     watched: Vec<StreamIndex>,
-    /// Streams whose place others take, and when they are closed at the latest.
+    /// Streams that were replaced, and the latest time to close them.
     retiring: Vec<(StreamIndex, Instant)>,
     announcements: Arc<Announcements>,
     inbox: Receiver<LinkCommand>,
@@ -71,16 +71,16 @@ struct Egress {
     next_beacon: Instant,
     beacon_every: Duration,
     next_snapshot: Instant,
-    /// When to declare again what is listened to, if a neighbour is missing then.
+    /// The time of the next renewed declaration, if a neighbour is missing then.
     next_listen: Instant,
     frame: FrameBuf,
-    /// Finds a lost path again; where the link only connects, over TCP.
+    /// Reconnects a lost path, for links that only connect, over TCP.
     redialer: Option<Redialer>,
     traces: Traces,
     name: String,
-    /// Frames that were lost though they could not be, as far as that was logged.
+    /// The number of lost frames on an ordered transport that was logged last.
     frames_lost: u64,
-    /// Strangers that were not answered until now.
+    /// The number of ignored strangers at the last iteration.
     ignored: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
@@ -147,7 +147,8 @@ pub(crate) fn start(
     Ok((handle, thread))
 }
 
-/// What finds a lost path of this link again. A session that listens may have neighbours elsewhere, and stays.
+/// Starts the redialer of a link that only connects. A session that listens may have other
+/// neighbours, so it stays open.
 fn redialer(
     config: &LinkConfig,
     me: NodeId,
@@ -167,7 +168,7 @@ fn redialer(
 }
 
 impl Egress {
-    /// One turn; false when the node closes.
+    /// Runs one iteration; returns false if the node closes.
     fn turn(&mut self) -> bool {
         let now = clock::now();
         self.pulse.begin(now);
@@ -216,7 +217,7 @@ impl Egress {
                 Ok(LinkCommand::Close(index)) => self.close_stream(now, index),
                 Ok(LinkCommand::Capacity(capacity)) => {
                     self.link.set_capacity(now, capacity);
-                    // Hops that are there keep their way: to make it anew would lose frames.
+                    // Existing hops keep their declared path: declaring it again would lose frames.
                     self.express = is_express(Some(capacity));
                     self.rx.strangers.set_capacity(Some(capacity));
                 }
@@ -241,7 +242,7 @@ impl Egress {
     fn close_stream(&mut self, now: Instant, index: StreamIndex) {
         self.intake.close(now, index, &mut self.link);
         self.link.close_stream(index);
-        // Whoever waited for room in it waits no more.
+        // Publishers that wait for room in the stream must stop waiting.
         self.announcements.room.notify(usize::MAX);
     }
 
@@ -249,7 +250,8 @@ impl Egress {
         !self.link.hops().any(|(_, hop)| hop.is_up())
     }
 
-    /// Takes another transport to the same endpoints; unless the one that there is found them meanwhile.
+    /// Switches to a new session with the same endpoints, unless the old one has reconnected
+    /// meanwhile.
     fn redial(&mut self, now: Instant, mut transport: Transport) {
         if !self.is_lost() {
             return transport.close_aside();
@@ -265,13 +267,13 @@ impl Egress {
         self.beacon_every = Duration::ZERO;
     }
 
-    /// Ends with what it has started.
+    /// Closes the redialer and the transport.
     fn close(self) {
         let lost = self.is_lost();
         if let Some(redialer) = self.redialer {
             redialer.close();
         }
-        // Nothing waits to be sent where nobody is.
+        // Without a neighbour there are no frames to flush.
         if lost { self.transport.close_aside() } else { self.transport.close() }
     }
 
@@ -290,14 +292,14 @@ impl Egress {
         tracing::debug!("link {}: node {node} was found", self.index);
     }
 
-    /// Adds the hops of those who have become neighbours.
+    /// Adds hops for new neighbours.
     fn take_joined(&mut self, now: Instant) {
         while let Some(node) = self.rx.joined.pop() {
             self.add_hop(now, node);
         }
     }
 
-    /// Greets strangers: whoever reads that can become a neighbour.
+    /// Sends a greeting to strangers. A node that can read it can become a neighbour.
     fn greet_strangers(&mut self, now: Instant) {
         while let Some(Stranger { node, epoch: known }) = self.rx.strangers.next() {
             let epoch = self.rx.strangers.epoch();
@@ -307,7 +309,8 @@ impl Egress {
         }
         let ignored = self.rx.strangers.ignored();
         if std::mem::replace(&mut self.ignored, ignored) < ignored {
-            // Among them may be one that is not made up: it hears of this node soon, and its answer is a frame.
+            // A genuine node may be among the ignored ones. An early beacon lets it answer with a
+            // frame.
             self.next_beacon = self.next_beacon.min(now + BEACON_CROWDED);
         }
     }
@@ -320,7 +323,7 @@ impl Egress {
         self.hops.remove(&node);
     }
 
-    /// Tells the receiving side what it must know of the hop.
+    /// Updates the hop state that the receiving side shares.
     fn share_hop(&self, node: NodeId) {
         let Some(shared) = self.hops.get(&node) else { return };
         let epoch = self.link.epoch(node);
@@ -360,15 +363,15 @@ impl Egress {
         forgotten.into_iter().for_each(|node| self.remove_hop(node));
     }
 
-    /// Sends what may go now; true if there may be more.
+    /// Sends the frames that are due; returns true if there may be more.
     fn send_frames(&mut self, now: Instant) -> bool {
         for _ in 0..FRAMES_PER_TURN {
             let Some(node) = self.link.poll_frame(now, &mut self.frame) else { return false };
             if self.transport.try_send(node, &mut self.frame) == Sent::Down {
-                // The hop will find it lost, or go down.
+                // The loss detection of the hop reports it, or the hop times out.
                 tracing::debug!("a frame for {node} found no way");
             }
-            // What had no room may have it now, and the next frame should be full.
+            // Samples that had no room may fit now, and the next frame should be full.
             self.intake.take(now, &mut self.link);
         }
         true
@@ -385,14 +388,15 @@ impl Egress {
         });
     }
 
-    /// Closes streams of which nothing comes and nothing is under way any more, or that took too long.
+    /// Closes retired streams that are empty or have reached their time limit.
     fn close_retired(&mut self, now: Instant) {
         for (index, until) in std::mem::take(&mut self.retiring) {
             let over = self.intake.is_spent(index) && self.link.is_settled(index) || now >= until;
             if over {
                 self.close_stream(now, index);
             }
-            // Told again if it has no ear: the index stays taken until it knows.
+            // The engine's queue may be full. Keep the entry and report again: the index is in use
+            // until then.
             let told =
                 over && self.engine.offer(Command::Retired { link: self.index, stream: index });
             if !told {

@@ -1,4 +1,4 @@
-//! The engine thread: one owner of `Control` and of everything that it installs.
+//! The engine thread: it owns `Control` and every resource that `Control` installs.
 
 mod capacity;
 mod change;
@@ -49,39 +49,39 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
-/// How often rates are computed and the host's place is tried.
+/// The interval of rate computation and of attempts to become the host's node.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The longest that what was told waits to be decided upon, so that what comes meanwhile is decided with it.
+/// The longest delay between a change and the decision on it. Changes in between share one
+/// decision.
 const GATHER_MAX: Duration = Duration::from_millis(100);
-/// How soon arriving streams are looked at again that were busy.
+/// The delay before a retry for arriving streams that were busy.
 const SETTLE_AGAIN: Duration = Duration::from_millis(2);
 
-/// A link as the engine knows it.
+/// The engine's state of one link.
 pub(crate) struct EngineLink {
     pub(crate) config: LinkConfig,
     pub(crate) handle: LinkHandle,
     pub(crate) rx: Arc<LinkRx>,
     pub(crate) slots: Slots,
-    /// Takes its datagrams, if it listens for any.
+    /// The receiver of its datagrams, if it listens on UDP.
     pub(crate) _front: Option<Standing>,
 }
 
-/// The engine's state.
 pub(crate) struct Engine {
     pub(crate) control: Control,
     pub(crate) name: String,
     pub(crate) inbox: Receiver<Command>,
-    /// The way back to this thread, for those that it asks.
+    /// A sender to this engine, for the threads that reply to it.
     pub(crate) commands: Commands,
     pub(crate) links: Vec<EngineLink>,
-    /// The host's place, and which link is the host's own.
+    /// The host's runtime folder, and the index of the host link.
     pub(crate) host: Option<(Host, usize)>,
-    /// This process has the host's place, and listens there.
+    /// True if this process is the host's node and listens.
     pub(crate) host_open: bool,
     pub(crate) sources: Arc<RxSources>,
     pub(crate) pool: Arc<ScalePool>,
-    /// Which links lead to each neighbour.
+    /// The links to each neighbour.
     pub(crate) ways: Ways,
     pub(crate) publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     pub(crate) sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
@@ -89,37 +89,37 @@ pub(crate) struct Engine {
     pub(crate) heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     pub(crate) lingering: BTreeMap<PublisherId, Lingering>,
     pub(crate) opening: BTreeMap<PublisherId, Opening>,
-    /// The buffers of this node, and who answers for them.
+    /// The pull buffers of this node, and the thread that answers for them.
     pub(crate) holder: Holder,
     pub(crate) pulls: Pulls,
     pub(crate) asking: BTreeMap<u64, Asking>,
-    /// Who waits for the answer of a subscription's node.
+    /// Callers that wait for a subscription's node to accept a change.
     pub(crate) changing: BTreeMap<u64, Sender<Option<u64>>>,
-    /// Who waits to hear what has become of a change.
+    /// Callers that wait for the outcome of a change.
     pub(crate) outcomes: BTreeMap<u64, Sender<ChangeOutcome>>,
-    /// Which nodes owe an answer about what their subscriptions get.
+    /// Feedback requests that other nodes have not answered.
     pub(crate) awaited: BTreeMap<u64, Awaited>,
-    /// What was told of each stream that was more than granted.
+    /// The excess of each stream at its last report.
     pub(crate) excess: BTreeMap<(PublisherId, Form, NodeId), Excess>,
-    /// Who waits for what nodes tell of the samples that passed them.
+    /// Callers that wait for the traces of other nodes.
     pub(crate) tracing: BTreeMap<u64, Sender<NodePassages>>,
     pub(crate) closing: bool,
-    /// What was posted for arriving streams has not been applied yet.
+    /// True if posted changes for arriving streams have not been applied.
     pub(crate) unsettled: bool,
     pub(crate) pending: Vec<PendingStatus>,
     pub(crate) rates: Rates,
     pub(crate) silence: Silence,
     pub(crate) next_tick: Instant,
-    /// When what control was told is decided upon and carried out: nothing waits while that is quick.
+    /// The time of the next decision. There is no delay while decisions are fast.
     pub(crate) decide_at: Instant,
-    /// Something may wait for that.
+    /// True if changes wait for that decision.
     pub(crate) undecided: bool,
     pub(crate) vitals: Arc<Vitals>,
     pub(crate) pulse: Arc<Pulse>,
 }
 
 impl Engine {
-    /// Runs until the node is closed, or a thread of it has panicked.
+    /// Runs until the node is closed or one of its threads has panicked.
     pub(crate) fn run(mut self, thread: &str) {
         let vitals = self.vitals.clone();
         vitals.guard(thread, || self.serve());
@@ -150,7 +150,7 @@ impl Engine {
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            // Whatever waits too belongs to the same change.
+            // Queued commands share the decision that follows.
             for _ in 0..COMMANDS_MAX {
                 match self.inbox.try_recv() {
                     Ok(command) => self.handle(now, command),
@@ -181,7 +181,7 @@ impl Engine {
                 let id = self.control.publish(now, spec);
                 self.publishers.insert(id, shared);
                 self.begin_opening(now, id);
-                // What is on this node is joined before the caller goes on.
+                // Connect subscribers on this node before the caller continues.
                 if self.control.is_wanted_here(id) {
                     self.drain(now);
                 }
@@ -248,8 +248,8 @@ impl Engine {
         self.change_way(now, node, change);
     }
 
-    /// Tells control; what was queued on a link that is not used any more is closed before anything is
-    /// opened on the other.
+    /// Reports a changed route to a neighbour. If it uses another link, the streams on the old link
+    /// are closed before any is opened on the new one.
     fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
@@ -263,8 +263,10 @@ impl Engine {
         }
     }
 
-    /// Carries out what `Control` decides. Each time it looks at all that there is, so what comes within as long as that
-    /// took is decided together with the next: of very many requests one after the other not each costs a look at all.
+    /// Executes the decisions of `Control`.
+    ///
+    /// Each decision evaluates the whole state. The next one waits for as long as this one took, up to
+    /// [`GATHER_MAX`]. A burst of requests therefore does not cost one evaluation each.
     fn decide(&mut self, now: Instant) {
         let begun = clock::now();
         self.drain(now);
@@ -272,7 +274,7 @@ impl Engine {
         self.decide_at = done + done.since(begun).min(GATHER_MAX);
     }
 
-    /// Carries out what `Control` decided.
+    /// Executes the pending outputs of `Control`.
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.control.poll_output() {
             match output {
@@ -286,7 +288,7 @@ impl Engine {
                     self.install(source, &publisher, outputs);
                 }
                 Output::Matching { publisher, matching } => {
-                    // Whoever waits for this has the outputs that follow from it.
+                    // Callers that wait for this event expect the outputs to be installed.
                     self.try_open(publisher);
                     if let Some(shared) = self.publishers.get(&publisher) {
                         shared.matching.store(matching, Ordering::Release);
@@ -354,7 +356,7 @@ impl Engine {
             self.holder.hold(id, held.clone());
         }
         self.sinks.insert(id, sink);
-        // What is on this node is joined before the caller goes on.
+        // Connect publishers on this node before the caller continues.
         if self.control.hears_here(id) {
             self.drain(now);
         }
@@ -368,7 +370,7 @@ impl Engine {
         self.heard.remove(&id);
     }
 
-    /// Answers another node's question.
+    /// Answers a request of another node.
     fn asked(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         let answer = match Topic::split(body) {
             Some((Topic::Status, rest)) if rest.is_empty() => {

@@ -1,12 +1,13 @@
-//! Events for one reader, who may never look.
+//! A bounded queue of events for a reader that may never read.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Events that wait; older ones are forgotten.
+/// The limit of queued events. Beyond it, the oldest is dropped.
 const EVENTS_MAX: usize = 64;
 
-/// The events that wait. Boxed: most have one that waits, and room for four.
+/// A bounded queue of events. The events are boxed because most queues have one event and room for
+/// four.
 #[derive(Debug)]
 pub(crate) struct Events<T>(Mutex<VecDeque<Box<T>>>);
 

@@ -1,11 +1,15 @@
-//! Takes the datagrams of a link that listens on UDP, and hands them to Zenoh.
+//! Receives the datagrams of a link that listens on UDP, and forwards them to Zenoh.
 //!
-//! Zenoh reads all datagrams of a listener on one task, and that task waits for the reader of each peer. Of a peer that was
-//! turned away nobody reads any more; where two of its datagrams followed each other closely the task waits for ever, and
-//! nothing takes it off its port. So Zenoh listens on a port of this host alone, and this thread stands before it. Of a new
-//! address it hands on one datagram, and the next only after Zenoh has answered that one, until both handshakes are
-//! answered: whoever is turned away is never answered. Should Zenoh's task wait for ever all the same, which shows in the
-//! socket's queue, the link gets a new session on another port, behind the same address.
+//! Zenoh reads all datagrams of a listener in one task, which waits for the reader of each peer. A
+//! peer that was refused has no reader. If two of its datagrams arrive close together, the task
+//! waits forever, and nothing reads the port any more.
+//!
+//! This thread protects Zenoh from that. Zenoh listens on a loopback port, and this thread receives
+//! on the public one. It forwards one datagram of a new address, and the next only after Zenoh has
+//! answered it, until both handshakes are complete. A refused peer is never answered.
+//!
+//! If the task nevertheless blocks, the receive queue of its socket grows. The link then opens a
+//! new session on another loopback port, behind the same public address.
 
 mod queue;
 
@@ -23,29 +27,29 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
-/// Addresses that have been answered twice: neighbours, as far as Zenoh knows.
+/// The limit of addresses that Zenoh has answered twice, which are neighbours from its view.
 const PEERS_MAX: usize = 1_024;
-/// Addresses that have not.
+/// The limit of addresses that it has not answered twice.
 const STRANGERS_MAX: usize = 64;
-/// Answers after which all datagrams of an address are handed on.
+/// The number of answers after which all datagrams of an address are forwarded.
 const ANSWERS: u32 = 2;
-/// An address that sends nothing for so long is forgotten.
+/// Addresses that are silent for longer are removed.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// How often that is looked at, and Zenoh's queue.
+/// The interval between checks of silent addresses and of Zenoh's receive queue.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Larger than any datagram.
+/// An upper bound of the datagram size.
 const DATAGRAM_MAX: usize = 65_536;
 
-/// The first byte of the message by which a Zenoh session begins: its kind, and no flag of an answer.
+/// The first byte of a message that opens a Zenoh session: its kind, without the answer flag.
 const INIT: u8 = 0x01;
 const INIT_MASK: u8 = 0x3f;
 
-/// Where Zenoh listens for each UDP endpoint of a link.
+/// Zenoh's loopback address for each UDP endpoint of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, SocketAddr>);
 
 impl Places {
-    /// The link as Zenoh is to open it.
+    /// Returns the configuration with which Zenoh opens the link.
     pub(crate) fn behind(&self, link: &LinkConfig) -> LinkConfig {
         let mut link = link.clone();
         for endpoint in &mut link.listen {
@@ -56,26 +60,27 @@ impl Places {
         link
     }
 
-    /// Others for the same endpoints.
+    /// Returns new addresses for the same endpoints.
     fn anew(&self) -> io::Result<Self> {
         let ports = self.0.keys().map(|endpoint| Ok((endpoint.clone(), free_port()?)));
         ports.collect::<io::Result<_>>().map(Self)
     }
 }
 
-/// The sockets of the UDP endpoints that a link listens on.
+/// The public sockets of the UDP endpoints of a link.
 pub(crate) struct Fronts {
     sockets: Vec<(String, std::net::UdpSocket)>,
     pub(crate) places: Places,
 }
 
-/// The thread of a front; it ends when this is dropped.
+/// A handle of the forwarding thread, which ends when this is dropped.
 pub(crate) struct Standing {
     _alive: watch::Sender<()>,
 }
 
 impl Fronts {
-    /// Takes the places of the UDP endpoints that a link listens on. An endpoint with options is left to Zenoh.
+    /// Binds the UDP endpoints that the link listens on. Zenoh handles endpoints with options
+    /// itself.
     pub(crate) fn take(link: &LinkConfig) -> io::Result<Self> {
         let plain =
             |endpoint: &&String| endpoint.starts_with("udp/") && !endpoint.contains(['?', '#']);
@@ -91,7 +96,8 @@ impl Fronts {
         Ok(fronts)
     }
 
-    /// Starts handing on. `reopen` opens the link's session anew at other places; false if that failed.
+    /// Starts forwarding. `reopen` opens a new session of the link at other addresses and returns
+    /// false on failure.
     pub(crate) fn stand(
         self,
         link: &str,
@@ -125,7 +131,7 @@ impl Fronts {
     }
 }
 
-/// What is behind all fronts of a link.
+/// The state shared by all endpoints of a link.
 struct Behind {
     link: String,
     places: Mutex<Places>,
@@ -137,7 +143,7 @@ impl Behind {
         lock(&self.places).0.get(endpoint).copied()
     }
 
-    /// Opens the link's session at other places; it may wait.
+    /// Opens a new session of the link at other addresses. May block.
     fn reopen(&self) {
         let mut places = lock(&self.places);
         match places.anew() {
@@ -148,18 +154,18 @@ impl Behind {
     }
 }
 
-/// A port of this host that nobody uses now.
+/// Returns an unused loopback port.
 fn free_port() -> io::Result<SocketAddr> {
     std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// An address that sends, and the socket that stands for it before Zenoh.
+/// A remote address, and the socket that represents it towards Zenoh.
 struct Peer {
     socket: Arc<UdpSocket>,
     answers: Arc<AtomicU32>,
     handed_on: u32,
     heard: Instant,
-    /// Ends with the peer.
+    /// The task that forwards answers; aborted with the peer.
     answering: tokio::task::AbortHandle,
 }
 
@@ -168,7 +174,7 @@ impl Peer {
         self.answers.load(Ordering::Relaxed) < ANSWERS
     }
 
-    /// Hands a datagram on, unless the one before it was not answered.
+    /// Forwards a datagram, unless the previous one of a stranger has not been answered.
     async fn hand_on(&mut self, now: Instant, datagram: &[u8]) {
         if self.is_stranger() {
             if self.handed_on > self.answers.load(Ordering::Relaxed) {
@@ -177,7 +183,7 @@ impl Peer {
             self.handed_on += 1;
         }
         self.heard = now;
-        // Within the host a datagram is at its place when this returns, or lost there.
+        // On the loopback interface the datagram has arrived, or is lost, when this returns.
         let _ = self.socket.send(datagram).await;
     }
 }
@@ -188,7 +194,7 @@ impl Drop for Peer {
     }
 }
 
-/// Where datagrams come in and go out again.
+/// The forwarder of one endpoint.
 struct Hall {
     public: Arc<UdpSocket>,
     endpoint: String,
@@ -223,7 +229,7 @@ impl Hall {
                         let bytes = datagram.get(..len).unwrap_or_default();
                         self.receive(from, bytes).await;
                     }
-                    // Some peer's port is closed; that is no fault of the socket.
+                    // A remote port is closed. The socket itself works.
                     Err(error) => tracing::debug!("{}: {error}", self.endpoint),
                 },
                 _ = look.tick() => self.look().await,
@@ -252,7 +258,8 @@ impl Hall {
         }
     }
 
-    /// A socket for a new address. The stranger that is silent for longest makes room; a neighbour never does.
+    /// Creates the socket of a new address. If there are too many strangers, it replaces the one
+    /// that has been silent longest. It never replaces a neighbour.
     async fn admit(&mut self, now: Instant, from: SocketAddr) -> io::Result<Option<Peer>> {
         let strangers = || self.peers.iter().filter(|(_, peer)| peer.is_stranger());
         let crowded = strangers().count() >= STRANGERS_MAX;
@@ -291,7 +298,7 @@ impl Hall {
             let _ = tokio::task::spawn_blocking(move || behind.reopen()).await;
             self.queue = Queue::new(self.inner.port());
         }
-        // Also where another endpoint of the link was the one.
+        // Another endpoint of the link may have caused the new session.
         if let Some(inner) = self.behind.place(&self.endpoint).filter(|inner| *inner != self.inner)
         {
             self.inner = inner;

@@ -1,4 +1,4 @@
-//! What the neighbours of a link may send, whether their hops are up or not.
+//! Traffic limits for the neighbours of a link, independent of their hop state.
 
 use super::lock;
 use crate::status::MutedStatus;
@@ -8,7 +8,7 @@ use paceline_sched::Instant;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Nodes whose budgets are remembered on a link; who comes beyond shares one with all others that do.
+/// The limit of nodes with their own budget on a link. All others share one.
 const NODES_MAX: usize = 1_024;
 
 /// The budgets of a link's neighbours.
@@ -19,7 +19,7 @@ pub(super) struct Guards {
 }
 
 impl Guards {
-    /// The budget of a node, the same whenever it comes.
+    /// Returns the budget of a node. It survives reconnections.
     pub(super) fn of(&self, node: NodeId) -> Arc<Mutex<Guard>> {
         let mut nodes = lock(&self.nodes);
         if nodes.len() >= NODES_MAX && !nodes.contains_key(&node) {
@@ -28,7 +28,7 @@ impl Guards {
         nodes.entry(node).or_default().clone()
     }
 
-    /// Charges a neighbour for a piece of `bytes`. True if that counts; says so where the neighbour is muted.
+    /// Charges a neighbour for a piece of `bytes`; returns true if it is accepted. Logs a new mute.
     pub(super) fn hears(
         guard: &Mutex<Guard>,
         (link, from): (usize, NodeId),
@@ -50,7 +50,7 @@ impl Guards {
         hearing == Hearing::Heard
     }
 
-    /// Those that were muted, now or before.
+    /// Returns the neighbours that are or were muted.
     pub(super) fn muted(&self, now: Instant) -> Vec<MutedStatus> {
         let nodes = lock(&self.nodes);
         let all = nodes.iter().map(|(node, guard)| (*node, *lock(guard)));

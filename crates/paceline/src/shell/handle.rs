@@ -1,4 +1,4 @@
-//! The engine's side of a link: what it tells the egress thread, and what that shows.
+//! The engine's side of a link: commands to the egress thread, and snapshots from it.
 
 use super::port::{Announcements, RingEnd};
 use super::transport::Transport;
@@ -12,35 +12,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
-/// What the engine tells a link.
+/// A command of the egress thread.
 pub(crate) enum LinkCommand {
-    /// A control message for a hop.
+    /// Sends a control message to a hop.
     Control(NodeId, Bytes),
-    /// A new stream and the end of its ring.
+    /// Opens a stream with the consumer of its ring.
     Open(StreamIndex, StreamSpec, RingEnd),
-    /// A stream has another contract.
+    /// Changes the contract of a stream.
     Update(StreamIndex, StreamSpec),
-    /// Tell the engine once nothing of a stream waits or is on its way any more.
+    /// Requests a report once a stream has no samples queued or in flight.
     Watch(StreamIndex),
-    /// Another stream takes this one's place: it is closed once it has sent what waits, and the engine is told.
+    /// Closes a replaced stream once it has sent its queue, and requests a report.
     Retire(StreamIndex),
-    /// A stream carries nothing any more.
+    /// Closes a stream at once.
     Close(StreamIndex),
-    /// The link has another capacity; only for one that has a capacity.
+    /// Changes the capacity, only on a link that has one.
     Capacity(Capacity),
-    /// The link has other classes, or none.
+    /// Changes or removes the classes.
     Classes(Option<Arc<ClassTree>>),
-    /// The transport was opened anew: this process is the host's node now.
+    /// Replaces the transport because this process has become the host's node.
     Reopen(Box<Transport>),
-    /// The transport was opened anew, since the path to a neighbour that was lost is there again.
+    /// Replaces the transport because the path to a lost neighbour works again.
     Redial(Box<Transport>),
-    /// The passages of a publisher's samples are to be kept for a while.
+    /// Traces the samples of a publisher for a while.
     Trace(PublisherId),
-    /// The node closes.
+    /// Stops the thread because the node closes.
     Stop,
 }
 
-/// A stream that somebody traces, and its last samples.
+/// The trace of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedStream {
     pub(crate) publisher: PublisherId,
@@ -49,20 +49,20 @@ pub(crate) struct TracedStream {
     pub(crate) passages: Vec<Passage>,
 }
 
-/// A stream of a link, and what became of its samples.
+/// The counters of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamSnapshot {
     pub(crate) spec: StreamSpec,
     pub(crate) counters: StreamCounters,
     pub(crate) ages: StreamAges,
-    /// When one of its windows was last broken.
+    /// The time of its last violation.
     pub(crate) broken: Option<Instant>,
 }
 
-/// What a link shows of itself.
+/// The counters of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkSnapshot {
-    /// When it was taken.
+    /// The time of the snapshot.
     pub(crate) at: Instant,
     /// The hops that are up.
     pub(crate) hops: Vec<SentTo>,
@@ -87,7 +87,7 @@ pub(crate) struct LinkHandle {
 }
 
 impl LinkHandle {
-    /// Tells the link something, and wakes it.
+    /// Sends a command to the egress thread and wakes it.
     pub(crate) fn send(&self, command: LinkCommand) {
         if self.commands.send(command).is_ok() {
             self.has_commands.store(true, Ordering::Release);

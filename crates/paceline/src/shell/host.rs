@@ -1,7 +1,9 @@
-//! One node per host: the processes of a host meet in a runtime folder, and one of them listens there.
+//! One node per host: the processes of a host share a runtime folder, and one of them listens
+//! there.
 //!
-//! The folder decides who may join, so it must belong to this user and nobody else may write it. Files in it may be
-//! deleted at any time, by a user or by a cleaner of temporary folders: the node that listens looks after them.
+//! Access to the folder decides who can join, so it must belong to this user and be writable only
+//! by this user. A user or a cleaner of temporary folders may delete its files at any time; the
+//! node that listens restores them.
 
 use crate::error::OpenError;
 use rustix::fs::{FlockOperation, flock};
@@ -9,43 +11,43 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions, symlink_metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The longest path that a unix socket can have, with room for the file's name.
+/// The longest path of the folder: the limit of a Unix socket path minus the file name.
 const PATH_BYTES_MAX: usize = 108 - "/node.sock".len() - 1;
-/// The socket that processes connect to.
+/// The socket of the host's node.
 const SOCKET: &str = "node.sock";
-/// A second name of the socket's file: under it the file is still there when the first name was deleted.
+/// A second hard link to the socket. It keeps the file if the first name is deleted.
 const KEPT: &str = "node.sock.kept";
-/// What the transport holds while it listens.
+/// The transport's lock file while it listens.
 const SOCKET_LOCK: &str = "node.sock.lock";
-/// The file whose lock is the host's place.
+/// The lock file of the host's node: its lock owner has that role.
 const LOCK: &str = "node.lock";
 
-/// This process's place among those of its host.
+/// The role of this process among those of its host.
 #[derive(Debug)]
 pub(crate) struct Host {
     dir: PathBuf,
     lock: File,
     listens: bool,
     guest: bool,
-    /// The socket's file, by device and inode, once it listens.
+    /// The device and inode of the socket file while this process listens.
     bound: Option<(u64, u64)>,
 }
 
-/// What the node that listens has to do about its files.
+/// The action that the host's node must take for its files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Upkeep {
-    /// Nothing: they are there.
+    /// None: the files are intact.
     Kept,
-    /// Nothing: the socket's file was deleted or replaced, and is there again.
+    /// None: the socket file was deleted or replaced, and has been restored.
     Restored,
-    /// The socket has no file any more: listen anew.
+    /// Listen again: the socket file is lost.
     Listen,
-    /// Another process has become the host's node meanwhile: connect to it.
+    /// Connect: another process has become the host's node.
     Connect,
 }
 
 impl Host {
-    /// Opens the folder, and takes the host's place if it is free; a guest never takes it.
+    /// Opens the folder, and becomes the host's node if there is none; a guest never does.
     pub(crate) fn join(dir: PathBuf, guest: bool) -> Result<Self, OpenError> {
         if dir.as_os_str().len() > PATH_BYTES_MAX {
             let what = format!("path longer than {PATH_BYTES_MAX} bytes");
@@ -57,18 +59,18 @@ impl Host {
         Ok(host)
     }
 
-    /// True if this process is the one that listens.
+    /// Returns true if this process is the host's node.
     pub(crate) const fn listens(&self) -> bool {
         self.listens
     }
 
-    /// Takes the host's place if whoever had it is gone; true if it is ours from now on.
+    /// Becomes the host's node if there is none; returns true on success.
     ///
-    /// The lock belongs to the open file: the kernel gives it back when its process ends, however it
-    /// ends.
+    /// The lock belongs to the open file: the kernel releases it when its process ends for any
+    /// reason.
     pub(crate) fn try_take_over(&mut self) -> bool {
         if !self.listens && !self.guest && self.has_lock_file() && self.try_lock() {
-            // What the last host left would keep us from listening.
+            // Files of the previous host's node would prevent listening.
             for left in [SOCKET, KEPT] {
                 let _ = std::fs::remove_file(self.dir.join(left));
             }
@@ -78,16 +80,16 @@ impl Host {
         false
     }
 
-    /// Notes that this process listens at the socket, and gives the socket's file its second name.
+    /// Records the socket file after listening has started, and creates its second hard link.
     pub(crate) fn note_bound(&mut self) {
         self.bound = symlink_metadata(self.socket()).ok().map(|file| identity(&file));
         let kept = self.dir.join(KEPT);
         let _ = std::fs::remove_file(&kept);
-        // Not every file system has second names: without one a deleted socket is bound anew.
+        // Not every file system has hard links. Without one, a deleted socket is bound again.
         let _ = std::fs::hard_link(self.socket(), kept);
     }
 
-    /// Looks whether the files of the node that listens are still there.
+    /// Checks the files of the host's node, and restores the socket if possible.
     pub(crate) fn look_after(&mut self) -> Upkeep {
         if !self.has_lock_file() {
             return Upkeep::Kept;
@@ -108,7 +110,7 @@ impl Host {
         Upkeep::Listen
     }
 
-    /// Puts the socket's file back in its place, of which nobody sees a moment without it.
+    /// Restores the socket file atomically.
     fn restore(&self) -> std::io::Result<()> {
         let next = self.dir.join("node.sock.next");
         let _ = std::fs::remove_file(&next);
@@ -116,13 +118,13 @@ impl Host {
         std::fs::rename(next, self.socket())
     }
 
-    /// Device and inode of a file of the folder.
+    /// Returns the device and inode of a file in the folder.
     fn file(&self, name: &str) -> Option<(u64, u64)> {
         symlink_metadata(self.dir.join(name)).ok().map(|file| identity(&file))
     }
 
-    /// True if the lock that processes which start now would take is the one that is open here. The folder or the
-    /// file may have been deleted: then they are made again.
+    /// Returns true if the open lock file is the one that new processes would lock. Creates the
+    /// folder and the file again if they were deleted.
     fn has_lock_file(&mut self) -> bool {
         let ours = self.lock.metadata().ok().map(|file| identity(&file));
         if ours.is_some() && self.file(LOCK) == ours {
@@ -138,17 +140,17 @@ impl Host {
         true
     }
 
-    /// True if this process has the lock, from before or from now on.
+    /// Takes the lock; also returns true if this process has it already.
     fn try_lock(&self) -> bool {
         flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Where the host listens.
+    /// Returns the path of the socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.join(SOCKET)
     }
 
-    /// The host's own link, as an endpoint.
+    /// Returns the endpoint of the host link.
     pub(crate) fn endpoint(&self) -> String {
         format!("unixsock-stream/{}", self.socket().display())
     }
@@ -166,7 +168,7 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Opens the lock of a folder, which is made if there is none.
+/// Opens the lock file of a folder, and creates both if necessary.
 fn open_lock(dir: &Path) -> Result<File, OpenError> {
     let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(refuse)?;
@@ -180,7 +182,7 @@ fn open_lock(dir: &Path) -> Result<File, OpenError> {
         .map_err(refuse)
 }
 
-/// Refuses a folder in which others could put a socket of theirs in place of ours.
+/// Refuses a folder in which other users could replace the socket.
 fn check_folder(dir: &Path) -> Result<(), OpenError> {
     let refuse = |source| OpenError::RuntimeDir { path: dir.to_owned(), source };
     let found = symlink_metadata(dir).map_err(refuse)?;
@@ -198,8 +200,10 @@ fn check_folder(dir: &Path) -> Result<(), OpenError> {
     Err(OpenError::UnsafeRuntimeDir { path: dir.to_owned(), what })
 }
 
-/// The folder in which the processes of a host meet, if none is named: `$PACELINE_RUNTIME_DIR`, else
-/// `$XDG_RUNTIME_DIR/paceline`, else one of this user's under the system's temporary folder.
+/// Returns the default runtime folder.
+///
+/// That is `$PACELINE_RUNTIME_DIR` if set, then `$XDG_RUNTIME_DIR/paceline`, then a folder of this
+/// user in the system's temporary folder.
 #[must_use]
 pub fn default_dir() -> PathBuf {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -234,7 +238,7 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
-    /// A folder of this test, without anything in it.
+    /// Returns an empty folder for this test.
     fn fresh(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("pl-host-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);

@@ -1,10 +1,10 @@
-//! Handing changes to a data-path thread: it pays one load per look while there are none.
+//! A mailbox for changes to a data-path thread. An empty mailbox costs the reader one atomic load.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Changes for one reader, in order.
+/// A queue of changes for one reader.
 #[derive(Debug)]
 pub(crate) struct Mailbox<T> {
     posted: AtomicU64,
@@ -18,15 +18,15 @@ impl<T> Default for Mailbox<T> {
 }
 
 impl<T> Mailbox<T> {
-    /// Leaves a change for the reader.
+    /// Queues a change.
     pub(crate) fn post(&self, change: T) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(change);
         self.posted.fetch_add(1, Ordering::Release);
     }
 
-    /// Leaves a change, made one with the last if that waits still: a reader that does not come for
-    /// long finds no more than one.
+    /// Queues a change, merged with the last one if that is still queued. A slow reader then finds
+    /// a single change.
     pub(crate) fn post_merged(&self, change: T, merge: impl FnOnce(T, T) -> T) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let change = match waiting.pop_back() {
@@ -37,7 +37,7 @@ impl<T> Mailbox<T> {
         self.posted.fetch_add(1, Ordering::Release);
     }
 
-    /// Leaves a change that undoes an earlier one: if `undone` waits still, both are as good as none.
+    /// Queues a change, or removes the queued change that it would undo.
     pub(crate) fn post_undoing(&self, change: T, undone: impl Fn(&T) -> bool) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = waiting.iter().rposition(undone) {
@@ -48,7 +48,7 @@ impl<T> Mailbox<T> {
         self.posted.fetch_add(1, Ordering::Release);
     }
 
-    /// Applies what was posted since `seen`, which is the reader's own count.
+    /// Applies the changes posted since `seen`, the reader's own counter.
     pub(crate) fn collect(&self, seen: &mut u64, mut apply: impl FnMut(T)) {
         let posted = self.posted.load(Ordering::Acquire);
         if posted == *seen {
@@ -56,7 +56,7 @@ impl<T> Mailbox<T> {
         }
         *seen = posted;
         loop {
-            // Applied outside the lock: a change may be large, and whoever posts must not wait.
+            // Apply outside the lock: a change may take long, and `post` must not wait for it.
             let next = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(change) = next else { return };
             apply(change);

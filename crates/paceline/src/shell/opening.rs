@@ -1,8 +1,9 @@
-//! The first samples of a publisher: they wait until the subscriptions that exist are served.
+//! Buffering of a new publisher's first samples, until the existing subscriptions are connected.
 //!
-//! The engine finds the outputs of a new publisher a moment after it was declared, and after a round trip where a path
-//! is asked for a contract. What is published before goes to subscribers of this node at once, and waits here for links.
-//! The engine opens the publisher, which sends what waits; from then on the publisher has its outputs to itself.
+//! The engine finds the outputs of a new publisher shortly after its declaration. A path that is
+//! asked for a contract answers after a round trip. Samples published before that are delivered to
+//! subscribers on this node at once, and are buffered here for links. When the engine opens the
+//! publisher, the buffer is sent. From then on the publisher owns its outputs.
 
 use super::clock;
 use super::lock;
@@ -19,15 +20,15 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Samples of one publisher that wait: fewer than the ring behind it holds.
+/// The limit of buffered samples per publisher, smaller than the ring behind it.
 const SAMPLES_MAX: usize = 256;
-/// Bytes of all publishers of a node that wait. One sample may always wait, whatever its length.
+/// The limit of buffered bytes for all publishers of a node. One sample of any length always fits.
 const BYTES_MAX: usize = 64 << 20;
 
-/// The outputs of a publisher; used by one thread at a time.
+/// The outputs of a publisher, used by one thread at a time.
 pub(crate) struct Outlet {
     ingress: Ingress<Port>,
-    /// Installations applied so far.
+    /// The number of applied installations.
     seen: u64,
 }
 
@@ -36,13 +37,13 @@ impl Outlet {
         Self { ingress: Ingress::new(period), seen: 0 }
     }
 
-    /// Applies what the engine has posted.
+    /// Applies the installations that the engine has posted.
     pub(crate) fn install(&mut self, installs: &Mailbox<Installation>) {
         let Self { ingress, seen } = self;
         installs.collect(seen, |installation| installation.apply(ingress));
     }
 
-    /// Hands a sample to the outputs to these `targets`.
+    /// Offers a sample to the outputs with the given `targets`.
     pub(crate) fn offer(
         &mut self,
         now: Instant,
@@ -59,18 +60,18 @@ impl Outlet {
         put
     }
 
-    /// What to wait for if an output has no room.
+    /// Returns a listener for room if an output is full.
     pub(crate) fn full(&self) -> Option<EventListener> {
         self.ingress.outputs().iter().find_map(|output| output.port.full())
     }
 }
 
-/// The bytes that wait for the outputs of all publishers of a node.
+/// The number of buffered bytes of all publishers of a node.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingBytes(AtomicUsize);
 
 impl WaitingBytes {
-    /// Takes room for so many; false if there is none.
+    /// Reserves `bytes`; returns false if there is no room.
     fn take(&self, bytes: usize) -> bool {
         let room = |used: usize| {
             let after = used.saturating_add(bytes);
@@ -88,33 +89,33 @@ impl WaitingBytes {
     }
 }
 
-/// Samples that some of the outputs did not get when a publisher was opened.
+/// Samples that some outputs did not receive when the publisher was opened.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Missed {
-    /// There was no room for them to wait.
+    /// The buffer was full.
     pub(crate) no_room: u64,
-    /// They waited for as long as they may, and a path had not answered yet.
+    /// The path did not answer before the time limit.
     pub(crate) no_answer: u64,
 }
 
 struct State {
-    /// `None` while the publisher's own thread has it.
+    /// `None` while the publisher's thread uses it.
     outlet: Option<Outlet>,
     waiting: VecDeque<Sample>,
     bytes: usize,
-    /// Samples that there was no room for.
+    /// The number of samples that found the buffer full.
     no_room: u64,
     is_open: bool,
 }
 
-/// A publisher's outputs until it has them to itself.
+/// A publisher's outputs until the publisher owns them.
 pub(crate) struct Opening {
     state: Mutex<State>,
     room: Arc<WaitingBytes>,
 }
 
 impl Opening {
-    /// Of a publisher that is about to be declared.
+    /// Creates the buffer of a publisher that is about to be declared.
     pub(crate) fn new(period: Option<Duration>, room: Arc<WaitingBytes>) -> Self {
         let state = State {
             outlet: Some(Outlet::new(period)),
@@ -126,13 +127,14 @@ impl Opening {
         Self { state: Mutex::new(state), room }
     }
 
-    /// The outputs, if the publisher is open: they are its own from now on.
+    /// Returns the outputs if the publisher is open. The caller owns them from then on.
     pub(crate) fn opened(&self) -> Option<Outlet> {
         let mut state = lock(&self.state);
         if state.is_open { state.outlet.take() } else { None }
     }
 
-    /// Publishes a sample: to subscribers of this node now, to links when the publisher is opened.
+    /// Publishes a sample: to subscribers of this node now, and to links when the publisher is
+    /// opened.
     pub(crate) fn put(
         &self,
         installs: &Mailbox<Installation>,
@@ -150,7 +152,7 @@ impl Opening {
         Put { waits, ..outlet.offer(now, sample, here) }
     }
 
-    /// Has a sample wait; false if there is no room.
+    /// Buffers a sample; returns false if there is no room.
     fn hold(&self, state: &mut State, sample: &Sample) -> bool {
         let attached = sample.attachment.as_ref().map_or(0, |bytes| bytes.len());
         let bytes = sample.payload.len().saturating_add(attached);
@@ -163,7 +165,7 @@ impl Opening {
         true
     }
 
-    /// Sends what waits on links.
+    /// Sends the buffered samples to links.
     fn release(&self, state: &mut State, outlet: &mut Outlet, installs: &Mailbox<Installation>) {
         outlet.install(installs);
         for sample in state.waiting.drain(..) {
@@ -172,9 +174,10 @@ impl Opening {
         self.room.give_back(std::mem::take(&mut state.bytes));
     }
 
-    /// Opens the publisher: what waits is sent to the outputs there are, by whichever thread has them. Calls no
-    /// subscriber. `answered` says that all subscriptions that exist are served; then nothing is missed for want of an
-    /// answer.
+    /// Opens the publisher: the thread that has the outputs sends the buffered samples. Calls no
+    /// subscriber.
+    ///
+    /// If `answered`, all existing subscriptions are connected, and no sample counts as unanswered.
     pub(crate) fn open(&self, installs: &Mailbox<Installation>, answered: bool) -> Missed {
         let mut state = lock(&self.state);
         let no_answer = if answered || state.is_open { 0 } else { state.waiting.len() as u64 };
@@ -186,7 +189,7 @@ impl Opening {
         Missed { no_room: std::mem::take(&mut state.no_room), no_answer }
     }
 
-    /// What to wait for if another sample could not wait here; `change` is notified when the publisher is opened.
+    /// Returns a listener on `change` if the buffer is full; opening the publisher notifies it.
     pub(crate) fn full(&self, change: &Event) -> Option<EventListener> {
         let full = || {
             let state = lock(&self.state);
@@ -194,13 +197,14 @@ impl Opening {
             !state.is_open && crowded
         };
         let opened = full().then(|| change.listen());
-        // It may have been opened before we listened.
+        // The publisher may have been opened before the listener existed.
         opened.filter(|_| full())
     }
 }
 
-/// The outputs while the publisher's own thread has them. That is not under the lock, since a subscriber's callback may
-/// wait for the engine, which opens the publisher; and they are given back if a callback panics.
+/// The outputs while the publisher's thread uses them; returned on drop, also if a callback panics.
+///
+/// The thread does not keep the lock, because a callback may wait for the engine, which takes it.
 struct Lent<'o> {
     opening: &'o Opening,
     installs: &'o Mailbox<Installation>,

@@ -1,4 +1,4 @@
-//! Ports: where an output's samples go, owned by the one thread that brings them.
+//! Ports: the outputs of a source, each owned by the thread that delivers samples to it.
 
 use super::mailbox::Mailbox;
 use super::scaling::ScalePort;
@@ -14,44 +14,45 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Samples that a ring between a source and its link holds.
+/// The capacity of the ring between a source and its link, in samples.
 pub(crate) const RING_SAMPLES: usize = 512;
 
-/// What a link's egress thread is told through: who has something, and how to wake it.
+/// The notifications to a link's egress thread, and its waker.
 #[derive(Debug)]
 pub(crate) struct Announcements {
     /// Streams whose ring is no longer empty.
     pub(crate) ready: ArrayQueue<StreamIndex>,
-    /// The egress thread.
+    /// The waker of the egress thread.
     pub(crate) waker: Arc<Waker>,
-    /// Told when rings were drained.
+    /// Notified when rings were drained.
     pub(crate) room: Event,
 }
 
-/// What both ends of a stream's ring share.
+/// The state that both ends of a stream's ring share.
 #[derive(Debug)]
 pub(crate) struct RingShared {
     index: StreamIndex,
     announced: AtomicBool,
-    /// Samples that never got into the ring.
+    /// Samples that did not fit into the ring.
     pub(crate) drops: AtomicDrops,
     link: Arc<Announcements>,
 }
 
 impl RingEnd {
-    /// True if the ring has so much room that a publisher that waits for it should be told: half of
-    /// it, so that the two do not wake each other for every sample.
+    /// Returns true if waiting publishers should be notified: half of the ring is free.
+    ///
+    /// A lower threshold would make publisher and link wake each other for every sample.
     pub(crate) fn has_much_room(&self) -> bool {
         self.consumer.slots() <= RING_SAMPLES / 2
     }
 }
 
 impl RingPort {
-    /// What to wait for if there is no room; nothing if the link is gone.
+    /// Returns a listener for room if the ring is full and the link still exists.
     fn full(&self) -> Option<EventListener> {
         let full = || self.producer.is_full() && !self.producer.is_abandoned();
         let room = full().then(|| self.shared.link.room.listen());
-        // It may have been drained before we listened.
+        // The ring may have been drained before the listener existed.
         room.filter(|_| full())
     }
 }
@@ -59,33 +60,33 @@ impl RingPort {
 impl RingShared {
     fn announce(&self) {
         if !self.announced.swap(true, Ordering::AcqRel) {
-            // There is one announcement a stream at most, and room for all streams.
+            // There is at most one announcement per stream, and the queue has room for all streams.
             let _ = self.link.ready.push(self.index);
             self.link.waker.wake();
         }
     }
 
-    /// The ring is about to be drained: what comes from now on is announced again.
+    /// Clears the announcement before the ring is drained; later samples are announced again.
     pub(crate) fn withdraw(&self) {
         self.announced.store(false, Ordering::Release);
         std::sync::atomic::fence(Ordering::SeqCst);
     }
 }
 
-/// A stream's ring, at the side of its source.
+/// The source's end of a stream's ring.
 pub(crate) struct RingPort {
     producer: Producer<(Instant, Sample)>,
     shared: Arc<RingShared>,
 }
 
-/// A stream's ring, at the side of its link.
+/// The link's end of a stream's ring.
 pub(crate) struct RingEnd {
-    /// Samples, each with the time since which it waits.
+    /// The samples, each with its time of arrival in the ring.
     pub(crate) consumer: Consumer<(Instant, Sample)>,
     pub(crate) shared: Arc<RingShared>,
 }
 
-/// A new ring for the stream `index` of a link.
+/// Creates the ring of the stream `index` of a link.
 pub(crate) fn ring(index: StreamIndex, link: Arc<Announcements>) -> (RingPort, RingEnd) {
     let (producer, consumer) = RingBuffer::new(RING_SAMPLES);
     let shared = Arc::new(RingShared {
@@ -97,39 +98,41 @@ pub(crate) fn ring(index: StreamIndex, link: Arc<Announcements>) -> (RingPort, R
     (RingPort { producer, shared: shared.clone() }, RingEnd { consumer, shared })
 }
 
-/// A change of who gets what a [`LocalPort`] delivers.
+/// A change of the subscribers of a [`LocalPort`].
 pub(crate) enum SinkChange {
     Join(SubscriptionId, Arc<Sink>, Arc<Order>),
     Leave(SubscriptionId),
 }
 
-/// A subscriber, and what of a video it can use.
+/// A subscriber and its decoding state.
 struct LocalSink {
     id: SubscriptionId,
     sink: Arc<Sink>,
     order: Arc<Order>,
     gate: DecodeGate,
-    /// Video pictures handed to it that later ones need.
+    /// The number of delivered video pictures that later ones need.
     needed: u64,
 }
 
-/// Subscribers of this node that get samples in one form from one publisher. They come and go by
-/// changes that are posted, so that one more among thousands costs no more than among few.
+/// The subscribers of this node for one publisher and form.
+///
+/// They are added and removed by posted changes, so that the cost of a change does not depend on
+/// their number.
 pub(crate) struct LocalPort {
     tag: Tag,
     publisher: PublisherId,
     late: Late,
     changes: Arc<Mailbox<SinkChange>>,
-    /// Changes applied so far.
+    /// The number of applied changes.
     seen: u64,
     sinks: Vec<LocalSink>,
-    /// Somebody came since this was last asked.
+    /// True if a subscriber was added since the last query.
     newcomer: bool,
     next_seq: u64,
 }
 
 impl LocalPort {
-    /// The way from a publisher to subscribers here.
+    /// Creates a port without subscribers.
     pub(crate) fn new(
         tag: Tag,
         publisher: PublisherId,
@@ -140,10 +143,10 @@ impl LocalPort {
         Self { tag, publisher, late, changes, seen: 0, sinks, newcomer: false, next_seq: 0 }
     }
 
-    /// Lets those in and out of whom that was posted.
+    /// Applies the posted changes.
     fn settle(&mut self) {
         let Self { tag, changes, seen, sinks, newcomer, .. } = self;
-        // What is pulled was chosen beforehand: a page may begin inside a group.
+        // Pulled samples are selected in advance: a page may begin inside a group of pictures.
         let gate = DecodeGate::starting(tag.is_private());
         changes.collect(seen, |change| match change {
             SinkChange::Join(id, sink, order) => {
@@ -154,8 +157,8 @@ impl LocalPort {
         });
     }
 
-    /// True if somebody came since this was last asked: of a video they need a picture that stands
-    /// alone.
+    /// Returns true if a subscriber was added since the last call. A new subscriber needs a picture
+    /// that can be decoded alone.
     pub(crate) fn has_newcomer(&mut self) -> bool {
         self.settle();
         std::mem::take(&mut self.newcomer)
@@ -165,7 +168,7 @@ impl LocalPort {
         self.settle();
         if sample.seq < self.next_seq {
             self.count(DropReason::Duplicate, 1);
-            // Of a video nothing is missing: it was delivered before.
+            // A duplicate of a video picture breaks nothing: the picture was delivered before.
             return sample.kind.is_video();
         }
         self.next_seq = sample.seq.saturating_add(1);
@@ -173,7 +176,7 @@ impl LocalPort {
         let from = Origin { tag, publisher: *publisher, late: *late };
         let Some((last, others)) = sinks.split_last_mut() else { return true };
         if sample.kind.is_video() {
-            // One that cannot use it must not keep it from the others.
+            // A subscriber that cannot decode the picture must not block it for the others.
             let mut delivered = false;
             for sink in others {
                 delivered |= sink.deliver_video(now, &from, sample.clone());
@@ -187,7 +190,8 @@ impl LocalPort {
         delivered & last.sink.deliver(now, &from, (&last.order, 0), sample)
     }
 
-    /// Counts samples that none of the subscribers gets; also those who have come since the last sample.
+    /// Counts samples that no subscriber receives, including subscribers added since the last
+    /// sample.
     fn count(&mut self, reason: DropReason, samples: u64) {
         self.settle();
         self.sinks.iter().for_each(|place| place.sink.counts.drops.add(reason, samples));
@@ -195,7 +199,7 @@ impl LocalPort {
 }
 
 impl LocalSink {
-    /// Delivers a video picture if it can be decoded with what was delivered before.
+    /// Delivers a video picture if the previously delivered ones allow decoding it.
     fn deliver_video(&mut self, now: Instant, from: &Origin<'_>, sample: Sample) -> bool {
         let kind = sample.kind;
         if !self.gate.admit(kind) {
@@ -212,18 +216,18 @@ impl LocalSink {
     }
 }
 
-/// Where an output's samples go.
+/// An output of a source.
 pub(crate) enum Port {
     /// To a link.
     Ring(RingPort),
-    /// To subscribers here.
+    /// To subscribers on this node.
     Local(LocalPort),
-    /// To be scaled first.
+    /// To a scaler.
     Scale(ScalePort),
 }
 
 impl Port {
-    /// Takes a sample; false if it was dropped, which is counted where it was to go.
+    /// Delivers a sample; returns false if it was dropped. The output counts the drop.
     pub(crate) fn push(&mut self, now: Instant, sample: Sample) -> bool {
         match self {
             Self::Ring(ring) => {
@@ -239,7 +243,7 @@ impl Port {
         }
     }
 
-    /// Takes a sample, or the reason why there is none; false if it was dropped.
+    /// Delivers a sample or counts the reason for its absence; returns false if there is none.
     pub(crate) fn take(&mut self, now: Instant, sample: Result<Sample, DropReason>) -> bool {
         match sample {
             Ok(sample) => self.push(now, sample),
@@ -250,7 +254,7 @@ impl Port {
         }
     }
 
-    /// Counts samples that were lost on their way here.
+    /// Counts samples that were lost before this port.
     pub(crate) fn count(&mut self, reason: DropReason, samples: u64) {
         match self {
             Self::Ring(ring) => ring.shared.drops.add(reason, samples),
@@ -259,7 +263,7 @@ impl Port {
         }
     }
 
-    /// What to wait for if this port has no room.
+    /// Returns a listener for room if this port is full.
     pub(crate) fn full(&self) -> Option<EventListener> {
         match self {
             Self::Ring(ring) => ring.full(),

@@ -1,11 +1,12 @@
-//! Pull: buffers of this node, the thread that answers for them, and the threads that pull.
+//! Pull: the buffers of this node, the thread that answers requests for them, and the threads of
+//! pulls.
 //!
 //! ```text
-//! holder: sink ──► HeldBuffer ◄── paceline-pull: what is asked ──► paceline-feed, one a pull: Carrier
-//! puller: paceline-fetch, one a pull: asks, fetches page by page ──► Pipe ──► Pulled
+//! holder: sink ──► HeldBuffer ◄── paceline-pull: requests ──► paceline-feed, one per pull: Carrier
+//! puller: paceline-fetch, one per pull: lookup, then page by page ──► Pipe ──► Pulled
 //! ```
 //!
-//! The engine carries questions and answers, and waits for none of these.
+//! The engine forwards requests and answers, and never blocks on these threads.
 
 mod carrier;
 mod feeder;
@@ -28,49 +29,50 @@ use paceline_proto::pull::{Answer, Question};
 use paceline_proto::{NodeId, Tag};
 use std::sync::mpsc::Sender;
 
-/// What the engine is asked to do for pulls.
+/// A pull command of the engine.
 pub(crate) enum PullCommand {
-    /// A number for a new pull, and this node.
+    /// Returns this node's identifier and the number of a new pull.
     Number(Sender<(NodeId, u64)>),
-    /// Who holds a tag, and who there is.
+    /// Returns the nodes with buffers of a tag, and all reachable nodes.
     Holders(Tag, Sender<Holders>),
-    /// Ask a node; the answer comes with `token`. Without `reply` none is waited for.
+    /// Sends a request to a node. The answer carries `token`; without `reply` the answer is
+    /// ignored.
     Ask { to: NodeId, question: Question, token: u64, reply: Option<Sender<Reply>> },
-    /// What was found out for a question of `to`.
+    /// Sends the answer to a request of node `to`.
     Answer { request: u64, to: NodeId, answer: Answer },
 }
 
-/// Who holds a tag.
+/// The nodes with buffers of a tag.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holders {
-    /// The nodes that hold it and how many hops away they are, nearest first.
+    /// The nodes with buffers and their distance in hops, nearest first.
     pub(crate) holders: Vec<(NodeId, usize)>,
-    /// All nodes that can be reached, and their names.
+    /// All reachable nodes and their names.
     pub(crate) nodes: Vec<(NodeId, String)>,
-    /// The least capacity of any link of theirs, in bits per second.
+    /// The smallest capacity of any link, in bits per second.
     pub(crate) thinnest: Option<u64>,
 }
 
 impl Holders {
-    /// The name of a node; its id if it is gone.
+    /// Returns the name of a node, or its identifier if it is unreachable.
     pub(crate) fn name(&self, node: NodeId) -> String {
         let found = self.nodes.iter().find(|(id, _)| *id == node);
         found.map_or_else(|| node.to_string(), |(_, name)| name.clone())
     }
 
-    /// True if the node can be reached.
+    /// Returns true if the node is reachable.
     pub(crate) fn reaches(&self, node: NodeId) -> bool {
         self.nodes.iter().any(|(id, _)| *id == node)
     }
 }
 
-/// An answer of a node.
+/// The answer of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    /// Who answered.
+    /// The node that answered.
     pub(crate) node: NodeId,
-    /// What the question was sent with.
+    /// The token of the request.
     pub(crate) token: u64,
-    /// What it said.
+    /// The answer.
     pub(crate) answer: Answer,
 }

@@ -1,10 +1,12 @@
-//! Finds a lost path again as soon as it is back.
+//! Fast reconnection after a lost path returns.
 //!
-//! Zenoh makes one attempt to connect after the other. Where nothing comes through, an attempt's first packet is
-//! lost, and the system sends it again only after a second; nor may an attempt be cut short, since on a
-//! long way it takes seconds. So while a link has no neighbour, this thread knocks at its endpoints: several
-//! times a second, each time by a connection of its own that waits for its answer beside the others.
-//! The first to come about is closed again. It says that the path is there, and the link gets a new
+//! Zenoh makes one connection attempt at a time. If packets are lost, the system retransmits an
+//! attempt's first packet only after a second. An attempt cannot be cut short either, because on a
+//! path with a long delay it takes seconds.
+//!
+//! While a link has no neighbour, this thread therefore probes its endpoints several times per
+//! second. Each probe is a TCP connection of its own that waits for its answer in parallel with the
+//! others. The first that succeeds is closed again: the path works, and the link opens a new
 //! session, which connects at once.
 
 use super::transport::OPEN_MAX;
@@ -16,23 +18,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-/// How often it knocks. A user notices a quarter of a second.
+/// The interval between probes. Users notice a delay of 250 ms.
 const KNOCK_EVERY: Duration = Duration::from_millis(200);
-/// How long a session that was just opened may take until there is a neighbour: it connects, and the two nodes
-/// get to know each other, in five round trips.
+/// The longest time from a new session to a neighbour: connecting and greeting take five round
+/// trips.
 const TRIES_FOR: Duration = Duration::from_secs(5);
-/// How long a name may take to become an address.
+/// The timeout of a name lookup.
 const LOOK_UP_MAX: Duration = Duration::from_secs(2);
 
-/// The thread of one link.
+/// A handle of the thread of one link.
 pub(crate) struct Redialer {
     lost: watch::Sender<bool>,
     thread: std::thread::JoinHandle<()>,
 }
 
 impl Redialer {
-    /// Starts it, if there is an endpoint that takes TCP connections; it calls `reopen` when the link is to
-    /// have a new session.
+    /// Starts the thread if an endpoint accepts TCP connections; it calls `reopen` when the path
+    /// works again.
     pub(crate) fn start(
         link: &str,
         endpoints: &[String],
@@ -55,19 +57,19 @@ impl Redialer {
         Ok(Some(Self { lost, thread }))
     }
 
-    /// The link has no neighbour any more, or it has one.
+    /// Reports whether the link has lost its last neighbour.
     pub(crate) fn tell(&self, lost: bool) {
         self.lost.send_if_modified(|was| replace(was, lost) != lost);
     }
 
-    /// Ends it.
+    /// Ends the thread.
     pub(crate) fn close(self) {
         drop(self.lost);
         let _ = self.thread.join();
     }
 }
 
-/// Host and port of an endpoint that takes TCP connections.
+/// Returns host and port of an endpoint that accepts TCP connections.
 fn place(endpoint: &str) -> Option<&str> {
     let (protocol, rest) = endpoint.split_once('/')?;
     let carried_by_tcp = matches!(protocol, "tcp" | "tls");
@@ -76,19 +78,19 @@ fn place(endpoint: &str) -> Option<&str> {
 
 struct Finder {
     places: Vec<String>,
-    /// Where they are, as far as that was known when there was a neighbour: what knows names may be
-    /// beyond the path.
+    /// The addresses as last resolved with a neighbour present: the name server may be behind the
+    /// lost path.
     addresses: Vec<SocketAddr>,
     lost: watch::Receiver<bool>,
 }
 
 impl Finder {
-    /// Returns when a path that was lost is there again; `None` when the link is closed.
+    /// Returns when a lost path works again; `None` if the link is closed.
     async fn find(&mut self) -> Option<()> {
         if self.addresses.is_empty() {
             self.look_up().await;
         }
-        // The session that was opened last tries by itself.
+        // A new session connects by itself.
         if let Ok(heard) = timeout(TRIES_FOR, self.lost.wait_for(|lost| !lost)).await {
             heard.ok()?;
         }
@@ -118,7 +120,7 @@ impl Finder {
     }
 }
 
-/// Returns as soon as one of these takes a connection.
+/// Returns when one of these addresses accepts a connection.
 async fn answered(addresses: &[SocketAddr]) {
     let mut attempts = JoinSet::new();
     let mut knock = interval(KNOCK_EVERY);
@@ -194,8 +196,8 @@ mod tests {
         drop(accepted);
     }
 
-    /// A listener with as many connections as it takes, and these. The system answers no other: their first
-    /// packets are as good as lost.
+    /// Returns a listener with a full backlog, and its connections. The system drops the first
+    /// packet of any other connection.
     fn full_listener() -> (TcpListener, Vec<std::net::TcpStream>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let listener = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! A node's status on the wire: the rows that answer a status request.
+//! The wire format of a node's status.
 
 pub(crate) mod measured;
 pub(crate) mod passages;
@@ -23,12 +23,14 @@ use paceline_proto::{
 };
 use std::time::Duration;
 
-/// Rows of one kind in a status; what is beyond is left out.
+/// The limit of rows of one kind in a status. Others are left out.
 const ROWS_MAX: usize = 4_096;
 const TEXT_MAX: usize = 1_024;
 
-/// Writes a status. What later versions tell beside comes behind all that is told now, never within a row: so nodes of
-/// different versions read each other.
+/// Encodes a status.
+///
+/// Later versions append new parts after all existing ones, never within a row, so that nodes of
+/// different versions understand each other.
 pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_u64(status.id.0);
@@ -49,7 +51,8 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     out
 }
 
-/// Reads a status: of an older node without what only newer ones tell, of a newer one without what this one does not know.
+/// Decodes a status. Parts that an older node does not send keep their defaults, and unknown parts
+/// of a newer node are ignored.
 pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     let r = &mut Reader::new(bytes);
     let mut status = NodeStatus {
@@ -97,7 +100,7 @@ fn read_rows<T>(
 }
 
 fn put_text(text: &str, out: &mut Vec<u8>) {
-    // The other end takes plain text only.
+    // The receiver accepts plain text only.
     let text = escape(text);
     let mut end = text.len().min(TEXT_MAX);
     while !text.is_char_boundary(end) {
@@ -459,7 +462,7 @@ mod tests {
         let told = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
         let bytes = Bytes::from(encode(&told));
         assert_eq!(decode(bytes.clone()), Ok(told.clone()));
-        // Those that end before what came later are of older nodes.
+        // A status that ends before a later part is from an older node.
         let mut times = Vec::new();
         times::put(&told, &mut times);
         let timed = bytes.len() - times.len();
@@ -477,7 +480,7 @@ mod tests {
         assert_eq!(decode(bytes.slice(..processor)), Ok(NodeStatus { processor: None, ..older }));
     }
 
-    /// A flag, and the two numbers of the processor that is told of there.
+    /// A flag and the two numbers of [`ProcessorUse`] in the test.
     const PROCESSOR_BYTES: usize = 1 + 3 + 5;
 
     fn encode_stalled(status: &NodeStatus) -> Vec<u8> {

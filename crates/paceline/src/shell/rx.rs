@@ -1,5 +1,7 @@
-//! The receiving side of a node: frames come in on the transport's threads and leave as samples for
-//! outputs, control messages for the engine, and acknowledgements for the egress threads.
+//! The receiving side of a node.
+//!
+//! Frames arrive on the transport's threads. Their samples are delivered to outputs, control
+//! messages to the engine, and acknowledgements to the egress threads.
 
 mod early;
 mod meet;
@@ -30,55 +32,56 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// How long the thread that waits for what was lost sleeps at most: it ends with its link.
+/// The longest sleep of the repair thread, so that it notices the end of its link.
 const MENDER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
-/// Neighbours that a link takes at most.
+/// The limit of neighbours on a link.
 pub(crate) const HOPS_MAX: usize = 1_024;
 
-/// What the egress thread and the receiving side of one hop tell each other.
+/// The state that the egress thread and the receiving side of a hop share.
 #[derive(Debug, Default)]
 pub(crate) struct HopShared {
-    /// Our epoch on the hop; 0 while there is none.
+    /// The local epoch of the hop; 0 without one.
     pub(crate) epoch: AtomicU32,
-    /// Half the least round trip, in nanoseconds.
+    /// Half of the smallest RTT, in nanoseconds.
     pub(crate) half_round_trip: AtomicU64,
 }
 
 struct Neighbour {
     shared: Arc<HopShared>,
     state: Mutex<Arriving>,
-    /// What it may send; the hop may go and come, its budgets stay.
+    /// The traffic limits. They survive reconnections of the hop.
     guard: Arc<Mutex<Guard>>,
 }
 
-/// What arrives from one neighbour.
+/// The receive state of one neighbour.
 #[derive(Default)]
 struct Arriving {
     receiver: Receiver,
     batch: Vec<Received>,
-    /// The epochs of the last header that the egress thread was told of.
+    /// The epochs of the last header that was passed to the egress thread.
     told: (u32, u32),
-    /// It was muted for frames that are not understood, and may still be.
+    /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
 }
 
-/// A change to what arriving streams are handed to.
+/// A change of an arriving stream's outputs.
 pub(crate) struct RxChange {
     pub(crate) source: SourceKey,
-    /// `None` if nobody wants the stream any more.
+    /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
 }
 
 /// An arriving stream.
 struct Source {
     ingress: Ingress<Port>,
-    /// The neighbour that its samples come from.
+    /// The neighbour from which its samples arrive.
     via: Option<NodeId>,
 }
 
 impl Source {
-    /// Samples come from `from` now. What was on its way by another neighbour may be missing between.
+    /// Records the neighbour that sends the stream. After a change of path, samples in flight on
+    /// the old path may be missing.
     fn come_by(&mut self, from: NodeId) {
         if self.via.replace(from).is_some_and(|before| before != from) {
             self.ingress.handle_lost(None);
@@ -94,7 +97,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// Applies what the engine has posted; samples that came before it follow.
+    /// Applies posted changes, then delivers the samples that arrived before them.
     fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
         let Self { seen, sources, early } = self;
         changes.collect(seen, |change| match change.installation {
@@ -114,26 +117,27 @@ impl Sources {
     }
 }
 
-/// Neighbours that are gone and whose streams are kept.
+/// The limit of former neighbours whose streams are kept.
 const PARTED_MAX: usize = 64;
 
-/// What arriving streams are handed to; one for all links of a node.
+/// The outputs of arriving streams, shared by all links of a node.
 ///
-/// One lock, taken once a frame and hardly ever contended: it makes the node's receiving threads the
-/// single producer that the rings behind it ask for.
+/// A single lock, taken once per frame and rarely contended. It makes the receiving threads a
+/// single producer, as the rings behind it require.
 #[derive(Default)]
 pub(crate) struct RxSources {
     pub(crate) changes: Mailbox<RxChange>,
     sources: Mutex<Sources>,
-    /// Samples that arrived and found nobody to go to.
+    /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
 }
 
 impl RxSources {
-    /// Applies what was posted, since there may be no frame for long; false if a frame is being handed
-    /// over just now. It never waits: a subscriber's callback may be waiting for the engine.
+    /// Applies posted changes, because the next frame may take long to arrive. Returns false if a
+    /// frame is being delivered.
     ///
-    /// Samples that came early are handed over by a thread of their own: they may end in a callback.
+    /// Never blocks: a subscriber's callback may wait for the engine. Early samples are therefore
+    /// delivered on a separate thread.
     pub(crate) fn try_settle(self: &Arc<Self>, now: Instant) -> bool {
         match self.sources.try_lock() {
             Ok(sources) if !sources.early.is_empty() => {
@@ -151,7 +155,8 @@ impl RxSources {
         }
     }
 
-    /// `waits` is asked of each sample that nobody asked for, with its bytes: false if it may not wait for that.
+    /// Delivers received samples. `waits` decides, by the payload bytes, whether an unrequested
+    /// sample may be buffered.
     fn hand_over(
         &self,
         now: Instant,
@@ -193,24 +198,24 @@ impl RxSources {
 pub(crate) struct LinkRx {
     link: usize,
     neighbours: RwLock<BTreeMap<NodeId, Arc<Neighbour>>>,
-    /// Neighbours that are gone, in case they return: their streams go on where they ended.
+    /// Former neighbours. If one returns, its streams continue.
     parted: Mutex<VecDeque<(NodeId, Arc<Neighbour>)>>,
     sources: Arc<RxSources>,
-    /// For the egress thread: what each frame's header said.
+    /// Header contents for the egress thread.
     pub(crate) heard: ArrayQueue<(NodeId, Heard)>,
-    /// For the egress thread: who has become a neighbour.
+    /// New neighbours, for the egress thread.
     pub(crate) joined: ArrayQueue<NodeId>,
-    /// Who is no neighbour yet.
+    /// Nodes that are not neighbours yet.
     pub(crate) strangers: Strangers,
     vitals: Arc<Vitals>,
     waker: Arc<Waker>,
     commands: Commands,
     guards: Guards,
-    /// Frames that were not understood.
+    /// Frames that could not be decoded.
     pub(crate) malformed: AtomicU64,
-    /// Nodes that were not taken as neighbours.
+    /// Nodes that were refused as neighbours.
     refused: AtomicU64,
-    /// Wakes whoever hands over what has waited for what was lost.
+    /// The waker of the repair thread.
     mender: Waker,
 }
 
@@ -240,13 +245,13 @@ impl LinkRx {
         }
     }
 
-    /// The link's place among its node's.
+    /// Returns the index of the link in its node.
     pub(crate) const fn link(&self) -> usize {
         self.link
     }
 
-    /// Starts the thread that hands over what has waited long enough for what was lost before it. It ends
-    /// with the link.
+    /// Starts the repair thread, which delivers samples that have waited long enough for a lost
+    /// one. It ends with the link.
     pub(crate) fn start_mending(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
         let weak = Arc::downgrade(self);
         let name = format!("paceline-{link}-mend");
@@ -271,7 +276,7 @@ impl LinkRx {
         Ok(())
     }
 
-    /// When something that waits is to be handed over.
+    /// Returns the time of the next delivery of waiting samples.
     fn next_held(&self) -> Instant {
         let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
         let next = all.values().map(|neighbour| lock(&neighbour.state).receiver.poll_timeout());
@@ -296,12 +301,13 @@ impl LinkRx {
         self.next_held()
     }
 
-    /// What is shared about a hop, if that node is a neighbour.
+    /// Returns the shared state of a hop, if that node is a neighbour.
     pub(crate) fn hop(&self, node: NodeId) -> Option<Arc<HopShared>> {
         self.neighbour(node).map(|neighbour| neighbour.shared.clone())
     }
 
-    /// A hop is gone. Its streams are kept for a while, so that the samples lost with it are counted when it returns.
+    /// Removes a hop. Its streams are kept for a while, so that lost samples are counted if it
+    /// returns.
     pub(crate) fn remove_hop(&self, node: NodeId) {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let Some(neighbour) = neighbours.remove(&node) else { return };
@@ -317,7 +323,7 @@ impl LinkRx {
         }
     }
 
-    /// The neighbours that were muted, now or before.
+    /// Returns the neighbours that are or were muted.
     pub(crate) fn muted(&self) -> Vec<MutedStatus> {
         self.guards.muted(clock::now())
     }
@@ -326,7 +332,7 @@ impl LinkRx {
         self.neighbours.read().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Charges a neighbour: false if it is muted.
+    /// Charges a neighbour; returns false if it is muted.
     fn hears(
         &self,
         neighbour: &Neighbour,
@@ -346,7 +352,7 @@ impl LinkRx {
 
 impl Inbound for LinkRx {
     fn frame(&self, from: NodeId, frame: Bytes) {
-        // On one of Zenoh's threads, whose end nobody would notice.
+        // Zenoh's threads end silently on a panic.
         self.vitals.guard("receiving", || self.handle_frame(from, frame));
     }
 
@@ -404,11 +410,11 @@ impl LinkRx {
         if receiver.poll_timeout() < Instant::FAR {
             self.mender.wake();
         }
-        // The egress thread is woken for what it must act on; the rest is in the next of these.
+        // Wake the egress thread only for urgent content. Later headers repeat the rest.
         let Some(heard) = heard else { return };
         let epochs = (heard.epoch, heard.known);
         if heard.ack_now || heard.ack.is_some() || epochs != *told {
-            // Lost when full: the other end asks again.
+            // If the queue is full the content is lost, and the peer repeats its request.
             if self.heard.push((from, heard)).is_ok() {
                 *told = epochs;
             }

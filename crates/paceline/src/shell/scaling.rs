@@ -1,8 +1,9 @@
-//! Scaling: once per source and form, on threads of its own.
+//! Scaling of samples, once per source and form, on a thread pool.
 //!
-//! One worker at a time serves a (source, form), so its streams have one producer. What waits for it
-//! is bounded, and what has to give way is counted: of pictures that stand alone the newest wins,
-//! sound loses its oldest block, video everything up to the next picture that stands alone.
+//! One worker at a time serves a source and form, so that its streams have a single producer. Its
+//! queue is bounded, and displaced samples are counted. A newer picture displaces older ones, sound
+//! drops its oldest block, and video drops everything up to the next picture that can be decoded
+//! alone.
 
 #[cfg(feature = "h264")]
 mod coder;
@@ -34,10 +35,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
 
-/// Outputs that one task serves; more of a form make another task.
+/// The limit of outputs of one task. Further outputs of a form use another task.
 pub(crate) const SLOTS_MAX: u32 = 64;
 
-/// Who does the work of a task.
+/// The worker of a task.
 enum Worker {
     Pictures(Box<Pictures>),
     Sound(Box<Sound>),
@@ -54,25 +55,26 @@ pub(crate) struct ScaleTask {
     pool: Arc<ScalePool>,
     waiting: Mutex<Waiting>,
     working: Mutex<Working>,
-    /// Told when there is room again for what waits.
+    /// Notified when the queue has room again.
     room: Event,
 }
 
-/// One output's place at a [`ScaleTask`].
+/// An output's connection to a [`ScaleTask`].
 pub(crate) struct ScalePort {
     task: Arc<ScaleTask>,
     slot: u32,
-    /// Where scaled samples go, until the worker has it.
+    /// The output of scaled samples, until the worker takes it.
     port: Option<Box<Port>>,
 }
 
 impl ScalePort {
-    /// A place for `port`, which gets the scaled samples from the first one on that is submitted.
+    /// Connects `port`, which receives the scaled samples from the first submitted one on.
     pub(crate) fn new(task: Arc<ScaleTask>, slot: u32, port: Port) -> Self {
         Self { task, slot, port: Some(Box::new(port)) }
     }
 
-    /// Hands a sample to the scaler; never waits. False if it was dropped, which is counted.
+    /// Queues a sample for scaling. Never blocks; returns false if the sample was dropped and
+    /// counted.
     pub(crate) fn submit(&mut self, sample: Sample) -> bool {
         let mut waiting = lock(&self.task.waiting);
         if let Some(port) = self.port.take() {
@@ -83,7 +85,7 @@ impl ScalePort {
         taken
     }
 
-    /// Counts samples that were lost on their way to the scaler.
+    /// Counts samples that were lost before the scaler.
     pub(crate) fn count(&mut self, reason: DropReason, samples: u64) {
         match &mut self.port {
             Some(port) => port.count(reason, samples),
@@ -91,7 +93,7 @@ impl ScalePort {
         }
     }
 
-    /// What to wait for if the scaler has no room.
+    /// Returns a listener for room if the queue is full.
     pub(crate) fn full(&self) -> Option<EventListener> {
         lock(&self.task.waiting).is_full().then(|| self.task.room.listen())
     }
@@ -108,8 +110,8 @@ impl Drop for ScalePort {
 }
 
 impl ScaleTask {
-    /// The task that makes `form` of samples of `kind`, one of which comes each `period`, if that is
-    /// known.
+    /// Creates the task that converts samples of `kind`, with the given `period` if known, to
+    /// `form`.
     pub(crate) fn new(
         kind: Kind,
         form: Form,
@@ -132,8 +134,8 @@ impl ScaleTask {
         })
     }
 
-    /// Calls `done` once all that was submitted has been scaled and handed on, also what the worker
-    /// would have kept until the next sample.
+    /// Calls `done` once all submitted samples have been scaled and delivered, including pictures
+    /// that the worker delays until the next sample.
     pub(crate) fn finish(self: &Arc<Self>, done: impl FnOnce() + Send + 'static) {
         let mut waiting = lock(&self.waiting);
         waiting.add(Work::Finish(Box::new(done)));
@@ -147,7 +149,7 @@ impl ScaleTask {
         }
     }
 
-    /// Does what waits, up to one sample.
+    /// Processes queued work up to and including one sample.
     fn run(self: &Arc<Self>) {
         let mut working = lock(&self.working);
         loop {
@@ -166,7 +168,8 @@ impl ScaleTask {
         self.go_on();
     }
 
-    /// Goes to the end of the pool's queue if more waits: others have their turn between two samples.
+    /// Returns to the end of the pool's queue if there is more work, so that tasks share the
+    /// threads.
     fn go_on(self: &Arc<Self>) {
         self.tell_room();
         if lock(&self.waiting).goes_on() {
@@ -174,7 +177,7 @@ impl ScaleTask {
         }
     }
 
-    /// Tells those who wait for room to look again.
+    /// Notifies publishers that wait for room.
     fn tell_room(&self) {
         self.room.notify(usize::MAX);
     }
@@ -210,7 +213,7 @@ impl Worker {
         }
     }
 
-    /// Hands on what is kept until the next sample: there may be none.
+    /// Delivers the pictures that the worker delays until the next sample.
     fn finish(&mut self, places: &mut Places) {
         match self {
             Self::Pictures(_) | Self::Sound(_) => {}
@@ -218,7 +221,7 @@ impl Worker {
         }
     }
 
-    /// Nobody listens any more: whoever comes begins anew.
+    /// Resets the worker after its last output: the next output starts from scratch.
     fn reset(&mut self) {
         match self {
             Self::Pictures(_) => {}

@@ -1,4 +1,4 @@
-//! Where a subscription's samples end: a bounded queue or a callback, and the counts of both.
+//! The end of a subscription: a bounded queue or a callback, and the counters of both.
 
 use super::events::Events;
 use super::pull::HeldBuffer;
@@ -10,7 +10,7 @@ use paceline_sched::{Instant, Late};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Payload bytes that may wait in a subscriber's queue.
+/// The limit of payload bytes in a subscriber's queue.
 const WAITING_BYTES_MAX: usize = 128 << 20;
 
 mod order;
@@ -22,10 +22,10 @@ use order::Orders;
 use queue::{Queue, Unread};
 use seen::Seen;
 
-/// What a callback subscriber gave us.
+/// A subscriber's callback.
 pub(crate) type Callback = Box<dyn FnMut(Delivery) + Send>;
 
-/// Where a sample comes from.
+/// The origin of a sample.
 pub(crate) struct Origin<'a> {
     pub(crate) tag: &'a Tag,
     pub(crate) publisher: PublisherId,
@@ -37,7 +37,7 @@ enum Output {
     Callback(Mutex<Callback>),
 }
 
-/// Drop counts that several threads add to.
+/// Drop counters that several threads update.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicDrops([AtomicU64; DropReason::ALL.len()]);
 
@@ -49,12 +49,12 @@ impl AtomicDrops {
         }
     }
 
-    /// The counts so far.
+    /// Returns the counters.
     pub(crate) fn load(&self) -> Drops {
         self.read(|count| count.load(Ordering::Relaxed))
     }
 
-    /// The counts since this was last called.
+    /// Returns and resets the counters.
     pub(crate) fn take(&self) -> Drops {
         self.read(|count| count.swap(0, Ordering::Relaxed))
     }
@@ -68,25 +68,26 @@ impl AtomicDrops {
     }
 }
 
-/// What a subscription has got so far.
+/// The delivery counters of a subscription.
 #[derive(Debug, Default)]
 pub(crate) struct SinkCounts {
     pub(crate) delivered: AtomicU64,
     pub(crate) bytes: AtomicU64,
-    /// Older than the delay bound, delivered or dropped for it.
+    /// Samples older than the delay bound, delivered or dropped for it.
     pub(crate) late: AtomicU64,
-    /// The ages of all samples delivered, together, in nanoseconds.
+    /// The sum of the ages of all delivered samples, in nanoseconds.
     pub(crate) age_sum: AtomicU64,
     pub(crate) drops: AtomicDrops,
     ages: Mutex<AgeWindow>,
 }
 
-/// The ages of the samples that arrived since the window began, those included that nobody read in time. They are kept
-/// together: a mean and a longest age of different samples contradict each other.
+/// The ages of the samples that arrived in a window, including samples that were dropped unread.
+///
+/// They are updated together: mean and maximum of different samples could contradict each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AgeWindow {
     samples: u64,
-    /// In nanoseconds, as all of them.
+    /// The sum of the ages, in nanoseconds; `longest` has the same unit.
     sum: u64,
     pub(crate) longest: u64,
 }
@@ -98,14 +99,14 @@ impl AgeWindow {
         self.longest = self.longest.max(age);
     }
 
-    /// Returns the mean age; none if no sample arrived.
+    /// Returns the mean age in nanoseconds; `None` if no sample arrived.
     pub(crate) const fn mean(&self) -> Option<u64> {
         self.sum.checked_div(self.samples)
     }
 }
 
 impl SinkCounts {
-    /// Returns the ages since this was last called, and begins another window.
+    /// Returns the ages since the last call, and starts a new window.
     pub(crate) fn take_ages(&self) -> AgeWindow {
         std::mem::take(&mut self.ages.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -117,7 +118,7 @@ impl SinkCounts {
         self.ages.lock().unwrap_or_else(PoisonError::into_inner).add(age);
     }
 
-    /// It was counted as delivered when it entered the queue, and never reached the reader.
+    /// Corrects the counters for a sample that was dropped from the queue unread.
     fn count_unread(&self, delivery: &Delivery, reason: DropReason) {
         let age = u64::try_from(delivery.age.as_nanos()).unwrap_or(u64::MAX);
         self.delivered.fetch_sub(1, Ordering::Relaxed);
@@ -129,22 +130,22 @@ impl SinkCounts {
 
 /// The end of a subscription.
 pub(crate) struct Sink {
-    /// The delay bound in nanoseconds: what a sample has to be judged by, of all that is asked for.
+    /// The delay bound in nanoseconds; during a change, the longer of the two.
     within: AtomicU64,
     output: Output,
-    /// What comes is held here too, for others to pull.
+    /// The pull buffer that also stores the samples.
     held: Option<Arc<HeldBuffer>>,
     waiting_bytes: AtomicUsize,
     events: Events<SubscriberEvent>,
     closed: AtomicBool,
     seen: Seen,
     orders: Orders,
-    /// Told of each sample and event, and of the end.
+    /// Notified of each sample and event, and of the end.
     pub(crate) arrival: Event,
     pub(crate) counts: SinkCounts,
 }
 
-/// The delay bound in nanoseconds; more than any age if there is none.
+/// Returns the delay bound in nanoseconds; the largest value if there is none.
 fn nanos(spec: &SubscriptionSpec) -> u64 {
     spec.within.map_or(u64::MAX, |within| within.as_nanos())
 }
@@ -173,39 +174,41 @@ impl Sink {
         }
     }
 
-    /// The same, with what comes held in a buffer.
+    /// Adds a pull buffer that also stores the samples.
     pub(crate) fn holding(mut self, held: Option<Arc<HeldBuffer>>) -> Self {
         self.held = held;
         self
     }
 
-    /// The buffer that holds what comes.
+    /// Returns the pull buffer.
     pub(crate) const fn held(&self) -> Option<&Arc<HeldBuffer>> {
         self.held.as_ref()
     }
 
-    /// The order of a publisher's samples.
+    /// Returns the delivery order of a publisher's samples.
     pub(crate) fn order_of(&self, publisher: PublisherId) -> Arc<Order> {
         self.orders.of(publisher)
     }
 
-    /// What views see of it.
+    /// Returns the newest sample for views.
     pub(crate) const fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// Something else is asked for and not granted yet: until then the longer delay bound counts.
+    /// Applies a requested change that has not been granted: the longer delay bound counts until
+    /// then.
     pub(crate) fn relax(&self, spec: &SubscriptionSpec) {
         self.within.fetch_max(nanos(spec), Ordering::Relaxed);
     }
 
-    /// Something else is in force from now on.
+    /// Applies a change that is in force.
     pub(crate) fn change(&self, spec: &SubscriptionSpec) {
         self.within.store(nanos(spec), Ordering::Relaxed);
     }
 
-    /// Delivers a sample, or drops it with a reason; true if it was delivered. `needed` counts the
-    /// video pictures before it that were delivered and that others need.
+    /// Delivers a sample or drops it with a reason; returns true if it was delivered.
+    ///
+    /// `needed` is the number of reference pictures of the video that were delivered before it.
     pub(crate) fn deliver(
         &self,
         now: Instant,
@@ -276,7 +279,7 @@ impl Sink {
         self.counts.count_unread(delivery, reason);
     }
 
-    /// The next sample that waits and can be used.
+    /// Returns the next queued sample that can be decoded.
     pub(crate) fn pop(&self) -> Option<Delivery> {
         let Output::Queue(queue) = &self.output else { return None };
         loop {
@@ -290,13 +293,13 @@ impl Sink {
         }
     }
 
-    /// True if a sample or an event waits.
+    /// Returns true if a sample or an event is queued.
     pub(crate) fn has_something(&self) -> bool {
         let samples = matches!(&self.output, Output::Queue(queue) if !queue.unread.is_empty());
         samples || !self.events.is_empty()
     }
 
-    /// Tells the subscriber something beside samples.
+    /// Queues an event.
     pub(crate) fn tell(&self, event: SubscriberEvent) {
         self.events.push(event);
         self.arrival.notify(usize::MAX);

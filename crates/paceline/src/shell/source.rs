@@ -1,4 +1,4 @@
-//! A source of samples: what it is told of its outputs.
+//! Sources of samples: the changes of their outputs.
 
 use super::clock;
 use super::events::Events;
@@ -13,14 +13,14 @@ use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The new outputs of a source: a port for each that is new, `None` for each that stays.
+/// The new outputs of a source: a port for each new output, `None` for each that stays.
 pub(crate) struct Installation {
     pub(crate) period: Option<Duration>,
     pub(crate) outputs: Vec<(OutputPlan, Option<Port>)>,
 }
 
 impl Installation {
-    /// This change after one that was not made yet: the ports of what stays are that one's.
+    /// Merges this change with an earlier one that was not applied, and takes over its ports.
     pub(crate) fn after(mut earlier: Self, mut this: Self) -> Self {
         for (plan, port) in this.outputs.iter_mut().filter(|(_, port)| port.is_none()) {
             let name = (OutputKey::of(plan), plan.at_port());
@@ -31,9 +31,9 @@ impl Installation {
         this
     }
 
-    /// Makes the change.
+    /// Applies the change.
     pub(crate) fn apply(self, ingress: &mut Ingress<Port>) {
-        // An output that comes with a port is new, also where there was one of its name before.
+        // An output with a port is new, even if another one had its key before.
         let stays = self.outputs.iter().filter(|(_, port)| port.is_none());
         let stays: Vec<_> = stays.map(|(plan, _)| plan.clone()).collect();
         ingress.install(&stays, |_| None, |_, port| drop(port));
@@ -43,32 +43,32 @@ impl Installation {
     }
 }
 
-/// What a publisher shares with its node.
+/// The state that a publisher shares with its node.
 #[derive(Default)]
 pub(crate) struct PublisherShared {
     pub(crate) installs: Mailbox<Installation>,
-    /// Holds the first samples until the outputs are known; none for a publisher that waits by itself until it is wanted.
+    /// Buffers the first samples; `None` for a publisher that waits for subscribers itself.
     pub(crate) opening: Option<Opening>,
-    /// When it was declared; zero for one that is not kept for others to hear of.
+    /// The time of declaration; zero if the end of the publisher need not be delayed.
     pub(crate) declared: Instant,
     pub(crate) matching: AtomicBool,
     pub(crate) events: Events<PublisherEvent>,
-    /// How many events there were.
+    /// The number of events so far.
     pub(crate) told: AtomicU64,
-    /// Told when `matching` or the outputs change, of each event, and at the end.
+    /// Notified of changes of `matching` or the outputs, of each event, and of the end.
     pub(crate) change: Event,
     pub(crate) closed: AtomicBool,
     pub(crate) published: AtomicU64,
 }
 
 impl PublisherShared {
-    /// Of a publisher whose first samples wait for outputs.
+    /// Creates the state of a publisher whose first samples are buffered.
     pub(crate) fn opening(period: Option<Duration>, room: Arc<WaitingBytes>) -> Self {
         let opening = Some(Opening::new(period, room));
         Self { opening, declared: clock::now(), ..Self::default() }
     }
 
-    /// Tells whoever has the publisher.
+    /// Queues an event for the publisher.
     pub(crate) fn tell(&self, event: PublisherEvent) {
         self.events.push(event);
         self.told.fetch_add(1, Ordering::Release);

@@ -1,9 +1,11 @@
-//! Nodes that are not neighbours yet. They are answered, and nothing is kept of them.
+//! Nodes that are not neighbours yet. They are answered, and no state is kept for them.
 //!
-//! A beacon or a frame of a stranger costs its sender nothing and carries any node id. The answer is a greeting with the
-//! epoch that this link gives to new hops. Only a node that has read the greeting can name that epoch in a frame; that
-//! frame proves that the node exists, and makes it a neighbour ([`super::rx`]). So a flood of made-up ids costs a bounded
-//! number of greetings, displaces nobody and keeps nobody out.
+//! A beacon or frame of a stranger costs its sender nothing and can carry any node identifier. The
+//! answer is a greeting with the epoch that this link assigns to new hops.
+//!
+//! Only a node that has received the greeting can use that epoch in a frame. Such a frame proves
+//! that the node exists, and makes it a neighbour ([`super::rx`]). A flood of made-up identifiers
+//! therefore causes a bounded number of greetings, and displaces or excludes no genuine node.
 
 use super::lock;
 use crossbeam_queue::ArrayQueue;
@@ -12,39 +14,40 @@ use paceline_sched::{Capacity, Duration, Instant};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Strangers that wait for the next iteration of the egress thread.
+/// The limit of strangers queued for the next iteration of the egress thread.
 const WAITING_MAX: usize = 64;
-/// Greetings of each kind at once.
+/// The largest burst of greetings of each kind.
 const BURST: u64 = 16;
-/// The least time between two greetings of a kind, in a long flood.
+/// The shortest mean interval between two greetings of a kind.
 const EVERY_MIN: Duration = Duration::from_micros(500);
-/// The most time between two: on the thinnest link strangers are still answered 20 times per second.
+/// The longest mean interval: strangers receive 20 answers per second even at the lowest capacity.
 const EVERY_MAX: Duration = Duration::from_millis(50);
-/// A greeting on the wire, with the headers of all layers. Greetings take at most one percent of a link.
+/// The size of a greeting on the wire, with the headers of all layers. Greetings use at most one
+/// percent of a link.
 const GREETING_BYTES: u64 = 160;
-/// An old hop's epoch raises that of the next hops by no more than this: a neighbour that restarts its hop again and again
-/// cannot use up the epochs.
+/// The limit by which an old hop's epoch raises the next epoch. A neighbour that restarts its hop
+/// repeatedly cannot exhaust the epochs.
 const RESTARTS_MAX: u32 = 16;
 
-/// A stranger that is to be greeted.
+/// A stranger to greet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Stranger {
     pub(crate) node: NodeId,
-    /// Its epoch, if it has sent a frame; 0 if it has sent a beacon.
+    /// Its epoch if it sent a frame; 0 if it sent a beacon.
     pub(crate) epoch: u32,
 }
 
 /// The strangers of one link.
 pub(crate) struct Strangers {
     waiting: ArrayQueue<Stranger>,
-    /// The epoch of new hops: above that of every earlier hop of the link.
+    /// The epoch of new hops, higher than that of any earlier hop of the link.
     epoch: AtomicU32,
-    /// Nanoseconds between two greetings.
+    /// The interval between two greetings, in nanoseconds.
     every: AtomicU64,
-    /// Frames are answered although beacons flood the link, and beacons although frames do.
+    /// Separate budgets: a flood of beacons does not stop answers to frames, or the reverse.
     beacons: Mutex<Budget>,
     frames: Mutex<Budget>,
-    /// Beacons and frames of strangers that were not answered: there were too many.
+    /// The number of strangers that were not answered.
     ignored: AtomicU64,
 }
 
@@ -60,7 +63,7 @@ impl Strangers {
         }
     }
 
-    /// Sets how much of the link greetings may take.
+    /// Limits the share of greetings on a link of this capacity.
     pub(crate) fn set_capacity(&self, capacity: Option<Capacity>) {
         let every = capacity.map_or(EVERY_MIN, |capacity| {
             capacity.time_for(100 * GREETING_BYTES).max(EVERY_MIN).min(EVERY_MAX)
@@ -68,7 +71,7 @@ impl Strangers {
         self.every.store(every.as_nanos(), Ordering::Relaxed);
     }
 
-    /// A stranger has sent a beacon, or a frame of this epoch. True if it waits for a greeting now.
+    /// Handles a beacon, or a frame with the given epoch; returns true if a greeting is queued.
     pub(crate) fn came(&self, now: Instant, stranger: Stranger) -> bool {
         let budget = if stranger.epoch == 0 { &self.beacons } else { &self.frames };
         let every = Duration::from_nanos(self.every.load(Ordering::Relaxed));
@@ -79,7 +82,7 @@ impl Strangers {
         greets
     }
 
-    /// The next stranger to greet.
+    /// Returns the next stranger to greet.
     pub(crate) fn next(&self) -> Option<Stranger> {
         self.waiting.pop()
     }
@@ -88,17 +91,18 @@ impl Strangers {
         self.waiting.is_empty()
     }
 
-    /// How often a stranger was not answered.
+    /// Returns the number of strangers that were not answered.
     pub(crate) fn ignored(&self) -> u64 {
         self.ignored.load(Ordering::Relaxed)
     }
 
-    /// The epoch of a hop that is new now.
+    /// Returns the epoch of a new hop.
     pub(crate) fn epoch(&self) -> u32 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// A hop that had this epoch at last is forgotten: the next one to the same node has a higher one.
+    /// Handles the removal of a hop with this last epoch: the next hop to the node gets a higher
+    /// one.
     pub(crate) fn handle_removed(&self, now: Instant, last: u32) {
         let raise = |epoch: u32| {
             let last = last.min(epoch.saturating_add(RESTARTS_MAX));
@@ -108,12 +112,12 @@ impl Strangers {
     }
 }
 
-/// Grows with the clock: a tenth of a second is one epoch.
+/// Returns the epoch for a time: it increases by one per 100 ms.
 fn epoch_at(now: Instant) -> u32 {
     u32::try_from(now.as_nanos() / 100_000_000 + 1).unwrap_or(u32::MAX)
 }
 
-/// When the last greeting is paid off.
+/// A token bucket, as the time at which it is full again.
 #[derive(Debug, Default)]
 struct Budget(Instant);
 
@@ -148,7 +152,7 @@ mod tests {
             strangers.came(now, beacon(tenth));
             greeted += std::iter::from_fn(|| strangers.next()).count();
         }
-        // One percent of 2 Mbit/s for 10 s, but no fewer than 20 per second.
+        // One percent of 2 Mbit/s for 10 s, but at least 20 per second.
         assert!((150..=250).contains(&greeted), "{greeted}");
         assert_eq!(strangers.ignored(), 100_000 - greeted as u64);
         let end = NOW + Duration::from_secs(10);

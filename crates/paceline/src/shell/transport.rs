@@ -1,17 +1,19 @@
-//! One link's transport over Zenoh. Zenoh's types stop in this file.
+//! The transport of one link over Zenoh. Zenoh's types are used only in this module.
 //!
-//! Zenoh carries frames over one hop and nothing else: a session a link, peers that forward nothing,
-//! a key expression of its own for each direction of each hop, and a complete explicit configuration.
-//! Its queues stay nearly empty, because the link lets no more frames go than the other end credits.
+//! Zenoh carries frames over a single hop. Each link has its own session; peers forward nothing.
+//! Each direction of each hop has its own key expression, and the configuration is complete and
+//! explicit. Zenoh's queues stay nearly empty, because the link sends no more frames than the peer
+//! has credited.
 //!
-//! A node subscribes to the keys of all its neighbours at once, and to that of each neighbour once it is proven. A frame
-//! names its key by the number that the other end gave it when it subscribed to that very key; before that it names the
-//! rest of its key in full, 18 bytes. Nothing is declared for a node that has not proven that it exists
-//! (`shell/strangers.rs`), and nothing is declared on a thread that sends (`transport/declare.rs`).
+//! A node subscribes to the keys of all possible neighbours with a wildcard, and to the key of each
+//! proven neighbour. The subscription to an exact key gives it a number, and frames then carry that
+//! number. Before that, a frame carries the rest of its key in full, 18 bytes. Nothing is declared
+//! for a node that has not proven its existence (`shell/strangers.rs`), and nothing is declared on
+//! a sending thread (`transport/declare.rs`).
 //!
-//! Over UDP Zenoh repairs nothing, and that includes what its sessions declare to each other. So there a
-//! frame names its key in full instead of a number that the other end may never have heard of, and
-//! subscriptions are declared again as long as a neighbour is missing.
+//! Over UDP, Zenoh retransmits nothing, including the declarations of its sessions. There a frame
+//! always carries its key in full, because the peer may not know a number. Subscriptions are
+//! declared again while a neighbour is missing.
 
 mod declare;
 
@@ -33,29 +35,30 @@ use zenoh::pubsub::Subscriber;
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Config, Session, Wait};
 
-/// Over UDP Zenoh sends no longer datagram than this: with the headers of UDP and IPv6 one packet of
-/// Ethernet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
+/// The largest datagram that Zenoh sends over UDP, in bytes. With the headers of UDP and IPv6 it is
+/// one Ethernet packet. Frames there are at most 1,350 bytes, and Zenoh adds at most 80.
 const DATAGRAM_BYTES: usize = 1_440;
 
-/// How long an attempt to connect, or to take a connection, may take. Zenoh's needs three round trips: this is
-/// enough for 0.8 s, a satellite's 0.6 s and a slow link. Who is not answered at all is not kept from
-/// returning by it: `shell/redial.rs`.
+/// The timeout of connecting or accepting a connection.
+///
+/// Zenoh needs three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a
+/// slow link. A lost path reconnects faster by `shell/redial.rs`.
 pub(crate) const OPEN_MAX: Duration = Duration::from_millis(2_500);
 
-/// What became of a frame handed to the transport.
+/// The result of sending a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sent {
-    /// The transport has it.
+    /// The transport accepted the frame.
     Taken,
-    /// The hop is gone.
+    /// The hop is closed.
     Down,
 }
 
-/// What comes from the transport, on its own threads.
+/// The receiver of frames and beacons, called on the transport's threads.
 pub(crate) trait Inbound: Send + Sync + 'static {
-    /// A frame from a neighbour.
+    /// Handles a frame of a neighbour.
     fn frame(&self, from: NodeId, frame: Bytes);
-    /// A node has said that it is there.
+    /// Handles a beacon of a node.
     fn found(&self, node: NodeId);
 }
 
@@ -69,16 +72,16 @@ pub(crate) struct Transport {
     declarer: Declarer,
 }
 
-/// How frames leave for a neighbour.
+/// The route of frames to a neighbour.
 struct Route {
-    /// By the whole key, each at once.
+    /// The full key; each frame is sent at once.
     key: KeyExpr<'static>,
-    /// By what was declared for it, once it is; never where declarations may be lost.
+    /// The declared key, if any. Never set if declarations can be lost.
     declared: Slot,
 }
 
 impl Transport {
-    /// Opens the link's session and listens for frames and neighbours.
+    /// Opens the link's session and listens for frames and beacons.
     pub(crate) fn open(
         me: NodeId,
         link: &LinkConfig,
@@ -93,26 +96,26 @@ impl Transport {
         Ok(Self { me, session, carrier, beacon, hops: BTreeMap::new(), declarer })
     }
 
-    /// The node that it was opened for.
+    /// Returns the node of this transport.
     pub(crate) const fn me(&self) -> NodeId {
         self.me
     }
 
-    /// Declares again what this node listens to, if that may have been lost: a neighbour is missing.
+    /// Declares the subscriptions again on a transport that may have lost them.
     pub(crate) fn listen_again(&mut self) {
         if self.carrier == Carrier::Datagrams {
             self.declarer.listen_again();
         }
     }
 
-    /// Tells whoever is at the other end that this node is there.
+    /// Sends a beacon to all nodes at the other end.
     pub(crate) fn greet(&self) {
         let mut hi = vec![VERSION];
         hi.extend_from_slice(&self.me.0.to_be_bytes());
         let _ = self.put(&self.beacon, hi.into(), true);
     }
 
-    /// Sends a frame to a node that is no neighbour.
+    /// Sends a frame to a node that is not a neighbour.
     pub(crate) fn greet_stranger(&self, node: NodeId, frame: Vec<u8>) {
         if let Ok(key) = self.key_to(node) {
             let _ = self.put(&key, frame.into(), true);
@@ -123,7 +126,7 @@ impl Transport {
         KeyExpr::try_from(format!("p/{node}/{}", self.me))
     }
 
-    /// Hands a payload to Zenoh by its whole key; `merges` where it may share a batch with others, as no datagram does.
+    /// Sends a payload by its full key. `merges` allows batching with others, except in datagrams.
     fn put(&self, key: &KeyExpr<'static>, payload: ZBytes, merges: bool) -> zenoh::Result<()> {
         self.session
             .put(key, payload)
@@ -133,7 +136,7 @@ impl Transport {
             .wait()
     }
 
-    /// A node is a neighbour: frames can be sent to it from now on. Never waits.
+    /// Adds a neighbour, so that frames can be sent to it. Never blocks.
     pub(crate) fn add_hop(&mut self, node: NodeId) -> zenoh::Result<()> {
         if !self.hops.contains_key(&node) {
             let route = Route { key: self.key_to(node)?, declared: Slot::default() };
@@ -142,8 +145,8 @@ impl Transport {
         Ok(())
     }
 
-    /// Makes the frames of a neighbour shorter and cheaper, some time soon; `express` where a frame must not wait to be
-    /// batched. Never waits.
+    /// Starts to declare a neighbour's key, which makes its frames shorter. `express` frames are
+    /// never delayed for batching. Never blocks.
     pub(crate) fn declare_hop(&mut self, node: NodeId, express: bool) {
         if let Some(route) = self.hops.get(&node)
             && self.carrier.is_ordered()
@@ -153,15 +156,17 @@ impl Transport {
         }
     }
 
-    /// Forgets a neighbour. Never waits.
+    /// Removes a neighbour. Never blocks.
     pub(crate) fn remove_hop(&mut self, node: NodeId) {
         if let Some(route) = self.hops.remove(&node) {
             self.declarer.forget(route.declared);
         }
     }
 
-    /// Hands a frame over; never waits. The caller's window keeps what is in flight below what
-    /// Zenoh's queue holds, so there is room whenever the hop is alive.
+    /// Sends a frame. Never blocks.
+    ///
+    /// The caller's window keeps the data in flight below the capacity of Zenoh's queue, so there
+    /// is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &mut FrameBuf) -> Sent {
         let Some(route) = self.hops.get(&node) else { return Sent::Down };
         let merges = frame.merges;
@@ -172,8 +177,8 @@ impl Transport {
         if sent.is_ok() { Sent::Taken } else { Sent::Down }
     }
 
-    /// Closes the session aside: Zenoh waits for the end of an attempt to connect, of which nothing is left to
-    /// be sent.
+    /// Closes the session on another thread: Zenoh waits for the end of a connection attempt, and
+    /// nothing is left to send.
     pub(crate) fn close_aside(self) {
         let aside = std::thread::Builder::new().name("paceline-close".to_owned());
         if let Err(error) = aside.spawn(move || self.close()) {
@@ -181,22 +186,24 @@ impl Transport {
         }
     }
 
-    /// Closes the session; waits for at most as long as Zenoh does.
+    /// Closes the session. Blocks for as long as Zenoh does.
     pub(crate) fn close(self) {
-        // Before its publishers go: their undeclaration would overtake frames that wait to be sent.
+        // Close before dropping the publishers: their undeclaration would overtake queued frames.
         if let Err(error) = self.session.close().wait() {
             tracing::debug!("closing a link: {error}");
         }
     }
 }
 
-/// Subscribes to the key of one neighbour, so that its frames name that key by a number. The subscriber to all nodes takes
-/// the frames: were they this one's, a frame that arrives while it is declared could find neither.
+/// Subscribes to the key of one neighbour, so that its frames can carry a number for the key.
+///
+/// The wildcard subscriber receives the frames. If this one did, a frame that arrives during the
+/// declaration could reach neither.
 fn subscribe_to(node: NodeId, me: NodeId, session: &Session) -> zenoh::Result<Subscriber<()>> {
     session.declare_subscriber(format!("p/{me}/{node}")).callback(|_| {}).wait()
 }
 
-/// Listens for frames from all nodes.
+/// Subscribes to frames from all nodes.
 fn listen_to_all(
     me: NodeId,
     session: &Session,
@@ -215,7 +222,7 @@ fn listen_to_all(
         .wait()
 }
 
-/// Listens for frames and for beacons.
+/// Subscribes to frames and beacons.
 fn listen(
     me: NodeId,
     session: &Session,
@@ -257,7 +264,7 @@ fn parse_node(text: &str) -> Option<NodeId> {
 
 fn to_zbytes(frame: &mut FrameBuf) -> ZBytes {
     if frame.shared.is_empty() {
-        // The next frame will be about as long.
+        // Preallocate for a next frame of similar length.
         let next = Vec::with_capacity(frame.head.len());
         return ZBytes::from(std::mem::replace(&mut frame.head, next));
     }
@@ -272,7 +279,8 @@ fn to_zbytes(frame: &mut FrameBuf) -> ZBytes {
     writer.finish()
 }
 
-/// The payload without a copy where Zenoh has it in one piece, as it has unless a frame was cut.
+/// Returns the payload without a copy if Zenoh has it in one piece, as it does unless a frame was
+/// fragmented.
 fn shared_bytes(payload: &ZBytes) -> Bytes {
     struct Whole(ZBytes);
     impl AsRef<[u8]> for Whole {
@@ -288,8 +296,8 @@ fn shared_bytes(payload: &ZBytes) -> Bytes {
     }
 }
 
-/// The endpoints with our retry periods: the first attempts of a session heed only those of the
-/// endpoint itself, and a neighbour is often there a moment after us.
+/// Returns the endpoints with shorter retry periods. The first attempts of a session use only the
+/// periods of the endpoint itself, and a neighbour often starts at about the same time.
 fn impatient(endpoints: &[String]) -> Vec<String> {
     let retry = "retry_period_init_ms=100;retry_period_max_ms=400;retry_period_increase_factor=2";
     let with = |endpoint: &String| {
@@ -299,7 +307,8 @@ fn impatient(endpoints: &[String]) -> Vec<String> {
     endpoints.iter().map(with).collect()
 }
 
-/// Everything that we rely on, said explicitly: defaults have changed inside 1.x.
+/// Returns the complete configuration. Every setting that matters is explicit, because defaults
+/// have changed within 1.x.
 fn config(link: &LinkConfig) -> zenoh::Result<Config> {
     let list = |endpoints: &[String]| {
         let mut text = String::from("[");

@@ -1,4 +1,4 @@
-//! Whether the threads of a node live and move: a panic ends the node with a message, a thread that stands still is
+//! Monitoring of a node's threads: a panic ends the node with a message, and a stalled thread is
 //! reported.
 
 use super::clock;
@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// How late a thread's next iteration may begin until it counts as standing still.
+/// The delay of a thread's next iteration after which it counts as stalled.
 const STILL_AFTER: Duration = Duration::from_secs(2);
-/// How often the watchdog looks.
+/// The interval of the watchdog.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// The sign of life of one thread: when its next iteration has to have begun.
+/// The heartbeat of one thread: the time by which its next iteration must have begun.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     name: String,
@@ -25,17 +25,17 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// An iteration begins.
+    /// Records the start of an iteration.
     pub(crate) fn begin(&self, now: Instant) {
         self.due.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// The thread sleeps until then at the latest.
+    /// Records that the thread sleeps until `until` at the latest.
     pub(crate) fn rest(&self, until: Instant) {
         self.due.store(until.as_nanos(), Ordering::Relaxed);
     }
 
-    /// For how long it has stood still, if it does.
+    /// Returns the delay of the next iteration if the thread is stalled.
     fn still_for(&self, now: Instant) -> Option<Duration> {
         let late = now.since(Instant::from_nanos(self.due.load(Ordering::Relaxed)));
         (late > STILL_AFTER).then_some(late)
@@ -53,12 +53,12 @@ pub(crate) struct Vitals {
 }
 
 impl Vitals {
-    /// Sets how the node is ended after a panic.
+    /// Sets the function that ends the node after a panic.
     pub(crate) fn on_fault(&self, end: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_fault.set(Box::new(end));
     }
 
-    /// The pulse of a new thread; it is watched until it is dropped.
+    /// Returns the heartbeat of a new thread, which is monitored until it is dropped.
     pub(crate) fn pulse(&self, name: &str) -> Arc<Pulse> {
         let (due, still) = (AtomicU64::new(Instant::FAR.as_nanos()), AtomicBool::new(false));
         let pulse = Arc::new(Pulse { name: name.to_owned(), due, still });
@@ -68,9 +68,9 @@ impl Vitals {
         pulse
     }
 
-    /// Runs what a thread does; `None` if it panicked. Then the node ends.
+    /// Runs `run`; if it panics, ends the node and returns `None`.
     pub(crate) fn guard<T>(&self, thread: &str, run: impl FnOnce() -> T) -> Option<T> {
-        // After a panic nothing goes on with what was broken: the node ends.
+        // Unwind safety does not matter: after a panic the node ends.
         match catch_unwind(AssertUnwindSafe(run)) {
             Ok(done) => Some(done),
             Err(panic) => {
@@ -96,12 +96,12 @@ impl Vitals {
         }
     }
 
-    /// Why the node has ended, if a thread of it panicked.
+    /// Returns the message of the panic that ended the node.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
 
-    /// The threads that stand still.
+    /// Returns the stalled threads.
     pub(crate) fn stalled(&self, now: Instant) -> Vec<StalledThread> {
         let pulses = lock(&self.pulses);
         let stalled = pulses.iter().filter_map(Weak::upgrade).filter_map(|pulse| {
@@ -111,7 +111,7 @@ impl Vitals {
         stalled.collect()
     }
 
-    /// Warns of threads that have come to a halt since the last look, and says which of them move again.
+    /// Logs the threads that have stalled or recovered since the last look.
     fn look(&self, now: Instant) {
         for pulse in lock(&self.pulses).iter().filter_map(Weak::upgrade) {
             let still = pulse.still_for(now);
@@ -129,7 +129,7 @@ impl Vitals {
         }
     }
 
-    /// Starts the thread that looks after the others. It ends with the node.
+    /// Starts the watchdog thread, which ends with the node.
     pub(crate) fn watch(self: &Arc<Self>) -> std::io::Result<Watchdog> {
         let (stop, weak) =
             (Arc::new((Waker::default(), AtomicBool::new(false))), Arc::downgrade(self));
@@ -143,7 +143,8 @@ impl Vitals {
                 && let Some(vitals) = weak.upgrade()
             {
                 let now = clock::now();
-                // Who was stopped as a whole, by a signal or a debugger, has no thread that stands still.
+                // If the whole process was stopped, by a signal or a debugger, its threads are not
+                // stalled.
                 if now.since(looked) < STILL_AFTER {
                     vitals.look(now);
                 }
@@ -156,14 +157,14 @@ impl Vitals {
     }
 }
 
-/// The thread that looks after the others.
+/// A handle of the watchdog thread.
 pub(crate) struct Watchdog {
     stop: Arc<(Waker, AtomicBool)>,
     thread: std::thread::JoinHandle<()>,
 }
 
 impl Watchdog {
-    /// Ends it.
+    /// Stops the thread.
     pub(crate) fn stop(self) {
         self.stop.1.store(true, Ordering::Release);
         self.stop.0.wake();

@@ -1,4 +1,5 @@
-//! Waking a thread that sleeps until a given instant, at the cost of one load when it does not.
+//! A waker for a thread that sleeps until a given instant. Waking a running thread costs one atomic
+//! load.
 
 use paceline_sched::Instant;
 use std::sync::OnceLock;
@@ -13,12 +14,12 @@ pub(crate) struct Waker {
 }
 
 impl Waker {
-    /// The calling thread is the one to be woken from now on.
+    /// Registers the calling thread as the one to wake.
     pub(crate) fn adopt(&self) {
         let _ = self.thread.set(std::thread::current());
     }
 
-    /// Wakes the thread if it sleeps. What it must see was written before.
+    /// Wakes the thread if it sleeps. Writes before this call are visible to it.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed)
@@ -29,7 +30,7 @@ impl Waker {
         }
     }
 
-    /// Sleeps until `until` or a wake, unless `busy` says that there is something to do already.
+    /// Sleeps until `until` or a wake-up, unless `busy` returns true.
     pub(crate) fn sleep(&self, now: Instant, until: Instant, busy: impl FnOnce() -> bool) {
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -40,7 +41,7 @@ impl Waker {
     }
 }
 
-/// Lets this thread's timers be exact instead of late by up to 50 µs.
+/// Reduces the timer slack of this thread from 50 µs to 1 ns.
 pub(crate) fn exact_timers() {
     let nanosecond = std::num::NonZeroU64::new(1);
     if let Err(error) = rustix::thread::set_current_timer_slack(nanosecond) {

@@ -1,4 +1,4 @@
-//! Sound: each subscriber with the rate and channels that it asked for.
+//! Sound at the rate and channels that each subscriber requests.
 
 use crate::sums;
 use crate::support::{SOON, pair, wait_until};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const STEREO: &str = "audio/pcm;format=s16le;rate=48000;channels=2";
 
-/// 20 ms of a tone of 400 Hz, the same in both channels.
+/// Returns 20 ms of a 400 Hz tone, the same in both channels.
 #[expect(clippy::cast_possible_truncation, reason = "at most 12,000")]
 fn block(number: usize) -> Vec<u8> {
     let level = |frame: usize| {
@@ -56,7 +56,7 @@ fn each_subscriber_hears_the_rate_and_channels_that_it_asked_for() {
     let levels: Vec<i16> =
         bytes.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
     assert!((7_900..=8_000).contains(&levels.len()), "a second: {}", levels.len());
-    // The tone is still 400 Hz, and about as loud.
+    // The tone must still have 400 Hz and about the same volume.
     let loud: Vec<i16> =
         levels.iter().copied().filter(|level| level.unsigned_abs() > 2_000).collect();
     let rises = loud.windows(2).filter(|pair| pair[0] < 0 && pair[1] > 0).count();

@@ -1,4 +1,4 @@
-//! A TCP connection's way between two nodes of a test that can be cut.
+//! A TCP forwarder between two nodes of a test that can interrupt the connection.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Ends of connections that a cable holds at most; it closes what is opened beyond.
+/// The limit of connection ends per cable. Connections beyond it are closed.
 const ENDS_MAX: usize = 128;
-/// Bytes that are passed on at once.
+/// The size of the forwarding buffer, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// Passes the bytes of connections to [`Self::endpoint`] on to another endpoint, and back.
+/// Forwards TCP connections from [`Self::endpoint`] to another endpoint.
 ///
-/// While it is cut connections stay open but every byte vanishes, in both directions, and new
-/// connections are accepted by nobody behind it: neither side is told anything. When it is whole
-/// again, the connections that lost bytes or were never passed on are closed, since a TCP stream with
-/// a hole means nothing; whoever connects then gets through.
+/// While it is cut, connections stay open but all bytes are lost in both directions, and new
+/// connections are accepted without being forwarded. Neither side is notified. `restore` closes
+/// every connection that lost bytes or was not forwarded, because a TCP stream with a gap is
+/// useless. New connections then work.
 pub(crate) struct Cable {
     endpoint: SocketAddr,
     inner: Arc<Inner>,
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Cable {
-    /// A cable to `far`, which is like `tcp/127.0.0.1:7600`.
+    /// Creates a cable to `far`, for example `tcp/127.0.0.1:7600`.
     pub(crate) fn new(far: &str) -> Self {
         let far = far.trim_start_matches("tcp/").to_owned();
         let (cut, state) = (AtomicBool::new(false), Mutex::default());
@@ -55,17 +55,17 @@ impl Cable {
         Self { endpoint, inner, acceptor: Some(acceptor) }
     }
 
-    /// Where its near end is.
+    /// Returns the endpoint of the near end.
     pub(crate) fn endpoint(&self) -> String {
         format!("tcp/{}", self.endpoint)
     }
 
-    /// Nothing passes any more.
+    /// Stops forwarding.
     pub(crate) fn cut(&self) {
         self.inner.cut.store(true, Ordering::Release);
     }
 
-    /// New connections pass again.
+    /// Forwards new connections again.
     pub(crate) fn restore(&self) {
         let mut state = self.inner.lock();
         state.hang_up();
@@ -81,7 +81,7 @@ impl Drop for Cable {
             state.hang_up();
             std::mem::take(&mut state.pumps)
         };
-        // So that the acceptor looks up.
+        // Wake the accepting thread.
         let _ = TcpStream::connect(self.endpoint);
         for thread in pumps.into_iter().chain(self.acceptor.take()) {
             let _ = thread.join();
@@ -102,7 +102,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a new connection; false when the cable is over.
+    /// Accepts a connection; returns false if the cable has ended.
     fn accept(inner: &Arc<Self>, near: TcpStream) -> bool {
         let mut state = inner.lock();
         if state.over {
@@ -115,7 +115,7 @@ impl Inner {
             state.ends.push(near);
             return true;
         }
-        // Nobody there yet: the connection is closed, and whoever made it tries again.
+        // Nothing listens at the far end yet. Closing the connection lets the caller retry.
         let Ok(far) = TcpStream::connect(&inner.far) else { return true };
         for (from, to) in [(&near, &far), (&far, &near)] {
             from.set_nodelay(true).unwrap();
@@ -135,7 +135,7 @@ impl Inner {
                 break;
             }
         }
-        // An end that goes while the cable is cut is not heard of at the other.
+        // While the cable is cut, the other end must not notice a closed connection.
         if !self.cut.load(Ordering::Acquire) {
             let _ = to.shutdown(Shutdown::Both);
             let _ = from.shutdown(Shutdown::Both);

@@ -1,4 +1,4 @@
-//! Subscriptions that ask for something else while samples come.
+//! Changes of running subscriptions.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
@@ -10,7 +10,7 @@ use paceline_media::{Size as PictureSize, TestCard};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// True if it was told that it asks for one sample in `n` now.
+/// Returns true if the subscriber's events include a change to one sample in `n`.
 fn told_every(subscriber: &Subscriber, n: u32) -> bool {
     let rate = Rate::Every(NonZeroU32::new(n).unwrap());
     std::iter::from_fn(|| subscriber.try_event()).any(|event| {
@@ -27,7 +27,7 @@ fn what_comes_goes_on_coming_while_it_changes() {
     let poses = operator.subscriber("pose").unwrap().queue(4_096).unwrap();
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON));
-    // By its own program and from the publisher's node, to a promise and back.
+    // Change from the program itself and from the publisher's node, to a contract and back.
     let within = Duration::from_millis(100);
     at_rate(500, 2_500, |n| {
         pose.put(n.to_le_bytes().to_vec()).unwrap();
@@ -56,7 +56,7 @@ fn what_comes_goes_on_coming_while_it_changes() {
     sums::check(&[&robot, &operator]);
 }
 
-/// Beside messages without end each sample waits for its turn, and so do those of before a change.
+/// With continuous competing traffic, samples are queued, including those from before a change.
 #[test]
 fn what_waits_while_it_changes_comes_all_the_same() {
     let capacity = Capacity::from_bits_per_s(1_000_000).unwrap();
@@ -68,12 +68,12 @@ fn what_waits_while_it_changes_comes_all_the_same() {
     let poses = operator.subscriber("pose").unwrap().queue(256).unwrap();
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON) && logs.iter().all(|log| log.wait_matching(SOON)));
-    // All come in either form, by another stream each time.
+    // Every sample arrives in either form, each time on another stream.
     at_rate(20, 120, |n| {
         logs.iter_mut().for_each(|log| drop(log.put(vec![0; 32_000])));
         pose.put([&n.to_le_bytes()[..], &[0; 900]].concat()).unwrap();
         if n % 6 == 5 {
-            // Sooner or later after it was published, for it to be known while that waits.
+            // Vary the delay after publishing, so that changes arrive while samples are queued.
             std::thread::sleep(Duration::from_millis(u64::from(n) * 5 % 48));
             poses.change(|wish| wish.max_hz(100.0 + f64::from(n))).unwrap();
         }
@@ -131,7 +131,7 @@ fn whoever_changes_it_the_subscriber_and_the_status_say_so() {
     let within = Duration::from_millis(70);
     robot.change(poses.id(), |wish| wish.every(3)?.within(within)?.loss(1, 9)).unwrap();
     assert!(told_every(&poses, 3));
-    // What is not said stays.
+    // Unset options keep their values.
     poses.change(|wish| wish.every(5)).unwrap();
     assert!(told_every(&poses, 5));
     let status = operator.status_of(&[operator.id()], SOON);
@@ -172,7 +172,7 @@ fn a_refused_change_leaves_the_stream_as_it_was() {
     let mut poses = poses.declare().unwrap();
     assert!(pose.wait_matching(SOON));
     let id = poses.id();
-    // From either end: all that is published is far too much.
+    // From either end, requesting all published samples exceeds the capacity.
     for refused in [
         poses.change_and_wait(SOON, |wish| wish.every(1)).unwrap(),
         robot.change_and_wait(id, SOON, |wish| wish.every(1)).unwrap(),

@@ -1,5 +1,6 @@
-//! Classes of a live link: who is in them, what becomes of a flood, and other classes while it runs. What
-//! they share is proved in virtual time; here counts are asserted.
+//! Classes of a live link: membership, isolation from a flood, and changes while it runs.
+//!
+//! The shares of the classes are proved in virtual time. These tests check counters.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};

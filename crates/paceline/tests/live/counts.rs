@@ -1,30 +1,29 @@
-//! What became of the samples of streams, those that were closed included.
+//! The stream counters of nodes, including those of closed streams.
 
 use crate::support::SOON;
 use paceline::{Form, Node, NodeId, PublisherId, StreamCounters};
 use std::collections::BTreeMap;
 
-/// Whose stream it is: the node that sends it, the next hop, the publisher, the form, and whether it
-/// has a contract.
+/// The sending node, the next hop, the publisher, the form, and whether the stream has a contract.
 type Key = (NodeId, NodeId, PublisherId, Form, bool);
 
-/// The counts of the streams under one key.
+/// The counters of the streams under one key.
 #[derive(Default)]
 struct Seen {
-    /// How many there were when they were last seen.
+    /// The number of streams at the last look.
     open: usize,
     last: StreamCounters,
-    /// Of those before, that were closed.
+    /// The sum of the earlier streams, which were closed.
     closed: StreamCounters,
 }
 
-/// What nodes said of their streams. A node forgets a stream when it is closed, so what happened
-/// since the last look is missing.
+/// The collected stream counters. A node forgets a closed stream, so changes after the last look
+/// are missing.
 #[derive(Default)]
 pub(crate) struct Counts(BTreeMap<Key, Seen>);
 
 impl Counts {
-    /// Asks a node for its streams as they are now.
+    /// Reads the current streams of a node.
     pub(crate) fn look(&mut self, node: &Node) {
         let me = node.id();
         let mine = node.status(SOON).into_iter().find(|status| status.id == me).unwrap();
@@ -46,7 +45,7 @@ impl Counts {
         }
     }
 
-    /// All counts of a publisher's streams from one node to the next.
+    /// Returns the sum of the counters of a publisher's streams from one node to the next.
     pub(crate) fn sum(&self, from: NodeId, hop: NodeId, publisher: PublisherId) -> StreamCounters {
         let mut sum = StreamCounters::default();
         for seen in self.between(from, hop, publisher) {
@@ -56,7 +55,7 @@ impl Counts {
         sum
     }
 
-    /// How many streams of a publisher there were from one node to the next at the last look.
+    /// Returns the number of a publisher's streams from one node to the next at the last look.
     pub(crate) fn open(&self, from: NodeId, hop: NodeId, publisher: PublisherId) -> usize {
         self.between(from, hop, publisher).map(|seen| seen.open).sum()
     }

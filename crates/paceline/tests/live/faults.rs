@@ -1,4 +1,5 @@
-//! Bad days: the host's process goes, a neighbour dies, a subscriber stops reading, garbage arrives.
+//! Faults: the host's process ends, a neighbour crashes, a subscriber stops reading, malformed data
+//! arrives.
 
 use crate::rogue::stranger;
 use crate::sums;
@@ -82,7 +83,7 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let mut noise = seed.to_le_bytes().repeat(n % 40 + 1);
         noise[0] = if n % 3 == 0 { 1 } else { noise[0] };
-        // As a stranger, as a known neighbour, as a neighbour of another version.
+        // Send as a stranger, as a known neighbour, and as a neighbour of another version.
         rogue.put(key(n as u64), noise.clone()).wait().unwrap();
         rogue.put(key(far.id().0), noise).wait().unwrap();
         rogue.put("p/hi", vec![9u8, 1, 2, 3]).wait().unwrap();
@@ -92,7 +93,7 @@ fn garbage_and_another_version_on_the_wire_disturb_nothing() {
         publisher.put("x").unwrap();
         subscriber.recv_timeout(Duration::from_millis(20)).is_ok()
     });
-    // What pretended to come from the neighbour may have cost its hop a restart.
+    // The forged frames may have restarted the neighbour's hop.
     wait_until("both are known", || near.nodes().len() == 2);
     rogue.close().wait().unwrap();
     sums::check(&[&near, &far]);

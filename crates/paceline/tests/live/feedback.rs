@@ -1,4 +1,4 @@
-//! What a publisher hears of its subscribers.
+//! Feedback to publishers about their subscriptions.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
@@ -39,7 +39,7 @@ fn a_publisher_hears_what_was_asked_for_promised_refused_and_delivered() {
     assert!(measured.age_sum > Duration::ZERO);
     let told_no = of(&all, impossible.id()).unwrap();
     assert_eq!((told_no.grant, told_no.measured.unwrap().delivered), (None, 0));
-    // Who is gone is not listed, and a node that is gone not waited for beyond the time given.
+    // An ended subscription is not listed, and an unreachable node does not exceed the timeout.
     drop(impossible);
     wait_until("it is gone", || pose.feedback(SOON).len() == 2);
     drop(promised);
@@ -59,7 +59,7 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
     let pose = robot.publisher("pose").unwrap().hz(50.0).unwrap().bytes_max(64);
     let pose = pose.declare().unwrap();
     let (send, told) = channel();
-    // What a watch says goes on whatever the channel's other end does.
+    // The watch continues even if the receiver of the channel is dropped.
     let watch = pose.watch(move |rows| drop(send.send(rows.to_vec()))).unwrap();
     let next = || {
         let news = pose.news();
@@ -89,7 +89,7 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
     let PublisherEvent::Refused(refusal) = event() else { panic!("it cannot be granted") };
     assert_eq!(refusal.subscription, impossible.id());
     assert!(watched(&|row| row.subscription == impossible.id() && row.refusal.is_some()));
-    // Best effort from now on.
+    // Change to best effort.
     let id = promised.id();
     promised.change(|asked| Ok(asked.as_published())).unwrap();
     assert_eq!(event(), PublisherEvent::Over(id));
@@ -97,7 +97,7 @@ fn both_ends_are_told_at_once_of_what_is_granted_refused_and_over() {
         std::iter::from_fn(|| promised.try_event())
             .any(|event| event == SubscriberEvent::Over(pose.id()))
     });
-    // A publisher that goes ends its watch.
+    // Dropping the publisher ends its watch.
     drop(pose);
     while told.recv_timeout(SOON).is_ok() {}
     assert_eq!(told.try_recv(), Err(std::sync::mpsc::TryRecvError::Disconnected));
@@ -119,7 +119,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
     }
     at_rate(20, 60, |_| {
         assert_eq!(honest.put(vec![1; 64]).unwrap().dropped, 0);
-        // Twice what the link carries.
+        // Twice the capacity of the link.
         let _ = greedy.put(vec![2; 25_000]).unwrap();
     });
     let told = |publisher: &paceline::Publisher| {
@@ -142,7 +142,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
     wait_until("what keeps its word is all there", || {
         honest.feedback(SOON)[0].measured.is_some_and(|it| it.delivered == 60)
     });
-    // Who gets it is told by whom it was held up.
+    // The event names the node that queued the excess samples.
     let mut told = None;
     wait_until("its subscriber is told", || {
         let events = std::iter::from_fn(|| more.try_event());
@@ -164,7 +164,7 @@ fn a_publisher_that_sends_more_than_it_declared_is_told_and_the_others_are_not_l
     let events = std::iter::from_fn(|| kept.try_event());
     let blamed = events.filter(|event| matches!(event, SubscriberEvent::Excess { .. }));
     assert_eq!(blamed.count(), 0);
-    // Some come all the same: nothing is dropped for being too long.
+    // Some samples arrive nevertheless: none is dropped for its length.
     assert!(more.recv_timeout(SOON).is_ok() && kept.recv_timeout(SOON).is_ok());
     sums::check(&[&robot, &operator]);
 }

@@ -1,4 +1,4 @@
-//! What a node says of itself contradicts nothing that it says in the same breath.
+//! Consistency of the values in one status.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
@@ -19,7 +19,7 @@ fn a_slow_reader_has_no_mean_age_above_its_longest_and_no_bytes_that_it_did_not_
     let _unread = node.subscriber("pose").unwrap().queue(2).unwrap().declare().unwrap();
     wait_until("it is heard", || pose.matching());
     let mut seen = 0;
-    // Over two windows of a second in which all but two samples are dropped unread.
+    // Run for two windows of 1 s, in which all but two samples are dropped unread.
     at_rate(100, 300, |_| {
         pose.put(vec![7; 64]).unwrap();
         let status = own(&node);
@@ -49,7 +49,7 @@ fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
     let mut taken = near.subscriber("bulk").unwrap().declare().unwrap();
     wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
     let first = link(&hub);
-    // Three times what the link carries.
+    // Three times the capacity of the link.
     at_rate(100, 200, |_| {
         bulk.put(vec![7; 7_500]).unwrap();
     });
@@ -62,7 +62,7 @@ fn what_goes_to_each_neighbour_of_a_link_makes_up_what_the_link_carries() {
     let (busy, quiet) =
         (to(&last, &near) - to(&first, &near), to(&last, &idle) - to(&first, &idle));
     assert!(busy > 20 * quiet, "{busy} to who takes all, {quiet} to who takes nothing");
-    // The bytes belong to the time that the link gives: it never carries more than its capacity.
+    // The bytes and the time of the link belong together: their rate never exceeds the capacity.
     let seconds = (last.at - first.at).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let rate = (last.wire_bytes - first.wire_bytes) as f64 * 8.0 / seconds;

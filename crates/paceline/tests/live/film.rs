@@ -1,4 +1,4 @@
-//! Films to test with: test cards coded as H.264, and a plain decoder to look at what arrives.
+//! Test videos: test cards encoded as H.264, and a reference decoder.
 
 use openh264::OpenH264API;
 use openh264::decoder::{DecodedYUV, Decoder, DecoderConfig, Flush};
@@ -6,7 +6,7 @@ use openh264::encoder::{BitRate, Encoder, EncoderConfig};
 use openh264::formats::{YUVSlices, YUVSource as _};
 use paceline_media::{Picture, PixelFormat, Size, TestCard, read_card};
 
-/// Test cards number 0, 1, … as access units; each `every` of them stands alone.
+/// Encodes test cards number 0, 1, … as access units; one in `every` can be decoded alone.
 pub(crate) fn film(width: u32, height: u32, pictures: u64, every: u64) -> Vec<Vec<u8>> {
     let config = EncoderConfig::new()
         .bitrate(BitRate::from_bps(width * height * 10))
@@ -27,7 +27,7 @@ pub(crate) fn film(width: u32, height: u32, pictures: u64, every: u64) -> Vec<Ve
     (0..pictures).map(&mut unit).collect()
 }
 
-/// A picture as it is shown.
+/// A decoded picture.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Shown {
     pub(crate) size: (usize, usize),
@@ -48,7 +48,7 @@ fn shown(picture: &DecodedYUV<'_>) -> Shown {
     Shown { size: (width, height), card: card.map(|card| card.frame) }
 }
 
-/// What a plain decoder shows of access units; fails the test if it refuses one.
+/// Decodes access units with the reference decoder; fails the test on an error.
 pub(crate) fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> Vec<Shown> {
     let config = DecoderConfig::new().flush_after_decode(Flush::NoFlush);
     let mut decoder = Decoder::with_api_config(OpenH264API::from_source(), config).unwrap();
@@ -63,7 +63,7 @@ pub(crate) fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> Vec<Shown
     pictures
 }
 
-/// Checks a byte stream with ffmpeg too, where that is installed.
+/// Also checks a byte stream with ffmpeg, if it is installed.
 pub(crate) fn check_with_ffmpeg(test: &str, stream: &[u8], pictures: usize) {
     use std::io::Write as _;
     use std::process::{Command, Stdio};

@@ -1,11 +1,11 @@
-//! The first samples of a publisher: subscriptions that exist get them, wherever they are.
+//! The first samples of a publisher reach all existing subscriptions on all nodes.
 
 use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, pair};
 use paceline::{Capacity, LinkConfig, Node, Subscriber};
 use std::collections::BTreeMap;
 
-/// Publishers that each test declares, one after the other.
+/// The number of publishers that each test declares in sequence.
 const PUBLISHERS: usize = 40;
 
 /// Waits until `node` knows a subscription to `new/*` of another node.
@@ -14,7 +14,7 @@ fn meet(node: &Node) {
     assert!(probe.wait_matching(SOON));
 }
 
-/// The payloads that arrive, by tag, until there are `count`.
+/// Receives `count` payloads and groups them by tag.
 fn arrive(subscriber: &mut Subscriber, count: usize) -> BTreeMap<String, Vec<u64>> {
     let mut got: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for n in 0..count {
@@ -30,7 +30,7 @@ fn number(n: u64) -> Vec<u8> {
     n.to_le_bytes().to_vec()
 }
 
-/// Each of many new publishers puts one sample at once, and goes after `stays`.
+/// Declares many publishers in sequence. Each publishes one sample at once and ends after `stays`.
 fn each_first_sample_arrives(robot: &Node, subscriber: &mut Subscriber) {
     meet(robot);
     let mut publishers = Vec::new();

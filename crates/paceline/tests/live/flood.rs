@@ -1,4 +1,4 @@
-//! A neighbour that floods a node: with control, with samples that nobody asked for, with what is no frame.
+//! Flood attacks of a neighbour: control messages, unrequested samples, and malformed frames.
 
 use crate::rogue::Rogue;
 use crate::sums;
@@ -6,7 +6,7 @@ use crate::support::{SOON, free_endpoint, isolated, pair, wait_until};
 use paceline::{Flood, LinkConfig, MutedStatus, Node, Pattern};
 use std::time::{Duration, Instant};
 
-/// More than a flood takes until it is muted on any machine; only a test that fails goes on so long.
+/// A generous timeout for muting a flood on any machine.
 const LONG: Duration = Duration::from_secs(120);
 
 fn muted(by: &Node) -> Option<MutedStatus> {
@@ -21,7 +21,8 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     let mut held = operator.subscriber("pose").unwrap().declare().unwrap();
     assert!(pose.wait_matching(SOON));
     assert_eq!(muted(&operator), None);
-    // The publishers of the robot come and go as fast as they can: each time all nodes are told.
+    // Publishers are declared and dropped at the highest rate. Every change is announced to all
+    // nodes.
     let began = Instant::now();
     while muted(&operator).is_none() {
         assert!(began.elapsed() < LONG, "it is heard however much it says");
@@ -32,11 +33,11 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     let row = muted(&operator).unwrap();
     assert_eq!((row.node, row.flood, row.times), (robot.id(), Flood::Control, 1));
     assert!(row.dropped > 0);
-    // Samples go on.
+    // Other samples still arrive.
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
     assert_eq!(held.recv_timeout(SOON).unwrap().payload, "still here");
     wait_until("it is heard again", || muted(&operator).is_some_and(|row| !row.muted));
-    // What was not heard is made good.
+    // Dropped control messages are repaired later.
     let after = robot.publisher("after").unwrap().declare().unwrap();
     let there = |pattern: &str| operator.sources(&Pattern::new(pattern).unwrap());
     wait_until("all that it says now is known", || there("after").len() == 1);
@@ -45,7 +46,8 @@ fn a_neighbour_that_floods_is_muted_and_heard_again_by_itself() {
     sums::check(&[&robot, &operator]);
 }
 
-/// A flood of frames, each as `send` sends it, at an operator that hears a robot on the same link.
+/// Sends a flood of frames by `send` to an operator that receives a robot's stream on the same
+/// link.
 fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
@@ -70,7 +72,7 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
         (0..2_000).for_each(|_| send(&mut rogue));
         next();
     }
-    // It goes on, and costs nobody else a sample.
+    // The flood continues without costing any other stream a sample.
     for _ in 0..20 {
         (0..500).for_each(|_| send(&mut rogue));
         next();

@@ -1,12 +1,13 @@
-//! Best effort on a thin link that is asked to carry three times what it can. Ages are printed; they are proved in
-//! virtual time.
+//! Best effort on a link with three times its capacity of traffic.
+//!
+//! The test prints the ages. They are proved in virtual time.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::{Capacity, DropReason, Node, PublisherId, StreamCounters};
 use std::time::Duration;
 
-/// What the robot's link has counted of a publisher's samples.
+/// Returns the counters of a publisher's samples on the robot's link.
 fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
     let status = robot.status_of(&[robot.id()], SOON);
     let mut streams = status.iter().flat_map(|node| &node.links).flat_map(|link| &link.streams);
@@ -41,7 +42,7 @@ fn live_data_expires_and_a_file_waits() {
     assert!(drops.of(DropReason::Expired) > 50, "{drops:?}");
     assert_eq!(drops.of(DropReason::Expired), drops.total(), "for no other reason");
 
-    // At once what takes the link about five seconds.
+    // Publish at once for about five seconds of the link's capacity.
     (0..10).for_each(|_| assert_eq!(file.put_blocking(vec![0; 55_000]).unwrap().dropped, 0));
     let ages: Vec<Duration> = (0..10).map(|_| pieces.recv_timeout(SOON).unwrap().age).collect();
     assert!(ages[9] > Duration::from_secs(3), "it waited for longer than live data may: {ages:?}");

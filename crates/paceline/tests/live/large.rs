@@ -1,4 +1,5 @@
-//! Samples from one byte to 64 MB, over every transport, with and without a capacity: none is lost without a reason.
+//! Samples from one byte to 64 MB over every transport, with and without a capacity. Every loss has
+//! a reason.
 
 use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
@@ -9,7 +10,7 @@ use std::process::Command;
 const KILOBYTE: usize = 1_000;
 const MEGABYTE: usize = 1_000 * KILOBYTE;
 
-/// Two nodes with a link from `connect` to `listen`.
+/// Opens two nodes with a link from `connect` to `listen`.
 fn nodes(listen: &str, connect: &str, capacity: Option<u64>) -> (Node, Node) {
     let shape = |link: LinkConfig| match capacity {
         Some(bits) => link.capacity(Capacity::from_bits_per_s(bits).unwrap()),
@@ -20,8 +21,10 @@ fn nodes(listen: &str, connect: &str, capacity: Option<u64>) -> (Node, Node) {
     (near, far)
 }
 
-/// Publishes samples of these lengths, each as soon as there is room, and expects all of them in order. Each call for the
-/// same nodes needs a tag of its own: the publisher of an earlier call may still match the subscription of that call.
+/// Publishes samples of these lengths, each once there is room, and expects all of them in order.
+///
+/// Each call for the same nodes needs its own tag: the publisher of an earlier call may still match
+/// the subscription of that call.
 fn all_arrive((near, far): &(Node, Node), tag: &str, lengths: &[usize]) {
     let publisher = far.publisher(tag).unwrap().kind(Kind::Data);
     let mut publisher = publisher.declare().unwrap();
@@ -42,7 +45,7 @@ fn all_arrive((near, far): &(Node, Node), tag: &str, lengths: &[usize]) {
     sums::check(&[near, far]);
 }
 
-/// Publishes `samples` samples of `length` bytes at 50 Hz, and expects each to arrive or to have a reason.
+/// Publishes `samples` samples of `length` bytes at 50 Hz; each must arrive or have a drop reason.
 fn each_has_a_reason((near, far): &(Node, Node), length: usize, samples: u64) -> u64 {
     let publisher = far.publisher("burst").unwrap().kind(Kind::Data);
     let mut publisher = publisher.declare().unwrap();
@@ -78,7 +81,7 @@ fn samples_of_any_size_arrive_over_tcp() {
     let nodes = nodes(&endpoint, &endpoint, None);
     all_arrive(&nodes, "each", &LENGTHS);
     all_arrive(&nodes, "one", &[64 * MEGABYTE; 1]);
-    // The rate at which samples of this size were lost: half of 1 MB at 2 Hz.
+    // The rate at which samples of this size used to be lost: half of 1 MB samples at 2 Hz.
     assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
 }
 
@@ -128,7 +131,7 @@ fn samples_are_delivered_or_have_a_reason_over_udp() {
     }
 }
 
-/// With TLS all of Zenoh's tasks of a process share one thread, so this runs in a process of its own.
+/// With TLS, all Zenoh tasks of a process share one thread, so this test runs in its own process.
 #[test]
 fn samples_of_any_size_arrive_over_tls() {
     const INNER: &str = "PACELINE_TEST_TLS";
@@ -159,7 +162,7 @@ fn over_tls() {
     assert_eq!(each_has_a_reason(&nodes, MEGABYTE, 25), 25);
 }
 
-/// A key and a certificate for localhost that signs itself; `None` without the openssl command.
+/// Creates a self-signed certificate for localhost and its key; `None` without the openssl command.
 fn self_signed(dir: &Path) -> Option<(String, String)> {
     let path = |name: &str| dir.join(name).display().to_string();
     let (key, certificate) = (path("key.pem"), path("certificate.pem"));

@@ -1,4 +1,4 @@
-//! Nodes of one process over real Zenoh sessions and real sockets.
+//! Tests with several nodes in one process, over real Zenoh sessions and sockets.
 #![cfg(test)]
 
 mod audio;

@@ -1,4 +1,4 @@
-//! Nodes find each other and everything that is published and wanted.
+//! Discovery: nodes find each other, their publishers and their subscriptions.
 
 use crate::sums;
 use crate::support::{HostDir, SOON, free_endpoint, isolated, wait_until};
@@ -68,9 +68,9 @@ fn a_host_has_many_processes_and_every_one_hears_every_other() {
     let mut subscribers: Vec<_> =
         nodes.iter().map(|node| node.subscriber("a/*").unwrap().declare().unwrap()).collect();
     let mut publisher = nodes[3].publisher("a/b").unwrap().declare().unwrap();
-    // One output a form and hop, not one a subscriber: its own subscriber, and the host's node.
+    // One output per form and hop, not per subscriber: the local subscribers, and the host's node.
     wait_until("both ways are open", || publisher.put("now").unwrap().taken == 2);
-    // A way opens when the news of its subscriber arrives: not all of them at the same moment.
+    // Each path opens when its subscriber becomes known, so they do not open at the same moment.
     for subscriber in &mut subscribers {
         wait_until("every one hears it", || {
             publisher.put("now").unwrap();

@@ -1,4 +1,4 @@
-//! Live nodes as the network that conformance scenarios run on.
+//! The network of live nodes on which the conformance scenarios run.
 
 use crate::cable::Cable;
 use crate::counts::Counts;
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
 
-/// Links that a node takes.
+/// The limit of links per node.
 const LINKS_MAX: usize = 2;
-/// What a node says of its links is no older than this, and a little.
+/// The largest age of a link's counters in a status, with a margin.
 const STATUS_AGE: std::time::Duration = std::time::Duration::from_millis(350);
 
-/// Two nodes and what joins them: `b` listens, `a` reaches it over the cable.
+/// A connection of two nodes through a cable: `b` listens, and `a` connects.
 struct Joint {
     a: NodeIx,
     b: NodeIx,
@@ -32,7 +32,7 @@ struct Joint {
     cable: Cable,
 }
 
-/// A subscription and what it was told so far.
+/// A subscription and its events so far.
 struct End {
     subscription: Option<Subscription>,
     delivered: Arc<Mutex<Vec<Delivered>>>,
@@ -40,23 +40,24 @@ struct End {
     refusals: Vec<(PublisherId, Refusal)>,
 }
 
-/// A network of live nodes, all reachable from each other while nothing is cut. Nodes are opened when
-/// all that joins them is known: at the first publisher, subscription, or passing of time.
+/// A network of live nodes, all reachable from each other while no cable is cut.
 ///
-/// What was begun first ends last: fields are dropped in this order.
+/// The nodes are opened when the topology is complete: at the first publisher, subscription or
+/// passage of time. Fields are dropped in declaration order, so the nodes are closed after their
+/// users.
 #[derive(Default)]
 pub(crate) struct Live {
     over: Arc<AtomicBool>,
     drivers: Vec<JoinHandle<()>>,
     publishers: Vec<(PublisherId, Arc<Mutex<Publisher>>)>,
-    /// Those of video.
+    /// The publishers of video.
     films: BTreeSet<PublisherId>,
     ends: Vec<End>,
     nodes: Vec<Node>,
     names: Vec<String>,
     joints: Vec<Joint>,
     counts: Counts,
-    /// True if what the nodes say of their links is as new as what was done last.
+    /// True if the nodes' link counters include the last action.
     settled: bool,
 }
 
@@ -86,8 +87,8 @@ impl Live {
         }
     }
 
-    /// The links of a node: one for each neighbour, or, where that would be too many, one for all
-    /// neighbours behind links without a capacity.
+    /// Returns the links of a node: one per neighbour, or, if that exceeds the limit, a single link
+    /// for all neighbours without a capacity.
     fn links(&self, node: NodeIx) -> Vec<LinkConfig> {
         let joints = self.joints.iter().filter(|joint| joint.a == node || joint.b == node);
         let joints: Vec<_> = joints.collect();
@@ -127,7 +128,7 @@ impl Live {
         self.publishers.get(publisher.0).unwrap()
     }
 
-    /// A subscription, with all that it was told until now.
+    /// Returns a subscription after processing its events.
     fn end(&mut self, subscription: Sub) -> &mut End {
         let end = self.ends.get_mut(subscription.0).unwrap();
         while let Some(event) = end.subscription.as_ref().and_then(Subscription::try_event) {
@@ -147,7 +148,7 @@ impl Live {
         end
     }
 
-    /// What a node says of its streams, with nothing left out that was done before.
+    /// Reads a node's stream counters, including all previous actions.
     fn look(&mut self, node: NodeIx) {
         if !self.settled {
             sleep(STATUS_AGE);
@@ -258,7 +259,7 @@ impl Net for Live {
     }
 
     fn unsubscribe(&mut self, subscription: Sub) {
-        // Streams may be closed by this: their counts would be gone.
+        // Ending the subscription may close streams and lose their counters.
         self.nodes.iter().for_each(|node| self.counts.look(node));
         self.end(subscription).subscription = None;
         self.settled = false;
@@ -295,7 +296,7 @@ impl Net for Live {
         names
     }
 
-    /// What the nodes that this one knows answer when it asks them.
+    /// Asks the known nodes for their numbers of publishers and subscriptions.
     fn known_ends(&mut self, node: NodeIx) -> (usize, usize) {
         let all = self.node(node).status(SOON);
         all.iter().fold((0, 0), |(publishers, subscriptions), status| {
@@ -314,8 +315,8 @@ impl Net for Live {
     }
 }
 
-/// What the simulator calls a payload of video, as an access unit of the same length and kind; nobody can
-/// decode it.
+/// Converts the simulator's video payload to an access unit of the same length and kind, which is
+/// not decodable.
 fn access_unit(payload: &[u8]) -> Bytes {
     let header = match kind_of(payload) {
         Kind::VideoI => 0x65,

@@ -1,4 +1,4 @@
-//! Spatial scaling: real JPEG pictures, each subscriber at its own size.
+//! Spatial scaling of real JPEG pictures to the size that each subscriber requests.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
@@ -19,7 +19,8 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
     let mut ten = ask().max_hz(10.0).unwrap().declare().unwrap();
     let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
     let first = card.draw_jpeg(0, 0, 80).unwrap();
-    // Here, and over the link: scaled, full for the other proxy, and ten a second.
+    // The outputs: one local, and over the link one scaled, one in full size for the other proxy,
+    // and one at 10 Hz.
     wait_until("all four outputs are open", || {
         std::thread::sleep(Duration::from_millis(30));
         camera.put(first.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Pull: samples that were published before, from buffers at publishers, subscribers and other nodes.
+//! Pulls from buffers at publishers, at subscribers and at other nodes.
 
 mod faults;
 mod links;
@@ -8,17 +8,17 @@ mod selections;
 use crate::support::{SOON, wait_until};
 use paceline::{Delivery, History, Node, PublishError, Publisher, PullBuilder, PullSummary};
 
-/// A history of this many samples.
+/// Returns the limits of a buffer with this number of samples.
 fn history(samples: usize) -> History {
     History::new().samples(samples).unwrap()
 }
 
-/// A publisher on `tag` that holds `samples`.
+/// Declares a publisher on `tag` with a buffer of `samples`.
 fn holding(node: &Node, tag: &str, samples: usize) -> Publisher {
     node.publisher(tag).unwrap().history(history(samples)).declare().unwrap()
 }
 
-/// Publishes the numbers of a range, each as its own text.
+/// Publishes the numbers of a range as text.
 fn publish(publisher: &mut Publisher, numbers: std::ops::Range<u64>) {
     for n in numbers {
         publisher.put(n.to_string()).unwrap();
@@ -32,7 +32,7 @@ fn fill(publisher: &mut Publisher, count: u8, bytes: usize) {
     }
 }
 
-/// Everything that a pull brings, and what became of it.
+/// Returns all samples of a pull and its summary.
 fn all(pull: PullBuilder<'_>) -> (Vec<Delivery>, PullSummary) {
     let mut pulled = pull.timeout(SOON * 3).unwrap().run().unwrap();
     let got: Vec<_> = (&mut pulled).collect();
@@ -42,7 +42,7 @@ fn all(pull: PullBuilder<'_>) -> (Vec<Delivery>, PullSummary) {
     (got, summary)
 }
 
-/// The sequence numbers of everything that a pull brings; nothing may be missing.
+/// Returns the sequence numbers of all samples of a pull; none may be missing.
 fn seqs(pull: PullBuilder<'_>) -> Vec<u64> {
     let (got, summary) = all(pull);
     assert_eq!(summary.missing, [], "{summary:?}");

@@ -1,4 +1,4 @@
-//! Being told no: contracts that cannot be kept, and requests that make no sense.
+//! Refusals: contracts that cannot be met, and invalid requests.
 
 use crate::sums;
 use crate::support::{SOON, free_endpoint, pair, wait_until};
@@ -35,7 +35,7 @@ fn a_contract_beyond_the_capacity_is_refused_with_the_numbers_and_others_go_on()
     println!("{refusal}");
     pose.put("here").unwrap();
     assert_eq!(&poses.recv_timeout(SOON).unwrap().payload[..], b"here");
-    // Asked for less, it fits; one of these samples takes 190 ms here.
+    // A smaller request fits; one of these samples takes 190 ms here.
     let within = Duration::from_millis(300);
     let fewer = operator.subscriber("lidar").unwrap().within(within).unwrap().every(8).unwrap();
     let fewer = fewer.declare().unwrap();

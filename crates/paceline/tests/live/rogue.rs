@@ -1,4 +1,4 @@
-//! A neighbour that is no node: it writes its frames itself.
+//! A hostile neighbour that writes its own frames.
 
 use paceline::{Encoding, Form, Kind, Node, NodeId, PublisherId, Timestamp};
 use paceline_proto::wire::frame::{Ack, FrameHeader};
@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex};
 use zenoh::Wait as _;
 use zenoh::qos::CongestionControl;
 
-/// What its victim said last: its epoch, the rogue's as it knows it, and up to which of its frames it was heard.
+/// The last header of the victim: its epoch, the rogue's epoch as known to it, and its
+/// acknowledgement.
 #[derive(Clone, Copy, Default)]
 struct Said {
     epoch: u32,
     known: u32,
     next: u64,
-    /// Up to which of the rogue's frames it has heard them.
+    /// The last frame of the rogue that the victim has acknowledged.
     acknowledged: u64,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct Rogue {
     seq: u64,
 }
 
-/// A session of plain Zenoh on the link of the node that listens there.
+/// Opens a plain Zenoh session on the link of the node that listens at `endpoint`.
 pub(crate) fn stranger(endpoint: &str) -> zenoh::Session {
     let mut config = zenoh::Config::default();
     for (key, value) in [
@@ -43,7 +44,7 @@ pub(crate) fn stranger(endpoint: &str) -> zenoh::Session {
 }
 
 impl Rogue {
-    /// Who joins the link that `victim` listens on there.
+    /// Joins the link on which `victim` listens.
     pub(crate) fn join(victim: &Node, endpoint: &str) -> Self {
         let id = NodeId(0x5152_5354_5556_5758);
         let session = stranger(endpoint);
@@ -65,7 +66,7 @@ impl Rogue {
         Self { id, session, frames, _subscriber: subscriber, said, seq: 0 }
     }
 
-    /// Says that it is there; true once the victim takes it for a neighbour.
+    /// Sends a beacon; returns true once the victim has accepted it as a neighbour.
     pub(crate) fn greet(&self) -> bool {
         let hi = [&[VERSION][..], &self.id.0.to_be_bytes()].concat();
         self.session.put("p/hi", hi).wait().unwrap();
@@ -79,22 +80,22 @@ impl Rogue {
         us == 1
     }
 
-    /// True once the victim has acknowledged all that was sent.
+    /// Returns true once the victim has acknowledged all frames.
     pub(crate) fn is_heard(&self) -> bool {
         self.said.lock().unwrap().acknowledged >= self.seq
     }
 
-    /// A frame of these bytes.
+    /// Sends a frame of these bytes.
     pub(crate) fn send(&self, frame: Vec<u8>) {
         self.frames.put(frame).wait().unwrap();
     }
 
-    /// A frame with a whole sample of so many bytes, of a stream that it opens itself.
+    /// Sends a frame with a whole sample of `bytes` bytes, on a stream that the frame opens.
     pub(crate) fn send_sample(&mut self, bytes: usize) {
         self.send_numbered(self.seq, bytes);
     }
 
-    /// The same, with any number.
+    /// Sends the same frame with any sequence number.
     pub(crate) fn send_numbered(&mut self, number: u64, bytes: usize) {
         let Said { epoch, next, .. } = *self.said.lock().unwrap();
         let (seq, ack) = (Some(self.seq), Some(Ack { next, selective: 0 }));

@@ -1,4 +1,5 @@
-//! Nodes that do not exist: beacons and frames with made-up ids, and datagrams that are no frames at all.
+//! Nodes that do not exist: beacons and frames with made-up identifiers, and datagrams that are not
+//! frames.
 
 use crate::rogue::stranger;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
@@ -13,22 +14,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zenoh::Wait as _;
 
-/// Longer than it takes until a port that nobody reads is noticed.
+/// Longer than the detection of a port without a reader.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// Ids that nobody has, one after the other.
+/// Returns unused node identifiers in sequence.
 fn made_up(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
 }
 
-/// What a stranger sends.
+/// The kind of a stranger's message.
 #[derive(Clone, Copy, Debug)]
 enum Cry {
     Beacons,
     Frames,
 }
 
-/// A stranger that cries as fast as it can until it is stopped.
+/// A stranger that sends as fast as it can until it is stopped.
 struct Flood {
     over: Arc<AtomicBool>,
     cries: Arc<AtomicU64>,
@@ -54,7 +55,7 @@ impl Flood {
                         session.put(format!("p/{me}/{node:016x}"), frame).wait().unwrap();
                     }
                 }
-                // Others work on this machine.
+                // Yield to other users of the machine.
                 if count.load(Ordering::Relaxed).is_multiple_of(200) {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -73,7 +74,7 @@ impl Flood {
     }
 }
 
-/// Beside a flood a stream with a contract goes on, and nodes join.
+/// During a flood, a stream with a contract continues, and new nodes can join.
 fn nobody_is_disturbed(cry: Cry, time: Duration) {
     let endpoint = free_endpoint();
     let operator = isolated("operator", [LinkConfig::new("radio").listen(&endpoint)]);
@@ -131,14 +132,14 @@ fn a_minute_of_made_up_nodes_disturbs_nobody() {
     nobody_is_disturbed(Cry::Frames, Duration::from_secs(60));
 }
 
-/// An endpoint whose UDP port was free a moment ago.
+/// Returns an endpoint on a free UDP port.
 fn free_datagrams() -> (String, SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     (format!("udp/{address}"), address)
 }
 
-/// An operator that listens for datagrams, a robot that has reached it, and a stream between them.
+/// An operator that listens on UDP, a connected robot, and a stream between them.
 struct Datagrams {
     operator: Node,
     _robot: Node,
@@ -166,7 +167,7 @@ impl Datagrams {
     }
 }
 
-/// Random datagrams from one port, half of which look as a session's first message does.
+/// Sends random datagrams from one port. Half of them look like the first message of a session.
 fn noise(to: SocketAddr) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     for number in 0..600_u64 {
@@ -191,7 +192,7 @@ fn datagrams_that_are_no_frames_do_not_silence_a_listener() {
     it.a_newcomer_joins();
 }
 
-/// The UDP ports of this process that take datagrams from anybody.
+/// Returns the UDP ports of this process that accept datagrams from any address.
 fn own_ports() -> Vec<SocketAddr> {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let links = entries.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
@@ -207,7 +208,7 @@ fn own_ports() -> Vec<SocketAddr> {
     table.lines().skip(1).filter_map(port).collect()
 }
 
-/// What only a process of this host can do, or a peer that completes Zenoh's handshake first.
+/// Only a process of this host can do this, or a peer that completes Zenoh's handshake first.
 #[test]
 fn a_listener_that_zenoh_does_not_read_any_more_is_opened_anew() {
     let mut it = Datagrams::open();

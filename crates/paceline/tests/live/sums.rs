@@ -1,25 +1,29 @@
-//! The counters of publishers, links and subscribers agree: every sample is delivered or has one reason.
+//! Consistency of the counters of publishers, links and subscribers: every sample is delivered or
+//! has exactly one drop reason.
 
 use crate::support::SOON;
 use paceline::{LinkStatus, Node, NodeStatus, SubscriptionStatus};
 use std::time::{Duration, Instant};
 
-/// Waits until all counters of these nodes agree. Call it when the publishers have stopped, and before anything is
-/// closed.
+/// Waits until all counters of these nodes agree. Call it when the publishers have stopped, and
+/// before anything is closed.
 ///
-/// What a link was offered is what it sent and dropped, for streams that are open and for those that were closed. What the
-/// links towards a node have begun to send of a stream is what its subscription there was delivered and what was dropped,
-/// unless streams to that node were closed, which are counted together, or several subscriptions share a stream, which one
-/// may have joined late: then it is at least as much. So is what is published on a subscription's own node. No link that
-/// keeps frames in order has lost one.
+/// - On a link, offered samples equal sent plus dropped ones, for open streams and for closed ones.
+/// - Samples that the links towards a node have begun to send equal the delivered plus the dropped
+///   ones of its subscription.
+/// - Samples published on a subscription's own node also equal its delivered plus dropped ones.
+/// - These two are at least as many, instead of equal, in two cases: streams to that node were
+///   closed, which are counted together; or several subscriptions share a stream, which one may
+///   have joined late.
+/// - No ordered link has lost a frame.
 ///
 /// # Panics
-/// If they do not agree within ten seconds, or if there is nothing to compare.
+/// Panics if the counters do not agree within 10 s, or if there is nothing to compare.
 pub(crate) fn check(nodes: &[&Node]) {
     wait_for(nodes, |status| compare(status, false));
 }
 
-/// The same after connections were cut: frames that were on their way are lost.
+/// As [`check`], after connections were cut: frames in flight were lost.
 pub(crate) fn check_after_cuts(nodes: &[&Node]) {
     wait_for(nodes, |status| compare(status, true));
 }
@@ -33,7 +37,7 @@ fn wait_for(nodes: &[&Node], compare: impl Fn(&[NodeStatus]) -> (Vec<u64>, Vec<S
         if compared.is_empty() {
             wrong.push("no samples were counted".to_owned());
         }
-        // Counters of links are up to a quarter of a second old: only what has come to rest is compared.
+        // Link counters are up to 250 ms old, so compare only counters that no longer change.
         let at_rest = compared == before;
         if wrong.is_empty() && at_rest && statuses.len() == nodes.len() {
             return;
@@ -48,7 +52,7 @@ fn status_of(node: &Node) -> Option<NodeStatus> {
     node.status_of(&[node.id()], SOON).into_iter().find(|status| status.id == node.id())
 }
 
-/// What was compared, and the comparisons that failed.
+/// Returns the compared values and the failed comparisons.
 fn compare(nodes: &[NodeStatus], cut: bool) -> (Vec<u64>, Vec<String>) {
     let (mut compared, mut wrong) = (Vec::new(), Vec::new());
     for node in nodes {
@@ -84,8 +88,8 @@ fn compare(nodes: &[NodeStatus], cut: bool) -> (Vec<u64>, Vec<String>) {
     (compared, wrong)
 }
 
-/// The samples that came to a subscription's node in the form that it asks for, and whether it counts all of them;
-/// `None` if that is not known.
+/// Returns the number of samples that reached a subscription's node in the requested form, and
+/// whether the subscription counts all of them; `None` if unknown.
 fn came_to(
     nodes: &[NodeStatus],
     to: &NodeStatus,

@@ -1,13 +1,13 @@
-//! What the live tests share: hosts, ports, waiting.
+//! Helpers of the live tests: hosts, ports and waiting.
 
 use paceline::{LinkConfig, Node};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes; only a test that fails waits for it.
+/// A generous timeout; only a failing test waits for it.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-/// A folder of its own for the processes of one imagined host.
+/// A separate runtime folder for the processes of a simulated host.
 pub(crate) struct HostDir(PathBuf);
 
 impl HostDir {
@@ -30,19 +30,19 @@ impl Drop for HostDir {
     }
 }
 
-/// An endpoint whose port was free a moment ago.
+/// Returns an endpoint on a free port.
 pub(crate) fn free_endpoint() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     format!("tcp/{}", listener.local_addr().unwrap())
 }
 
-/// A node that meets others over these links alone.
+/// Opens an isolated node with these links.
 pub(crate) fn isolated(name: &str, links: impl IntoIterator<Item = LinkConfig>) -> Node {
     let builder = Node::builder().name(name).isolated();
     links.into_iter().fold(builder, |builder, link| builder.link(link)).open().unwrap()
 }
 
-/// Two nodes with one link between them.
+/// Opens two nodes with one link between them.
 pub(crate) fn pair(shape: impl Fn(LinkConfig) -> LinkConfig) -> (Node, Node) {
     let endpoint = free_endpoint();
     let near = shape(LinkConfig::new("radio").listen(&endpoint));
@@ -50,7 +50,7 @@ pub(crate) fn pair(shape: impl Fn(LinkConfig) -> LinkConfig) -> (Node, Node) {
     (isolated("robot", [near]), isolated("operator", [far]))
 }
 
-/// Waits for a state; says how long it took.
+/// Waits until `done` returns true; returns the time that took.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !done() {
@@ -61,7 +61,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Duration
     began.elapsed()
 }
 
-/// Calls `step` at `hertz` per second, without drift.
+/// Calls `step` at a rate of `hertz`, without drift.
 pub(crate) fn at_rate(hertz: u32, steps: u32, mut step: impl FnMut(u32)) {
     let (began, period) = (Instant::now(), Duration::from_secs(1) / hertz);
     for n in 0..steps {

@@ -1,5 +1,7 @@
-//! One thin link shared by steering and pictures: counts are asserted, delays are printed. The delays
-//! themselves are proved in virtual time and measured by `paceline bench main-job`.
+//! A thin link shared by commands and pictures.
+//!
+//! The test checks counters and prints delays. The delays are proved in virtual time and measured
+//! by `paceline bench main-job`.
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
@@ -24,7 +26,7 @@ fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
         }
         steer.put(vec![0; 64]).unwrap();
     });
-    // Counters are published four times a second.
+    // Counters are published four times per second.
     std::thread::sleep(Duration::from_millis(900));
     let mut ages: Vec<_> = std::iter::from_fn(|| commands.try_recv()).map(|s| s.age).collect();
     ages.sort();
@@ -39,7 +41,7 @@ fn steering_shares_a_thin_link_with_a_camera_that_wants_all_of_it() {
         let mut streams = robot.links[0].streams.iter();
         streams.find(|stream| !stream.contracted).unwrap().counters
     };
-    // A node knows its links as they were up to a quarter of a second ago.
+    // The counters of links are up to 250 ms old.
     wait_until("what was sent was received", || counters().sent == got);
     let counters = counters();
     assert_eq!(counters.offered, 90);

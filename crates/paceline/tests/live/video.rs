@@ -1,4 +1,4 @@
-//! Video: pictures that need each other, each subscriber at its own rate and size.
+//! Video, whose pictures depend on each other, at the rate and size that each subscriber requests.
 
 use crate::film::{Shown, check_with_ffmpeg, decode, film};
 use crate::sums;
@@ -18,7 +18,7 @@ fn ask(node: &Node) -> SubscriberBuilder<'_> {
     node.subscriber("camera").unwrap().queue(2_000).unwrap()
 }
 
-/// Waits until `node` has the way open for `subscriptions` that want the camera.
+/// Waits until `node` has the path of the camera open for `subscriptions` subscriptions.
 fn wait_heard(node: &Node, subscriptions: usize) {
     wait_until("everybody hears the camera", || {
         let status = node.status(SOON);
@@ -27,8 +27,7 @@ fn wait_heard(node: &Node, subscriptions: usize) {
     });
 }
 
-/// Publishes units as a camera does, but never faster than they are scaled: a link sheds video that
-/// comes faster than it goes.
+/// Publishes units like a camera, but never faster than they are scaled: a full link sheds video.
 fn play(camera: &mut Publisher, units: &[Vec<u8>]) {
     at_rate(60, u32::try_from(units.len()).unwrap(), |number| {
         camera.put_blocking(units[number as usize].clone()).unwrap();
@@ -39,15 +38,16 @@ fn received(subscriber: &mut Subscriber) -> Vec<Delivery> {
     std::iter::from_fn(|| subscriber.recv_timeout(Duration::from_millis(300)).ok()).collect()
 }
 
-/// What a decoder makes of it; also checks what holds for every delivered film.
+/// Decodes the delivered samples, and checks the properties that hold for every delivered video.
 fn shown(got: &[Delivery]) -> Vec<Shown> {
     let pictures = shown_of(got);
     assert_eq!(pictures.len(), got.len(), "each sample is one picture");
     pictures
 }
 
-/// As [`shown`], of a film that may be coded anew from some picture on: a decoder may not show those
-/// before it that it still holds back, since another film begins.
+/// As [`shown`], for a video that may be re-encoded from some picture on.
+///
+/// There a new video begins, and a decoder may not output pictures that it still delays.
 fn shown_of(got: &[Delivery]) -> Vec<Shown> {
     assert!(got.windows(2).all(|pair| pair[0].seq < pair[1].seq));
     assert!(got.windows(2).all(|pair| pair[0].captured <= pair[1].captured));
@@ -83,7 +83,7 @@ fn each_subscriber_gets_the_rate_and_size_that_it_asked_for() {
         let kinds = got.iter().map(|sample| sample.kind == Kind::VideoI);
         assert!(kinds.enumerate().all(|(place, alone)| alone == (place % 30 == 0)));
     }
-    // Pictures that others need may come up to three ahead of the rate before it is coded anew.
+    // Reference pictures may be up to three ahead of the rate before the video is re-encoded.
     for (subscriber, step, least) in [(&mut half, 2, 45), (&mut ten, 3, 30)] {
         let got = cards(&shown(&received(subscriber)));
         assert!((least..=least + 3).contains(&got.len()), "{got:?}");
@@ -105,7 +105,7 @@ fn who_comes_late_begins_with_a_picture_that_stands_alone() {
     let mut first = ask(&operator).declare().unwrap();
     wait_heard(&robot, 1);
     let mut units = film(320, 240, 60, 20);
-    // Parameter sets that came once are put before each picture that stands alone.
+    // Parameter sets that were published once are prepended to each independent picture.
     let slice =
         units[20].windows(5).position(|bytes| bytes[..4] == [0, 0, 0, 1] && bytes[4] & 31 == 5);
     let whole = std::mem::take(&mut units[20]);
@@ -149,7 +149,8 @@ fn subscribers_of_one_form_share_the_work() {
     let (first, second) = (received(&mut first), received(&mut second));
     assert_eq!(cards(&shown(&first)), (0..50).collect::<Vec<_>>());
     assert_eq!(cards(&shown(&second)), (40..50).collect::<Vec<_>>());
-    // The coder makes a picture that stands alone for the second one: the first gets the same.
+    // The encoder creates an independent picture for the second subscriber, and the first receives
+    // the same.
     let payload = |sample: &Delivery| (sample.seq, sample.kind, sample.payload.clone());
     assert!(first[40..].iter().map(payload).eq(second.iter().map(payload)));
     assert_eq!(first[40].kind, Kind::VideoI);
@@ -165,7 +166,7 @@ fn a_reader_that_is_too_slow_gets_nothing_that_it_cannot_decode() {
     for unit in film(320, 240, 60, 10) {
         camera.put(unit).unwrap();
     }
-    // The last 25 wait, 35 to 59; the first of them that stands alone is number 40.
+    // The last 25, numbers 35 to 59, are queued; the first independent one among them is number 40.
     let got: Vec<_> = std::iter::from_fn(|| slow.try_recv()).collect();
     assert_eq!(cards(&shown(&got)), (40..60).collect::<Vec<_>>());
     let drops = slow.drops();
@@ -218,7 +219,7 @@ fn a_damaged_picture_is_dropped_with_a_reason_and_the_film_goes_on() {
     sums::check(&[&robot, &operator]);
 }
 
-/// Each rate and size of a real film at once.
+/// Every rate and size of a real video at once.
 #[test]
 fn a_real_film_is_decodable_in_every_form() {
     let test = "a_real_film_is_decodable_in_every_form";

@@ -1,15 +1,16 @@
-//! When a window of each stream was last broken, so that a promise that is kept again is not shown as broken.
+//! The time of each stream's last violation, so that a contract that is met again is not shown as
+//! violated.
 
 use paceline_proto::link::Link;
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::BTreeMap;
 
-/// The streams of which windows were broken.
+/// The streams with violations.
 #[derive(Debug, Default)]
 pub(super) struct Broken(BTreeMap<StreamIndex, Seen>);
 
-/// How many windows of a stream were broken at the last look, and when the last of them was.
+/// The number of violations of a stream at the last look, and the time of the last one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Seen {
     windows: u64,
@@ -17,7 +18,7 @@ struct Seen {
 }
 
 impl Broken {
-    /// Notes which streams broke a window since the last look.
+    /// Records new violations since the last look.
     pub(super) fn look(&mut self, now: Instant, link: &Link) {
         self.note(now, link.streams().map(|(index, _, counters, _)| (index, counters.violations)));
     }
@@ -25,14 +26,15 @@ impl Broken {
     fn note(&mut self, now: Instant, streams: impl Iterator<Item = (StreamIndex, u64)>) {
         let before = std::mem::take(&mut self.0);
         for (index, windows) in streams.filter(|(_, windows)| *windows > 0) {
-            // With fewer than before it is another stream that has the index.
+            // A smaller number means that another stream now has the index.
             let same = before.get(&index).filter(|seen| seen.windows == windows);
             let last = same.map_or(now, |seen| seen.last);
             self.0.insert(index, Seen { windows, last });
         }
     }
 
-    /// Returns when a window of the stream was last broken, to the time between two looks.
+    /// Returns the time of a stream's last violation, with the resolution of the interval between
+    /// looks.
     pub(super) fn last(&self, index: StreamIndex) -> Option<Instant> {
         self.0.get(&index).map(|seen| seen.last)
     }

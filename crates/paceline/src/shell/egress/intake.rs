@@ -1,7 +1,7 @@
-//! From the rings of streams into the link: a bounded portion a turn, every stream in its turn.
+//! Transfer of samples from the streams' rings into the link, in bounded portions and round robin.
 //!
-//! A publisher that never pauses fills its ring as fast as it is drained. Whoever drained it to its end
-//! would send nothing any more, and the rings of contracts would wait behind it.
+//! A publisher that never pauses can fill its ring as fast as the link drains it. A thread that
+//! drained the ring to its end would send nothing, and contracted streams would wait behind it.
 
 use super::super::port::{Announcements, RingEnd};
 use paceline_proto::DropReason;
@@ -11,59 +11,58 @@ use paceline_sched::discipline::StreamIndex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a turn takes in: samples, and rings that were looked at in vain.
+/// The limit per iteration of samples plus visits to empty rings.
 pub(super) const SAMPLES_PER_TURN: usize = 1_024;
-/// Samples of one stream before the others have their turn.
+/// The limit of samples of one stream per visit.
 pub(super) const SAMPLES_PER_VISIT: usize = 64;
 
 /// The link's end of a stream.
 struct StreamEnd {
     ring: RingEnd,
-    /// It is in a list below.
+    /// True if the stream is in `waiting` or `stuck`.
     listed: bool,
 }
 
-/// What became of a visit to a ring.
+/// The result of a visit to a ring.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Visit {
-    /// Nothing is left in it.
+    /// The ring is empty.
     Done,
-    /// There is more, and the link has room.
+    /// The ring has more samples, and the link has room.
     More,
-    /// There is more, and the link has no room.
+    /// The ring has more samples, and the link has no room.
     Stuck,
 }
 
 /// The rings of a link's streams.
 pub(super) struct Intake {
     streams: Vec<Option<StreamEnd>>,
-    /// Whose ring may have something, in the order of their turns.
+    /// Streams with samples in their ring, in round-robin order.
     waiting: VecDeque<StreamIndex>,
-    /// Those for which the link had no room.
+    /// Streams for which the link had no room.
     stuck: VecDeque<StreamIndex>,
     announcements: Arc<Announcements>,
-    /// What the turn may still take in.
+    /// The rest of the iteration's limit.
     left: usize,
 }
 
 impl Intake {
-    /// No streams yet.
     pub(super) fn new(announcements: Arc<Announcements>) -> Self {
         let (streams, waiting, stuck) = (Vec::new(), VecDeque::new(), VecDeque::new());
         Self { streams, waiting, stuck, announcements, left: SAMPLES_PER_TURN }
     }
 
-    /// Another portion may be taken in.
+    /// Resets the limit for a new iteration.
     pub(super) const fn begin_turn(&mut self) {
         self.left = SAMPLES_PER_TURN;
     }
 
-    /// True if the turn left something for which the link has room.
+    /// Returns true if rings still have samples for which the link has room.
     pub(super) fn has_more(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The ring of a stream that was opened; something may be in it already.
+    /// Adds the ring of a new stream. It may already have samples.
     pub(super) fn open(&mut self, index: StreamIndex, ring: RingEnd) {
         let place = index.0 as usize;
         if self.streams.len() <= place {
@@ -75,7 +74,8 @@ impl Intake {
         self.list(index);
     }
 
-    /// The stream is about to be closed: takes in what fits, and counts what does not.
+    /// Removes a stream before it is closed: moves the samples that fit, and counts the others as
+    /// dropped.
     pub(super) fn close(&mut self, now: Instant, index: StreamIndex, link: &mut Link) {
         let Some(mut end) = self.streams.get_mut(index.0 as usize).and_then(Option::take) else {
             return;
@@ -88,20 +88,21 @@ impl Intake {
         link.handle_dropped(index, DropReason::NoRoute, left);
     }
 
-    /// True if nothing waits in the ring of a stream; also for an unknown one.
+    /// Returns true if the ring of the stream is empty or unknown.
     pub(super) fn is_empty(&self, index: StreamIndex) -> bool {
         let end = self.streams.get(index.0 as usize).and_then(Option::as_ref);
         end.is_none_or(|end| end.ring.consumer.is_empty())
     }
 
-    /// True if nothing waits in the ring of a stream and nothing comes any more; also for an unknown one.
+    /// Returns true if the ring is empty and its source has ended, or if the stream is unknown.
     pub(super) fn is_spent(&self, index: StreamIndex) -> bool {
         let end = self.streams.get(index.0 as usize).and_then(Option::as_ref);
-        // In this order: what came before its source let go of it is there.
+        // The order matters: samples pushed before the source's end are visible after
+        // `is_abandoned`.
         end.is_none_or(|end| end.ring.consumer.is_abandoned() && end.ring.consumer.is_empty())
     }
 
-    /// Counts what never got into a ring.
+    /// Counts samples that did not fit into their ring.
     pub(super) fn count_drops(&self, link: &mut Link) {
         for (place, end) in self.streams.iter().enumerate() {
             let index = StreamIndex(u32::try_from(place).unwrap_or(u32::MAX));
@@ -109,10 +110,10 @@ impl Intake {
         }
     }
 
-    /// Moves what waits in rings to the link, as far as that has room and the turn goes.
+    /// Moves samples from rings to the link, within its room and the limit of the iteration.
     pub(super) fn take(&mut self, now: Instant, link: &mut Link) {
-        // Those that were stuck have been waiting longest; but where they are very many they leave the
-        // others a part.
+        // Stuck streams have waited longest and are first, but they leave half of the limit to the
+        // others.
         for _ in 0..self.stuck.len().min(self.left / 2) {
             if let Some(index) = self.stuck.pop_front() {
                 self.visit(now, index, link);
@@ -135,7 +136,7 @@ impl Intake {
         }
     }
 
-    /// A stream that is in no list any more has its turn.
+    /// Visits a stream that was taken from its list.
     fn visit(&mut self, now: Instant, index: StreamIndex, link: &mut Link) {
         let Some(Some(end)) = self.streams.get_mut(index.0 as usize) else { return };
         let most = self.left.min(SAMPLES_PER_VISIT);
@@ -153,7 +154,8 @@ impl Intake {
     }
 }
 
-/// Moves at most `most` samples of a ring to the link; how many, and what is left.
+/// Moves at most `most` samples of a ring to the link; returns their number and the state of the
+/// ring.
 fn drain(
     ring: &mut RingEnd,
     now: Instant,
@@ -179,7 +181,7 @@ fn drain(
     }
 }
 
-/// Counts what never got from a source into its ring.
+/// Counts samples that the source could not push into the ring.
 fn count_drops(ring: &RingEnd, index: StreamIndex, link: &mut Link) {
     let drops = ring.shared.drops.take();
     drops.iter().for_each(|(reason, samples)| link.handle_dropped(index, reason, samples));
@@ -219,7 +221,7 @@ mod tests {
         link.counters(StreamIndex(index)).unwrap().offered
     }
 
-    /// A link whose hop is down takes everything, and counts it.
+    /// Opens streams on a link whose hop is down, which accepts and counts all samples.
     fn open(intake: &mut Intake, link: &mut Link) -> Vec<Port> {
         let ports = (0..STREAMS).map(|index| {
             let publisher = PublisherId { node: NodeId(1), index };

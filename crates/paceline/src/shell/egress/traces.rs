@@ -1,4 +1,4 @@
-//! Whose samples are traced on a link, and until when.
+//! The publishers that a link traces, and until when.
 
 use super::super::handle::TracedStream;
 use paceline_proto::PublisherId;
@@ -6,17 +6,17 @@ use paceline_proto::link::Link;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// Publishers that are traced at once; another one is not.
+/// The limit of publishers traced at once.
 const PUBLISHERS_MAX: usize = 16;
-/// How long passages are kept for who does not ask again.
+/// The duration of a trace after the last request.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// The publishers that somebody traces.
+/// The traced publishers with the end of their trace.
 #[derive(Default)]
 pub(super) struct Traces(BTreeMap<PublisherId, Instant>);
 
 impl Traces {
-    /// Somebody asks for a publisher's samples.
+    /// Starts or extends the trace of a publisher.
     pub(super) fn keep(&mut self, now: Instant, publisher: PublisherId, link: &mut Link) {
         if self.0.len() < PUBLISHERS_MAX || self.0.contains_key(&publisher) {
             self.0.insert(publisher, now + KEPT_FOR);
@@ -24,7 +24,7 @@ impl Traces {
         }
     }
 
-    /// What is known of them; ends what nobody asks for any more.
+    /// Returns the traces, and ends expired ones.
     pub(super) fn look(&mut self, now: Instant, link: &mut Link) -> Vec<TracedStream> {
         if self.0.is_empty() {
             return Vec::new();

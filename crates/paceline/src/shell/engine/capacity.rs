@@ -1,4 +1,4 @@
-//! Another capacity or other classes for an open link.
+//! Changes of an open link's capacity and classes.
 
 use super::Engine;
 use super::EngineLink;
@@ -10,8 +10,8 @@ use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Instant};
 
 impl Engine {
-    /// The link schedules by it from its next turn on, and whatever was promised over it is judged
-    /// anew.
+    /// Sets the capacity of a link. Its scheduler applies it at its next iteration, and admission
+    /// re-evaluates every contract on the link.
     pub(super) fn set_capacity(
         &mut self,
         now: Instant,
@@ -33,7 +33,8 @@ impl Engine {
         link.config.capacity = Some(capacity);
         link.handle.send(LinkCommand::Capacity(capacity));
         for node in self.ways.behind(at) {
-            // It may be used no longer, or now; if it stays, it carries something else.
+            // The route to the node may move to or from this link. If it stays here, its capacity
+            // has changed.
             let mut change = self.ways.up(node, at, Some(capacity));
             if change == WayChange::Same && self.ways.link(node) == Some(at) {
                 change = WayChange::Up(at);
@@ -43,7 +44,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The link seats its streams in them from its next turn on.
+    /// Sets the classes of a link. Its scheduler applies them at its next iteration.
     pub(super) fn set_classes(
         &mut self,
         name: &str,
@@ -64,7 +65,7 @@ impl Engine {
         }
     }
 
-    /// A link by its name; the host's own is not the user's to name.
+    /// Finds a link by name. The host link is excluded: users cannot configure it.
     fn link_mut(&mut self, name: &str) -> Option<(usize, &mut EngineLink)> {
         let host = self.host.as_ref().map(|(_, index)| *index);
         let mut links = self.links.iter_mut().enumerate();

@@ -1,4 +1,4 @@
-//! Subscriptions that ask for something else, here or at another node.
+//! Changes of running subscriptions, on this node or another.
 
 use super::Engine;
 use crate::change::SubscriptionView;
@@ -9,7 +9,7 @@ use paceline_proto::control::{ChangeAnswer, ChangeOutcome, Refusal, Subscription
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
-/// How many may wait for an answer; the one that waits longest is given up for a new one.
+/// The limit of pending requests. Beyond it, the oldest is given up.
 const WAITING_MAX: usize = 1_024;
 
 impl Engine {
@@ -22,7 +22,7 @@ impl Engine {
                 }
             }
         }
-        // Whoever asked may not wait any more.
+        // The caller may have stopped waiting.
         let _ = reply.send(all);
     }
 
@@ -40,7 +40,7 @@ impl Engine {
         self.changing.insert(question, reply);
     }
 
-    /// True if it was the answer to a change.
+    /// Returns true if `body` answers a pending change.
     pub(super) fn take_change(&mut self, question: u64, body: &Bytes) -> bool {
         let Some(reply) = self.changing.remove(&question) else { return false };
         match ChangeAnswer::decode(body.clone()) {
@@ -65,7 +65,7 @@ impl Engine {
         self.outcomes.insert(question, reply);
     }
 
-    /// True if it was the answer to the question what has become of a change.
+    /// Returns true if `body` answers a pending request for an outcome.
     pub(super) fn take_outcome(&mut self, question: u64, body: &Bytes) -> bool {
         let Some(reply) = self.outcomes.remove(&question) else { return false };
         match ChangeOutcome::decode(body.clone()) {
@@ -75,7 +75,8 @@ impl Engine {
         true
     }
 
-    /// A subscription of this node asks for something else. What it had is in force until the paths have answered.
+    /// Notifies a subscription of this node that its request has changed. The old grant stays in
+    /// force until the paths have answered.
     pub(super) fn changed(&self, id: SubscriptionId, spec: SubscriptionSpec) {
         if let Some(sink) = self.sinks.get(&id) {
             sink.relax(&spec);
@@ -85,14 +86,14 @@ impl Engine {
         }
     }
 
-    /// All paths have answered its last change.
+    /// Applies a request to which all paths have answered.
     pub(super) fn in_force(&self, id: SubscriptionId, spec: &SubscriptionSpec) {
         if let Some(sink) = self.sinks.get(&id) {
             sink.change(spec);
         }
     }
 
-    /// Its last change was refused: what it asked for before is in force again.
+    /// Restores the previous request after a refusal.
     pub(super) fn change_refused(
         &self,
         id: SubscriptionId,

@@ -1,4 +1,4 @@
-//! What the engine is asked to do, and the way to it.
+//! The commands of the engine and the queue to it.
 
 use super::super::pull::PullCommand;
 use super::super::sink::Sink;
@@ -19,27 +19,30 @@ use paceline_sched::{Capacity, Duration};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, TrySendError};
 
-/// Commands that wait for the engine; what a link brings beyond that is dropped and mended by the
-/// next digest.
+/// The capacity of the engine's command queue.
+///
+/// Commands of a link beyond it are dropped; the next digest repairs the state.
 pub(crate) const COMMANDS_MAX: usize = 8_192;
 
-/// What the engine is asked to do.
+/// A command of the engine.
 pub(crate) enum Command {
     Publish(PublisherSpec, Arc<PublisherShared>, Sender<PublisherId>),
     UpdatePublisher(PublisherId, PublisherSpec),
-    /// It has gone; what it published may take so long to be sent, and whom to tell whether it was.
+    /// Ends a publisher; optionally with the time for sending its samples, and the caller to
+    /// notify.
     Unpublish(PublisherId, Option<(Duration, Sender<bool>)>),
-    /// A scaler has handed on all that it had of a publisher that has gone.
+    /// A scaler has delivered all samples of an ended publisher.
     Scaled(PublisherId),
     Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
     Unsubscribe(SubscriptionId),
-    /// All subscriptions that are known, by their nodes.
+    /// Reads all known subscriptions.
     Subscriptions(Sender<Vec<SubscriptionView>>),
-    /// What a subscription of any node asks for, if it is known.
+    /// Reads the current request of a subscription, if it is known.
     Wish(SubscriptionId, Sender<Option<SubscriptionSpec>>),
-    /// It is to ask for this; the number of the request, if its node does so.
+    /// Changes a subscription; replies with the number of the request once its node has accepted
+    /// it.
     Change(SubscriptionId, SubscriptionSpec, Sender<Option<u64>>),
-    /// What has become of this request of a subscription.
+    /// Reads the outcome of a request.
     Outcome(SubscriptionId, u64, Sender<ChangeOutcome>),
     Hop {
         link: usize,
@@ -54,31 +57,32 @@ pub(crate) enum Command {
         link: usize,
         stream: StreamIndex,
     },
-    /// A link has closed a stream whose place another took: its index is free.
+    /// A link has closed a retired stream: its index is free.
     Retired {
         link: usize,
         stream: StreamIndex,
     },
-    /// Asks all nodes, or only these.
+    /// Reads the status of all nodes, or of the listed ones.
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
     Sources(Pattern, Sender<Vec<SourceView>>),
-    /// What the subscriptions of a publisher get: all at once, then node by node if those are asked.
+    /// Reads the feedback of a publisher's subscriptions. Replies with all rows, then with the
+    /// counters of each node if `measured`.
     Feedback {
         publisher: PublisherId,
         measured: bool,
         reply: Sender<Vec<Feedback>>,
     },
-    /// When samples of a publisher passed these nodes, from this number on; the answers come one by one.
+    /// Reads the trace of a publisher's samples on each node, from this sequence number on.
     Passages {
         publisher: PublisherId,
         nodes: Vec<NodeId>,
         from: u64,
         reply: Sender<NodePassages>,
     },
-    /// Whether a subscription would be granted now; the answers come one by one.
+    /// Asks all matching paths for admission without a reservation; one reply per publisher.
     Ask(SubscriptionSpec, Sender<Prospect>),
     SetCapacity {
         link: String,
@@ -94,7 +98,7 @@ pub(crate) enum Command {
     Close,
 }
 
-/// The way to the engine.
+/// A sender to the engine's command queue.
 #[derive(Clone)]
 pub(crate) struct Commands(SyncSender<Command>);
 
@@ -103,12 +107,15 @@ impl Commands {
         Self(sender)
     }
 
-    /// From application threads: waits for room; false if the node is closed.
+    /// Sends a command from an application thread. Blocks while the queue is full; returns false if
+    /// the node is closed.
     pub(crate) fn send(&self, command: Command) -> bool {
         self.0.send(command).is_ok()
     }
 
-    /// From data-path threads: never waits. False if it was lost; the engine hears of it again.
+    /// Sends a command from a data-path thread. Never blocks; returns false if the queue was full.
+    ///
+    /// The caller repeats the command, or the engine detects its content in another message.
     pub(crate) fn offer(&self, command: Command) -> bool {
         let lost = matches!(self.0.try_send(command), Err(TrySendError::Full(_)));
         if lost {

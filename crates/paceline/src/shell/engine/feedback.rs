@@ -1,4 +1,4 @@
-//! What the subscriptions of a publisher get, asked of their nodes.
+//! Feedback requests to the nodes of a publisher's subscriptions.
 
 use super::super::report::measured;
 use super::Engine;
@@ -14,17 +14,18 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-/// How many nodes may owe an answer; who waits longest is given up for a new one.
+/// The limit of nodes with a pending answer. Beyond it, the oldest request is given up.
 const WAITING_MAX: usize = 1_024;
 
-/// What was asked of one node, in the order of the question.
+/// A request to one node, with the rows in the order of the request.
 pub(crate) struct Awaited {
     rows: Vec<Feedback>,
     reply: Sender<Vec<Feedback>>,
 }
 
 impl Engine {
-    /// What is known of a publisher's streams; if it is to be `measured`, the nodes of its subscriptions are asked.
+    /// Replies with the feedback of a publisher's streams; asks the nodes of its subscriptions if
+    /// `measured`.
     pub(super) fn handle_feedback(
         &mut self,
         now: Instant,
@@ -39,14 +40,14 @@ impl Engine {
         }
     }
 
-    /// Tells a subscription of this node, if it is one.
+    /// Sends an event to a subscription, if it is on this node.
     pub(super) fn tell(&self, subscription: SubscriptionId, event: SubscriberEvent) {
         if let Some(sink) = self.sinks.get(&subscription) {
             sink.tell(event);
         }
     }
 
-    /// Tells both ends of a promise, as far as they are here, what became of it.
+    /// Sends events to the subscription and the publisher of a contract, if they are on this node.
     pub(super) fn tell_ends(
         &self,
         (subscription, publisher): (SubscriptionId, PublisherId),
@@ -59,7 +60,7 @@ impl Engine {
         }
     }
 
-    /// `reply` gets all subscriptions at once, and those of each other node again once that has answered.
+    /// Replies with all rows, then with each node's rows when it has answered.
     pub(super) fn ask_feedback(
         &mut self,
         now: Instant,
@@ -67,7 +68,7 @@ impl Engine {
         reply: &Sender<Vec<Feedback>>,
     ) {
         let rows = self.feedback_rows(publisher);
-        // Whoever asked may not wait any more, here and below.
+        // The caller may have stopped waiting, here and below.
         let _ = reply.send(rows.clone());
         let mut others: BTreeMap<NodeId, Vec<Feedback>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.measured.is_none()) {
@@ -89,7 +90,8 @@ impl Engine {
         }
     }
 
-    /// Everybody that a publisher's samples are for; those of this node with their figures.
+    /// Returns a row for each subscription of a publisher's samples, with counters for those on
+    /// this node.
     pub(super) fn feedback_rows(&self, publisher: PublisherId) -> Vec<Feedback> {
         let owner = self.control.nodes().find(|node| node.id == publisher.node);
         let spec = owner.and_then(|owner| owner.publishers.get(&publisher).cloned());
@@ -143,7 +145,7 @@ impl Engine {
         rows
     }
 
-    /// What streams with a contract sent beyond it, as the links of this node count it: of each.
+    /// Returns the excess of each stream with a contract, as counted by the links of this node.
     fn excess(&self) -> Vec<StreamExcess> {
         let mut all = Vec::new();
         for link in &self.links {
@@ -159,8 +161,8 @@ impl Engine {
         all
     }
 
-    /// Tells the publishers of this node, and the subscriptions behind its links, what of their samples was more than
-    /// was granted, if that has grown.
+    /// Reports grown excess to the publishers of this node and to the subscriptions behind its
+    /// links.
     pub(super) fn tell_excess(&mut self, now: Instant) {
         let mut all = self.excess();
         all.retain(|it| it.excess.total() > 0);
@@ -185,7 +187,7 @@ impl Engine {
         self.drain(now);
     }
 
-    /// What a subscription of this node gets.
+    /// Returns the counters of a subscription of this node.
     fn measured(&self, id: SubscriptionId) -> Option<Measured> {
         let counts = &self.sinks.get(&id)?.counts;
         let (rate_millihertz, age_max) = self.rates.delivered(id);
@@ -200,7 +202,7 @@ impl Engine {
         })
     }
 
-    /// Another node wants to know what subscriptions of this one get.
+    /// Answers another node's request for the counters of subscriptions of this node.
     pub(super) fn tell_feedback(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         match measured::read_question(body) {
             Ok(indices) => {
@@ -213,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// True if it was the answer to a question for feedback.
+    /// Returns true if `body` answers a feedback request.
     pub(super) fn take_feedback(&mut self, question: u64, body: &Bytes) -> bool {
         let Some(Awaited { mut rows, reply }) = self.awaited.remove(&question) else {
             return false;

@@ -1,4 +1,5 @@
-//! Installing what `Control` decided: rings for streams, subscribers for deliveries, scalers between.
+//! Installs the outputs that `Control` decides: rings for streams, sinks for subscribers, and
+//! scalers.
 
 use super::super::clock;
 use super::super::handle::LinkCommand;
@@ -16,7 +17,7 @@ use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// With fewer indexes left on a link, streams whose place others take are closed at once.
+/// With fewer free stream indexes on a link, replaced streams are closed at once.
 const ROOM_MIN: usize = STREAMS_MAX as usize / 4;
 
 /// The stream indexes of a link.
@@ -39,7 +40,7 @@ impl Slots {
         self.free.push(index);
     }
 
-    /// So many more can be taken.
+    /// Returns the number of free indexes.
     const fn room(&self) -> usize {
         self.free.len() + STREAMS_MAX.saturating_sub(self.next) as usize
     }
@@ -56,7 +57,7 @@ struct FormTask {
     slots: u32,
 }
 
-/// An output and what is still to be done for it here.
+/// An output and the scaling that this node still applies to it.
 type Key = (OutputKey, Form);
 
 const fn name(plan: &OutputPlan) -> Key {
@@ -71,14 +72,14 @@ struct Local {
 }
 
 impl Local {
-    /// Tells the port that a subscriber goes; one that it has not been told of was never there.
+    /// Posts the end of a subscriber to the port, or withdraws its start if that is still queued.
     fn leave(&self, id: SubscriptionId) {
         let same = |change: &SinkChange| matches!(change, SinkChange::Join(it, ..) if *it == id);
         self.changes.post_undoing(SinkChange::Leave(id), same);
     }
 }
 
-/// What leaves this node of one source.
+/// The installed outputs of one source.
 #[derive(Default)]
 pub(crate) struct Outgoing {
     streams: BTreeMap<Key, OpenStream>,
@@ -86,7 +87,7 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Form, FormTask>,
 }
 
-/// Leaves in a map what is wanted, and takes out the others.
+/// Keeps the wanted entries in the map and returns the others.
 fn split_off<T>(map: &mut BTreeMap<Key, T>, wanted: impl Fn(&Key) -> bool) -> Vec<T> {
     let all = std::mem::take(map).into_iter();
     let (stay, gone): (BTreeMap<_, _>, BTreeMap<_, _>) = all.partition(|(key, _)| wanted(key));
@@ -94,7 +95,7 @@ fn split_off<T>(map: &mut BTreeMap<Key, T>, wanted: impl Fn(&Key) -> bool) -> Ve
     gone.into_values().collect()
 }
 
-/// What was an output of a source and is none any more.
+/// Removed outputs of a source.
 struct Gone {
     streams: Vec<OpenStream>,
     locals: Vec<Local>,
@@ -107,12 +108,12 @@ impl Gone {
 }
 
 impl Outgoing {
-    /// The streams that carry this source, by link.
+    /// Returns the streams that carry this source, with their links.
     pub(super) fn open_streams(&self) -> impl Iterator<Item = (usize, StreamIndex)> + '_ {
         self.streams.values().map(|stream| (stream.link, stream.index))
     }
 
-    /// Takes out what no plan names any more.
+    /// Removes the outputs that no plan contains.
     fn take_unwanted(&mut self, plans: &[OutputPlan]) -> Gone {
         let wanted = |key: &Key| plans.iter().any(|plan| *key == name(plan));
         self.scalers.retain(|form, _| plans.iter().any(|plan| plan.at_port() == *form));
@@ -122,14 +123,14 @@ impl Outgoing {
         }
     }
 
-    /// The scalers of this source.
+    /// Returns the scalers of this source.
     pub(super) fn scalers(&self) -> impl Iterator<Item = &Arc<ScaleTask>> {
         self.scalers.values().map(|scaler| &scaler.task)
     }
 }
 
 impl Engine {
-    /// Makes `plans` the outputs of a source, touching nothing that stays as it is.
+    /// Replaces the outputs of a source by `plans`; leaves unchanged outputs untouched.
     pub(super) fn install(
         &mut self,
         source: SourceKey,
@@ -149,12 +150,13 @@ impl Engine {
             outputs.push((plan, port));
         }
         if !changed && wanted {
-            // The outputs are the same: contracts and subscribers were told of their changes.
+            // The outputs are the same. Contracts and subscribers have received their updates.
             self.outgoing.insert(source, outgoing);
             return;
         }
         let installation = Installation { period: publisher.period, outputs };
-        // A publisher of ours in its own form is fed by its handle, all else by what arrives.
+        // The handle of a local publisher feeds its full form; arriving samples feed all other
+        // sources.
         if let Some(shared) = self.publishers.get(&source.publisher) {
             shared.installs.post_merged(installation, Installation::after);
             shared.change.notify(usize::MAX);
@@ -163,14 +165,14 @@ impl Engine {
             self.sources.changes.post(RxChange { source, installation });
             self.unsettled = !self.sources.try_settle(clock::now());
         }
-        // Only now: what is published until the change is known goes where it went before.
+        // Close the old outputs only now: until the change is applied, samples still use them.
         self.let_go(gone, &targets);
         if wanted {
             self.outgoing.insert(source, outgoing);
         }
     }
 
-    /// Ends what goes; `targets` are those of what is installed now.
+    /// Closes removed outputs; `targets` are those of the new outputs.
     fn let_go(&mut self, gone: Gone, targets: &BTreeSet<Target>) {
         for local in gone.locals {
             local.subscriptions.iter().for_each(|&id| local.leave(id));
@@ -184,12 +186,12 @@ impl Engine {
         }
     }
 
-    /// How many more streams the link of this one has room for.
+    /// Returns the number of free stream indexes on the stream's link.
     fn room(&self, stream: &OpenStream) -> usize {
         self.links.get(stream.link).map_or(0, |link| link.slots.room())
     }
 
-    /// Closes streams at once that go on a link which has no room for so many `new` ones beside them.
+    /// Closes removed streams at once on links without room for `new` more streams.
     fn close_for_room(&mut self, gone: &mut Gone, new: usize) {
         let streams = std::mem::take(&mut gone.streams).into_iter();
         let (close, later): (Vec<_>, _) = streams.partition(|stream| self.room(stream) < new);
@@ -204,21 +206,22 @@ impl Engine {
         }
     }
 
-    /// Another stream takes its place from what is published next; the link tells when it is closed.
+    /// Lets the stream send its queue and close; its replacement takes samples published from now
+    /// on.
     fn retire_stream(&self, stream: &OpenStream) {
         if let Some(link) = self.links.get(stream.link) {
             link.handle.send(LinkCommand::Retire(stream.index));
         }
     }
 
-    /// A link has closed a stream that it was told to retire.
+    /// Frees the index of a stream that its link has closed.
     pub(super) fn handle_retired(&mut self, link: usize, stream: StreamIndex) {
         if let Some(link) = self.links.get_mut(link) {
             link.slots.give_back(stream);
         }
     }
 
-    /// The port of an output that is new; `None` if it stays.
+    /// Returns the port of a new output; `None` if the output exists already.
     fn port(
         &mut self,
         outgoing: &mut Outgoing,
@@ -284,7 +287,7 @@ impl Engine {
         Some((Port::Ring(port), OpenStream { link: at, index, spec }))
     }
 
-    /// Tells the port of a local output who came and who went.
+    /// Posts the added and removed subscribers of a local output to its port.
     fn update_local(&self, local: &mut Local, publisher: PublisherId, plan: &OutputPlan) {
         let now: BTreeSet<SubscriptionId> = plan.subscriptions.iter().copied().collect();
         local.subscriptions.difference(&now).for_each(|&id| local.leave(id));

@@ -1,7 +1,7 @@
-//! A publisher that goes: what it has published is sent before anybody is told.
+//! Ending of publishers: their samples are sent before their end is announced.
 //!
-//! The news would overtake the samples, since control goes first, and nodes on the way would have
-//! closed the streams that the last samples arrive on.
+//! Control messages are sent first, so the announcement would overtake the samples. Nodes on the
+//! path would then close the streams while the last samples are still arriving.
 
 use super::super::handle::LinkCommand;
 use super::{Command, Engine};
@@ -13,22 +13,23 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-/// No longer than this, whatever still waits, if nobody said how long.
+/// The default limit for sending the samples of an ended publisher.
 pub(super) const LINGER_MAX: Duration = Duration::from_millis(500);
 
-/// Other nodes hear of a publisher for at least so long: a node that decides on many at once would else have its samples
-/// before it has outputs for them.
+/// The shortest time between a publisher's declaration and the announcement of its end.
+///
+/// A node that decides on many changes at once would otherwise receive samples before it has
+/// outputs for them.
 const KNOWN_MIN: Duration = Duration::from_millis(250);
 
-/// A publisher that has gone, the scalers that still have its samples, and the streams that still
-/// carry them.
+/// An ended publisher, with the scalers and streams that still have its samples.
 pub(crate) struct Lingering {
     pub(super) until: Instant,
-    /// When others have known of it for long enough.
+    /// The earliest time of the announcement.
     known: Instant,
     scalers: usize,
     streams: BTreeSet<(usize, StreamIndex)>,
-    /// Whom to tell whether all was sent.
+    /// The caller to notify, with true if all samples were sent.
     told: Option<Sender<bool>>,
 }
 
@@ -37,14 +38,14 @@ impl Lingering {
         self.scalers == 0 && self.streams.is_empty()
     }
 
-    /// Everybody may be notified of its end.
+    /// Returns true if the end can be announced.
     fn ends(&self, now: Instant) -> bool {
         self.is_over() && now >= self.known || now >= self.until
     }
 }
 
 impl Engine {
-    /// The publisher has gone; what it published may take until `until` to be sent.
+    /// Ends a publisher; its samples have until `until` to be sent.
     pub(super) fn linger(
         &mut self,
         now: Instant,
@@ -78,7 +79,8 @@ impl Engine {
         self.stop_lingering(now);
     }
 
-    /// The node closes: no publisher lingers for long any more, and all that are there go.
+    /// Ends all publishers when the node closes, and limits the time of those that have ended
+    /// before.
     pub(super) fn linger_all(&mut self, now: Instant) {
         for lingering in self.lingering.values_mut() {
             lingering.until = lingering.until.min(now + LINGER_MAX);
@@ -88,7 +90,7 @@ impl Engine {
         }
     }
 
-    /// A scaler has handed on all that it had of a publisher.
+    /// Handles a scaler's report that it has delivered all samples of a publisher.
     pub(super) fn handle_scaled(&mut self, now: Instant, id: PublisherId) {
         let Some(lingering) = self.lingering.get_mut(&id) else { return };
         lingering.scalers = lingering.scalers.saturating_sub(1);
@@ -98,7 +100,7 @@ impl Engine {
         self.stop_lingering(now);
     }
 
-    /// Has the links tell when the streams of a publisher carry nothing any more.
+    /// Requests a report from the links when the streams of a publisher are empty.
     fn watch(&self, id: PublisherId) {
         let streams = self.lingering.get(&id).into_iter().flat_map(|lingering| &lingering.streams);
         for (link, stream) in streams {
@@ -108,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// A link says that a stream carries nothing any more.
+    /// Handles a link's report that a stream is empty.
     pub(super) fn handle_settled(&mut self, now: Instant, link: usize, stream: StreamIndex) {
         for lingering in self.lingering.values_mut() {
             lingering.streams.remove(&(link, stream));
@@ -116,7 +118,7 @@ impl Engine {
         self.stop_lingering(now);
     }
 
-    /// Tells everybody of the publishers that have nothing under way any more.
+    /// Announces the end of publishers whose samples have all been sent.
     pub(super) fn stop_lingering(&mut self, now: Instant) {
         let gone: Vec<_> = self
             .lingering
@@ -138,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// When [`Self::stop_lingering`] has something to do at the latest.
+    /// Returns the latest time of the next call of [`Self::stop_lingering`].
     pub(super) fn linger_until(&self) -> Instant {
         let next = |it: &Lingering| if it.is_over() { it.known.min(it.until) } else { it.until };
         self.lingering.values().map(next).min().unwrap_or(Instant::FAR)

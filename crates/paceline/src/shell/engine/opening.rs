@@ -1,4 +1,4 @@
-//! Publishers that were just declared: their first samples wait until the subscriptions that exist are served.
+//! New publishers: their first samples are buffered until the existing subscriptions are connected.
 
 use super::Engine;
 use paceline_proto::control::SourceKey;
@@ -6,25 +6,25 @@ use paceline_proto::{DropReason, Form, PublisherId};
 use paceline_sched::{Duration, Instant};
 use std::sync::mpsc::Sender;
 
-/// The longest that samples wait for a path that was asked for a contract.
+/// The longest buffering for a path that was asked for a contract.
 const OPENING_MAX: Duration = Duration::from_secs(1);
 
-/// A publisher whose first samples wait.
+/// A publisher whose first samples are buffered.
 pub(crate) struct Opening {
     until: Instant,
-    /// Its handle is gone: until when it lingers once it is open, and whom to notify.
+    /// Set if its handle was dropped: the time limit after opening, and the caller to notify.
     leaves: Option<(Instant, Option<Sender<bool>>)>,
 }
 
 impl Engine {
-    /// What is published from now on waits for the outputs that the next decision finds.
+    /// Starts to buffer samples until the next decision has installed outputs.
     pub(super) fn begin_opening(&mut self, now: Instant, id: PublisherId) {
         if self.publishers.get(&id).is_some_and(|shared| shared.opening.is_some()) {
             self.opening.insert(id, Opening { until: now + OPENING_MAX, leaves: None });
         }
     }
 
-    /// Has a publisher that goes linger only once it is open; false if it is open.
+    /// Delays the end of a publisher until it is open; returns false if it is open already.
     pub(super) fn leave_opening(
         &mut self,
         id: PublisherId,
@@ -37,14 +37,14 @@ impl Engine {
         true
     }
 
-    /// Opens a publisher if its outputs are all there.
+    /// Opens a publisher if all its outputs are installed.
     pub(super) fn try_open(&self, id: PublisherId) {
         if self.opening.contains_key(&id) && !self.control.is_opening(id) {
             self.open(id);
         }
     }
 
-    /// Opens the publishers whose outputs are all there, and those that have waited for them for too long.
+    /// Opens publishers whose outputs are installed or whose time limit has passed.
     pub(super) fn end_openings(&mut self, now: Instant) {
         let is_over = |id, opening: &Opening| now >= opening.until || !self.control.is_opening(id);
         let over = self.opening.iter().filter(|(id, opening)| is_over(**id, opening));
@@ -65,7 +65,7 @@ impl Engine {
         let missed = opening.open(&shared.installs, answered);
         shared.change.notify(usize::MAX);
         self.sources.drops.add(DropReason::NoRoute, missed.no_answer);
-        // Without a link that wants them they would have been sent nowhere.
+        // Without a link that wants the samples, they are not lost.
         let source = SourceKey { publisher: id, form: Form::FULL };
         let leads_away = self.outgoing.get(&source).is_some_and(|it| it.open_streams().count() > 0);
         if leads_away || !answered {
@@ -73,7 +73,7 @@ impl Engine {
         }
     }
 
-    /// When [`Self::end_openings`] has something to do at the latest.
+    /// Returns the latest time of the next call of [`Self::end_openings`].
     pub(super) fn opening_until(&self) -> Instant {
         self.opening.values().map(|opening| opening.until).min().unwrap_or(Instant::FAR)
     }

@@ -1,4 +1,4 @@
-//! When single samples passed the links of this node, and of others that are asked.
+//! Traces of single samples on this node and on others.
 
 use super::super::handle::LinkCommand;
 use super::super::report::passages;
@@ -11,11 +11,11 @@ use paceline_sched::Instant;
 use std::sync::PoisonError;
 use std::sync::mpsc::Sender;
 
-/// How many nodes may owe an answer; who waits longest is given up for a new one.
+/// The limit of nodes with a pending answer. Beyond it, the oldest request is given up.
 const WAITING_MAX: usize = 64;
 
 impl Engine {
-    /// `reply` gets the answer of each node as it comes.
+    /// Sends each node's answer to `reply` on arrival.
     pub(super) fn ask_passages(
         &mut self,
         now: Instant,
@@ -39,7 +39,7 @@ impl Engine {
         }
     }
 
-    /// Another node wants to know when samples passed here, and will want to know it of the next ones.
+    /// Answers another node's request for a trace, and keeps tracing the publisher.
     pub(super) fn tell_passages(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         match passages::read_question(body) {
             Ok((publisher, first)) => {
@@ -67,11 +67,11 @@ impl Engine {
         streams
     }
 
-    /// True if it was the answer to a question for passages.
+    /// Returns true if `body` answers a request for a trace.
     pub(super) fn take_passages(&mut self, question: u64, node: NodeId, body: &Bytes) -> bool {
         let Some(reply) = self.tracing.remove(&question) else { return false };
         match passages::decode(node, body.clone()) {
-            // Whoever asked may not wait any more.
+            // The caller may have stopped waiting.
             Ok(told) => _ = reply.send(told),
             Err(error) => tracing::debug!("passages of {node} were not understood: {error}"),
         }

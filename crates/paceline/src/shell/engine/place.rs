@@ -1,4 +1,5 @@
-//! The host's place: which process listens at the runtime folder's socket, and that the socket stays there.
+//! The role of the host's node: listening at the socket of the runtime folder, and keeping that
+//! socket.
 
 use super::super::handle::LinkCommand;
 use super::super::host::Upkeep;
@@ -8,7 +9,8 @@ use crate::config::LinkConfig;
 use std::sync::Arc;
 
 impl Engine {
-    /// Takes the host's place if it has become free; if this process has it, looks after the socket.
+    /// Becomes the host's node if there is none; maintains the socket if this process is the host's
+    /// node.
     pub(super) fn keep_place(&mut self) {
         let Some((host, _)) = &mut self.host else { return };
         if !self.host_open {
@@ -50,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// Gives the host's own link another session; true if it is open.
+    /// Opens a new session of the host link; returns true if that succeeds.
     fn reopen(&mut self, how: impl Fn(LinkConfig, &str) -> LinkConfig) -> bool {
         let Some((host, index)) = &self.host else { return false };
         let Some(link) = self.links.get_mut(*index) else { return false };
@@ -61,7 +63,7 @@ impl Engine {
                 link.handle.send(LinkCommand::Reopen(Box::new(transport)));
                 true
             }
-            // What the last host left may not be cleared away yet: the next tick tries again.
+            // The previous host's files may still exist. The next tick tries again.
             Err(error) => {
                 crate::warn_limited!("cannot open the host's socket yet: {error}");
                 false

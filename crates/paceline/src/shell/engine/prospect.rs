@@ -1,4 +1,4 @@
-//! Whether a subscription would be granted now, asked of the paths and reserved nowhere.
+//! Admission requests that reserve nothing.
 
 use super::Engine;
 use crate::prospect::Prospect;
@@ -6,15 +6,15 @@ use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
-/// A question that waits for its answer, and what is known of it already.
+/// A pending request and the known part of its answer.
 pub(crate) struct Asking {
     known: Prospect,
     reply: Sender<Prospect>,
 }
 
 impl Engine {
-    /// Asks the paths of all publishers that `spec` matches. Each answers once, half a second later at most;
-    /// whoever asked has them all when `reply` and its clones are gone.
+    /// Asks the paths of all publishers that `spec` matches. Each answers once, within 500 ms. The
+    /// answers are complete when `reply` and its clones are dropped.
     pub(super) fn ask_prospects(
         &mut self,
         now: Instant,
@@ -47,7 +47,7 @@ impl Engine {
         refusal: Option<Refusal>,
     ) {
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
-            // Whoever asked may not wait any more.
+            // The caller may have stopped waiting.
             let _ = reply.send(Prospect { complete, grant, refusal, ..known });
         }
     }

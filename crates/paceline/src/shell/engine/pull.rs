@@ -1,4 +1,4 @@
-//! What the engine does for pulls: questions out, answers in, and who holds what.
+//! The engine's part in pulls: requests, answers, and the list of nodes with buffers.
 
 use super::super::pull::{Holders, PullCommand, Reply};
 use super::Engine;
@@ -10,16 +10,16 @@ use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::Sender;
 
-/// Questions of pulls that may be open; the oldest is given up for a new one.
+/// The limit of open pull requests. Beyond it, the oldest is given up.
 const OPEN_MAX: usize = 1_024;
 
-/// Who waits for an answer, and the number that the question came with.
+/// A pending request: the caller, and the token of its request.
 struct Waiting {
     token: u64,
     reply: Sender<Reply>,
 }
 
-/// The pulls that were begun here.
+/// The pulls that started on this node.
 #[derive(Default)]
 pub(crate) struct Pulls {
     next: u64,
@@ -51,7 +51,7 @@ impl Engine {
         }
     }
 
-    /// A question of another node about what is held here.
+    /// Handles another node's request to the buffers of this node.
     pub(super) fn asked_of_buffers(&mut self, request: u64, from: NodeId, body: Bytes) {
         match Question::decode(body) {
             Ok(question) => self.holder.ask(request, from, question),
@@ -59,12 +59,12 @@ impl Engine {
         }
     }
 
-    /// True if it was the answer to a question of a pull.
+    /// Returns true if `body` answers a pull request.
     pub(super) fn take_pull_answer(&mut self, request: u64, node: NodeId, body: &Bytes) -> bool {
         let Some(Waiting { token, reply }) = self.pulls.open.remove(&request) else { return false };
         match Answer::decode(body.clone()) {
             Ok(answer) => {
-                // Who asked may have gone.
+                // The caller may have ended the pull.
                 let _ = reply.send(Reply { node, token, answer });
             }
             Err(error) => crate::warn_limited!("an answer of {node} was not understood: {error}"),
@@ -85,7 +85,7 @@ impl Engine {
         Holders { holders, nodes, thinnest }
     }
 
-    /// Publishers of the system's own, which nobody is shown.
+    /// Returns the publishers of the system's private tags, which the status omits.
     pub(super) fn private_publishers(&self) -> BTreeSet<PublisherId> {
         let publishers = self.control.nodes().flat_map(|node| node.publishers.iter());
         publishers.filter(|(_, spec)| spec.tag.is_private()).map(|(id, _)| *id).collect()

@@ -1,12 +1,12 @@
-//! Links on which nobody answers are named once: a wrong address looks like a neighbour that is late.
+//! A single warning for links without an answer: a wrong address looks like a slow neighbour.
 
 use super::Engine;
 use paceline_sched::{Duration, Instant};
 
-/// How long a neighbour may take before its silence is worth a line.
+/// The time that a neighbour has to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Since when neighbours are awaited, and whether their silence was told.
+/// The start of the wait for neighbours, and whether the warning was logged.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     began: Option<Instant>,
@@ -14,7 +14,7 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// True once, when neighbours have had the time to answer.
+    /// Returns true once, after [`PATIENCE`].
     fn is_due(&mut self, now: Instant) -> bool {
         let began = *self.began.get_or_insert(now);
         let due = !self.told && now >= began + PATIENCE;
@@ -24,7 +24,7 @@ impl Silence {
 }
 
 impl Engine {
-    /// Names the links that connect and have no neighbour yet; the host's own is not among them.
+    /// Logs the links that connect and have no neighbour yet, except the host link.
     pub(super) fn tell_silence(&mut self, now: Instant) {
         if !self.silence.is_due(now) {
             return;

@@ -1,4 +1,4 @@
-//! What the registry says of nodes and of a tag's publishers, without a question to anybody.
+//! Registry queries for nodes and publishers. They send nothing.
 
 use super::Engine;
 use crate::source::{HopView, SourceView, Taken};
@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 impl Engine {
     pub(super) fn tell_nodes(&self, reply: &Sender<Vec<(NodeId, String)>>) {
         let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
-        // Whoever asked may not wait any more.
+        // The caller may have stopped waiting.
         let _ = reply.send(nodes.collect());
     }
 

@@ -1,4 +1,4 @@
-//! What the node says of itself, and what it learns of others.
+//! The status of this node, and status requests to others.
 
 use super::super::clock;
 use super::super::handle::StreamSnapshot;
@@ -17,10 +17,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-/// Rates are taken over at least this long.
+/// The shortest interval over which rates are computed.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// A question to every node that waits for its answers.
+/// A status request that waits for the answers of nodes.
 pub(crate) struct PendingStatus {
     requests: BTreeMap<u64, NodeId>,
     found: Vec<NodeStatus>,
@@ -28,7 +28,7 @@ pub(crate) struct PendingStatus {
     reply: Sender<Vec<NodeStatus>>,
 }
 
-/// Samples per second of what this node publishes and delivers.
+/// The publish and delivery rates of this node.
 #[derive(Default)]
 pub(crate) struct Rates {
     since: Instant,
@@ -49,7 +49,8 @@ fn millihertz(samples: u64, over: Duration) -> u64 {
 }
 
 impl Rates {
-    /// Of a subscription of this node: samples in a thousand seconds, and the longest age, of the last second.
+    /// Returns the rate in millihertz and the largest age over the last second, for a subscription
+    /// of this node.
     pub(super) fn delivered(&self, id: SubscriptionId) -> (u64, Duration) {
         let of = self.delivered.get(&id).copied().unwrap_or_default();
         (of.millihertz, Duration::from_nanos(of.ages.longest))
@@ -146,7 +147,7 @@ impl Engine {
         for node in self.control.nodes() {
             for ((subscription, _), refusal) in node.refusals {
                 let of = self.control.subscription(*subscription).map(|spec| spec.revision);
-                // A refusal of an older request is no answer any more.
+                // Ignore refusals of older requests.
                 let current = of == Some(refusal.revision);
                 if let Some(row) = rows.iter_mut().find(|row| current && row.id == *subscription) {
                     row.refusals.push(refusal.to_string());
@@ -195,7 +196,7 @@ impl Engine {
         self.finish_statuses(Instant::ZERO);
     }
 
-    /// Answers the questions that are complete or out of time.
+    /// Replies to requests that are complete or have timed out.
     pub(super) fn finish_statuses(&mut self, now: Instant) {
         self.pending.retain_mut(|pending| {
             let waits = !pending.requests.is_empty() && now < pending.until;
@@ -209,7 +210,7 @@ impl Engine {
     }
 }
 
-/// Only differences mean something: the clock's zero is any.
+/// Converts an instant; the clock's origin is arbitrary, so only differences are meaningful.
 fn clock_time(at: Instant) -> std::time::Duration {
     at.since(Instant::ZERO).into()
 }

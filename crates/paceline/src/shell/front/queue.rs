@@ -1,15 +1,15 @@
-//! How much waits in the queue of a UDP socket of this host, as the system tells it.
+//! The receive queue of a local UDP socket, as reported by the kernel.
 
 use std::time::{Duration, Instant};
 
-/// A queue of which nobody takes anything for so long is read by nobody.
+/// A queue that does not shrink for this long has no reader.
 const STUCK_AFTER: Duration = Duration::from_secs(2);
 
-/// Watches the queue of one port.
+/// Monitors the receive queue of one port.
 pub(super) struct Queue {
     port: u16,
     bytes: u64,
-    /// Since when it has never become shorter, nor been empty.
+    /// The time since which the queue has neither shrunk nor been empty.
     since: Option<Instant>,
 }
 
@@ -18,7 +18,8 @@ impl Queue {
         Self { port, bytes: 0, since: None }
     }
 
-    /// Looks again; true if nobody reads the socket. Never on a system that does not tell.
+    /// Reads the queue; returns true if the socket has no reader. Always false on systems without
+    /// `/proc/self/net/udp`.
     pub(super) fn is_stuck(&mut self, now: Instant) -> bool {
         let table = std::fs::read_to_string("/proc/self/net/udp").unwrap_or_default();
         self.note(now, waiting(&table, self.port))
@@ -35,7 +36,7 @@ impl Queue {
     }
 }
 
-/// Bytes that wait at a port, of a table like /proc/net/udp.
+/// Returns the queued bytes of a port in a table such as `/proc/net/udp`.
 fn waiting(table: &str, port: u16) -> u64 {
     let bytes = |line: &str| {
         let mut fields = line.split_whitespace().skip(1);

@@ -9,7 +9,7 @@ fn socket() -> Socket {
     socket
 }
 
-/// A front at a free port, and a socket in the place of Zenoh's.
+/// A forwarder on a free port, and a socket in place of Zenoh's.
 fn front() -> (Standing, SocketAddr, Socket) {
     let link = LinkConfig::new("radio").listen("udp/127.0.0.1:0");
     let fronts = Fronts::take(&link).unwrap();
@@ -29,7 +29,7 @@ fn receive(socket: &Socket) -> (Vec<u8>, SocketAddr) {
 fn who_is_not_answered_gets_no_second_datagram_through() {
     let (_standing, public, zenoh) = front();
     let (hostile, peer) = (socket(), socket());
-    // Fewer than the system keeps for a socket: the peer's message must not be lost behind them.
+    // Fewer than the socket buffer takes: the peer's message must not be lost.
     for number in 0..100 {
         hostile.send_to(&[number, 7], public).unwrap();
         hostile.send_to(&[INIT, number], public).unwrap();
@@ -43,7 +43,7 @@ fn who_is_not_answered_gets_no_second_datagram_through() {
         "one of them, and then the peer's"
     );
     assert_eq!(first.0[0] & INIT_MASK, INIT);
-    // The peer is answered twice, and from then on all of it passes.
+    // After two answers all datagrams of the peer pass.
     for answer in 0..2 {
         zenoh.send_to(&[answer], second.1).unwrap();
         assert_eq!(receive(&peer), (vec![answer], public));
@@ -84,7 +84,7 @@ fn where_zenoh_reads_nothing_any_more_it_gets_another_place() {
     let (peer, next) = (socket(), socket());
     peer.send_to(&[INIT, 1], public).unwrap();
     let zenoh = place.recv_timeout(PATIENCE).unwrap();
-    // Until the front has taken the new place, what comes goes to the old one.
+    // Until the forwarder uses the new address, datagrams reach the old one.
     zenoh.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let mut bytes = [0; 100];
     let arrived = (0..50).any(|_| {

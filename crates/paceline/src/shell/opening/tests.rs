@@ -9,7 +9,7 @@ use paceline_proto::{Encoding, Form, Kind, NodeId, Retransmit, Timestamp};
 use paceline_sched::Late;
 use paceline_sched::discipline::StreamIndex;
 
-/// A publisher as its own thread and the engine have it.
+/// The publisher's and the engine's side of an opening.
 struct Ends {
     opening: Opening,
     installs: Mailbox<Installation>,
@@ -30,7 +30,7 @@ impl Ends {
         self.opening.put(&self.installs, now, sample)
     }
 
-    /// A link wants the samples.
+    /// Installs the output to a link.
     fn install(&self) -> RingEnd {
         let link = Announcements {
             ready: ArrayQueue::new(1),
@@ -60,7 +60,7 @@ impl Ends {
     }
 }
 
-/// The numbers of the samples that a link got.
+/// Returns the sequence numbers of the samples that the link received.
 fn got(end: &mut RingEnd) -> Vec<u64> {
     std::iter::from_fn(|| end.consumer.pop().ok()).map(|(_, sample)| sample.seq).collect()
 }

@@ -1,5 +1,5 @@
-//! A publisher of samples that were published before: they keep number, times and age, and wait for
-//! room instead of being dropped.
+//! A publisher of stored samples: they keep their sequence number, times and age, and are never
+//! dropped for lack of room.
 
 use super::super::clock;
 use super::super::engine::{Command, Commands};
@@ -13,25 +13,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A stream that goes away gives no room: it is looked at again after this.
+/// The interval of checks for closed streams, which do not notify.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Publishes on one private tag. Dropping it takes the publisher back.
+/// Publishes on one private tag. Dropping it ends the publisher.
 ///
-/// It holds no handle of its node: a pull keeps no node open.
+/// It has no handle of its node, so a pull does not keep the node open.
 pub(crate) struct Carrier {
     id: PublisherId,
     shared: Arc<PublisherShared>,
     ingress: Ingress<Port>,
     commands: Commands,
-    /// Installations applied so far.
+    /// The number of applied installations.
     seen: u64,
-    /// The number of the last sample that was put.
+    /// The sequence number of the last sample.
     last: Option<u64>,
 }
 
 impl Carrier {
-    /// Declares the publisher; `None` if the node is closed.
+    /// Declares the publisher; returns `None` if the node is closed.
     pub(crate) fn open(commands: &Commands, spec: PublisherSpec) -> Option<Self> {
         let shared = Arc::new(PublisherShared::default());
         let (reply, answer) = std::sync::mpsc::channel();
@@ -41,7 +41,7 @@ impl Carrier {
         Some(Self { id, shared, ingress, commands, seen: 0, last: None })
     }
 
-    /// True if the one that pulls is there.
+    /// Returns true while the puller is subscribed.
     pub(crate) fn is_wanted(&self) -> bool {
         self.shared.matching.load(Ordering::Acquire) && !self.is_closed()
     }
@@ -50,7 +50,7 @@ impl Carrier {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Waits until the one that pulls is there; false when `timeout` is over first.
+    /// Waits until the puller is subscribed; returns false after `timeout`.
     pub(crate) fn wait_wanted(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -64,12 +64,13 @@ impl Carrier {
         }
     }
 
-    /// True if a sample numbered `seq` can follow: streams carry numbers upward only.
+    /// Returns true if the sample `seq` can follow: streams require increasing sequence numbers.
     pub(crate) fn takes(&self, seq: u64) -> bool {
         self.last.is_none_or(|last| seq > last)
     }
 
-    /// Publishes a sample as it is, once there is room for it; false if nobody wants it any more.
+    /// Publishes a sample unchanged once there is room; returns false if the puller is no longer
+    /// subscribed.
     pub(crate) fn put(&mut self, sample: Sample) -> bool {
         loop {
             self.install();
@@ -92,12 +93,12 @@ impl Carrier {
         self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
     }
 
-    /// Waits a while for an output that has no room; false if all have some.
+    /// Waits a while for a full output; returns false if none is full.
     fn wait_for_room(&self) -> bool {
         let outputs = self.ingress.outputs();
         let full = |output: &Output<Port>| Some((output.key, output.port.full()?));
         let Some((key, room)) = outputs.iter().find_map(full) else { return false };
-        // It may have been drained before we listened.
+        // The output may have been drained before the listener existed.
         let still = outputs.iter().any(|output| output.key == key && output.port.full().is_some());
         if still {
             room.wait_timeout(LOOK_EVERY);

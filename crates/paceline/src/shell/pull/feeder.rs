@@ -1,4 +1,4 @@
-//! What one pull fetches is made and published here, on a thread that may wait for room.
+//! The thread that transforms and publishes the samples of one pull. It may block for room.
 
 use super::super::engine::{Command, Commands};
 use super::PullCommand;
@@ -12,30 +12,30 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Pages that wait for the one that is being sent.
+/// The limit of queued pages.
 const PAGES_MAX: usize = 4;
-/// A pull that fetches nothing for so long is over.
+/// A pull that requests nothing for this long is over.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// How soon a puller that went away is noticed.
+/// The interval of checks for a puller that has left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The news of a puller's subscription takes no longer than this.
+/// The longest time until a puller's subscription is known.
 const WANTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Samples of one publisher that are asked for, and where they are.
+/// The requested samples of one publisher, with the buffers that store them.
 pub(super) struct Page {
-    /// The question, which is answered when all was sent.
+    /// The request, answered when all samples have been sent.
     pub(super) request: u64,
     pub(super) fetch: Fetch,
     pub(super) units: Units,
 }
 
-/// The way to a feeder. It ends when this is dropped, or by itself.
+/// A handle of a feeder thread. The thread ends when this is dropped, or by itself.
 pub(super) struct Feeder {
     pages: SyncSender<Page>,
     thread: Ending,
 }
 
-/// A feeder that gets no more pages: its thread is there until the last has gone.
+/// A feeder without further pages. Its thread runs until the last page has been sent.
 pub(super) struct Ending(Weak<()>);
 
 impl Ending {
@@ -45,7 +45,7 @@ impl Ending {
 }
 
 impl Feeder {
-    /// Hands it a page; false if it is behind.
+    /// Queues a page; returns false if the queue is full.
     pub(super) fn send(&self, page: Page) -> bool {
         self.pages.try_send(page).is_ok()
     }
@@ -54,13 +54,13 @@ impl Feeder {
         self.thread.is_alive()
     }
 
-    /// It gets no more pages.
+    /// Ends the feeder after its queued pages.
     pub(super) fn end(self) -> Ending {
         self.thread
     }
 }
 
-/// Starts the feeder of a pull, which is a number at its puller.
+/// Starts the feeder of a pull, identified by the puller and its number of the pull.
 pub(super) fn start(pull: (NodeId, u64), commands: Commands) -> std::io::Result<Feeder> {
     let (pages, inbox) = sync_channel(PAGES_MAX);
     let alive = Arc::new(());
@@ -86,7 +86,7 @@ impl Feed {
         loop {
             match inbox.recv_timeout(LOOK_EVERY) {
                 Ok(page) => {
-                    // Who asks again does not wait for what it asked before.
+                    // A repeated request replaces the earlier one.
                     let page = inbox.try_iter().fold(page, |before, mut page| {
                         page.fetch.fresh |= before.fetch.fresh;
                         page
@@ -108,7 +108,8 @@ impl Feed {
         }
     }
 
-    /// Makes and publishes a page, and says what does not come; false if nobody is there for it.
+    /// Transforms and publishes a page, and reports the missing samples; returns false if the
+    /// puller has left.
     fn serve(&mut self, page: &Page) -> bool {
         let Page { request, fetch, units } = page;
         let (mut missing, mut failed, mut why) = (Vec::new(), Vec::new(), String::new());
@@ -136,7 +137,7 @@ impl Feed {
         self.commands.send(Command::Pull(answer))
     }
 
-    /// Gets the maker ready; it goes on with the samples of the same publisher.
+    /// Prepares the maker, and keeps it for further samples of the same publisher.
     fn prepare(&mut self, Page { fetch, units, .. }: &Page) {
         let is = |(publisher, making, _): &(PublisherId, Making, Maker)| {
             (*publisher, *making) == (fetch.publisher, fetch.making)
@@ -152,7 +153,8 @@ impl Feed {
     }
 
     fn put(&mut self, publisher: PublisherId, sample: Sample) -> bool {
-        // What is asked for again goes on a stream of its own: streams carry numbers upward only.
+        // A repeated sample needs a new stream, because streams require increasing sequence
+        // numbers.
         let carries =
             |(of, carrier): &(PublisherId, Carrier)| *of == publisher && carrier.takes(sample.seq);
         if !self.carrier.as_ref().is_some_and(carries) {
@@ -171,8 +173,8 @@ impl Feed {
     }
 }
 
-/// What is declared of samples that are sent again, and are what was asked for already. None of them is
-/// late, and in the background none replaces another.
+/// Returns the declaration of a publisher for stored samples in their final form. The samples never
+/// expire, and in the background none replaces another.
 fn spec(tag: Tag, sample: &Sample) -> PublisherSpec {
     PublisherSpec {
         tag,

@@ -1,4 +1,4 @@
-//! The puller's second half: what was found is fetched page by page, and handed on in order.
+//! The second phase of a pull: fetches the found samples page by page and delivers them in order.
 
 use super::super::engine::{Command, Commands};
 use super::super::sink::Sink;
@@ -19,42 +19,42 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Samples of a page.
+/// The largest number of samples in a page.
 const PAGE_SAMPLES: usize = 16;
-/// Payload bytes of a page, unless one sample has more.
+/// The largest payload of a page in bytes, unless a single sample is larger.
 const PAGE_BYTES: u64 = 4 << 20;
-/// Samples that the private subscription holds: a page, and what comes twice.
+/// The queue of the private subscription: one page and its duplicates.
 const QUEUE_SAMPLES: usize = 8 * PAGE_SAMPLES;
-/// How often the missing ones of a page are asked for again.
+/// The largest number of retries for the missing samples of a page.
 const AGAIN_MAX: u32 = 3;
-/// After so many pages in a row that did not come a holder is not asked any more.
+/// The number of consecutive failed pages after which a node is not asked again.
 const BARREN_MAX: u32 = 2;
-/// How soon answers and the end of the pull are noticed.
+/// The reaction time to answers and to the end of the pull.
 const SLICE: Duration = Duration::from_millis(50);
-/// How often it is looked whether the holder is still there, while nothing comes.
+/// The interval of reachability checks while nothing arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A holder that cannot be reached for so long is gone, if no other can take its place sooner.
+/// A node unreachable for this long is given up, or earlier if another node has the samples.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// What became of a page.
+/// The result of a page.
 enum Outcome {
-    /// Everything came, or is gone at this holder and was looked for elsewhere.
+    /// All samples arrived, or are requested from other nodes.
     Done,
-    /// Nothing came for too long.
+    /// Nothing arrived before the timeout.
     Silent,
-    /// The holder gives it not.
+    /// The node does not provide the samples.
     Failed(MissingReason),
-    /// Nobody reads any more, or the time is over.
+    /// The reader has left, or the pull has timed out.
     Stopped,
 }
 
-/// A page and how often it was asked for.
+/// A page and the number of its retries.
 struct Work {
     page: Page,
     again: u32,
 }
 
-/// The samples of a plan on their way.
+/// The state of fetching a plan.
 pub(super) struct Fetch<'a> {
     commands: &'a Commands,
     wanted: &'a Wanted,
@@ -69,19 +69,19 @@ pub(super) struct Fetch<'a> {
     answers: Vec<Answered>,
     ledger: Ledger,
     work: VecDeque<Work>,
-    /// Holders that do not give a publisher's samples, and why.
+    /// The nodes that do not provide a publisher's samples, with the reason.
     failed: BTreeMap<(NodeId, PublisherId), MissingReason>,
-    /// Pages of which nothing came at last, since something did.
+    /// The number of consecutive pages without any sample.
     barren: u32,
     contacted: BTreeSet<NodeId>,
-    /// Publishers whose video is coded anew.
+    /// Publishers whose video is re-encoded.
     coded: BTreeSet<PublisherId>,
-    /// Whose coding of what the last page that came is part of.
+    /// The node and publisher of the encoding to which the last page belongs.
     coding: Option<(NodeId, PublisherId)>,
 }
 
 impl<'a> Fetch<'a> {
-    /// Subscribes to what is going to be fetched.
+    /// Subscribes to the private tags of the pull.
     pub(super) fn new(
         commands: &'a Commands,
         wanted: &'a Wanted,
@@ -120,7 +120,7 @@ impl<'a> Fetch<'a> {
         })
     }
 
-    /// Fetches until everything has come, or will not.
+    /// Fetches until every sample has arrived or is given up.
     pub(super) fn run(&mut self) {
         while let Some(Work { page, again }) = self.work.pop_front() {
             let mut left: BTreeSet<u64> = page.seqs.iter().copied().collect();
@@ -156,7 +156,7 @@ impl<'a> Fetch<'a> {
         self.ledger.hand_on(self.pipe);
     }
 
-    /// Asks for what is left of a page, and takes what comes.
+    /// Requests the rest of a page and receives its samples.
     fn fetch(&mut self, page: &Page, again: u32, left: &mut BTreeSet<u64>) -> Outcome {
         if !self.ask(page, again, left) {
             return Outcome::Stopped;
@@ -187,7 +187,7 @@ impl<'a> Fetch<'a> {
                 if let Some(outcome) = self.look_for(page, left, &mut away) {
                     return outcome;
                 }
-                // Nothing can come while it is away.
+                // Do not count the time while the node is unreachable.
                 heard = away.map_or(heard, |_| looked);
             }
         }
@@ -217,7 +217,7 @@ impl<'a> Fetch<'a> {
         self.commands.send(Command::Pull(ask))
     }
 
-    /// The numbers behind a page that the same holder will be asked for.
+    /// Returns the sequence numbers after a page that the same node will be asked for.
     fn next_of(&self, page: &Page) -> Vec<u64> {
         let same =
             |work: &&Work| (work.page.holder, work.page.publisher) == (page.holder, page.publisher);
@@ -225,8 +225,8 @@ impl<'a> Fetch<'a> {
         behind.copied().take(NEXT_MAX).collect()
     }
 
-    /// What is asked for again of a page of which `left` did not come: of what is coded anew all from the
-    /// first of them on, since another coding may begin there.
+    /// Returns the samples to request again if `left` of a page did not arrive. For re-encoded
+    /// video these are all from the first missing one on, because a new encoding may start there.
     fn again(&mut self, page: &Page, left: BTreeSet<u64>) -> BTreeSet<u64> {
         if !self.coded.contains(&page.publisher) {
             return left;
@@ -236,8 +236,8 @@ impl<'a> Fetch<'a> {
         behind.filter(|seq| self.ledger.forget((page.publisher, *seq))).collect()
     }
 
-    /// Looks whether the holder is still there, and since when it is `away`. What to do if it is gone,
-    /// or has come back.
+    /// Checks whether the node is reachable, and since when it is `away`. Returns the result of the
+    /// page if the node is given up or has returned.
     fn look_for(
         &mut self,
         page: &Page,
@@ -245,7 +245,7 @@ impl<'a> Fetch<'a> {
         away: &mut Option<Instant>,
     ) -> Option<Outcome> {
         if self.is_there(page.holder) {
-            // One that was away knows nothing of what it was sending.
+            // After a disconnection the node no longer knows what it was sending.
             return away.map(|_| Outcome::Silent);
         }
         let since = *away.get_or_insert_with(Instant::now);
@@ -258,22 +258,23 @@ impl<'a> Fetch<'a> {
     /// Waits a while for a sample or an event.
     fn wait(&self, until: Instant) {
         let arrival = self.sink.arrival.listen();
-        // Something may have come before we listened.
+        // Something may have arrived before the listener existed.
         if !self.sink.has_something() {
             arrival.wait_deadline(self.wanted.until(SLICE).min(until));
         }
     }
 
-    /// True if a node can still be reached.
+    /// Returns true if a node is reachable.
     fn is_there(&mut self, node: NodeId) -> bool {
         let Ok(now) = Holders::now(self.commands, &self.wanted.find) else { return false };
         let there = now.reaches(node);
-        // Names of nodes that are gone are still to be told.
+        // Keep the names of unreachable nodes for messages.
         self.holders.thinnest = now.thinnest;
         there
     }
 
-    /// Takes answers and refusals; what to do if this holder does not give what was asked for.
+    /// Processes answers and refusals; returns the result of the page if the node does not provide
+    /// it.
     fn hear(&mut self, page: &Page, left: &mut BTreeSet<u64>) -> Option<Outcome> {
         while let Ok(reply) = self.inbox.try_recv() {
             if reply.token != self.asked {
@@ -281,7 +282,7 @@ impl<'a> Fetch<'a> {
             }
             match reply.answer {
                 Answer::Fetching { missing, failed, why } => {
-                    // Whoever else holds it holds the same.
+                    // Other nodes store the same sample, so they cannot scale it either.
                     for seq in failed.into_iter().filter(|seq| left.remove(seq)) {
                         let reason = MissingReason::CannotScale(why.clone());
                         self.ledger.lose((page.publisher, seq), reason);
@@ -307,14 +308,14 @@ impl<'a> Fetch<'a> {
         None
     }
 
-    /// Takes a sample; false if none waits.
+    /// Receives a sample; returns false if none is queued.
     fn take(&mut self, page: &Page, left: &mut BTreeSet<u64>) -> bool {
         let Some(delivery) = self.sink.pop() else { return false };
         let publisher = publisher_of(&delivery.tag);
         let sender = delivery.publisher.node;
-        // Of two codings of one film only the one that is being read goes together.
+        // Two encodings of one video cannot be mixed.
         let strange = sender != page.holder && self.coded.contains(&page.publisher);
-        // What was asked for twice may come twice.
+        // A repeated request may produce duplicates.
         if publisher == Some(page.publisher) && !strange && left.remove(&delivery.seq) {
             let (key, tag) = ((page.publisher, delivery.seq), self.wanted.find.tag.clone());
             let delivery = Delivery { tag, publisher: page.publisher, ..delivery };
@@ -325,8 +326,8 @@ impl<'a> Fetch<'a> {
         true
     }
 
-    /// Looks for another holder of samples that one does not give; they are missing if there is none.
-    /// Tells what will come of others.
+    /// Requests samples from another node, or marks them as missing if there is none. Returns the
+    /// samples that another node will send.
     fn look_elsewhere(
         &mut self,
         page: &Page,
@@ -338,7 +339,7 @@ impl<'a> Fetch<'a> {
         if self.coded.contains(&page.publisher)
             && let Some(first) = left.iter().copied().find(|seq| other(self, *seq).is_some())
         {
-            // What is behind it follows from it.
+            // The later pictures of a re-encoded video depend on it.
             left.extend(self.again(page, BTreeSet::from([first])));
         }
         let mut pages: Vec<Page> = Vec::new();
@@ -365,7 +366,7 @@ impl<'a> Fetch<'a> {
         left
     }
 
-    /// The nearest holder of a sample that was not tried: those behind `tried` in their order.
+    /// Returns the nearest node after `tried` that stores a sample and has not failed.
     fn other_holder(&self, tried: NodeId, (publisher, seq): Key) -> Option<NodeId> {
         let mut nearest: Vec<&Answered> = self.answers.iter().collect();
         nearest.sort_unstable_by_key(|answered| (answered.hops, answered.node));
@@ -381,7 +382,7 @@ impl<'a> Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Tells the holders that the pull is over, and what became of it.
+    /// Notifies the nodes of the end of the pull, and returns the summary.
     pub(super) fn finish(self) -> PullSummary {
         for &to in &self.contacted {
             let question = Question::Done { pull: self.pull };
@@ -394,7 +395,7 @@ impl Fetch<'_> {
     }
 }
 
-/// The private subscription of a pull: what is fetched comes through it.
+/// Creates the private subscription that receives the samples of a pull.
 fn subscribe(
     commands: &Commands,
     me: NodeId,

@@ -1,4 +1,4 @@
-//! A pull buffer of this node: what a subscription brings is held, bounded, for any node to pull.
+//! A pull buffer of this node: stores the samples of a subscription within limits.
 
 use super::super::clock;
 use paceline_proto::pull::{Find, Found, Limits, PullBuffer, Pushed, Selection};
@@ -10,23 +10,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 struct Contents {
     buffer: PullBuffer,
-    /// The tag of each publisher that samples are held of.
+    /// The tag of each publisher with stored samples.
     tags: BTreeMap<PublisherId, Tag>,
 }
 
-/// What a buffer shows of itself without a lock.
+/// The counters of a buffer, readable without its lock.
 #[derive(Default)]
 struct Shown {
     samples: AtomicU64,
     bytes: AtomicU64,
     oldest_ns: AtomicU64,
     newest_ns: AtomicU64,
-    /// Samples that never got in.
+    /// Samples that did not fit.
     refused: AtomicU64,
 }
 
-/// A pull buffer. The threads that deliver fill it, the pull thread looks into it; the engine only
-/// looks at what it shows.
+/// A pull buffer. Delivering threads fill it, and the pull thread reads it. The engine reads only
+/// the counters.
 pub(crate) struct HeldBuffer {
     limits: Limits,
     contents: Mutex<Contents>,
@@ -43,18 +43,19 @@ impl HeldBuffer {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it may hold.
+    /// Returns the limits.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Samples and payload bytes that it holds.
+    /// Returns the number of stored samples and payload bytes.
     pub(crate) fn len(&self) -> (u64, u64) {
         let Shown { samples, bytes, .. } = &self.shown;
         (samples.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
     }
 
-    /// Capture times of the first and the last that it holds, as of the last [`Self::expire`].
+    /// Returns the capture times of the first and last stored sample, as of the last
+    /// [`Self::expire`].
     pub(crate) fn captured(&self) -> Option<(u64, u64)> {
         let Shown { samples, oldest_ns, newest_ns, .. } = &self.shown;
         let (oldest, newest) =
@@ -62,7 +63,7 @@ impl HeldBuffer {
         (samples.load(Ordering::Relaxed) > 0 && newest > 0).then_some((oldest, newest))
     }
 
-    /// Holds a sample, which another holder of its payload may keep too.
+    /// Stores a sample. The payload is shared with the subscriber.
     pub(crate) fn push(&self, now: Instant, tag: &Tag, publisher: PublisherId, sample: &Sample) {
         let mut contents = self.lock();
         match contents.buffer.push(now, publisher, sample.clone()) {
@@ -90,7 +91,7 @@ impl HeldBuffer {
         self.shown.bytes.store(contents.buffer.bytes(), Ordering::Relaxed);
     }
 
-    /// Lets go what is too old by now, and shows what is left.
+    /// Drops expired samples and updates the counters.
     pub(crate) fn expire(&self) {
         let mut contents = self.lock();
         let Contents { buffer, tags } = &mut *contents;
@@ -100,36 +101,36 @@ impl HeldBuffer {
         let newest_ns = spans().map(|span| span.newest_ns).max().unwrap_or_default();
         self.shown.oldest_ns.store(oldest_ns, Ordering::Relaxed);
         self.shown.newest_ns.store(newest_ns, Ordering::Relaxed);
-        // Publishers come and go; their tags are not kept for longer than their samples.
+        // Forget the tags of publishers without stored samples.
         tags.retain(|publisher, _| {
             newest.holdings.binary_search_by_key(publisher, |holding| holding.publisher).is_ok()
         });
         self.show(&contents);
     }
 
-    /// One page of what it has for a question.
+    /// Returns one page of the samples that match a request.
     pub(crate) fn find(&self, find: &Find) -> Found {
         let mut contents = self.lock();
         let Contents { buffer, tags } = &mut *contents;
         buffer.find_page(clock::now(), find, |publisher| tags.get(&publisher) == Some(&find.tag))
     }
 
-    /// The contents, if they have samples of `publisher` on `tag`.
+    /// Returns the contents if they include samples of `publisher` on `tag`.
     fn of(&self, tag: &Tag, publisher: PublisherId) -> Option<MutexGuard<'_, Contents>> {
         Some(self.lock()).filter(|contents| contents.tags.get(&publisher) == Some(tag))
     }
 
-    /// A sample that it holds.
+    /// Returns a stored sample.
     pub(crate) fn fetch(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
         self.of(tag, publisher)?.buffer.fetch(publisher, seq).cloned()
     }
 
-    /// The first sample numbered `seq` or above that it holds.
+    /// Returns the first stored sample numbered `seq` or higher.
     pub(crate) fn from(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<Sample> {
         self.of(tag, publisher)?.buffer.from(publisher, seq).cloned()
     }
 
-    /// Where the decoding of the sample `seq` must begin, if that is held.
+    /// Returns the first sample that decoding `seq` needs, if it is stored.
     pub(crate) fn start_of(&self, tag: &Tag, publisher: PublisherId, seq: u64) -> Option<u64> {
         self.of(tag, publisher)?.buffer.start_of(publisher, seq)
     }

@@ -1,4 +1,4 @@
-//! The holder's side: a thread that looks into this node's buffers for whoever asks.
+//! The thread that answers requests for this node's buffers.
 
 use super::super::engine::{Command, Commands};
 use super::feeder::{self, Ending, Feeder, Page};
@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Questions that wait; more are dropped, and asked again by who asked.
+/// The limit of queued requests. Others are dropped; the caller repeats them.
 const QUESTIONS_MAX: usize = 256;
-/// Pulls that are served at once.
+/// The limit of concurrent pulls.
 const FEEDERS_MAX: usize = 64;
-/// How often what is too old goes although nothing new comes.
+/// The interval at which expired samples are dropped if no new ones arrive.
 const EXPIRE_EVERY: Duration = Duration::from_millis(250);
 
 type Buffers = Mutex<BTreeMap<SubscriptionId, Arc<HeldBuffer>>>;
@@ -30,8 +30,8 @@ struct Asked {
     question: Question,
 }
 
-/// The engine's side of it. The thread starts with the first buffer or question, and ends when this is
-/// dropped.
+/// The engine's handle of the thread, which starts with the first buffer or request and ends when
+/// this is dropped.
 pub(crate) struct Holder {
     buffers: Arc<Buffers>,
     commands: Commands,
@@ -43,23 +43,23 @@ impl Holder {
         Self { buffers: Arc::default(), commands, thread: None }
     }
 
-    /// A buffer of this node.
+    /// Registers a buffer.
     pub(crate) fn hold(&mut self, id: SubscriptionId, buffer: Arc<HeldBuffer>) {
         lock(&self.buffers).insert(id, buffer);
         self.thread();
     }
 
-    /// It is gone.
+    /// Removes a buffer.
     pub(crate) fn release(&self, id: SubscriptionId) {
         lock(&self.buffers).remove(&id);
     }
 
-    /// The buffers, in the order of their ids.
+    /// Returns the buffers in the order of their identifiers.
     pub(crate) fn buffers(&self) -> Vec<(SubscriptionId, Arc<HeldBuffer>)> {
         lock(&self.buffers).iter().map(|(id, buffer)| (*id, buffer.clone())).collect()
     }
 
-    /// Somebody asks. Never waits.
+    /// Queues a request. Never blocks.
     pub(crate) fn ask(&mut self, request: u64, from: NodeId, question: Question) {
         let asked = Asked { request, from, question };
         if let Some(thread) = self.thread()
@@ -98,7 +98,7 @@ struct Responder {
     buffers: Arc<Buffers>,
     commands: Commands,
     feeders: BTreeMap<(NodeId, u64), Feeder>,
-    /// Of pulls that are over: they end when what they are sending has gone.
+    /// Feeders of ended pulls, which still send their last page.
     ending: Vec<Ending>,
 }
 
@@ -141,7 +141,8 @@ impl Responder {
         Found::union(self.held().iter().map(|buffer| buffer.find(find)).collect())
     }
 
-    /// Hands what is fetched to the feeder of the pull. What is answered already, if the feeder does not.
+    /// Queues a request at the feeder of its pull. Returns an answer only if the feeder does not
+    /// answer.
     fn fetch(&mut self, from: NodeId, request: u64, fetch: Fetch) -> Option<Answer> {
         let pull = (from, fetch.pull);
         let buffers = self.held();
@@ -151,7 +152,7 @@ impl Responder {
             fetch.seqs.iter().filter_map(|&seq| Some((seq, held(seq)?))).collect();
         self.feeders.retain(|_, feeder| feeder.is_alive());
         self.ending.retain(Ending::is_alive);
-        // What was made of it may still be there, though it is held no more.
+        // The feeder may still have a transformed sample whose original has been dropped.
         if kept.is_empty() && !self.feeders.contains_key(&pull) {
             let (failed, why) = (Vec::new(), String::new());
             return Some(Answer::Fetching { missing: fetch.seqs, failed, why });

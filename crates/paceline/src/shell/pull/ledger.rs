@@ -1,4 +1,5 @@
-//! What came of a pull and what did not, handed on in the order of publishers and numbers.
+//! The samples of a pull, received or missing, delivered in the order of publishers and sequence
+//! numbers.
 
 use super::{Holders, Pipe, Told};
 use crate::pull::{Missing, MissingReason, PullNode, PullSummary};
@@ -8,28 +9,28 @@ use paceline_proto::video::DecodeGate;
 use paceline_proto::{Kind, NodeId, PublisherId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// One publisher's sample.
+/// A sample's publisher and sequence number.
 pub(super) type Key = (PublisherId, u64);
 
-/// The samples of a plan, each of which comes or is lost.
+/// The state of every sample in a plan.
 pub(super) struct Ledger {
     samples: BTreeMap<Key, Held>,
-    /// What is still to be handed on, in order.
+    /// The samples still to be delivered, in order.
     order: VecDeque<Key>,
-    /// What came before something that is in front of it, and from whom.
+    /// Received samples that wait for an earlier one, with the node that sent them.
     early: BTreeMap<Key, (NodeId, Delivery)>,
-    /// What will not come.
+    /// Samples that will not arrive.
     lost: BTreeMap<Key, MissingReason>,
     delivered: BTreeMap<NodeId, u64>,
-    /// Publishers whose video is coded anew.
+    /// Publishers whose video is re-encoded.
     coded: BTreeSet<PublisherId>,
-    /// Whether the next picture of a publisher can be decoded after what was handed on.
+    /// The publisher being delivered, and whether its next picture can be decoded.
     gate: Option<(PublisherId, DecodeGate)>,
     summary: PullSummary,
 }
 
 impl Ledger {
-    /// Nothing has come of `plan` yet; nothing was heard of the holders named in `silent`.
+    /// Creates the ledger of `plan`. `silent` are the names of nodes that did not answer.
     pub(super) fn new(plan: &Plan, silent: Vec<String>) -> Self {
         let keys = || plan.items.iter().map(|item| (item.publisher, item.held.seq));
         let found = plan.items.len() as u64;
@@ -45,43 +46,44 @@ impl Ledger {
         }
     }
 
-    /// The payload bytes of a sample, as its holder said.
+    /// Returns the payload bytes of a sample as announced.
     pub(super) fn bytes(&self, key: Key) -> u64 {
         self.samples.get(&key).map_or(0, |held| u64::from(held.bytes))
     }
 
-    /// A sample came from `holder`.
+    /// Records a sample that `holder` sent.
     pub(super) fn take(&mut self, key: Key, holder: NodeId, delivery: Delivery) {
         self.early.insert(key, (holder, delivery));
     }
 
-    /// A sample that came is to be fetched again; false if it will not come, or was handed on.
+    /// Discards a received sample so that it can be fetched again; returns false if it was
+    /// delivered or is lost.
     pub(super) fn forget(&mut self, key: Key) -> bool {
         self.early.remove(&key);
         !self.lost.contains_key(&key) && self.order.front().is_some_and(|front| *front <= key)
     }
 
-    /// A sample will not come.
+    /// Records a sample that will not arrive.
     pub(super) fn lose(&mut self, key: Key, reason: MissingReason) {
         self.lost.insert(key, reason);
     }
 
-    /// Nothing more will come.
+    /// Records all remaining samples as missing.
     pub(super) fn give_up(&mut self) {
         for key in self.order.iter().filter(|key| !self.early.contains_key(key)) {
             self.lost.entry(*key).or_insert(MissingReason::TimeIsOver);
         }
     }
 
-    /// Hands on what has come, up to the first that may still come. Of video nothing goes without what it
-    /// needs.
+    /// Delivers received samples up to the first outstanding one. Skips video pictures that cannot
+    /// be decoded.
     pub(super) fn hand_on(&mut self, pipe: &Pipe) {
         while let Some(key) = self.order.front().copied() {
             let (publisher, seq) = key;
             let planned = self.samples.get(&key).map(|held| held.kind).unwrap_or_default();
             let gate = match &mut self.gate {
                 Some((of, gate)) if *of == publisher => gate,
-                // A plan begins with a picture that stands alone.
+                // A plan begins with a picture that can be decoded alone.
                 gate => &mut gate.insert((publisher, DecodeGate::starting(true))).1,
             };
             let missing = if let Some((holder, delivery)) = self.early.remove(&key) {
@@ -95,7 +97,7 @@ impl Ledger {
                     Some(MissingReason::Undecodable)
                 }
             } else if let Some(reason) = self.lost.remove(&key) {
-                // What could not be coded is not part of what was.
+                // A picture that was never encoded is not a reference.
                 if !matches!(reason, MissingReason::CannotScale(_)) {
                     gate.broke(if self.coded.contains(&publisher) {
                         Kind::VideoP
@@ -113,7 +115,7 @@ impl Ledger {
         }
     }
 
-    /// What became of it all.
+    /// Returns the summary of the pull.
     pub(super) fn into_summary(self, holders: &Holders) -> PullSummary {
         let nodes = self.delivered.into_iter().map(|(id, delivered)| {
             let name = holders.name(id);

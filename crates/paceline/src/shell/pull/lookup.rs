@@ -1,4 +1,4 @@
-//! The puller's first half: who holds the tag, and what each holder has of what is selected.
+//! The first phase of a pull: finds the nodes with buffers and their selected samples.
 
 use super::super::engine::{Command, Commands};
 use super::{Holders, Pipe, PullCommand, Reply};
@@ -8,66 +8,67 @@ use paceline_proto::{Form, NodeId};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// News of a buffer or a node that has just come takes no longer than this.
+/// The longest time until a new buffer or node is known.
 const NEWS_WITHIN: Duration = Duration::from_secs(2);
-/// How often it is looked for.
+/// The interval of checks for it.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How soon the end of the pull is noticed.
+/// The reaction time to the end of the pull.
 const SLICE: Duration = Duration::from_millis(100);
-/// Nothing that is short takes longer to come.
+/// The timeout for short messages.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A link is busy with other things too: this part of it at least is ours.
+/// A pull is assumed to get at least one part in this many of a link's capacity.
 const SHARE: u64 = 4;
-/// How often a holder is asked what it has.
+/// The largest number of requests to a node.
 const ASKED_MAX: u32 = 3;
-/// Pages of one holder's answer: as many as samples and publishers can need.
+/// The largest number of pages in a node's answer: enough for any number of samples and publishers.
 const PAGES_MAX: u64 = 1_024;
-/// About what a page of an answer takes.
+/// The approximate size of an answer's page in bytes.
 const PAGE_BYTES: u64 = 16 << 10;
 
-/// What is pulled.
+/// The request of a pull.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) find: Find,
-    /// How pictures are wanted; the rate is in `find`.
+    /// The requested picture and sound form; the rate is in `find`.
     pub(crate) form: Form,
-    /// Only from this node, by name or id.
+    /// The only node to ask, by name or identifier.
     pub(crate) from: Option<String>,
-    /// What has not come by then is given up.
+    /// The end of the pull's timeout.
     pub(crate) until: Option<Instant>,
 }
 
-/// What was found.
+/// The result of a lookup.
 pub(super) struct Lookup {
     pub(super) plan: Plan,
     pub(super) answers: Vec<Answered>,
     pub(super) holders: Holders,
-    /// Holders that did not answer.
+    /// The nodes that did not answer.
     pub(super) silent: Vec<NodeId>,
 }
 
 impl Wanted {
-    /// `within` from now, but not beyond the end of the pull.
+    /// Returns the time `within` from now, but not after the end of the pull.
     pub(super) fn until(&self, within: Duration) -> Instant {
         let until = Instant::now() + within;
         self.until.map_or(until, |end| end.min(until))
     }
 
-    /// True if the time for it is over.
+    /// Returns true if the pull has timed out.
     pub(super) fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
 impl Holders {
-    /// Asks the engine.
+    /// Reads the state from the engine.
     pub(super) fn now(commands: &Commands, find: &Find) -> Result<Self, PullError> {
         let (reply, answer) = channel();
         commands.send(Command::Pull(PullCommand::Holders(find.tag.clone(), reply)));
         answer.recv().map_err(|_| PullError::Closed)
     }
 
-    /// How long `bytes` may take before they are lost: what the thinnest link would need, and more.
+    /// Returns the timeout for `bytes`: a multiple of their time on the link with the smallest
+    /// capacity.
     pub(super) fn patience(&self, bytes: u64) -> Duration {
         let bits_per_s = self.thinnest.unwrap_or(u64::MAX).max(1);
         let nanos = u128::from(bytes) * 8 * 1_000_000_000 * u128::from(SHARE);
@@ -79,7 +80,7 @@ impl Holders {
         self.nodes.iter().map(|(_, name)| name.clone()).collect()
     }
 
-    /// The node that is called `asked`, or has it as its id.
+    /// Returns the node whose name or identifier is `asked`.
     fn node(&self, asked: &str) -> Result<NodeId, PullError> {
         let is = |(id, name): &&(NodeId, String)| name == asked || id.to_string() == asked;
         let mut found = self.nodes.iter().filter(is);
@@ -92,7 +93,7 @@ impl Holders {
         }
     }
 
-    /// Those that are to be asked.
+    /// Returns the nodes to ask.
     fn chosen(&self, wanted: &Wanted) -> Result<Vec<(NodeId, usize)>, PullError> {
         let tag = &wanted.find.tag;
         let node = wanted.from.as_deref().map(|from| self.node(from)).transpose()?;
@@ -112,7 +113,7 @@ impl Holders {
     }
 }
 
-/// Looks for what is wanted.
+/// Finds the requested samples.
 pub(super) fn look(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<Lookup, PullError> {
     let (holders, chosen) = holders(commands, wanted, pipe)?;
     let (replies, inbox) = channel();
@@ -138,7 +139,7 @@ pub(super) fn look(commands: &Commands, wanted: &Wanted, pipe: &Pipe) -> Result<
     Ok(Lookup { plan, answers, holders, silent })
 }
 
-/// The holders, once there are any: a node that has just been opened knows of none.
+/// Waits for nodes with buffers: a node that was just opened knows none.
 fn holders(
     commands: &Commands,
     wanted: &Wanted,
@@ -155,12 +156,12 @@ fn holders(
     }
 }
 
-/// A holder that is asked.
+/// The state of a request to one node.
 struct Asked {
     node: NodeId,
     hops: usize,
     found: Found,
-    /// The page that is waited for; the answer to another question is not it.
+    /// The requested page. Answers with another number are ignored.
     page: u64,
     asked: u32,
     again_at: Instant,
@@ -191,7 +192,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// All answers, who gave none, and why somebody refused.
+    /// Returns all answers, the nodes without one, and the reason of a refusal.
     fn run(mut self, inbox: &Receiver<Reply>) -> (Vec<Answered>, Vec<NodeId>, Option<String>) {
         let mut refused = None;
         while self.each.iter().any(|asked| asked.state == State::Waits) {
@@ -248,7 +249,7 @@ impl Asking<'_> {
                 let before = asked.found.next();
                 asked.found.append(page);
                 let (next, items) = (asked.found.next(), asked.found.len());
-                // An answer that does not go on would never end.
+                // Stop if a page makes no progress, to prevent an endless loop.
                 if next > before && items < ITEMS_MAX && asked.page < PAGES_MAX {
                     asked.page += 1;
                     (asked.asked, asked.again_at) = (0, Instant::now());

@@ -1,5 +1,5 @@
-//! What is made of held samples before they are sent: pictures of another size, sound of another rate,
-//! video coded anew.
+//! Transformation of stored samples before they are sent: scaled pictures, resampled sound, and
+//! re-encoded video.
 
 use super::super::scaling::{Coder, Sound, Takers, scale_picture};
 use super::HeldBuffer;
@@ -10,7 +10,7 @@ use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pulls are scaled one sample at a time in a process, so that live ones have the other cores.
+/// Serializes the scaling of all pulls in a process, so that live streams have the other cores.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The samples of one publisher in the buffers of this node.
@@ -18,45 +18,45 @@ pub(super) struct Units {
     pub(super) buffers: Vec<Arc<HeldBuffer>>,
     pub(super) tag: Tag,
     pub(super) publisher: PublisherId,
-    /// What was held when it was asked for: it does not expire while it waits.
+    /// The samples stored when the request arrived. They do not expire while it is queued.
     pub(super) kept: BTreeMap<u64, Sample>,
 }
 
 impl Units {
-    /// The sample numbered `seq`.
+    /// Returns the sample numbered `seq`.
     pub(super) fn get(&self, seq: u64) -> Option<Sample> {
         let held = || self.buffers.iter().find_map(|b| b.fetch(&self.tag, self.publisher, seq));
         self.kept.get(&seq).cloned().or_else(held)
     }
 
-    /// The first sample numbered `seq` or above.
+    /// Returns the first sample numbered `seq` or higher.
     fn from(&self, seq: u64) -> Option<Sample> {
         let held = self.buffers.iter().filter_map(|b| b.from(&self.tag, self.publisher, seq));
         let kept = self.kept.range(seq..).next().map(|(_, sample)| sample.clone());
         held.chain(kept).min_by_key(|sample| sample.seq)
     }
 
-    /// True if nothing numbered `seq` or below is held any more, but what was asked for.
+    /// Returns true if the buffers store nothing numbered `seq` or lower, apart from `kept`.
     fn is_past(&self, seq: u64) -> bool {
         let held = self.buffers.iter().filter_map(|b| b.from(&self.tag, self.publisher, 0));
         held.map(|sample| sample.seq).min().is_none_or(|oldest| oldest > seq)
     }
 
-    /// Where the decoding of the sample `seq` must begin, if that is held.
+    /// Returns the first sample that decoding `seq` needs, if it is stored.
     fn start_of(&self, seq: u64) -> Option<u64> {
         self.buffers.iter().filter_map(|b| b.start_of(&self.tag, self.publisher, seq)).max()
     }
 }
 
-/// Why nothing was made of a sample.
+/// The reason why a sample could not be made.
 pub(super) enum Missed {
-    /// It, or what it needs, is not held any more.
+    /// The sample, or one that it depends on, is no longer stored.
     Gone,
-    /// It cannot be made what was asked for.
+    /// The transformation failed.
     Failed(String),
 }
 
-/// Makes what one pull asks for of one publisher's samples.
+/// Transforms one publisher's samples for one pull.
 pub(super) enum Maker {
     AsHeld,
     Pictures(Box<Scaler>, Size),
@@ -65,7 +65,7 @@ pub(super) enum Maker {
 }
 
 impl Maker {
-    /// The maker of `making` from samples of which `first` is one.
+    /// Creates the maker for `making`. `first` is one of the samples.
     pub(super) fn new(making: Making, first: Option<&Sample>) -> Self {
         let Making { size, audio, coded } = making;
         if coded {
@@ -83,7 +83,7 @@ impl Maker {
         }
     }
 
-    /// The samples that are going to be made, and those behind them.
+    /// Announces the requested samples and those after them.
     pub(super) fn ask(&mut self, fetch: &Fetch, units: &Units) {
         let Fetch { seqs, next, fresh, .. } = fetch;
         match self {
@@ -102,7 +102,8 @@ impl Maker {
         }
     }
 
-    /// Makes the next sample; again the same of one that was made since the last [`Self::ask`] but one.
+    /// Makes the next sample. Repeats an earlier result that is still kept for the current or
+    /// previous [`Self::ask`].
     pub(super) fn make(&mut self, units: &Units, seq: u64) -> Result<Sample, Missed> {
         match self {
             Self::AsHeld => units.get(seq).ok_or(Missed::Gone),
@@ -135,7 +136,7 @@ fn picture(scaler: &mut Scaler, sample: Sample, size: Size) -> Result<Sample, St
     scale_picture(scaler, &sample, size)
 }
 
-/// The time from one of these samples to the next.
+/// Returns the mean time between these samples.
 fn period(seqs: &[u64], units: &Units) -> Option<Duration> {
     let captured = |seq: Option<&u64>| Some(units.get(*seq?)?.captured.nanos);
     let whole = captured(seqs.last())?.checked_sub(captured(seqs.first())?)?;
@@ -143,7 +144,8 @@ fn period(seqs: &[u64], units: &Units) -> Option<Duration> {
     Some(Duration::from_nanos(whole / steps)).filter(|period| *period > Duration::ZERO)
 }
 
-/// Each block begins where the one before ended: what was made is kept, in case it does not arrive.
+/// Resamples sound. Each block continues the previous one, so results are kept for repeated
+/// requests.
 pub(super) struct SoundMaker {
     sound: Sound,
     made: BTreeMap<u64, Result<Sample, String>>,
@@ -160,21 +162,21 @@ impl SoundMaker {
     }
 }
 
-/// Decodes held video and codes what is wanted of it.
+/// Decodes stored video and encodes the requested pictures.
 ///
-/// What is coded follows from what was coded before, so what was made of the samples that were asked for
-/// is kept: who asks again gets the same.
+/// Each encoded picture depends on earlier ones. Results of requested samples are kept, so that a
+/// repeated request returns the same picture.
 pub(super) struct VideoMaker {
     size: Option<Size>,
     period: Option<Duration>,
     coder: Option<Coder>,
-    /// The first number that the coder did not get yet.
+    /// The first sequence number that the coder has not received.
     next: u64,
     wanted: BTreeSet<u64>,
     made: Made,
 }
 
-/// What was made, or why nothing was.
+/// The results, or the reasons of failures.
 type Made = BTreeMap<u64, Result<Sample, String>>;
 
 impl Takers for Made {
@@ -204,19 +206,20 @@ impl VideoMaker {
         self.made.get(&seq).cloned().ok_or(Missed::Gone)?.map_err(Missed::Failed)
     }
 
-    /// Decodes up to the picture `seq`. Nothing if what it needs is gone.
+    /// Decodes up to the picture `seq`; returns `None` if a picture that it needs is no longer
+    /// stored.
     fn code(&mut self, units: &Units, seq: u64) -> Option<()> {
         let mut coder = self.ready(units, seq)?;
         coder.choose(self.wanted.clone());
         while !self.made.contains_key(&seq) && (self.next <= seq || coder.owes(seq)) {
             let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(unit) = units.from(self.next) else {
-                // It goes on with a picture that stands alone only.
+                // Decoding can only continue with a picture that needs no other.
                 coder.finish(&mut self.made);
                 return Some(());
             };
             if unit.seq > self.next && units.is_past(self.next) {
-                // What lay between was let go while this was coded: the rest cannot be decoded.
+                // Pictures in between were dropped during encoding, so the rest cannot be decoded.
                 return None;
             }
             self.next = unit.seq.saturating_add(1);
@@ -227,13 +230,13 @@ impl VideoMaker {
         Some(())
     }
 
-    /// A coder that has decoded what `seq` needs, up to [`Self::next`].
+    /// Returns a coder that has decoded the references of `seq`, up to [`Self::next`].
     fn ready(&mut self, units: &Units, seq: u64) -> Option<Coder> {
         let start = units.start_of(seq);
         match self.coder.take() {
             Some(coder) if coder.owes(seq) => return Some(coder),
             Some(coder) if self.next <= seq => {
-                // From a group to one that does not follow it there is nothing to decode.
+                // Skip to the group of `seq` if it does not follow directly.
                 if let Some(start) = start.filter(|start| *start >= self.next) {
                     self.next = start;
                     return Some(coder);

@@ -1,4 +1,4 @@
-//! From the thread that pulls to whoever reads: a bounded queue, for blocking and asynchronous code.
+//! A bounded queue from the pulling thread to a blocking or asynchronous reader.
 
 use crate::pull::{PullError, PullSummary};
 use crate::subscriber::Delivery;
@@ -7,20 +7,20 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Samples that wait for a slow reader, at most.
+/// The limit of queued samples.
 const WAITING_MAX: usize = 16;
-/// Their payload bytes, unless one sample has more.
+/// The limit of queued payload bytes, unless a single sample is larger.
 const WAITING_BYTES_MAX: usize = 8 << 20;
-/// A reader that went away is noticed in this time.
+/// The interval of checks for a reader that has left.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What the thread that pulls tells.
+/// A message of the pulling thread.
 pub(crate) enum Told {
-    /// How many samples were found.
+    /// The number of samples found.
     Found(u64),
-    /// One of them.
+    /// A sample.
     Sample(Box<Delivery>),
-    /// Nothing more comes.
+    /// The end of the pull.
     End(Box<Result<PullSummary, PullError>>),
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Told {
 struct State {
     waiting: VecDeque<Told>,
     bytes: usize,
-    /// The reader is gone.
+    /// True if the reader has left.
     closed: bool,
 }
 
@@ -45,12 +45,12 @@ impl State {
     fn has_room(&self, told: &Told) -> bool {
         let fits = self.waiting.len() < WAITING_MAX
             && self.bytes.saturating_add(told.bytes()) <= WAITING_BYTES_MAX;
-        // The end needs no room: it is the last.
+        // The last message always fits.
         fits || self.waiting.is_empty() || matches!(told, Told::End(_))
     }
 }
 
-/// The queue between the two.
+/// The queue.
 #[derive(Default)]
 pub(crate) struct Pipe {
     state: Mutex<State>,
@@ -63,7 +63,7 @@ impl Pipe {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands `told` on, once there is room for it; false if nobody reads any more.
+    /// Queues a message once there is room; returns false if the reader has left.
     pub(crate) fn push(&self, told: Told) -> bool {
         loop {
             let room = self.room.listen();
@@ -84,12 +84,12 @@ impl Pipe {
         true
     }
 
-    /// True if nobody reads any more.
+    /// Returns true if the reader has left.
     pub(crate) fn is_closed(&self) -> bool {
         self.lock().closed
     }
 
-    /// Nobody reads any more.
+    /// Records that the reader has left.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -108,17 +108,17 @@ impl Pipe {
         Some(told)
     }
 
-    /// What was told next, or what to wait for.
+    /// Returns the next message, or a listener for it.
     fn next(&self) -> Result<Told, EventListener> {
         if let Some(told) = self.pop() {
             return Ok(told);
         }
         let arrival = self.arrival.listen();
-        // Something may have come before we listened.
+        // A message may have arrived before the listener existed.
         self.pop().ok_or(arrival)
     }
 
-    /// Waits for what is told next.
+    /// Blocks until the next message.
     pub(crate) fn wait(&self) -> Told {
         loop {
             match self.next() {
@@ -128,7 +128,7 @@ impl Pipe {
         }
     }
 
-    /// As [`Self::wait`], but not beyond `until`.
+    /// Blocks until the next message, or until `until`.
     pub(crate) fn wait_until(&self, until: Instant) -> Option<Told> {
         loop {
             match self.next() {
@@ -142,7 +142,7 @@ impl Pipe {
         }
     }
 
-    /// As [`Self::wait`], for asynchronous code.
+    /// Waits for the next message in asynchronous code.
     pub(crate) async fn wait_async(&self) -> Told {
         loop {
             match self.next() {

@@ -1,4 +1,4 @@
-//! A pull, on a thread of its own: look up what there is, then fetch it.
+//! The thread of a pull: lookup, then fetch.
 
 use super::super::engine::Commands;
 use super::fetch::Fetch;
@@ -7,7 +7,7 @@ use super::{Pipe, Told};
 use crate::pull::{PullError, PullSummary};
 use std::sync::Arc;
 
-/// Starts a pull on a thread of its own; what it brings comes through `pipe`.
+/// Starts a pull on its own thread, which writes to `pipe`.
 pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std::io::Result<()> {
     let named = std::thread::Builder::new().name("paceline-fetch".to_owned());
     named.spawn(move || {
@@ -18,7 +18,8 @@ pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std:
     Ok(())
 }
 
-/// Tells the reader of the end, also if the thread ends in a panic: it would wait forever.
+/// Sends the end of the pull to the reader, also on a panic: the reader would otherwise wait
+/// forever.
 struct Ending<'a>(&'a Pipe);
 
 impl Ending<'_> {

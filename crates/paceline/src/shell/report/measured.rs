@@ -1,14 +1,14 @@
-//! What subscriptions get, on the wire: the answer to a question for feedback.
+//! The wire format of feedback requests and answers.
 
 use crate::feedback::Measured;
 use bytes::Bytes;
 use paceline_proto::wire::{Reader, WireError, Writer};
 use std::time::Duration;
 
-/// Subscriptions of one question.
+/// The limit of subscriptions in a request.
 pub(crate) const ROWS_MAX: usize = 512;
 
-/// The numbers of the subscriptions that are asked about: all that follows the topic.
+/// Decodes the subscription indices of a request, which follow the topic.
 pub(crate) fn read_question(body: Bytes) -> Result<Vec<u32>, WireError> {
     let mut reader = Reader::new(body);
     let mut indices = Vec::new();
@@ -19,7 +19,7 @@ pub(crate) fn read_question(body: Bytes) -> Result<Vec<u32>, WireError> {
     Ok(indices)
 }
 
-/// In the order of the question; nothing of a subscription that has ended.
+/// Encodes the counters in the order of the request; `None` for an ended subscription.
 pub(crate) fn encode(rows: &[Option<Measured>]) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_varint(rows.len() as u64);

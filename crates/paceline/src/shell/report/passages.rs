@@ -1,4 +1,4 @@
-//! When samples passed a node, on the wire: the question and its answer.
+//! The wire format of trace requests and answers.
 
 use super::{TEXT_MAX, put_text, read_option};
 use crate::passages::{NodePassages, StreamPassages};
@@ -8,10 +8,10 @@ use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{NodeId, PublisherId};
 
-/// Streams of one answer; what is beyond is left out.
+/// The limit of streams in an answer. Others are left out.
 const STREAMS_MAX: usize = 32;
 
-/// Whose samples are asked about, from which number on: all that follows the topic.
+/// Encodes the publisher and the first sequence number of a request, which follow the topic.
 pub(crate) fn put_question(publisher: PublisherId, from: u64, out: &mut Vec<u8>) {
     super::put_publisher_id(publisher, out);
     out.put_varint(from);
@@ -24,7 +24,7 @@ pub(crate) fn read_question(body: Bytes) -> Result<(PublisherId, u64), WireError
     Ok(question)
 }
 
-/// The answer; who it is of is known where it is read.
+/// Encodes an answer. It does not contain the node, which the receiver knows.
 pub(crate) fn encode(streams: &[StreamPassages]) -> Vec<u8> {
     let mut out = Vec::new();
     let streams = streams.get(..STREAMS_MAX).unwrap_or(streams);

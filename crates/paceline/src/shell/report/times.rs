@@ -1,4 +1,4 @@
-//! When the counts of a status were read and what recent ones are, on the wire: the last part of a status.
+//! The wire format of the last part of a status: reading times and recent values.
 
 use super::{put_option, put_rows, put_time, read_option, read_rows, read_time};
 use crate::status::{LinkStatus, NodeStatus, SentTo, StreamStatus, SubscriptionStatus};
@@ -6,21 +6,21 @@ use paceline_proto::NodeId;
 use paceline_proto::wire::{Reader, WireError, Writer};
 use std::time::Duration;
 
-/// The part of a link.
+/// This part's values of a link.
 struct LinkTimes {
     at: Duration,
     sent: Vec<SentTo>,
     broken_ago: Vec<Option<Duration>>,
 }
 
-/// Writes what only this part has, in the order of the rows before it.
+/// Encodes the values that only this part has, in the order of the rows before it.
 pub(super) fn put(status: &NodeStatus, out: &mut Vec<u8>) {
     put_time(status.at, out);
     put_rows(&status.subscriptions, put_subscription, out);
     put_rows(&status.links, put_link, out);
 }
 
-/// Reads it into the rows that were read before.
+/// Decodes the part into the rows of `status`.
 pub(super) fn read(r: &mut Reader, status: &mut NodeStatus) -> Result<(), WireError> {
     status.at = read_time(r)?;
     let means = read_rows(r, |r| read_option(r, read_time))?;

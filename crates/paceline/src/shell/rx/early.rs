@@ -1,6 +1,6 @@
-//! Samples, and the news of lost ones, that arrive before the engine has installed their outputs.
+//! Samples and loss reports that arrive before the engine has installed their outputs.
 //!
-//! Control takes the way through the engine, so the first samples of a stream may be here before it.
+//! Control messages pass through the engine, so the first samples of a stream can be faster.
 
 use super::super::port::Port;
 use super::super::sink::AtomicDrops;
@@ -10,16 +10,16 @@ use paceline_proto::{DropReason, Drops, Kind, NodeId, Sample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
-/// As many as a neighbour sends at once when it opens a publisher, and some more.
+/// The limit of buffered samples: slightly more than a neighbour sends at once for a new publisher.
 const SAMPLES_MAX: usize = 512;
-/// Their bytes. One sample may always wait, whatever its length.
+/// The limit of buffered bytes. One sample of any length always fits.
 const BYTES_MAX: usize = 64 << 20;
-/// Sources whose samples were dropped to make room, and that may still be asked for.
+/// The limit of sources with dropped samples that can still be reported to subscribers.
 const CROWDED_MAX: usize = 64;
-/// How long they wait.
+/// The longest buffering.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// A sample, or the news that samples were lost.
+/// A sample or a loss report.
 pub(super) enum Item {
     Sample(Sample),
     Lost(u64, DropReason, Option<Kind>),
@@ -30,7 +30,7 @@ impl Item {
         if let Self::Sample(sample) = self { sample.payload.len() } else { 0 }
     }
 
-    /// Nobody wants it: counts it.
+    /// Counts the item as dropped at the node.
     pub(super) fn count(&self, drops: &AtomicDrops) {
         match self {
             Self::Sample(_) => drops.add(DropReason::NoRoute, 1),
@@ -38,7 +38,7 @@ impl Item {
         }
     }
 
-    /// Hands it to the outputs of its source.
+    /// Delivers the item to the outputs of its source.
     pub(super) fn offer(self, ingress: &mut Ingress<Port>, now: Instant) {
         match self {
             Self::Sample(sample) => {
@@ -53,7 +53,7 @@ impl Item {
     }
 }
 
-/// An item that waits.
+/// A buffered item.
 pub(super) struct Early {
     pub(super) at: Instant,
     pub(super) from: NodeId,
@@ -61,19 +61,19 @@ pub(super) struct Early {
     pub(super) item: Item,
 }
 
-/// What was dropped of one source to make room.
+/// The samples of one source that were dropped for lack of room.
 struct Crowded {
-    /// When the last of it was dropped.
+    /// The time of the last drop.
     at: Instant,
     drops: Drops,
 }
 
-/// Those that wait, oldest first.
+/// The buffered items, oldest first.
 #[derive(Default)]
 pub(super) struct EarlySamples {
     waiting: VecDeque<Early>,
     bytes: usize,
-    /// Counted at the subscriptions that ask for it in time, else at the node.
+    /// Drops that are counted at subscriptions which start in time, and otherwise at the node.
     crowded: BTreeMap<SourceKey, Crowded>,
 }
 
@@ -82,7 +82,8 @@ impl EarlySamples {
         self.waiting.is_empty() && self.crowded.is_empty()
     }
 
-    /// Has an item wait, and drops the oldest of whoever sends most if there is no room.
+    /// Buffers an item. If there is no room, drops the oldest item of the neighbour with the most
+    /// items.
     pub(super) fn push(&mut self, early: Early, drops: &AtomicDrops) {
         self.bytes += early.item.bytes();
         self.waiting.push_back(early);
@@ -93,7 +94,7 @@ impl EarlySamples {
         }
     }
 
-    /// Notes what is dropped to make room.
+    /// Records an item dropped for lack of room.
     fn crowd_out(&mut self, gone: Early, drops: &AtomicDrops) {
         if !self.crowded.contains_key(&gone.key) && self.crowded.len() >= CROWDED_MAX {
             return gone.item.count(drops);
@@ -107,7 +108,7 @@ impl EarlySamples {
         }
     }
 
-    /// Drops and counts those that have waited for too long.
+    /// Drops and counts expired items.
     pub(super) fn expire(&mut self, now: Instant, drops: &AtomicDrops) {
         while self.waiting.front().is_some_and(|it| now.since(it.at) > WAIT_MAX) {
             self.remove(0).iter().for_each(|gone| gone.item.count(drops));
@@ -121,7 +122,8 @@ impl EarlySamples {
         });
     }
 
-    /// Takes out the items of a source, in order, after the news of those that were dropped to make room.
+    /// Removes and returns the items of a source in order, preceded by loss reports for dropped
+    /// ones.
     pub(super) fn take(&mut self, key: SourceKey) -> impl Iterator<Item = Item> + use<> {
         let all = std::mem::take(&mut self.waiting);
         let (its, others): (VecDeque<_>, VecDeque<_>) =
@@ -134,7 +136,7 @@ impl EarlySamples {
         lost.into_iter().chain(its.into_iter().map(|it| it.item))
     }
 
-    /// Which of them makes room: the oldest of the neighbour that has most of them.
+    /// Returns the item to drop: the oldest of the neighbour with the most items.
     fn makes_room(&self) -> Option<usize> {
         let mut counts: Vec<(NodeId, usize)> = Vec::new();
         for it in &self.waiting {
@@ -170,7 +172,8 @@ mod tests {
         Early { at: now, from: NodeId(from), key, item }
     }
 
-    /// How many samples were lost before those that waited, and the numbers of those.
+    /// Returns the number of samples lost before the buffered ones, and the sequence numbers of
+    /// those.
     fn take(samples: &mut EarlySamples, from: u64) -> (u64, Vec<u64>) {
         let publisher = PublisherId { node: NodeId(from), index: 0 };
         let (mut lost, mut waited) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! How a node that sends frames becomes a neighbour.
+//! Acceptance of nodes as neighbours.
 
 use super::super::strangers::Stranger;
 use super::super::{clock, lock};
@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl LinkRx {
-    /// A frame comes from a node that is no neighbour. It becomes one if the frame names the epoch that this link gives to
-    /// new hops, which only those know that have read a greeting; else it is greeted.
+    /// Handles a frame of a node that is not a neighbour.
+    ///
+    /// The node becomes a neighbour if the frame contains the epoch that this link assigns to new
+    /// hops. Only nodes that have received a greeting know that epoch. Other nodes are greeted.
     pub(super) fn meet(&self, from: NodeId, frame: &Bytes) -> Option<Arc<Neighbour>> {
         let header = match FrameHeader::read(&mut Reader::new(frame.clone())) {
             Ok(header) => header,
@@ -28,7 +30,7 @@ impl LinkRx {
         None
     }
 
-    /// A node becomes a neighbour.
+    /// Adds a node as a neighbour.
     fn join(&self, node: NodeId, epoch: u32) -> Option<Arc<Neighbour>> {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(neighbour) = neighbours.get(&node) {
@@ -55,7 +57,7 @@ impl LinkRx {
         Some(neighbour)
     }
 
-    /// A neighbour that was gone and has returned: its streams go on where they ended.
+    /// Returns the state of a former neighbour that has returned, so that its streams continue.
     fn take_parted(&self, node: NodeId) -> Option<Arc<Neighbour>> {
         let mut parted = lock(&self.parted);
         let place = parted.iter().position(|(other, _)| *other == node)?;

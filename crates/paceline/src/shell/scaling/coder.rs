@@ -1,4 +1,4 @@
-//! Video decoded and coded again, for another size or a rate that leaving out pictures does not give.
+//! Re-encoding of video, for another size or a rate that thinning cannot provide.
 
 use super::places::{Places, Takers};
 use paceline_media::MediaError;
@@ -8,35 +8,35 @@ use paceline_sched::{Duration, Instant};
 use std::cell::Cell;
 use std::collections::{BTreeSet, VecDeque};
 
-/// The rate to code for where nobody says one.
+/// The default rate of the encoder, in Hz.
 const HERTZ: f64 = 30.0;
-/// What can be coded for.
+/// The range of the encoder's rate, in Hz.
 const HERTZ_MIN: f64 = 0.001;
 const HERTZ_MAX: f64 = 1_000.0;
-/// Units that may wait for their picture: more than any stream reorders.
+/// The limit of access units without a picture: more than any stream reorders.
 const DUE_MAX: usize = 256;
 
-/// What a picture that is still to be presented takes over from a unit.
+/// The identity of an access unit, for a picture that has not been presented.
 ///
-/// Units come in decode order and pictures go in presentation order. Each picture takes the number
-/// and times of the oldest unit that none has taken yet, so that both go up evenly.
+/// Units arrive in decode order, and pictures are presented in presentation order. Each picture
+/// takes the sequence number and times of the oldest unused unit, so that both increase evenly.
 struct Due {
     seq: u64,
     captured: Timestamp,
     born: Instant,
-    /// A picture for it went out before decoding began.
+    /// The picture was delivered unchanged before decoding began.
     shown: bool,
 }
 
-/// Which pictures are coded.
+/// The selection of pictures to encode.
 enum Choice {
-    /// Those of a rate.
+    /// At a rate.
     Rate(TemporalScaler),
-    /// Those of these numbers.
+    /// By sequence number.
     These(BTreeSet<u64>),
 }
 
-/// Decodes one video and codes it in another form.
+/// Decodes one video and encodes it in another form.
 pub(in crate::shell) struct Coder {
     size: Option<Size>,
     hertz: f64,
@@ -52,23 +52,23 @@ impl Coder {
         Self { size: form.size, hertz, transcoder: None, due: VecDeque::new(), choice }
     }
 
-    /// A coder of [chosen](Self::choose) pictures, one of which is coded each `period`.
+    /// Creates a coder of [chosen](Self::choose) pictures, one per `period`.
     pub(in crate::shell) fn choosing(size: Option<Size>, period: Option<Duration>) -> Self {
         let (hertz, choice) = (hertz(period), Choice::These(BTreeSet::new()));
         Self { size, hertz, transcoder: None, due: VecDeque::new(), choice }
     }
 
-    /// From here on the pictures of these numbers are coded.
+    /// Sets the sequence numbers of the pictures to encode from now on.
     pub(in crate::shell) fn choose(&mut self, seqs: BTreeSet<u64>) {
         self.choice = Choice::These(seqs);
     }
 
-    /// True if it has the unit `seq`, and still owes what becomes of it.
+    /// Returns true if the coder has received the unit `seq` but not yet produced its result.
     pub(in crate::shell) fn owes(&self, seq: u64) -> bool {
         self.due.iter().any(|due| due.seq == seq)
     }
 
-    /// Decodes units that went out as they were, so that the next one can be decoded too.
+    /// Decodes units that were delivered unchanged, as references of the next one.
     pub(super) fn catch_up(&mut self, shown: Vec<Sample>) {
         if shown.is_empty() || self.begin().is_err() {
             return;
@@ -79,7 +79,7 @@ impl Coder {
         }
     }
 
-    /// Takes the next unit; hands on the pictures that can be presented.
+    /// Decodes the next unit, and delivers the pictures that can be presented.
     pub(in crate::shell) fn serve(&mut self, sample: &Sample, takers: &mut impl Takers) {
         if self.transcoder.is_none() {
             if sample.kind != Kind::VideoI {
@@ -94,7 +94,7 @@ impl Coder {
         self.push(sample, false, takers);
     }
 
-    /// Hands on what is still to be presented.
+    /// Delivers the remaining pictures.
     pub(in crate::shell) fn finish(&mut self, takers: &mut impl Takers) {
         let mut events = Vec::new();
         let Self { transcoder, due, choice, .. } = self;
@@ -149,7 +149,7 @@ impl Coder {
                 let (seq, captured, born) = (due.seq, due.captured, due.born);
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
-                let attachment = None; // what was coded again may show several of the pictures that came
+                let attachment = None; // one encoded picture may replace several source pictures
                 takers.give(&Sample { seq, captured, born, kind, encoding, payload, attachment });
             }
             Event::Passed => {}
@@ -163,7 +163,7 @@ impl Coder {
 }
 
 impl Choice {
-    /// Whether the picture that takes the place `at` of those that are due is coded.
+    /// Returns true if the picture that takes the identity at index `at` is encoded.
     fn wants(&mut self, due: &VecDeque<Due>, at: usize) -> bool {
         due.get(at).is_some_and(|due| match self {
             Self::Rate(temporal) => temporal.take(due.seq, due.captured.nanos) && !due.shown,
@@ -172,7 +172,7 @@ impl Choice {
     }
 }
 
-/// Pictures per second that will be coded.
+/// Returns the rate of encoded pictures in Hz.
 fn hertz(period: Option<Duration>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a rate, to 53 bits")]
     let of = |period: Duration| 1e9 / period.as_nanos().max(1) as f64;

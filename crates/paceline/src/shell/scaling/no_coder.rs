@@ -1,4 +1,4 @@
-//! In place of the coder, where the codec was left out (feature `h264`).
+//! Replaces the coder in builds without the codec (feature `h264`).
 
 use super::places::Takers;
 use paceline_proto::{DropReason, Form, Sample, Size};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const WHY: &str = "this build has no video codec; build with the feature h264";
 
-/// Cannot decode.
+/// A coder that fails for every sample.
 pub(in crate::shell) struct Coder;
 
 impl Coder {

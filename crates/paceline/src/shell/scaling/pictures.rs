@@ -1,4 +1,4 @@
-//! Pictures that stand alone: each is scaled by itself.
+//! Scaling of independent pictures.
 
 use super::places::Places;
 use super::waiting::Job;
@@ -9,7 +9,7 @@ use paceline_proto::{DropReason, Encoding, Sample, Size};
 pub(super) struct Pictures {
     to: Option<Size>,
     scaler: Scaler,
-    /// The last one, for an output that asks for it a moment after the others.
+    /// The last result, for outputs that request it slightly later than others.
     last: Option<(u64, Result<Sample, String>)>,
 }
 
@@ -38,7 +38,7 @@ impl Pictures {
     }
 }
 
-/// The sample with its picture at another size, in the same format.
+/// Returns the sample with its picture scaled to another size, in the same format.
 pub(in crate::shell) fn scale(
     scaler: &mut Scaler,
     sample: &Sample,

@@ -1,11 +1,11 @@
-//! The outputs that a worker serves.
+//! The outputs of a scaling worker.
 
 use super::super::clock;
 use super::super::port::Port;
 use paceline_proto::video::DecodeGate;
 use paceline_proto::{DropReason, Sample};
 
-/// Every output.
+/// Selects every output.
 pub(super) const ALL: u64 = u64::MAX;
 
 struct Place {
@@ -13,13 +13,13 @@ struct Place {
     gate: DecodeGate,
 }
 
-/// Who gets what a coder makes of a video.
+/// The receivers of a coder's results.
 pub(in crate::shell) trait Takers {
-    /// True if somebody waits for a picture that stands alone.
+    /// Returns true if a receiver needs a picture that can be decoded alone.
     fn waits_for_key(&mut self) -> bool;
-    /// A picture.
+    /// Delivers a picture.
     fn give(&mut self, sample: &Sample);
-    /// Nothing comes of the unit `seq`.
+    /// Reports that the unit `seq` produces no picture.
     fn fail(&mut self, seq: u64, reason: DropReason, why: &str);
 }
 
@@ -44,7 +44,7 @@ impl Places {
         }
     }
 
-    /// True if there is no other output than `slot`.
+    /// Returns true if `slot` is the only output.
     pub(super) fn is_last(&self, slot: u32) -> bool {
         (0..).zip(&self.0).all(|(at, place): (u32, _)| at == slot || place.is_none())
     }
@@ -57,12 +57,12 @@ impl Places {
         })
     }
 
-    /// Counts samples that the outputs in `slots` do not get.
+    /// Counts samples that the outputs in `slots` do not receive.
     pub(super) fn count(&mut self, slots: u64, reason: DropReason, samples: u64) {
         self.of(slots).for_each(|place| place.port.count(reason, samples));
     }
 
-    /// Hands a sample to the outputs in `slots`, as far as they can use it.
+    /// Delivers a sample to those outputs in `slots` that can decode it.
     pub(super) fn give(&mut self, slots: u64, sample: &Sample) {
         let now = clock::now();
         for place in self.of(slots) {
@@ -78,7 +78,7 @@ impl Places {
 }
 
 impl Takers for Places {
-    /// Those who come to an output that is open already are told of once.
+    /// New subscribers of an existing output are reported once.
     fn waits_for_key(&mut self) -> bool {
         let newcomer = |place: &mut Place| match &mut place.port {
             Port::Local(local) => local.has_newcomer(),

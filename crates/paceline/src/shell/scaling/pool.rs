@@ -1,4 +1,4 @@
-//! The threads that scale.
+//! The threads that scale samples.
 
 use super::{ScaleTask, lock};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ struct Queue {
     closed: bool,
 }
 
-/// The threads that scale. They start with the first sample.
+/// The pool of scaling threads. They start with the first sample.
 #[derive(Default)]
 pub(crate) struct ScalePool {
     queue: Mutex<Queue>,
@@ -63,14 +63,14 @@ impl ScalePool {
         }
     }
 
-    /// Lets the threads end.
+    /// Ends the threads.
     pub(crate) fn close(&self) {
         let mut queue = lock(&self.queue);
         queue.closed = true;
         let waiting = std::mem::take(&mut queue.tasks);
         drop(queue);
         self.arrival.notify_all();
-        // Nothing of them will be done: who waits for room waits no more.
+        // The queued work is discarded, so publishers must stop waiting for room.
         waiting.iter().for_each(|task| task.tell_room());
     }
 }

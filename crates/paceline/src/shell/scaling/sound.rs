@@ -1,4 +1,4 @@
-//! Sound: one scaler goes through all blocks, since each begins where the one before ended.
+//! Resampling of sound. One scaler processes all blocks, because each continues the previous one.
 
 use super::places::Places;
 use super::waiting::Job;
@@ -6,11 +6,11 @@ use paceline_media::audio::{AudioFormat, AudioScaler};
 use paceline_proto::form::Audio;
 use paceline_proto::{DropReason, Encoding, Sample};
 
-/// Scales sound to one rate and number of channels.
+/// Converts sound to one rate and number of channels.
 pub(in crate::shell) struct Sound {
     to: Audio,
     scaler: Option<(Encoding, AudioScaler)>,
-    /// The last block, for an output that asks for it a moment after the others.
+    /// The last result, for outputs that request it slightly later than others.
     last: Option<(u64, Result<Sample, String>)>,
 }
 
@@ -29,7 +29,7 @@ impl Sound {
             self.last = Some((seq, scaled));
         }
         match &self.last {
-            // Nothing yet: what was in it comes with the next.
+            // The content of an empty block follows in the next one.
             Some((_, Ok(scaled))) if scaled.payload.is_empty() => {}
             Some((_, Ok(scaled))) => places.give(job.slots, scaled),
             Some((_, Err(_))) => places.count(job.slots, DropReason::CannotScale, 1),
@@ -41,7 +41,7 @@ impl Sound {
         (self.scaler, self.last) = (None, None);
     }
 
-    /// The next block as it is asked for; empty if what is in it comes with the next.
+    /// Converts the next block. The result is empty if its content follows in the next block.
     pub(in crate::shell) fn scale(&mut self, block: &Sample) -> Result<Sample, String> {
         let encoding = &block.encoding;
         let format: AudioFormat =

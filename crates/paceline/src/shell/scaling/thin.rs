@@ -1,27 +1,27 @@
-//! Video at a lower rate by leaving out pictures that no other needs.
+//! Thinning of video: a lower rate by leaving out pictures that no other picture needs.
 
 use super::places::{ALL, Places};
 use paceline_proto::video::{Thinned as Verdict, Thinner};
 use paceline_proto::{DropReason, Kind, Rate, Sample};
 use paceline_sched::Duration;
 
-/// What is kept of a video, since the last picture that stands alone, in case it must be decoded.
+/// The limits of stored units since the last picture that can be decoded alone, for later decoding.
 const UNITS_MAX: usize = 64;
 const BYTES_MAX: usize = 16 << 20;
 
-/// What became of a sample.
+/// The result of a sample.
 pub(super) enum Thinned {
-    /// It was handed on, or the rate asked for does not have it.
+    /// The sample was delivered, or left out.
     Done,
-    /// Leaving out pictures is not enough. Here is what was handled since the last picture that
-    /// stands alone; nothing if that is too long ago.
+    /// Thinning cannot provide the rate. Contains the units since the last picture that can be
+    /// decoded alone, or nothing if that is too long ago.
     TooDense(Vec<Sample>),
 }
 
-/// Thins one video out.
+/// Thins one video.
 pub(super) struct Thin {
     thinner: Thinner,
-    /// From a picture that stands alone on; `None` if it would be too much.
+    /// The units since a picture that can be decoded alone; `None` if there were too many.
     kept: Option<Vec<Sample>>,
     bytes: usize,
 }

@@ -1,7 +1,7 @@
-//! Video: pictures that need each other.
+//! Scaling of video, whose pictures depend on each other.
 //!
-//! As long as the rate can be had by leaving out pictures that no other needs, nothing is decoded.
-//! Where that is not enough, and for another size, the video is decoded and coded again.
+//! Nothing is decoded while thinning can provide the rate. Otherwise, and for another size, the
+//! video is decoded and re-encoded.
 
 use super::coder::Coder;
 use super::places::Places;
@@ -9,7 +9,7 @@ use super::thin::{Thin, Thinned};
 use paceline_proto::{Form, Sample};
 use paceline_sched::Duration;
 
-/// How the video is being scaled.
+/// The current method of scaling.
 enum Way {
     Thin(Thin),
     Code(Box<Coder>),
@@ -41,7 +41,7 @@ impl Video {
         }
     }
 
-    /// Hands on the pictures that wait for others to be presented before them.
+    /// Delivers the pictures that are delayed for presentation order.
     pub(super) fn finish(&mut self, places: &mut Places) {
         match &mut self.way {
             Way::Thin(_) => {}

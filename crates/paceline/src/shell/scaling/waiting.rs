@@ -1,4 +1,4 @@
-//! What waits for a worker: bounded, in order, with rules for what gives way.
+//! The bounded queue of a scaling worker, with rules for displacing samples.
 
 use super::super::port::Port;
 use super::SLOTS_MAX;
@@ -6,42 +6,42 @@ use paceline_proto::video::DecodeGate;
 use paceline_proto::{DropReason, Kind, Sample};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Samples and payload bytes that wait for a worker that needs every one of them.
+/// The limits of samples and payload bytes for a worker that needs every sample.
 const SAMPLES_MAX: usize = 64;
 const BYTES_MAX: usize = 16 << 20;
 
-/// A sample and the outputs that want it.
+/// A sample and the outputs that requested it.
 pub(super) struct Job {
     pub(super) sample: Sample,
     pub(super) slots: u64,
 }
 
-/// Something to be done by the worker.
+/// An item of work.
 pub(super) enum Work {
     Sample(Job),
-    /// From here on the port has its part.
+    /// Connects a port, which receives the samples from here on.
     Open(u32, Port),
     Close(u32),
-    /// Hand on whatever is kept, then call this.
+    /// Delivers delayed pictures, then calls the function.
     Finish(Box<dyn FnOnce() + Send>),
 }
 
-/// What gives way.
+/// The rule for displacing samples.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Rule {
-    /// One sample waits, the newest: a picture that waits for its scaler is soon worth nothing.
+    /// Keep only the newest sample: a picture that waits for its scaler is soon worthless.
     NewestOne,
-    /// Many samples wait; the oldest gives way.
+    /// Keep many samples; drop the oldest.
     NewestMany,
-    /// Many samples wait; everything up to the next one that stands alone gives way, since nothing
-    /// between can be decoded.
+    /// Keep many samples; drop everything up to the next picture that can be decoded alone, because
+    /// the pictures in between cannot be.
     WholeVideo,
 }
 
 /// Losses by output and reason.
 pub(super) type Lost = BTreeMap<(u32, DropReason), u64>;
 
-/// What waits for one worker.
+/// The queue of one worker.
 pub(super) struct Waiting {
     rule: Rule,
     work: VecDeque<Work>,
@@ -49,10 +49,10 @@ pub(super) struct Waiting {
     bytes: usize,
     /// Whether the next video sample can be decoded.
     gate: DecodeGate,
-    /// The newest sample that was taken.
+    /// The sequence number of the newest accepted sample.
     newest: Option<u64>,
     lost: Lost,
-    /// The task is with the pool: queued or being served.
+    /// True while the pool has the task, queued or running.
     queued: bool,
 }
 
@@ -70,14 +70,14 @@ impl Waiting {
         }
     }
 
-    /// Opens a place for what comes from the sample `seq` on, which may wait already for others.
+    /// Connects a port from the sample `seq` on, which may already be queued for other outputs.
     pub(super) fn open(&mut self, slot: u32, port: Port, seq: u64) {
         let waits = |work: &Work| matches!(work, Work::Sample(job) if job.sample.seq >= seq);
         let at = self.work.iter().position(waits).unwrap_or(self.work.len());
         self.work.insert(at, Work::Open(slot, port));
     }
 
-    /// Takes other work that is no sample.
+    /// Queues work other than a sample.
     pub(super) fn add(&mut self, work: Work) {
         self.work.push_back(work);
     }
@@ -89,7 +89,7 @@ impl Waiting {
         })
     }
 
-    /// Takes a sample for the output `slot`; false if it was dropped, which is counted.
+    /// Queues a sample for the output `slot`; returns false if it was dropped and counted.
     pub(super) fn push(&mut self, sample: Sample, slot: u32) -> bool {
         let bit = 1u64.checked_shl(slot).unwrap_or_default();
         let last = self.work.iter_mut().rev().find_map(|work| match work {
@@ -111,7 +111,8 @@ impl Waiting {
                 self.make_room(SAMPLES_MAX - 1, sample.payload.len());
                 true
             }
-            // The worker has it already, for another output: what it makes is for all of them.
+            // The worker already has the sample for another output, and its result is for all of
+            // them.
             Rule::WholeVideo if self.newest.is_some_and(|newest| sample.seq <= newest) => {
                 return true;
             }
@@ -126,7 +127,8 @@ impl Waiting {
         room
     }
 
-    /// Drops the oldest until `samples` and one of `bytes` are within bounds.
+    /// Drops the oldest samples until at most `samples` and the payload limit, with `bytes` more,
+    /// remain.
     fn make_room(&mut self, samples: usize, bytes: usize) {
         while self.samples > samples || self.samples > 0 && self.bytes + bytes > BYTES_MAX {
             self.drop_first_samples(1);
@@ -139,7 +141,8 @@ impl Waiting {
             return false;
         }
         while self.is_full_for(sample.payload.len()) {
-            // Up to the next that stands alone: among those that wait, this one, or one to come.
+            // Drop up to the next picture that can be decoded alone: a queued one, this one, or a
+            // later one.
             let Some(next) = self.next_alone() else {
                 self.drop_first_samples(self.samples);
                 if sample.kind == Kind::VideoI {
@@ -154,14 +157,15 @@ impl Waiting {
         true
     }
 
-    /// The place among the waiting samples of the first, save the very first, that stands alone.
+    /// Returns the index of the first queued sample, except the very first, that can be decoded
+    /// alone.
     fn next_alone(&self) -> Option<usize> {
         let alone =
             |(place, job): (usize, &Job)| (job.sample.kind == Kind::VideoI).then_some(place);
         self.jobs().enumerate().skip(1).find_map(alone)
     }
 
-    /// Drops the first `count` samples that wait: one for want of room, the others because of it.
+    /// Drops the first `count` samples. Of a video, those after the first count as undecodable.
     fn drop_first_samples(&mut self, count: usize) {
         let mut left = count;
         let mut reason = DropReason::ScalerBusy;
@@ -188,13 +192,13 @@ impl Waiting {
         self.samples >= SAMPLES_MAX || self.samples > 0 && self.bytes + bytes > BYTES_MAX
     }
 
-    /// True if whoever can wait for room should: the next sample may make another one give way.
-    /// Pictures that stand alone give way as they come, whoever waits.
+    /// Returns true if a publisher should wait because its next sample may displace another.
+    /// Independent pictures are always displaced without waiting.
     pub(super) fn is_full(&self) -> bool {
         self.rule != Rule::NewestOne && self.would_displace()
     }
 
-    /// True if the next sample may make another one give way.
+    /// Returns true if the next sample may displace another.
     pub(super) fn would_displace(&self) -> bool {
         match self.rule {
             Rule::NewestOne => self.samples > 0,
@@ -202,26 +206,26 @@ impl Waiting {
         }
     }
 
-    /// Counts samples that were lost before they came here.
+    /// Counts samples that were lost before the scaler.
     pub(super) fn count_lost(&mut self, slot: u32, reason: DropReason, samples: u64) {
         *self.lost.entry((slot, reason)).or_default() += samples;
     }
 
-    /// True if the task must be queued at the pool now.
+    /// Returns true if the task must be queued at the pool now.
     pub(super) fn begin(&mut self) -> bool {
         let begins = !self.queued && !self.work.is_empty();
         self.queued |= begins;
         begins
     }
 
-    /// True if there is more to do; else the task is no longer with the pool.
+    /// Returns true if there is more work; otherwise the pool releases the task.
     pub(super) fn goes_on(&mut self) -> bool {
         self.queued = !self.work.is_empty();
         self.queued
     }
 
-    /// The next thing to do, and what was lost meanwhile. Without one the task is no longer with the
-    /// pool.
+    /// Returns the next item of work and the losses so far. Without work the pool releases the
+    /// task.
     pub(super) fn next(&mut self) -> (Option<Work>, Lost) {
         let work = self.work.pop_front();
         if let Some(Work::Sample(job)) = &work {

@@ -1,33 +1,32 @@
-//! Samples of one publisher reach a subscription in the order in which they were published.
+//! Delivery order: samples of one publisher reach a subscription in publish order.
 //!
-//! While a subscription changes, two ports deliver the same publisher's samples to it: one in the form that was asked
-//! for before, one in the new form. A sample of the old form that was on its way, or in a scaler, must not follow a
-//! newer one.
+//! While a subscription changes, two ports deliver samples of the same publisher: one in the old
+//! form, one in the new form. A delayed sample of the old form must not follow a newer one.
 
 use paceline_proto::PublisherId;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Publishers of which a subscription keeps the order before it looks for ones that are gone.
+/// The number of publishers above which a subscription removes unused orders.
 const PRUNE_AT: usize = 16;
 
-/// The newest sample that a subscription got from one publisher. Each port that delivers them holds it.
+/// The newest sample of one publisher that a subscription received, shared by the delivering ports.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// One more than the highest sequence number.
+    /// The highest sequence number plus one.
     next: AtomicU64,
     turn: Mutex<()>,
 }
 
-/// The right to deliver one sample, while no other port delivers one that is older or newer.
+/// The right to deliver one sample, exclusive among the ports.
 pub(crate) struct Turn<'a> {
     _turn: Option<MutexGuard<'a, ()>>,
 }
 
 impl Order {
-    /// Returns the right to deliver sample `seq`, or `None` if a newer one was delivered. A port that is the only one
-    /// takes no lock.
+    /// Returns the right to deliver sample `seq`, or `None` if a newer one was delivered. A single
+    /// port takes no lock.
     pub(crate) fn take(self: &Arc<Self>, seq: u64) -> Option<Turn<'_>> {
         let alone = Arc::strong_count(self) == 1;
         let turn = (!alone).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner));
@@ -45,7 +44,7 @@ impl Order {
 pub(super) struct Orders(Mutex<BTreeMap<PublisherId, Weak<Order>>>);
 
 impl Orders {
-    /// The order of a publisher's samples, shared by the ports that deliver them now.
+    /// Returns the order of a publisher's samples, shared by its current ports.
     pub(super) fn of(&self, publisher: PublisherId) -> Arc<Order> {
         let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(order) = orders.get(&publisher).and_then(Weak::upgrade) {

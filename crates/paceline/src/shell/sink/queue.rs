@@ -1,4 +1,4 @@
-//! A subscriber's queue. What is dropped from it unread may be what a later video picture needs.
+//! A subscriber's queue. Dropping an unread video picture can make later ones undecodable.
 
 use crate::subscriber::Delivery;
 use crossbeam_queue::ArrayQueue;
@@ -6,21 +6,21 @@ use paceline_proto::{Kind, PublisherId};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Publishers of video whose pictures are followed; beyond that all of them begin anew.
+/// The limit of video publishers with a decoding state. Beyond it, all states are reset.
 const PUBLISHERS_MAX: usize = 4_096;
 
-/// A delivery that nobody has read yet.
+/// An unread delivery.
 pub(super) struct Unread {
     pub(super) delivery: Delivery,
-    /// How many pictures that others need were delivered before it, of a video.
+    /// The number of reference pictures of the video that were delivered before it.
     pub(super) needed: u64,
 }
 
-/// Deliveries that wait to be read.
+/// The unread deliveries.
 pub(super) struct Queue {
-    /// Boxed, so that a queue that waits for samples takes little memory.
+    /// Boxed, so that an empty queue uses little memory.
     pub(super) unread: ArrayQueue<Box<Unread>>,
-    /// For each publisher of video, how many pictures must have been read for the next to be decodable.
+    /// For each video publisher, the number of reference pictures read so far.
     read: Mutex<BTreeMap<PublisherId, u64>>,
 }
 
@@ -29,15 +29,15 @@ impl Queue {
         Self { unread: ArrayQueue::new(samples.max(1)), read: Mutex::default() }
     }
 
-    /// True unless it is a video picture that needs one which was dropped unread. To be asked once for
-    /// each that is read, in order.
+    /// Returns false if the delivery is a video picture that depends on one dropped unread. Call
+    /// this once per delivery, in order.
     pub(super) fn is_usable(&self, unread: &Unread) -> bool {
         let Delivery { kind, publisher, .. } = unread.delivery;
         if !kind.is_video() {
             return true;
         }
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        // What a pull is sent may begin anywhere; whoever pulls knows what it has.
+        // A pull may begin anywhere, because the puller knows the earlier pictures.
         let pulled = unread.delivery.tag.is_private();
         let whole = match read.get(&publisher) {
             Some(needed) => *needed == unread.needed,
@@ -86,14 +86,14 @@ mod tests {
         assert!(!usable(&queue, 0, P, 3), "nothing was read before it");
         let all = [(I, 4), (P, 5), (B, 6), (P, 6), (B, 7)];
         assert!(all.into_iter().all(|(kind, needed)| usable(&queue, 0, kind, needed)));
-        // The picture with 7 before it was dropped unread.
+        // The reference picture before it was dropped unread.
         for (kind, needed) in [(P, 8), (B, 9), (P, 9)] {
             assert!(!usable(&queue, 0, kind, needed));
         }
         assert!(usable(&queue, 1, I, 0) && usable(&queue, 1, P, 1), "another publisher");
         assert!(usable(&queue, 0, Kind::Data, 0));
         assert!(usable(&queue, 0, I, 10) && usable(&queue, 0, P, 11));
-        // A new way to the publisher counts from the beginning.
+        // A new path to the publisher counts from zero.
         assert!(!usable(&queue, 0, P, 1) && usable(&queue, 0, I, 0) && usable(&queue, 0, P, 1));
     }
 }

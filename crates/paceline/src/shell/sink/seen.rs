@@ -1,24 +1,24 @@
-//! The newest sample of a subscription, kept only while somebody looks.
+//! The newest sample of a subscription, kept only while a view exists.
 
 use crate::subscriber::Delivery;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What views see.
+/// The state shared by the views of a subscription.
 #[derive(Default)]
 pub(crate) struct Seen {
     views: AtomicUsize,
-    /// Boxed: most subscriptions are never looked at.
+    /// Boxed, because most subscriptions have no view.
     newest: Mutex<Option<Box<Delivery>>>,
 }
 
 impl Seen {
-    /// Somebody looks from now on.
+    /// Registers a view.
     pub(crate) fn watch(&self) {
         self.views.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Somebody looks no more; the last one takes what was kept along.
+    /// Removes a view. The last one also removes the stored sample.
     pub(crate) fn leave(&self) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if self.views.fetch_sub(1, Ordering::Relaxed) == 1 {
@@ -26,7 +26,7 @@ impl Seen {
         }
     }
 
-    /// Keeps a sample if somebody looks. Its payload is shared, not copied.
+    /// Stores a sample if there is a view. Its payload is shared, not copied.
     pub(super) fn keep(&self, delivery: &Delivery) {
         if self.views.load(Ordering::Relaxed) == 0 {
             return;

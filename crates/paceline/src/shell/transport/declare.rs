@@ -1,8 +1,8 @@
-//! Declares what a link's session sends on and listens to, on a thread of its own.
+//! The thread that declares the keys and subscriptions of a link's session.
 //!
-//! A declaration waits until Zenoh has room for it on every connection of the session, and a peer that reads nothing can
-//! fill that room for seconds. No frame waits for it: until a hop is declared its frames name their key in full, and arrive
-//! at the subscriber to all neighbours.
+//! A declaration blocks until Zenoh has room for it on every connection of the session. A peer that
+//! reads nothing can fill that room for seconds. Frames do not wait for it: until a hop is
+//! declared, they carry their key in full, and the wildcard subscriber receives them.
 
 use super::{Inbound, listen, subscribe_to};
 use paceline_proto::NodeId;
@@ -13,27 +13,27 @@ use zenoh::pubsub::{Publisher, Subscriber};
 use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Session, Wait};
 
-/// Jobs that wait. A hop that finds no room stays as it is.
+/// The limit of queued jobs. A hop that finds no room stays undeclared.
 const JOBS_MAX: usize = 1_024;
 
-/// What was declared for one hop.
+/// The declarations for one hop.
 pub(super) struct Declared {
-    /// Puts a frame into a batch that may wait for more.
+    /// Adds frames to a batch that may wait for more.
     merging: Publisher<'static>,
-    /// Sends the batch with the frame at once, on links where that makes a difference.
+    /// Sends the batch with the frame at once, on links with a low capacity.
     express: Option<Publisher<'static>>,
     _back: Subscriber<()>,
 }
 
 impl Declared {
-    /// Hands a frame over; `merges` where it may share a batch with others.
+    /// Sends a frame; `merges` allows batching.
     pub(super) fn put(&self, frame: ZBytes, merges: bool) -> zenoh::Result<()> {
         let express = self.express.as_ref().filter(|_| !merges);
         express.unwrap_or(&self.merging).put(frame).wait()
     }
 }
 
-/// What is declared for one hop, once it is.
+/// The declarations for one hop, once they exist.
 pub(super) type Slot = Arc<OnceLock<Declared>>;
 
 enum Job {
@@ -42,7 +42,7 @@ enum Job {
     ListenAgain,
 }
 
-/// The session, and what its link listens to.
+/// The session and its subscribers.
 pub(super) struct Listening {
     pub(super) me: NodeId,
     pub(super) session: Session,
@@ -50,10 +50,10 @@ pub(super) struct Listening {
     pub(super) subscribers: Vec<Subscriber<()>>,
 }
 
-/// The way to the thread, which ends when this is dropped.
+/// A handle of the thread, which ends when this is dropped.
 pub(super) struct Declarer {
     jobs: SyncSender<Job>,
-    /// Hops that are gone and found no room among the jobs.
+    /// Removed hops that found no room in the queue.
     leaving: Vec<Slot>,
 }
 
@@ -65,7 +65,7 @@ impl Declarer {
         Ok(Self { jobs, leaving: Vec::new() })
     }
 
-    /// Declares a hop; never waits.
+    /// Queues the declaration of a hop. Never blocks.
     pub(super) fn declare(&mut self, node: NodeId, express: bool, slot: Slot) {
         self.retry();
         if self.jobs.try_send(Job::Declare { node, express, slot }).is_err() {
@@ -73,14 +73,14 @@ impl Declarer {
         }
     }
 
-    /// Takes back what was declared for a hop; never waits.
+    /// Queues the undeclaration of a hop. Never blocks.
     pub(super) fn forget(&mut self, slot: Slot) {
         self.leaving.push(slot);
         self.retry();
     }
 
     pub(super) fn listen_again(&mut self) {
-        // Whoever is behind with it will do so anyway.
+        // If the queue is full, the same job is queued already or follows.
         let _ = self.jobs.try_send(Job::ListenAgain);
     }
 

@@ -1,4 +1,4 @@
-//! Holders that go away, readers that do, and time that runs out.
+//! Pulls with failing nodes, disappearing readers, and timeouts.
 
 use super::{all, fill, history, holding, meets, publish};
 use crate::cable::Cable;
@@ -82,7 +82,7 @@ fn another_holder_takes_over() {
     });
     let mut pulled = operator.pull("log").unwrap().newest(20).unwrap().run().unwrap();
     assert!(pulled.next().is_some());
-    // Of two that are equally near the one with the lower id is asked.
+    // Of two nodes at the same distance, the one with the lower identifier is asked.
     let first = usize::from(keepers[1].id() < keepers[0].id());
     cables[first].cut();
     let rest = (&mut pulled).count();
@@ -150,7 +150,7 @@ fn asynchronous_code_pulls_too() {
     assert_eq!(receiver.into_iter().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
 }
 
-/// The smallest runtime: a thread that parks.
+/// A minimal async runtime that parks the thread.
 fn block_on(future: impl Future<Output = ()>) {
     struct Unpark(std::thread::Thread);
     impl std::task::Wake for Unpark {

@@ -1,4 +1,4 @@
-//! Pulls over links: thin ones, several hops, beside live streams, and with scaling.
+//! Pulls over links: thin links, several hops, concurrent live streams, and scaling.
 
 use super::{all, fill, history, holding, meets, publish, seqs};
 use crate::sums;
@@ -11,7 +11,7 @@ fn mbit(mbit: u64) -> Capacity {
     Capacity::from_bits_per_s(mbit * 1_000_000).unwrap()
 }
 
-/// Three nodes in a row, with a thin link behind a wide one.
+/// Opens three nodes in a row, with a wide link followed by a thin one.
 fn row() -> (Node, Node, Node) {
     let (first, second) = (free_endpoint(), free_endpoint());
     let wide = |link: LinkConfig| link;

@@ -1,4 +1,4 @@
-//! Video and sound at other rates and sizes: what comes can be decoded, and all of it comes.
+//! Pulls of video and sound at other rates and sizes: every sample arrives and can be decoded.
 
 use super::{all, history, meets, seqs};
 use crate::film::{decode, film};
@@ -6,13 +6,13 @@ use crate::sums;
 use crate::support::{pair, wait_until};
 use paceline::{Delivery, Encoding, Kind, MissingReason, Node, Publisher, PullBuilder};
 
-/// A publisher of H.264 that holds it all.
+/// Declares a publisher of H.264 with a buffer of all its samples.
 fn camera(node: &Node) -> Publisher {
     let camera = node.publisher("camera").unwrap().encoding(Encoding::new("video/h264"));
     camera.hz(30.0).unwrap().history(history(1_000)).declare().unwrap()
 }
 
-/// The numbers on the test cards of what came, each of which was shown.
+/// Returns the numbers on the test cards of the samples, each of which must be decodable.
 fn cards(got: &[Delivery], size: (usize, usize)) -> Vec<u64> {
     let pictures = decode(got.iter().map(|sample| &*sample.payload));
     assert_eq!(pictures.len(), got.len(), "each sample is one picture");
@@ -39,12 +39,12 @@ fn a_film_comes_whole_thinned_and_smaller_and_can_be_decoded() {
     let (large, small) = ((320, 240), (160, 120));
     let every = |step: usize| (0..90).step_by(step).collect::<Vec<u64>>();
     assert_eq!(cards(&complete(pull()), large), every(1));
-    // All pictures need others, so the rate is coded for.
+    // All pictures depend on others, so the rate requires re-encoding.
     assert_eq!(cards(&complete(pull().every(3).unwrap()), large), every(3));
     assert_eq!(cards(&complete(pull().size(160, 120).unwrap()), small), every(1));
     let both = pull().every(5).unwrap().size(160, 120).unwrap();
     assert_eq!(cards(&complete(both), small), every(5));
-    // A selection begins at the picture that stands alone before it, and ends where it was said to.
+    // Decoding starts at the last independent picture before the selection; delivery does not.
     let part = operator.pull("camera").unwrap().seq(40..=44).unwrap().size(160, 120).unwrap();
     assert_eq!(cards(&complete(part), small), (30..=44).collect::<Vec<_>>());
     sums::check(&[&robot, &operator]);

@@ -1,4 +1,4 @@
-//! Each selection, from one buffer and from several.
+//! Every kind of selection, from one buffer and from several.
 
 use super::{all, fill, history, holding, meets, publish, seqs};
 use crate::sums;

@@ -5,7 +5,7 @@ fn sample(seq: u64, kind: Kind, bytes: usize) -> Sample {
     Sample { seq, kind, payload: vec![0; bytes].into(), ..Sample::default() }
 }
 
-/// What the worker would get, and what was lost of output 0 by reason.
+/// Returns the sequence numbers that the worker receives, and the losses of output 0 by reason.
 fn rest(mut waiting: Waiting) -> (Vec<u64>, Vec<(DropReason, u64)>) {
     let mut seqs = Vec::new();
     let mut lost = Lost::new();
@@ -69,7 +69,7 @@ fn video_loses_all_up_to_the_next_that_stands_alone() {
         assert!(waiting.push(sample(seq, kind, 9), 0));
     }
     assert!(waiting.is_full());
-    // The second of those that stand alone waits already.
+    // The second such picture is queued already.
     assert!(waiting.push(sample(64, P, 9), 0));
     let (seqs, lost) = rest(waiting);
     assert_eq!(seqs, (40..=64).collect::<Vec<_>>());
