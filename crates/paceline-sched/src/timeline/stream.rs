@@ -107,7 +107,8 @@ pub(super) struct Line {
     pub(super) held: Option<Instant>,
     /// The number of decided samples.
     pub(super) decided: u64,
-    /// For a policed stream: the number of samples that its policers have passed or rejected.
+    /// For a policed stream: the number of samples that its policers have passed or rejected, and the
+    /// samples that passed and are not decided, with the instants at which they did.
     pub(super) offered: u64,
     pub(super) passed: VecDeque<Passed>,
 }
