@@ -1,8 +1,8 @@
 //! Sound: its formats, WAV files, G.711, and scaling of rate and channels.
 //!
-//! A block of sound is a whole number of frames; a frame has one sample per channel, one after
-//! the other. [`read_wav`] and [`wav_header`] know the files, [`AudioScaler`] changes the rate
-//! and the channels of a stream of blocks, [`g711`] holds the two codings of telephony.
+//! A block of sound is a whole number of frames; a frame has one sample per channel, interleaved.
+//! [`read_wav`] and [`wav_header`] read and write WAV files. [`AudioScaler`] changes the rate and the
+//! channels of a stream of blocks. [`g711`] implements the two codings of telephony.
 
 mod format;
 pub mod g711;

@@ -1,8 +1,8 @@
-//! A test card: pictures that say which picture they are, to people and to programs.
+//! A test card: pictures that contain their number, readable by people and by programs.
 //!
-//! From top to bottom, in twentieths of the height: 10 of moving colour bars, 4 of digits
-//! (picture number, time of day), 6 rows of 24 black or white blocks. Block edges are
-//! fractions of the picture, so the blocks are found again at any scale.
+//! From top to bottom, in twentieths of the height: 10 of moving colour bars, 4 of digits (picture
+//! number, time of day), 6 rows of 24 black or white blocks. Block edges are fractions of the picture,
+//! so the blocks can be found at any scale.
 
 mod code;
 mod font;
@@ -16,14 +16,14 @@ use crate::picture::{Picture, PictureBuf, PixelFormat};
 use crate::size::Size;
 use scenery::Scenery;
 
-/// The smallest test card: smaller ones could not be scaled down and still be read.
+/// The smallest test card. Smaller ones could not be scaled down and still be read.
 const SIZE_MIN: Size = Size { width: 160, height: 120 };
 
-/// Brightness of black; with [`WHITE`] inside the range every player shows.
+/// The brightness of black; with [`WHITE`] inside the range that every player displays.
 const BLACK: u8 = 16;
 const WHITE: u8 = 235;
 
-/// Draws test cards of one size. The scenery is made once; a draw only moves it.
+/// Draws test cards of one size. The scenery is computed once; each picture only moves it.
 ///
 /// ```
 /// use paceline_media::{Size, TestCard, read_card};
@@ -40,10 +40,10 @@ pub struct TestCard {
 }
 
 impl TestCard {
-    /// A card of `size`, at least 160x120.
+    /// Returns a test card of `size`, at least 160x120.
     ///
     /// # Errors
-    /// [`MediaError::CardSize`] for a smaller size, or those of [`Size::check`].
+    /// [`MediaError::CardSize`] for a smaller size, or the errors of [`Size::check`].
     pub fn new(size: Size) -> Result<Self, MediaError> {
         let picture = PictureBuf::grey(PixelFormat::I420, size)?;
         if !SIZE_MIN.fits(size) {
@@ -52,17 +52,17 @@ impl TestCard {
         Ok(Self { picture, scenery: Scenery::new(size) })
     }
 
-    /// Width and height of every card drawn.
+    /// Returns the width and height of the cards.
     #[must_use]
     pub fn size(&self) -> Size {
         self.picture.size()
     }
 
-    /// Draws picture number `frame` taken at `micros` (microseconds, of any clock).
+    /// Draws picture number `frame` with the time `micros` (microseconds, of any clock).
     ///
-    /// The picture depends on the size and these two numbers only. The digits show `frame` and
-    /// `micros` as hours, minutes, seconds and milliseconds of a day; the blocks hold both in
-    /// full. Use [`Picture::to_rgb8`] for a raw RGB payload.
+    /// The picture depends only on the size and these two numbers. The digits show `frame`, and `micros`
+    /// as hours, minutes, seconds and milliseconds of a day. The blocks contain both in full. Use
+    /// [`Picture::to_rgb8`] for a raw RGB payload.
     pub fn draw(&mut self, frame: u64, micros: u64) -> Picture<'_> {
         let size = self.picture.size();
         if let Some(planes) = self.picture.planes_mut() {
@@ -74,9 +74,9 @@ impl TestCard {
         self.picture.as_picture()
     }
 
-    /// As [`TestCard::draw`], encoded as JPEG of `quality` 1 to 100.
+    /// Draws the same picture as [`TestCard::draw`], encoded as JPEG of `quality` 1 to 100.
     ///
-    /// The blocks survive quality 30 and above, also when the picture is then scaled down.
+    /// The blocks are readable at quality 30 and above, even if the picture is scaled down afterwards.
     ///
     /// # Errors
     /// [`MediaError::Quality`] for a quality out of range.
@@ -90,14 +90,14 @@ impl TestCard {
     }
 }
 
-/// `12:34:56.789`, in UTC if `micros` counts from the Unix epoch.
+/// Formats a time as `12:34:56.789`, in UTC if `micros` counts from the Unix epoch.
 fn time_of_day(micros: u64) -> String {
     let millis = micros / 1000;
     let (hours, minutes) = (millis / 3_600_000 % 24, millis / 60_000 % 60);
     format!("{hours:02}:{minutes:02}:{:02}.{:03}", millis / 1000 % 60, millis % 1000)
 }
 
-/// First row at or below the twentieth `part` of the height.
+/// Returns the first row at or below the twentieth `part` of the height.
 fn part_row(size: Size, part: u32) -> usize {
     (size.height * part).div_ceil(20) as usize
 }

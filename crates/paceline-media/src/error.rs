@@ -1,22 +1,21 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use crate::picture::PixelFormat;
 use crate::size::{PIXELS_MAX, SIDE_MAX, Size};
 
-/// Why a picture, an encoding or a file was refused.
+/// The reasons for rejecting a picture, an encoding or a file.
 ///
-/// Each message names the thing, its value, the allowed range and what to do about it.
-/// Text taken from input is cut to 60 characters. Byte offsets count from 0 at the start of
-/// the slice that was passed in.
+/// Each message names the value, the permitted range and a remedy. Text from input is cut to 60
+/// characters. Byte offsets count from 0 at the start of the slice that was passed in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediaError {
-    /// A size was not written as `WIDTHxHEIGHT`.
+    /// A size is not of the form `WIDTHxHEIGHT`.
     #[error(
         "size {text:?} is not WIDTHxHEIGHT; write two whole numbers joined by x, such as 640x480"
     )]
     SizeText {
-        /// What was written.
+        /// The rejected text.
         text: String,
     },
     /// A width or height is zero, too large or not a number.
@@ -26,45 +25,45 @@ pub enum MediaError {
     Side {
         /// `width` or `height`.
         field: &'static str,
-        /// The value as given.
+        /// The rejected value.
         value: String,
     },
-    /// Both sides are allowed but the picture has too many pixels.
+    /// Both sides are in range but the picture has too many pixels.
     #[error("size {size} has {} pixels, allowed are at most {PIXELS_MAX}; choose a smaller width or height", .size.pixels())]
     Pixels {
-        /// The refused size.
+        /// The rejected size.
         size: Size,
     },
-    /// An encoding string is not one this crate knows.
+    /// An encoding string is unknown.
     #[error(
         "encoding {text:?}: {reason}; write image/jpeg, image/png, video/h264 or video/raw;format=i420;width=640;height=480 (format i420 or rgb)"
     )]
     Encoding {
-        /// What was written.
+        /// The rejected text.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// An uncompressed picture does not have the length its size asks for.
+    /// An uncompressed picture does not have the length that its size requires.
     #[error(
         "{format} picture of {size} holds {found} bytes, must hold exactly {expected}; check the width, height and format of the encoding"
     )]
     Length {
         /// The layout of the samples.
         format: PixelFormat,
-        /// The size it should have.
+        /// The expected size.
         size: Size,
-        /// Bytes it must have.
+        /// The expected length in bytes.
         expected: u64,
-        /// Bytes it has.
+        /// The length found, in bytes.
         found: u64,
     },
-    /// The asked size is larger than the picture: Paceline never invents detail.
+    /// The requested size is larger than the picture. Pictures are never scaled up.
     #[error("size {asked} is above the source size {source_size}; ask for at most {} wide and {} high", .source_size.width, .source_size.height)]
     SizeAboveSource {
-        /// The size asked for.
+        /// The requested size.
         asked: Size,
-        /// The size of the picture at hand.
+        /// The size of the source picture.
         source_size: Size,
     },
     /// A JPEG quality is outside its range.
@@ -72,7 +71,7 @@ pub enum MediaError {
         "quality is {quality}, allowed are 1 to 100; choose a quality in that range (80 is usual)"
     )]
     Quality {
-        /// The refused quality.
+        /// The rejected quality.
         quality: u8,
     },
     /// The bytes do not begin with a JPEG picture.
@@ -80,7 +79,7 @@ pub enum MediaError {
         "no jpeg picture at byte {at}: found {found}, must begin with ff d8; pass bytes that begin with a whole jpeg picture"
     )]
     NotJpeg {
-        /// Offset at which a picture should begin.
+        /// The offset at which a picture should begin.
         at: usize,
         /// The bytes found there, in hexadecimal.
         found: String,
@@ -90,24 +89,24 @@ pub enum MediaError {
         "jpeg picture that begins at byte {begin} is cut off at byte {at} of {len}; pass the whole picture, up to and including ff d9"
     )]
     JpegTruncated {
-        /// Offset of the picture's first byte.
+        /// The offset of the picture's first byte.
         begin: usize,
-        /// Offset at which bytes were missing.
+        /// The offset at which bytes are missing.
         at: usize,
-        /// Bytes available.
+        /// The number of bytes available.
         len: usize,
     },
-    /// A JPEG picture has bytes that no JPEG picture may have.
+    /// A JPEG picture contains invalid bytes.
     #[error(
         "corrupt jpeg picture at byte {at}: {reason}; have the sender encode the picture again"
     )]
     JpegCorrupt {
-        /// Offset of the offending bytes, or of the picture if the decoder named none.
+        /// The offset of the invalid bytes, or of the picture if the decoder reports none.
         at: usize,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
     },
-    /// A JPEG picture is of a kind that is not decoded here.
+    /// A JPEG picture is of an unsupported kind.
     #[error(
         "jpeg picture {what}; encode it as 8-bit baseline or progressive jpeg, grey or YCbCr 4:2:0"
     )]
@@ -115,14 +114,14 @@ pub enum MediaError {
         /// The unsupported property, with its verb.
         what: String,
     },
-    /// The JPEG encoder refused its input.
+    /// The JPEG encoder rejected its input.
     #[error(
         "jpeg encoder refused a picture of {size}: {reason}; report this, since the picture was checked before"
     )]
     JpegEncode {
-        /// Size of the picture.
+        /// The size of the picture.
         size: Size,
-        /// The encoder's words.
+        /// The encoder's message.
         reason: String,
     },
     /// A plane could not be resized.
@@ -130,108 +129,108 @@ pub enum MediaError {
         "resize from {from} to {to} failed: {reason}; report this, since both sizes were checked before"
     )]
     Resize {
-        /// Size of the source.
+        /// The size of the source.
         from: Size,
-        /// Size asked for.
+        /// The requested size.
         to: Size,
-        /// The resizer's words.
+        /// The resizer's message.
         reason: String,
     },
-    /// A Y4M header cannot be used.
+    /// A Y4M header is invalid or unsupported.
     #[error("y4m header: {reason}; {mend}")]
     Y4mHeader {
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
     /// A Y4M frame cannot be read.
     #[error("y4m frame {frame} at byte {at}: {reason}; {mend}")]
     Y4mFrame {
-        /// Number of the frame, from 0.
+        /// The number of the frame, from 0.
         frame: u64,
-        /// Offset of the frame's first byte.
+        /// The offset of the frame's first byte.
         at: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// A picture to be written to a Y4M file differs from the file's format.
+    /// A picture to be written to a Y4M file does not match the file's format.
     #[error(
         "y4m frame is {found_format} of {found}, must be i420 of {expected}; scale or convert the picture first"
     )]
     Y4mPicture {
-        /// Size in the file's header.
+        /// The size in the file's header.
         expected: Size,
-        /// Size of the picture.
+        /// The size of the picture.
         found: Size,
-        /// Layout of the picture.
+        /// The layout of the picture.
         found_format: PixelFormat,
     },
-    /// An H.264 byte stream, a unit of one or a parameter set cannot be used.
+    /// An H.264 byte stream, one of its units or a parameter set is invalid.
     #[error("h264 stream at byte {at}: {reason}; {mend}")]
     H264Stream {
-        /// Offset of the offending bytes.
+        /// The offset of the invalid bytes.
         at: usize,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// An H.264 stream is of a kind that is not decoded here.
+    /// An H.264 stream is of an unsupported kind.
     #[error(
         "h264 stream is coded as {what}, decoded is only Baseline, Main or High profile, 4:2:0, 8 bits, progressive; have the sender encode it so, or take it in full size"
     )]
     H264Unsupported {
-        /// Profile, chroma format, bits per sample and scan of the stream.
+        /// The profile, chroma format, bits per sample and scan of the stream.
         what: String,
     },
-    /// An access unit could not be decoded.
+    /// An access unit cannot be decoded.
     #[error("h264 unit cannot be decoded: {reason}; {mend}")]
     H264Decode {
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// A picture could not be coded as H.264.
+    /// A picture cannot be encoded as H.264.
     #[error("h264 picture of {size} cannot be coded: {reason}; {mend}")]
     H264Encode {
-        /// Size to be coded.
+        /// The requested size.
         size: Size,
-        /// What is wrong.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// The rate of the pictures to be coded is out of range.
+    /// The picture rate for encoding is out of range.
     #[error(
         "rate is {hz} pictures per second, allowed are numbers above 0 and at most {max}; choose a rate in that range"
     )]
     H264Rate {
-        /// The refused rate.
+        /// The rejected rate.
         hz: String,
         /// The highest rate.
         max: u32,
     },
-    /// An H.264 unit has no size of its own.
+    /// An H.264 unit does not contain its size.
     #[error(
         "h264 unit of {bytes} bytes has no SPS, so its size is not known; look at an I unit, which h264::ParameterSets completes"
     )]
     H264NoSize {
-        /// Length of the unit.
+        /// The length of the unit in bytes.
         bytes: usize,
     },
-    /// One H.264 unit was to be scaled.
+    /// A single H.264 unit cannot be scaled.
     #[error(
         "h264 unit cannot be scaled alone, since it needs the pictures before it; pass the stream through h264::Transcoder"
     )]
     H264Scale,
-    /// A test card was asked for in a size that cannot carry its code.
+    /// A test card's size is too small for its code.
     #[error("test card size {size} is below {min}; choose at least {} wide and {} high", .min.width, .min.height)]
     CardSize {
-        /// The refused size.
+        /// The rejected size.
         size: Size,
         /// The smallest size.
         min: Size,
@@ -241,7 +240,7 @@ pub enum MediaError {
         "no png picture: found {found:?}, must begin with 89 50 4e 47 0d 0a 1a 0a; pass bytes that begin with a whole png picture"
     )]
     NotPng {
-        /// The bytes found there, in hexadecimal.
+        /// The bytes found, in hexadecimal.
         found: String,
     },
     /// A PNG picture ends before its end chunk.
@@ -249,45 +248,45 @@ pub enum MediaError {
         "png picture is cut off at byte {len}; pass the whole picture, up to and including its IEND chunk"
     )]
     PngTruncated {
-        /// Bytes available.
+        /// The number of bytes available.
         len: usize,
     },
-    /// A PNG picture has bytes that no PNG picture may have.
+    /// A PNG picture contains invalid bytes.
     #[error("corrupt png picture: {reason}; have the sender encode the picture again")]
     PngCorrupt {
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// A PNG picture takes too much memory.
+    /// A PNG picture needs too much memory.
     #[error(
         "png picture of {size} takes {bytes} bytes when decoded, allowed are at most {max}; encode it with 8 bits per sample, without alpha or smaller"
     )]
     PngBytes {
-        /// Size of the picture.
+        /// The size of the picture.
         size: Size,
-        /// Bytes of its samples.
+        /// The size of its samples in bytes.
         bytes: u64,
-        /// Bytes allowed.
+        /// The limit in bytes.
         max: u64,
     },
-    /// The PNG encoder refused its input.
+    /// The PNG encoder rejected its input.
     #[error(
         "png encoder refused a picture of {size}: {reason}; report this, since the picture was checked before"
     )]
     PngEncode {
-        /// Size of the picture.
+        /// The size of the picture.
         size: Size,
-        /// The encoder's words.
+        /// The encoder's message.
         reason: String,
     },
-    /// An encoding string of sound is not one this crate knows.
+    /// An encoding string of sound is unknown.
     #[error(
         "encoding {text:?}: {reason}; write audio/pcm;format=s16le;rate=48000;channels=2, audio/pcmu;rate=8000;channels=1 or audio/pcma;rate=8000;channels=1"
     )]
     AudioEncoding {
-        /// What was written.
+        /// The rejected text.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A sample rate or a number of channels is out of range or not a number.
@@ -297,68 +296,68 @@ pub enum MediaError {
     AudioRange {
         /// `rate` or `channels`.
         field: &'static str,
-        /// The value as given.
+        /// The rejected value.
         value: String,
-        /// Smallest allowed value.
+        /// The smallest permitted value.
         min: u32,
-        /// Largest allowed value.
+        /// The largest permitted value.
         max: u32,
     },
-    /// A block of sound has a length that it must not have.
+    /// A block of sound has an invalid length.
     #[error("block of sound {what} {bytes} bytes, must be {must}; {mend}")]
     AudioBlock {
-        /// `holds` for what came in, `would become` for what would go out.
+        /// `holds` for input, `would become` for output.
         what: &'static str,
-        /// Its length.
+        /// The length in bytes.
         bytes: u64,
-        /// The lengths allowed.
+        /// The permitted lengths.
         must: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// The resampler refused its input.
+    /// The resampler rejected its input.
     #[error(
         "resampler from {from} Hz to {to} Hz failed: {reason}; report this, since both rates were checked before"
     )]
     AudioResample {
-        /// Rate of the source, in Hz.
+        /// The source rate in Hz.
         from: u32,
-        /// Rate asked for, in Hz.
+        /// The requested rate in Hz.
         to: u32,
-        /// The resampler's words.
+        /// The resampler's message.
         reason: String,
     },
-    /// A WAV file cannot be used.
+    /// A WAV file is invalid or unsupported.
     #[error("wav file at byte {at}: {reason}; {mend}")]
     Wav {
-        /// Offset of the offending bytes.
+        /// The offset of the invalid bytes.
         at: usize,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
-    /// A ULog file cannot be used.
+    /// A ULog file is invalid or unsupported.
     #[error("ulog file at byte {at}: {reason}; {mend}")]
     Ulog {
-        /// Offset of the offending bytes.
+        /// The offset of the invalid bytes.
         at: usize,
-        /// What is wrong there.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         mend: &'static str,
     },
     /// A message of a ULog file cannot be written as JSON.
     #[error("ulog message of topic {topic:?}: {reason}; pass a message as the same file gave it")]
     UlogMessage {
-        /// Name of the topic, or its number where there is none of that number.
+        /// The name of the topic, or its number if there is no such topic.
         topic: String,
-        /// What is wrong with the message.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Text from input, cut so that an error stays one line.
+/// Returns the first 60 characters of text from input, so that an error stays one line.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut out: String = text.chars().take(60).collect();
     if out.len() < text.len() {

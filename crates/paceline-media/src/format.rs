@@ -1,4 +1,4 @@
-//! What a payload holds, and the encoding string that says so.
+//! The format of a payload, and its encoding string.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use crate::size::{Size, parse_side};
 /// The format of a message payload that is one picture.
 ///
 /// As an encoding string:
-/// - `image/jpeg` and `image/png`: the size is in the payload;
-/// - `video/h264`: an access unit in Annex B; the size is in units that have an SPS;
+/// - `image/jpeg` and `image/png`: the payload contains the size;
+/// - `video/h264`: an access unit in Annex B; units with an SPS contain the size;
 /// - `video/raw;format=i420;width=640;height=480`;
 /// - `video/raw;format=rgb;width=640;height=480`.
 ///
-/// Reading accepts the parameters in any order with blanks around the semicolons; each must
-/// be there exactly once and no other may.
+/// Parsing accepts the parameters in any order with blanks around the semicolons. Each parameter must
+/// occur exactly once, and others are rejected.
 ///
 /// ```
 /// use paceline_media::{Format, Size};
@@ -35,7 +35,7 @@ pub enum Format {
     Jpeg,
     /// One PNG picture.
     Png,
-    /// One H.264 access unit (see [`h264`]): a picture that may need others.
+    /// One H.264 access unit (see [`h264`]): a picture that may depend on others.
     H264,
     /// One [`PixelFormat::I420`] picture of this size.
     I420(Size),
@@ -44,13 +44,13 @@ pub enum Format {
 }
 
 impl Format {
-    /// Size of the picture in `payload`, from its header or from the format; pixels are not
-    /// decoded.
+    /// Returns the size of the picture in `payload`, from its header or from the format, without
+    /// decoding pixels.
     ///
     /// # Errors
-    /// Those of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, of [`h264::info`] for
-    /// H.264 and [`MediaError::H264NoSize`] for a unit without an SPS, of [`crate::Picture::new`]
-    /// otherwise.
+    /// The errors of [`jpeg::dimensions`] for JPEG, of [`png::dimensions`] for PNG, and of
+    /// [`h264::info`] for H.264. [`MediaError::H264NoSize`] for a unit without an SPS. The errors of
+    /// [`crate::Picture::new`] otherwise.
     pub fn picture_size(&self, payload: &[u8]) -> Result<Size, MediaError> {
         let (format, size) = match *self {
             Self::Jpeg => return jpeg::dimensions(payload),
@@ -67,7 +67,7 @@ impl Format {
         Ok(size)
     }
 
-    /// The same format for a picture of `size`: what a payload scaled to `size` holds.
+    /// Returns the same format for a picture of `size`: the format of a payload scaled to `size`.
     #[must_use]
     pub fn with_size(&self, size: Size) -> Self {
         match self {
@@ -123,7 +123,7 @@ impl FromStr for Format {
     }
 }
 
-/// The parameters after `video/raw`.
+/// Parses the parameters after `video/raw`.
 fn parse_raw<'a>(
     parts: impl Iterator<Item = &'a str>,
     refuse: impl Fn(String) -> MediaError,

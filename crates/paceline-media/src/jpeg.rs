@@ -1,7 +1,8 @@
-//! One JPEG picture: its size, its pixels, and back.
+//! Decoding and encoding of one JPEG picture.
 //!
-//! Decodes 8-bit baseline and progressive pictures, grey, YCbCr and RGB with chroma
-//! subsampled by 1, 2 or 4 each way, CMYK and YCCK without subsampling. Encodes baseline YCbCr 4:2:0 with full-range BT.601, as JFIF asks.
+//! Decodes 8-bit baseline and progressive pictures. Grey, YCbCr and RGB may have chroma subsampled by 1,
+//! 2 or 4 in each direction; CMYK and YCCK must not be subsampled. Encodes baseline YCbCr 4:2:0 with
+//! full-range BT.601, as JFIF requires.
 
 mod decode;
 mod encode;

@@ -1,23 +1,23 @@
-//! Media for Paceline: pictures, sound and flight logs, their formats and their scaling, and a
+//! Media for Paceline: pictures, sound and flight logs, their formats and scaling, and a
 //! machine-readable test card.
 //!
-//! Bytes in, bytes out. Nothing here reads a clock, opens a file or starts a thread; every
-//! input is checked before memory is reserved for it, and bad input is a [`MediaError`],
-//! never a panic.
+//! All functions work on bytes in memory. Nothing here reads a clock, opens a file or starts a thread.
+//! Every input is checked before memory is reserved for it, and bad input is a [`MediaError`], never a
+//! panic.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
 //! | (root) | [`Size`], [`PixelFormat`], [`Picture`], [`PictureBuf`]: uncompressed pictures |
-//! | (root) | [`Format`]: what a message payload holds, as an encoding string |
-//! | (root) | [`Scaler`]: a payload of one format to a smaller payload of the same format |
-//! | [`jpeg`] | size, decode and encode of one JPEG picture |
-//! | [`h264`] | H.264 streams: access units, what depends on them, decoding and coding again |
-//! | [`png`] | size, decode and encode of one PNG picture |
+//! | (root) | [`Format`]: the format of a message payload, as an encoding string |
+//! | (root) | [`Scaler`]: scales a payload to a smaller payload of the same format |
+//! | [`jpeg`] | size, decoding and encoding of one JPEG picture |
+//! | [`h264`] | H.264 streams: access units, their dependencies, decoding and transcoding |
+//! | [`png`] | size, decoding and encoding of one PNG picture |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
 //! | [`audio`] | formats of sound, WAV files, G.711, and scaling of rate and channels |
 //! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
-//! | (root) | [`TestCard`], [`read_card`]: pictures that carry their number and time |
+//! | (root) | [`TestCard`], [`read_card`]: pictures that contain their number and time |
 //!
 //! ```
 //! use paceline_media::{Format, Scaler, Size, TestCard, read_card_jpeg};

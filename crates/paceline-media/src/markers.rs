@@ -1,36 +1,35 @@
-//! The markers of a JPEG picture (ITU-T T.81, annex B): where its header and its end are.
+//! The markers of a JPEG picture (ITU-T T.81, annex B): the positions of its header and its end.
 //!
-//! Segments are skipped by their length, so markers inside one (an embedded thumbnail) are
-//! not seen. Entropy-coded data is searched for the next marker, past stuffed zeros and
-//! restart markers.
+//! Segments are skipped by their length, so markers inside one (an embedded thumbnail) are ignored.
+//! Entropy-coded data is searched for the next marker, past stuffed zeros and restart markers.
 
 use crate::error::MediaError;
 use crate::size::Size;
 
-/// A frame header must begin within this many bytes: room for any metadata, yet bounded.
+/// A frame header must begin within this many bytes: enough for any metadata, but bounded.
 const HEADER_MAX: usize = 1024 * 1024;
 
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
 
-/// What a picture's frame header (SOF) promises.
+/// The content of a picture's frame header (SOF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
-    /// Checked size.
+    /// The checked size.
     pub(crate) size: Size,
-    /// Number of colour components: 1, 3 or 4.
+    /// The number of colour components: 1, 3 or 4.
     pub(crate) components: u8,
-    /// Fewest 8x8 blocks the entropy-coded data must hold.
+    /// The smallest number of 8x8 blocks in the entropy-coded data.
     pub(crate) blocks: u64,
 }
 
 /// One marker with its segment.
 struct Segment<'a> {
     marker: u8,
-    /// Offset of the marker's code byte.
+    /// The offset of the marker's code byte.
     at: usize,
-    /// What follows the length; empty for a marker that has none.
+    /// The bytes after the length; empty for a marker without a length.
     body: &'a [u8],
 }
 
@@ -41,7 +40,7 @@ struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Starts behind the start-of-image marker that must be at `begin`.
+    /// Returns a walker behind the start-of-image marker that must be at `begin`.
     fn new(bytes: &'a [u8], begin: usize) -> Result<Self, MediaError> {
         match bytes.get(begin..).unwrap_or_default() {
             [0xff, SOI, ..] => Ok(Self { bytes, begin, at: begin + 2 }),
@@ -66,13 +65,13 @@ impl<'a> Walker<'a> {
         self.bytes.get(at).copied().ok_or_else(|| self.truncated())
     }
 
-    /// The next marker; the walker stands behind its segment afterwards.
+    /// Returns the next marker and moves behind its segment.
     fn next_segment(&mut self) -> Result<Segment<'a>, MediaError> {
         let first = self.byte(self.at)?;
         if first != 0xff {
             return Err(self.corrupt(self.at, format!("found {first:02x} where a marker must be")));
         }
-        // Any number of ff bytes may fill the space before a marker's code.
+        // Any number of ff bytes may precede a marker's code.
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let fill = rest.iter().position(|&byte| byte != 0xff).ok_or_else(|| self.truncated())?;
         let at = self.at + fill;
@@ -95,7 +94,7 @@ impl<'a> Walker<'a> {
         Ok(Segment { marker, at, body })
     }
 
-    /// Moves to the marker that ends the entropy-coded data at hand.
+    /// Moves to the marker that ends the current entropy-coded data.
     fn skip_entropy(&mut self) -> Result<(), MediaError> {
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -156,9 +155,11 @@ fn parse_frame_header(
     Ok(FrameHeader { size, components: *components, blocks })
 }
 
-/// Accepts the sampling that cameras and encoders use: the first component may be finer than
-/// the others, by 1, 2 or 4 each way; with four components all are alike. The decoder does not
-/// hold up against the rest. Returns the samples per pixel, rounded down.
+/// Checks for the sampling that cameras and encoders use, and returns the samples per pixel, rounded
+/// down.
+///
+/// The first component may be finer than the others, by 1, 2 or 4 in each direction. With four
+/// components all are alike. The decoder is not robust against other sampling factors.
 fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
     let mut factors = table.chunks_exact(3).filter_map(|entry| entry.get(1).copied());
     let first = factors.next().unwrap_or_default();
@@ -170,11 +171,11 @@ fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
         let what = format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or alike");
         return Err(MediaError::JpegUnsupported { what });
     }
-    // Chroma adds at most two samples per pixel; leaving it out errs on the lenient side.
+    // Chroma adds at most two samples per pixel; ignoring it makes the check lenient.
     Ok(if four { 4 } else { 1 })
 }
 
-/// Offset just behind the end marker of the picture that starts at offset `begin`.
+/// Returns the offset just behind the end marker of the picture at offset `begin`.
 pub(crate) fn picture_end(bytes: &[u8], begin: usize) -> Result<usize, MediaError> {
     let mut walker = Walker::new(bytes, begin)?;
     loop {

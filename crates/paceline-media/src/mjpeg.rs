@@ -1,4 +1,4 @@
-//! Motion JPEG: a file that is JPEG pictures one after the other.
+//! Motion JPEG: a file of concatenated JPEG pictures.
 
 use std::iter::FusedIterator;
 
@@ -7,9 +7,9 @@ use crate::markers::picture_end;
 
 /// Splits a concatenation of JPEG pictures into pictures, each from `ff d8` to `ff d9`.
 ///
-/// Segments are skipped by length, so a thumbnail inside a picture does not split it. Zero
-/// bytes between pictures are skipped. Pixels are not decoded. The first item that is an
-/// error is the last: the pictures before it are good, and what follows cannot be trusted.
+/// Segments are skipped by length, so a thumbnail inside a picture does not split it. Zero bytes between
+/// pictures are skipped. Pixels are not decoded. The iterator ends after the first error: the pictures
+/// before it are valid, and the rest of the file cannot be trusted.
 ///
 /// ```
 /// use paceline_media::{Size, TestCard, mjpeg};
@@ -22,8 +22,8 @@ use crate::markers::picture_end;
 /// ```
 ///
 /// # Errors
-/// Items are [`MediaError::NotJpeg`], [`MediaError::JpegTruncated`] or
-/// [`MediaError::JpegCorrupt`], with offsets from the start of `bytes`.
+/// Items are [`MediaError::NotJpeg`], [`MediaError::JpegTruncated`] or [`MediaError::JpegCorrupt`], with
+/// offsets from the start of `bytes`.
 #[must_use]
 pub fn split(bytes: &[u8]) -> Split<'_> {
     Split { bytes, at: 0 }
@@ -37,7 +37,7 @@ pub struct Split<'a> {
 }
 
 impl Split<'_> {
-    /// Offset of the byte behind the last picture handed out.
+    /// Returns the offset of the byte behind the last picture returned.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.at
@@ -76,7 +76,7 @@ mod tests {
         jpeg::encode(&picture.as_picture(), 80).unwrap()
     }
 
-    /// A picture with a whole picture in an APP1 segment, fill bytes and a comment.
+    /// Returns a picture with a whole picture in an APP1 segment, fill bytes and a comment.
     fn with_thumbnail() -> Vec<u8> {
         let (outer, inner) = (picture(20), picture(8));
         let mut out = outer[..2].to_vec();

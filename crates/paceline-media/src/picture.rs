@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::MediaError;
 use crate::size::Size;
 
-/// How the samples of an uncompressed picture are laid out. One byte per sample, no padding.
+/// The layout of the samples of an uncompressed picture. One byte per sample, no padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PixelFormat {
     /// A full-size luma plane, then Cb, then Cr, each half as wide and high, rounded up.
@@ -15,7 +15,8 @@ pub enum PixelFormat {
 }
 
 impl PixelFormat {
-    /// Bytes in a picture of `size`; saturates for sizes that [`Size::check`] refuses.
+    /// Returns the length of a picture of `size` in bytes. Saturates for sizes that [`Size::check`]
+    /// rejects.
     #[must_use]
     pub fn payload_len(self, size: Size) -> u64 {
         match self {
@@ -24,7 +25,7 @@ impl PixelFormat {
         }
     }
 
-    /// Checks `size`, then that `found` is the length of such a picture.
+    /// Checks `size`, and that `found` is the length of such a picture.
     pub(crate) fn check_len(self, size: Size, found: usize) -> Result<(), MediaError> {
         let expected = checked_len(self, size)?;
         if found == expected {
@@ -36,7 +37,7 @@ impl PixelFormat {
 }
 
 impl fmt::Display for PixelFormat {
-    /// `i420` or `rgb`, as in encoding strings.
+    /// Formats as `i420` or `rgb`, as in encoding strings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::I420 => "i420",
@@ -45,7 +46,7 @@ impl fmt::Display for PixelFormat {
     }
 }
 
-/// Bytes in a picture of a size that was checked first, hence at most 3 * `PIXELS_MAX`.
+/// Checks `size` and returns the length of such a picture, at most 3 * `PIXELS_MAX` bytes.
 fn checked_len(format: PixelFormat, size: Size) -> Result<usize, MediaError> {
     size.check()?;
     usize::try_from(format.payload_len(size)).map_err(|_| MediaError::Pixels { size })
@@ -70,35 +71,35 @@ pub struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    /// Wraps bytes that hold exactly one picture.
+    /// Wraps the bytes of exactly one picture.
     ///
     /// # Errors
-    /// [`MediaError::Length`] if `bytes` is not exactly as long as the size asks for, and the
-    /// errors of [`Size::check`].
+    /// [`MediaError::Length`] if the length of `bytes` does not match the size, and the errors of
+    /// [`Size::check`].
     pub fn new(format: PixelFormat, size: Size, bytes: &'a [u8]) -> Result<Self, MediaError> {
         format.check_len(size, bytes.len())?;
         Ok(Self { format, size, bytes })
     }
 
-    /// Layout of the samples.
+    /// Returns the layout of the samples.
     #[must_use]
     pub fn format(&self) -> PixelFormat {
         self.format
     }
 
-    /// Width and height in pixels.
+    /// Returns the width and height in pixels.
     #[must_use]
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// All samples, in the order of [`PixelFormat`].
+    /// Returns all samples, in the order of [`PixelFormat`].
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The luma, Cb and Cr planes; `None` unless the picture is I420.
+    /// Returns the luma, Cb and Cr planes; `None` unless the picture is I420.
     #[must_use]
     pub fn planes(&self) -> Option<[&'a [u8]; 3]> {
         match self.format {
@@ -111,7 +112,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Brightness of one pixel, 0 to 255; `None` outside the picture.
+    /// Returns the brightness of one pixel, 0 to 255; `None` outside the picture.
     ///
     /// RGB is weighted as in BT.601: 0.299 red, 0.587 green, 0.114 blue.
     #[must_use]
@@ -129,7 +130,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// A copy as RGB, converting I420 with full-range BT.601 as JPEG does.
+    /// Returns a copy as RGB. I420 is converted with full-range BT.601, as in JPEG.
     #[must_use]
     pub fn to_rgb8(&self) -> PictureBuf {
         let mut bytes = Vec::with_capacity(area(self.size) * 3);
@@ -163,60 +164,60 @@ pub struct PictureBuf {
 }
 
 impl PictureBuf {
-    /// Takes bytes that hold exactly one picture.
+    /// Takes the bytes of exactly one picture.
     ///
     /// # Errors
-    /// As [`Picture::new`].
+    /// The same as [`Picture::new`].
     pub fn new(format: PixelFormat, size: Size, bytes: Vec<u8>) -> Result<Self, MediaError> {
         format.check_len(size, bytes.len())?;
         Ok(Self { format, size, bytes })
     }
 
-    /// A mid-grey picture: every sample is 128.
+    /// Returns a mid-grey picture: every sample is 128.
     ///
     /// # Errors
-    /// Those of [`Size::check`], before anything is allocated.
+    /// The errors of [`Size::check`], before any allocation.
     pub fn grey(format: PixelFormat, size: Size) -> Result<Self, MediaError> {
         let bytes = vec![128; checked_len(format, size)?];
         Ok(Self { format, size, bytes })
     }
 
-    /// The picture, borrowed.
+    /// Returns a borrowed view of the picture.
     #[must_use]
     pub fn as_picture(&self) -> Picture<'_> {
         Picture { format: self.format, size: self.size, bytes: &self.bytes }
     }
 
-    /// Layout of the samples.
+    /// Returns the layout of the samples.
     #[must_use]
     pub fn format(&self) -> PixelFormat {
         self.format
     }
 
-    /// Width and height in pixels.
+    /// Returns the width and height in pixels.
     #[must_use]
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// All samples, in the order of [`PixelFormat`].
+    /// Returns all samples, in the order of [`PixelFormat`].
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// All samples, to be changed in place; the length stays.
+    /// Returns all samples for modification in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// All samples, for sending as a payload.
+    /// Converts the picture into its samples, for use as a payload.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The luma, Cb and Cr planes of an I420 picture, to be changed in place.
+    /// Returns the luma, Cb and Cr planes of an I420 picture for modification in place.
     pub(crate) fn planes_mut(&mut self) -> Option<[&mut [u8]; 3]> {
         match self.format {
             PixelFormat::I420 => split_planes(self.size, &mut self.bytes),
@@ -225,20 +226,20 @@ impl PictureBuf {
     }
 }
 
-/// Pixels of a checked size.
+/// Returns the number of pixels of a checked size.
 pub(crate) fn area(size: Size) -> usize {
     let (width, height) = size.usizes();
     width * height
 }
 
-/// Cuts I420 samples into their planes.
+/// Splits I420 samples into their planes.
 pub(crate) fn split_planes(size: Size, bytes: &mut [u8]) -> Option<[&mut [u8]; 3]> {
     let (luma, chroma) = bytes.split_at_mut_checked(area(size))?;
     let (cb, cr) = chroma.split_at_mut_checked(area(size.chroma()))?;
     Some([luma, cb, cr])
 }
 
-/// Full-range BT.601 in 16-bit fixed point.
+/// Converts full-range BT.601 in 16-bit fixed point.
 fn ycbcr_to_rgb(luma: u8, cb: u8, cr: u8) -> [u8; 3] {
     let luma = (i32::from(luma) << 16) + (1 << 15);
     let (cb, cr) = (i32::from(cb) - 128, i32::from(cr) - 128);

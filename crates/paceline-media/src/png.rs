@@ -1,17 +1,16 @@
-//! One PNG picture: its size, its pixels, and back.
+//! Decoding and encoding of one PNG picture.
 //!
-//! Decodes every kind of PNG: grey, RGB and palette, 1 to 16 bits per sample, with and without
-//! alpha, interlaced or not; of an animated one the default picture. [`decode`] gives 8 bits and
+//! Decodes every kind of PNG: grey, RGB and palette, 1 to 16 bits per sample, with and without alpha,
+//! interlaced or not. Of an animated one it decodes the default picture. [`decode`] returns 8 bits and
 //! composites alpha over black, since neither of its formats has an alpha channel.
 //!
-//! [`crate::Scaler`] keeps what the picture is made of: 16 bits stay 16 bits, grey stays grey and
-//! an alpha channel stays one, weighting its colours while they are averaged; fewer than 8 bits
-//! become 8, and a palette becomes the colours it stands for. Text, colour profiles and
-//! animations are left out.
+//! [`crate::Scaler`] preserves the kind of picture: 16 bits stay 16 bits, grey stays grey and an alpha
+//! channel is kept. Averaging weights colours by alpha. Fewer than 8 bits become 8, and a palette is
+//! replaced by its colours. Text, colour profiles and animations are dropped.
 //!
-//! A picture is refused before memory is reserved if its size is out of range, if its pixels
-//! would take more than 256 MiB, or if the payload is too short to hold it even at the best
-//! ratio of its compression (1032 to 1).
+//! A picture is rejected before memory is reserved if its size is out of range, or if its pixels would
+//! take more than 256 MiB. It is also rejected if the payload is too short even at the best compression
+//! ratio (1032 to 1).
 
 mod decode;
 mod encode;
@@ -23,23 +22,23 @@ pub use encode::encode;
 pub(crate) use decode::decode_samples;
 pub(crate) use encode::encode_samples;
 
-/// What the samples of a decoded picture are; those of 16 bits have the high byte first.
+/// The kind of samples of a decoded picture. Samples of 16 bits are big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Samples {
-    /// How many samples a pixel has, and what they mean.
+    /// The channels of a pixel.
     pub(crate) colour: Colour,
-    /// Whether each has 16 bits instead of 8.
+    /// True for samples of 16 bits, false for 8 bits.
     pub(crate) wide: bool,
 }
 
 impl Samples {
-    /// Bytes per pixel: 1 to 8.
+    /// Returns the bytes per pixel: 1 to 8.
     pub(crate) fn per_pixel(self) -> usize {
         self.colour.channels() * if self.wide { 2 } else { 1 }
     }
 }
 
-/// The channels of a decoded picture: a palette has been replaced by its colours.
+/// The channels of a decoded picture. A palette is replaced by its colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Colour {
     /// Grey.
@@ -53,7 +52,7 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// Samples per pixel.
+    /// Returns the samples per pixel.
     pub(crate) fn channels(self) -> usize {
         match self {
             Self::Grey => 1,

@@ -1,4 +1,4 @@
-//! Spatial scaling: a payload to a smaller payload of the same format.
+//! Spatial scaling of a payload to a smaller one of the same format.
 
 mod png;
 
@@ -14,20 +14,20 @@ use crate::jpeg::{Samples, check_quality, decode_samples, encode_samples};
 use crate::picture::{PixelFormat, area, split_planes};
 use crate::size::Size;
 
-/// Quality of scaled JPEG pictures unless asked otherwise.
+/// The default quality of scaled JPEG pictures.
 const QUALITY: u8 = 80;
 
-/// Scales payloads down, keeping their format. Reuse one per thread.
+/// Scales payloads down, in the same format. Reuse one per thread.
 ///
-/// Each output sample is the triangle-weighted mean of all source samples it covers
-/// (bilinear convolution): no aliasing at any ratio. The asked size is delivered exactly;
-/// whoever asks chooses the aspect ratio. A JPEG payload is decoded to YCbCr, scaled and
-/// encoded again without a detour through RGB. A PNG payload keeps its 8 or 16 bits per
-/// sample and its alpha channel (see [`crate::png`]).
+/// Each output sample is the triangle-weighted mean of all source samples that it covers (bilinear
+/// convolution), so no ratio causes aliasing. The output has exactly the requested size, whose aspect
+/// ratio is the caller's choice. A JPEG payload is decoded to YCbCr, scaled and encoded again without
+/// conversion to RGB. A PNG payload keeps its 8 or 16 bits per sample and its alpha channel (see
+/// [`crate::png`]).
 ///
-/// Buffers grow to the largest picture seen and are kept: after the first picture of a size,
-/// raw formats allocate only the output and the filter's weights, JPEG also what its decoder
-/// and encoder need for themselves.
+/// Buffers grow to the largest picture so far and are kept. After the first picture of a size, raw
+/// formats allocate only the output and the filter's weights. JPEG also allocates the memory of its
+/// decoder and encoder.
 #[derive(Debug)]
 pub struct Scaler {
     resizer: Resizer,
@@ -44,7 +44,7 @@ impl Default for Scaler {
 }
 
 impl Scaler {
-    /// A scaler with empty buffers that encodes JPEG with quality 80.
+    /// Returns a scaler with empty buffers that encodes JPEG with quality 80.
     #[must_use]
     pub fn new() -> Self {
         let algorithm = ResizeAlg::Convolution(FilterType::Bilinear);
@@ -57,26 +57,27 @@ impl Scaler {
         }
     }
 
-    /// Sets the quality of scaled JPEG pictures, 1 to 100.
+    /// Sets the quality of scaled JPEG pictures, 1 to 100. Defaults to 80.
     ///
     /// # Errors
-    /// [`MediaError::Quality`] outside that range; the quality then stays as it was.
+    /// [`MediaError::Quality`] outside that range; the quality then does not change.
     pub fn set_quality(&mut self, quality: u8) -> Result<(), MediaError> {
         check_quality(quality)?;
         self.quality = quality;
         Ok(())
     }
 
-    /// The picture in `payload`, scaled to exactly `to`, in the same format.
+    /// Returns the picture in `payload`, scaled to exactly `to`, in the same format.
     ///
-    /// Describe the result with [`Format::with_size`]. If the picture has that size already,
-    /// the result is a copy of the payload, neither decoded nor encoded again.
+    /// [`Format::with_size`] describes the result. If the picture has that size already, the result is a
+    /// copy of the payload, neither decoded nor encoded again.
     ///
     /// # Errors
-    /// [`MediaError::SizeAboveSource`] if `to` is wider or higher than the picture;
-    /// [`MediaError::Length`] for a raw payload that does not match its format; the errors of
-    /// [`crate::jpeg::decode`] or [`crate::png::decode`]; those of [`Size::check`] for `to`;
-    /// [`MediaError::H264Scale`] for H.264, whose units need each other.
+    /// - [`MediaError::SizeAboveSource`] if `to` is wider or higher than the picture.
+    /// - [`MediaError::Length`] for a raw payload that does not match its format.
+    /// - The errors of [`crate::jpeg::decode`] or [`crate::png::decode`], and of [`Size::check`] for
+    ///   `to`.
+    /// - [`MediaError::H264Scale`] for H.264, whose units depend on each other.
     pub fn scale(
         &mut self,
         format: &Format,
@@ -137,7 +138,7 @@ impl Scaler {
         Ok(out)
     }
 
-    /// Resizes one plane whose pixels are of type `P`.
+    /// Resizes one plane with pixels of type `P`.
     fn resize<P: PixelTrait + InnerPixel>(
         &mut self,
         (source, from): (&[u8], Size),
@@ -148,7 +149,7 @@ impl Scaler {
         self.resize_view(&view, from, target)
     }
 
-    /// Resizes one plane of samples whose rows begin `stride` samples apart.
+    /// Resizes one plane of samples with rows `stride` samples apart.
     #[cfg(feature = "h264")]
     pub(crate) fn resize_rows(
         &mut self,

@@ -11,11 +11,11 @@ pub const SIDE_MAX: u32 = 16_384;
 /// Largest number of pixels in one picture: 64 Mi (8192x8192, or 16384x4096).
 pub const PIXELS_MAX: u64 = 64 * 1024 * 1024;
 
-/// Width and height of a picture, in pixels.
+/// The width and height of a picture, in pixels.
 ///
-/// Written `640x480`. Each side is 1 to [`SIDE_MAX`] and the product at most [`PIXELS_MAX`];
-/// [`Size::new`] and parsing check this, and every function of this crate that takes a size
-/// checks it again, so a literal is safe too.
+/// The text form is `640x480`. Each side is 1 to [`SIDE_MAX`] and the product at most [`PIXELS_MAX`].
+/// [`Size::new`] and parsing check this. Every function of this crate that takes a size checks it again,
+/// so a struct literal is safe too.
 ///
 /// ```
 /// use paceline_media::Size;
@@ -27,28 +27,28 @@ pub const PIXELS_MAX: u64 = 64 * 1024 * 1024;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Size {
-    /// Pixels per row, 1 to [`SIDE_MAX`].
+    /// The pixels per row, 1 to [`SIDE_MAX`].
     pub width: u32,
-    /// Rows, 1 to [`SIDE_MAX`].
+    /// The number of rows, 1 to [`SIDE_MAX`].
     pub height: u32,
 }
 
 impl Size {
-    /// A checked size.
+    /// Returns a checked size.
     ///
     /// # Errors
-    /// [`MediaError::Side`] for a side outside 1 to [`SIDE_MAX`], [`MediaError::Pixels`] for
-    /// more than [`PIXELS_MAX`] pixels.
+    /// [`MediaError::Side`] for a side outside 1 to [`SIDE_MAX`], [`MediaError::Pixels`] for more than
+    /// [`PIXELS_MAX`] pixels.
     pub fn new(width: u32, height: u32) -> Result<Self, MediaError> {
         let size = Self { width, height };
         size.check()?;
         Ok(size)
     }
 
-    /// Checks a size that was written as a literal.
+    /// Checks a size, for example one from a struct literal.
     ///
     /// # Errors
-    /// As [`Size::new`].
+    /// The same as [`Size::new`].
     pub fn check(self) -> Result<(), MediaError> {
         for (field, value) in [("width", self.width), ("height", self.height)] {
             if !(1..=SIDE_MAX).contains(&value) {
@@ -61,25 +61,26 @@ impl Size {
         Ok(())
     }
 
-    /// Number of pixels.
+    /// Returns the number of pixels.
     #[must_use]
     pub fn pixels(self) -> u64 {
         u64::from(self.width) * u64::from(self.height)
     }
 
-    /// Size of an I420 chroma plane: half of each side, rounded up.
+    /// Returns the size of an I420 chroma plane: half of each side, rounded up.
     #[must_use]
     pub fn chroma(self) -> Self {
         Self { width: self.width.div_ceil(2), height: self.height.div_ceil(2) }
     }
 
-    /// Whether this size is no larger than `other` in both directions.
+    /// Returns true if neither side is larger than that of `other`.
     #[must_use]
     pub fn fits(self, other: Self) -> bool {
         self.width <= other.width && self.height <= other.height
     }
 
-    /// Both sides for indexing. Lossless: pointers have at least 32 bits wherever this runs.
+    /// Returns both sides for indexing. Lossless: pointers have at least 32 bits on all supported
+    /// platforms.
     pub(crate) fn usizes(self) -> (usize, usize) {
         (self.width as usize, self.height as usize)
     }
@@ -102,7 +103,7 @@ impl FromStr for Size {
     }
 }
 
-/// One side in plain decimal digits: no sign, no blanks.
+/// Parses a side in plain decimal digits, without sign or blanks.
 pub(crate) fn parse_side(field: &'static str, text: &str) -> Result<u32, MediaError> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {

@@ -1,15 +1,15 @@
 //! Flight logs in PX4's ULog format: topics, their messages in file order, messages as JSON.
 //!
-//! The whole file is read once, at the beginning: header, flags, formats (nested ones and arrays
-//! too), subscriptions, and where each data message is. Information, parameters, text, marks of
-//! synchronisation and of dropouts, and records of unknown kinds are passed over.
+//! The whole file is read once, at the beginning: header, flags, formats (also nested ones and arrays),
+//! subscriptions, and the position of each data message. Information, parameters, text, synchronisation
+//! marks, dropout marks and records of unknown kinds are skipped.
 //!
-//! A log that ends in the middle of a record gives what is whole. A record that cannot be right
-//! ends it there, since nothing behind it can be trusted; a topic that cannot be read is left
-//! out. Both are told by [`ULog::warning`].
+//! A log that ends inside a record returns all whole records. An invalid record ends the log, since the
+//! bytes behind it cannot be trusted. A topic that cannot be read is left out. [`ULog::warning`] reports
+//! both.
 //!
-//! Memory: the file, at most 16 bytes for each of its data messages (which have 13 at least),
-//! and at most 32 times the bytes of its formats and subscriptions.
+//! Memory: the file, at most 16 bytes for each of its data messages (which have at least 13), and at
+//! most 32 times the bytes of its formats and subscriptions.
 
 mod json;
 mod layout;
@@ -40,27 +40,28 @@ pub struct ULog {
     warning: Option<String>,
 }
 
-/// One topic of a log: one instance of a message that was subscribed to.
+/// One topic of a log: one instance of a subscribed message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Topic {
-    /// Name of the message's format: letters, digits, `_`, `-` and `/`, at most 128.
+    /// The name of the message's format: letters, digits, `_`, `-` and `/`, at most 128.
     pub name: String,
-    /// Number of the instance, from 0: a second sensor of the same kind is 1.
+    /// The number of the instance, from 0: a second sensor of the same kind is 1.
     pub multi_id: u8,
-    /// Number of messages in the log, at least 1.
+    /// The number of messages in the log, at least 1.
     pub messages: u64,
-    /// Longest payload, in bytes.
+    /// The longest payload in bytes.
     pub bytes_max: usize,
-    /// Mean rate in Hz: intervals by the time from the first message to the last; 0 for one
-    /// message, or no time between.
+    /// The mean rate in Hz: the number of intervals divided by the time from the first message to the
+    /// last. 0 for a single message, or if that time is 0.
     pub hz: f64,
     suffix: String,
     layout: usize,
 }
 
 impl Topic {
-    /// How the topic is called beside others of its log: its name, and `/` and its instance
-    /// where the log has several instances of the name.
+    /// Returns the name that distinguishes the topic within its log.
+    ///
+    /// This is its name, with `/` and its instance if the log has several instances of the name.
     #[must_use]
     pub fn suffix(&self) -> &str {
         &self.suffix
@@ -70,15 +71,15 @@ impl Topic {
 /// One message of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Place of its topic in [`ULog::topics`].
+    /// The index of its topic in [`ULog::topics`].
     pub topic: usize,
     /// Its own field `timestamp`, in µs; for PX4 since the flight controller's start.
     pub time_us: u64,
-    /// Its fields as the log holds them, little-endian, 8 to 65,533 bytes.
+    /// Its fields as stored in the log, little-endian, 8 to 65,533 bytes.
     pub payload: &'a [u8],
 }
 
-/// Where a data message is.
+/// The position of a data message.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     at: usize,
@@ -87,41 +88,42 @@ struct Entry {
 }
 
 impl ULog {
-    /// Reads a log, keeping a copy of its bytes.
+    /// Reads a log and keeps a copy of its bytes.
     ///
     /// # Errors
-    /// [`MediaError::Ulog`] if the bytes do not begin with a ULog header, or if flags say that
-    /// this reader would misunderstand the log. Whatever is wrong behind that is a
-    /// [`ULog::warning`].
+    /// [`MediaError::Ulog`] if the bytes do not begin with a ULog header, or if the flags require
+    /// unsupported features. Defects behind the header are reported by [`ULog::warning`].
     pub fn parse(bytes: &[u8]) -> Result<Self, MediaError> {
         Self::from_vec(bytes.to_vec())
     }
 
-    /// As [`ULog::parse`], keeping `bytes` without a copy.
+    /// Reads a log like [`ULog::parse`], and keeps `bytes` without a copy.
     ///
     /// # Errors
-    /// Those of [`ULog::parse`].
+    /// The same as [`ULog::parse`].
     pub fn from_vec(bytes: Vec<u8>) -> Result<Self, MediaError> {
         let read::Contents { topics, layouts, index, warning } = read::read(&bytes)?;
         Ok(Self { bytes, topics, layouts, index, warning })
     }
 
-    /// All topics that have messages, in the order in which the log subscribed to them.
+    /// Returns all topics that have messages, in the order of their subscriptions in the log.
     #[must_use]
     pub fn topics(&self) -> &[Topic] {
         &self.topics
     }
 
-    /// What was wrong with the log, though it could be read: where it ended early, and which
-    /// topics were left out.
+    /// Returns a description of defects in a log that could be read: its early end, and topics that were
+    /// left out.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
 
-    /// All messages, in the order of the file. Their times rise within a topic, as a rule, but
-    /// not over all of them; some topics of real logs say 0, or one and the same time, in every
-    /// message, so that only their places between others tell when they were logged.
+    /// Returns all messages, in the order of the file.
+    ///
+    /// Their times usually increase within a topic, but not across topics. Some topics of real logs have
+    /// 0, or the same time, in every message; only their positions among the other messages show when
+    /// they were logged.
     pub fn messages(&self) -> impl ExactSizeIterator<Item = Message<'_>> + Clone {
         self.index.iter().map(|entry| {
             let end = entry.at + usize::from(entry.len);
@@ -136,16 +138,16 @@ impl ULog {
         })
     }
 
-    /// The fields of a message as one JSON object, in the order of its format.
+    /// Returns the fields of a message as one JSON object, in the order of its format.
     ///
-    /// Integers and floats become numbers, floats that are not finite `null`, `bool` true or
-    /// false, `char` and arrays of it strings up to their first zero byte, other arrays arrays,
-    /// nested formats objects. Fields whose names begin with `_padding` are left out. At most
-    /// 1 MiB is written.
+    /// Integers and floats become numbers, floats that are not finite `null`, and `bool` true or false.
+    /// `char` and arrays of it become strings up to their first zero byte, other arrays become arrays,
+    /// and nested formats objects. Fields with names that begin with `_padding` are left out. The text
+    /// has at most 1 MiB.
     ///
     /// # Errors
-    /// [`MediaError::UlogMessage`] for a message that is not one of this log, or that is longer
-    /// than 1 MiB as JSON.
+    /// [`MediaError::UlogMessage`] for a message of another log, or one that is longer than 1 MiB as
+    /// JSON.
     pub fn to_json(&self, message: &Message<'_>) -> Result<String, MediaError> {
         let topic = self.topics.get(message.topic);
         let refuse = |reason: &str| MediaError::UlogMessage {

@@ -1,5 +1,5 @@
-//! Tries random lives of policers against naive ones for as long as it is told:
-//! `cargo run -p paceline-sched --example police -- FIRST HOW_MANY`.
+//! Compares policers with naive ones in the given number of random scenarios: `cargo run -p
+//! paceline-sched --example police -- FIRST HOW_MANY`.
 
 #[path = "../tests/support/policers.rs"]
 #[expect(

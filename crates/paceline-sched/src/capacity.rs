@@ -1,16 +1,16 @@
-//! What a link can carry.
+//! The capacity of a link.
 
 use crate::time::Duration;
 use core::fmt;
 use core::str::FromStr;
 
-/// The capacity of a link in bytes per second on the wire, headers counted; never zero.
+/// The capacity of a link in bytes per second on the wire, headers included; never zero.
 ///
-/// It is configured or measured, never assumed.
+/// A capacity is configured or measured, never assumed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Capacity(u64);
 
-/// Why a capacity was not accepted.
+/// The error for a capacity of less than one byte per second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ZeroCapacity;
 
@@ -25,12 +25,12 @@ impl fmt::Display for ZeroCapacity {
 
 impl core::error::Error for ZeroCapacity {}
 
-/// Why a text is no capacity.
+/// The reasons for rejecting a text as a capacity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CapacitySyntax {
-    /// It is no number with a unit, or one too large.
+    /// The text is not a number with a unit, or the number is too large.
     Form,
-    /// It is less than one byte per second.
+    /// The capacity is less than one byte per second.
     Zero(ZeroCapacity),
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for CapacitySyntax {
 
 impl core::error::Error for CapacitySyntax {}
 
-/// Each unit with its bits.
+/// The units and their size in bits.
 const UNITS: [(&str, u128); 8] = [
     ("gbit", 1_000_000_000),
     ("mbit", 1_000_000),
@@ -63,8 +63,9 @@ const UNITS: [(&str, u128); 8] = [
 impl FromStr for Capacity {
     type Err = CapacitySyntax;
 
-    /// Reads a decimal number and a unit: `2mbit`, `1.5 Mbit/s`, `250kB/s`. Bits are written in either
-    /// case, bytes as shown.
+    /// Parses a decimal number and a unit: `2mbit`, `1.5 Mbit/s`, `250kB/s`.
+    ///
+    /// Units of bits may be in either case, units of bytes must be written as shown.
     fn from_str(text: &str) -> Result<Self, CapacitySyntax> {
         let amount = text.strip_suffix("/s").unwrap_or(text);
         let (number, unit) =
@@ -77,7 +78,9 @@ impl FromStr for Capacity {
     }
 }
 
-/// A decimal number such as `1.5` times `scale`, rounded down; `None` if it is none or too large.
+/// Returns a decimal number such as `1.5` times `scale`, rounded down.
+///
+/// Returns `None` if `number` is not a decimal number or the result is too large.
 #[must_use]
 pub fn scaled(number: &str, scale: u128) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -92,7 +95,7 @@ pub fn scaled(number: &str, scale: u128) -> Option<u64> {
 }
 
 impl Capacity {
-    /// A capacity of `bytes` bytes per second.
+    /// Returns a capacity of `bytes` bytes per second.
     ///
     /// # Errors
     /// [`ZeroCapacity`] if `bytes` is 0.
@@ -100,7 +103,7 @@ impl Capacity {
         if bytes == 0 { Err(ZeroCapacity) } else { Ok(Self(bytes)) }
     }
 
-    /// A capacity of `bits` bits per second, rounded down to whole bytes.
+    /// Returns a capacity of `bits` bits per second, rounded down to whole bytes.
     ///
     /// # Errors
     /// [`ZeroCapacity`] if that is less than one byte per second.
@@ -108,22 +111,22 @@ impl Capacity {
         Self::from_bytes_per_s(bits / 8)
     }
 
-    /// Bytes per second.
+    /// Returns the capacity in bytes per second.
     #[must_use]
     pub const fn bytes_per_s(self) -> u64 {
         self.0
     }
 
-    /// Bits per second.
+    /// Returns the capacity in bits per second.
     #[must_use]
     pub const fn bits_per_s(self) -> u64 {
         self.0.saturating_mul(8)
     }
 
-    /// How long `bytes` bytes keep the link busy, rounded up.
+    /// Returns the transmission time of `bytes` bytes, rounded up.
     #[must_use]
     pub const fn time_for(self, bytes: u64) -> Duration {
-        // Nearly always enough, and several times faster.
+        // The product usually fits in 64 bits, and a 64-bit division is several times faster.
         if let Some(product) = bytes.checked_mul(1_000_000_000) {
             return Duration::from_nanos(product.div_ceil(self.0));
         }
@@ -135,7 +138,7 @@ impl Capacity {
         Duration::from_nanos(nanos as u64)
     }
 
-    /// How many whole bytes the link carries in `time`, rounded down.
+    /// Returns the number of whole bytes that the link transmits in `time`, rounded down.
     #[must_use]
     pub const fn bytes_in(self, time: Duration) -> u64 {
         if let Some(product) = self.0.checked_mul(time.as_nanos()) {

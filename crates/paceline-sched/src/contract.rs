@@ -1,15 +1,15 @@
-//! What a stream was promised on one link.
+//! The contract of a stream on one link.
 
 use crate::time::Duration;
 use core::fmt;
 use core::str::FromStr;
 
-/// Loss tolerance x/y: of each window of `y` consecutive samples at most `x` may miss their deadline.
+/// A loss tolerance x/y: of each window of `y` consecutive samples at most `x` may miss their deadline.
 ///
-/// Windows follow each other (samples ky … ky+y−1), they do not slide; [`LossTolerance::sliding`]
-/// gives the tolerance that holds the sliding promise. Always `x ≤ y` and `y ≥ 1`, except `0/0`,
-/// which asks for deadlines alone, without a window (DWCS's pure EDF stream). A window is at most
-/// [`LossTolerance::Y_MAX`] samples, so that the disciplines compare tolerances exactly in one word.
+/// Windows are consecutive (samples ky … ky+y−1), not sliding. [`LossTolerance::sliding`] returns the
+/// tolerance that satisfies the sliding guarantee. Always `x ≤ y` and `y ≥ 1`. The exception is `0/0`,
+/// which requests deadlines without a window (DWCS's pure EDF stream). A window is at most
+/// [`LossTolerance::Y_MAX`] samples, so that the disciplines can compare tolerances exactly in one word.
 ///
 /// Paper: West & Schwan 1999 and seed 004 §2.2.4, "window-constraint".
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -21,18 +21,18 @@ pub struct LossTolerance {
 impl LossTolerance {
     /// No sample may miss its deadline: 0/1.
     pub const NONE: Self = Self { x: 0, y: 1 };
-    /// Deadlines without a window: 0/0.
+    /// Deadlines without a window, for DWCS's pure EDF streams: 0/0.
     pub const EDF: Self = Self { x: 0, y: 0 };
 
-    /// Bits of the longest window.
+    /// The number of bits of the longest window.
     pub(crate) const Y_BITS: u32 = 20;
     /// The longest window: 1,048,575 samples, almost three hours at 100 Hz.
     pub const Y_MAX: u32 = (1 << Self::Y_BITS) - 1;
 
-    /// At most `x` of each `y` consecutive samples.
+    /// Returns a tolerance of at most `x` misses in each `y` consecutive samples.
     ///
     /// # Errors
-    /// [`ContractError::LossAboveOne`] if `x > y`; 0/0 is refused too, ask for [`Self::EDF`].
+    /// [`ContractError::LossAboveOne`] if `x > y`, and also for 0/0: use [`Self::EDF`] instead.
     /// [`ContractError::WindowTooLong`] if `y` is above [`Self::Y_MAX`].
     pub const fn new(x: u32, y: u32) -> Result<Self, ContractError> {
         if x > y || y == 0 {
@@ -44,27 +44,28 @@ impl LossTolerance {
         Ok(Self { x, y })
     }
 
-    /// How many samples of a window may miss.
+    /// Returns the number of samples of a window that may miss their deadline.
     #[must_use]
     pub const fn x(self) -> u32 {
         self.x
     }
 
-    /// How many consecutive samples make a window.
+    /// Returns the number of consecutive samples in a window.
     #[must_use]
     pub const fn y(self) -> u32 {
         self.y
     }
 
-    /// The tolerance that keeps "at most x in *any* y consecutive samples": ⌊x/2⌋/y, because a sliding
-    /// window meets at most two aligned ones.
+    /// Returns the tolerance that guarantees "at most x in *any* y consecutive samples": ⌊x/2⌋/y.
+    ///
+    /// A sliding window overlaps at most two aligned windows.
     #[must_use]
     pub const fn sliding(self) -> Self {
         Self { x: self.x / 2, y: self.y }
     }
 
-    /// The stricter of two tolerances: the one that allows the smaller share of misses, and at equal
-    /// shares the shorter window.
+    /// Returns the stricter of two tolerances: the one with the smaller share of misses, or the shorter
+    /// window if the shares are equal.
     #[must_use]
     pub fn strictest(self, other: Self) -> Self {
         let mine = u64::from(self.x) * u64::from(other.y.max(1));
@@ -86,7 +87,7 @@ impl fmt::Display for LossTolerance {
 
 impl FromStr for LossTolerance {
     type Err = ContractError;
-    /// Reads "x/y", for example `1/10`.
+    /// Parses "x/y", for example `1/10`.
     fn from_str(text: &str) -> Result<Self, ContractError> {
         let (x, y) = text.split_once('/').ok_or(ContractError::LossSyntax)?;
         let x = x.trim().parse().map_err(|_| ContractError::LossSyntax)?;
@@ -95,37 +96,38 @@ impl FromStr for LossTolerance {
     }
 }
 
-/// What becomes of a sample that can no longer arrive in time.
+/// The treatment of a sample that can no longer meet its deadline.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Late {
-    /// It is dropped: late data is worth nothing (pictures, positions).
+    /// Drops the sample: late data has no value (pictures, positions).
     #[default]
     Drop,
-    /// It is sent late and counted as a miss (commands, files).
+    /// Sends the sample late and counts a miss (commands, files).
     Send,
 }
 
 /// The contract of a stream on one link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Contract {
-    /// T: the least time between two samples; successive deadlines are this far apart. Not zero.
+    /// The shortest time between two samples, T. Successive deadlines are one period apart. Not zero.
     pub period: Duration,
-    /// From a sample's arrival at the link to the end of its service there. Not zero.
+    /// The time from a sample's arrival at the link to the end of its service there. Not zero.
     ///
-    /// The papers state the latest *start* of service; this is the latest *end*, so that the segments
-    /// of a long sample do not outrank everything once the sample has begun. The start follows:
-    /// end − service time ([`crate::discipline::Left::service`]).
+    /// The papers state the latest *start* of service; this is the latest *end*. With start deadlines,
+    /// the remaining segments of a long sample would outrank everything else once its first segment is
+    /// sent. The latest start is the end minus the service time ([`crate::discipline::Left::service`]).
     pub deadline: Duration,
-    /// How many samples of each window may miss.
+    /// The number of samples of each window that may miss.
     pub loss: LossTolerance,
-    /// What becomes of a sample that misses.
+    /// The treatment of samples that miss.
     pub late: Late,
-    /// How much earlier than its period a sample may come and still count as conforming.
+    /// The longest time by which a sample may arrive before its period and still conform.
     pub jitter: Duration,
 }
 
 impl Contract {
-    /// A contract with deadline = period, no tolerance for loss, late samples dropped, no jitter.
+    /// Returns a contract with a deadline of one period, no loss tolerance and no jitter, which drops
+    /// late samples.
     ///
     /// # Errors
     /// [`ContractError::ZeroPeriod`] if `period` is zero.
@@ -142,7 +144,7 @@ impl Contract {
         })
     }
 
-    /// The same contract with another deadline.
+    /// Returns the same contract with another deadline.
     ///
     /// # Errors
     /// [`ContractError::ZeroDeadline`] if `deadline` is zero.
@@ -154,21 +156,21 @@ impl Contract {
         Ok(self)
     }
 
-    /// The same contract with another loss tolerance.
+    /// Returns the same contract with another loss tolerance.
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
         self
     }
 
-    /// The same contract with another rule for late samples.
+    /// Returns the same contract with another treatment of late samples.
     #[must_use]
     pub const fn with_late(mut self, late: Late) -> Self {
         self.late = late;
         self
     }
 
-    /// The same contract with another jitter.
+    /// Returns the same contract with another jitter.
     #[must_use]
     pub const fn with_jitter(mut self, jitter: Duration) -> Self {
         self.jitter = jitter;
@@ -176,7 +178,7 @@ impl Contract {
     }
 }
 
-/// Why a contract was not accepted.
+/// The reasons for rejecting a contract.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ContractError {
@@ -184,19 +186,19 @@ pub enum ContractError {
     ZeroPeriod,
     /// The deadline is zero.
     ZeroDeadline,
-    /// More misses allowed than there are samples in the window.
+    /// The tolerance allows more misses than there are samples in the window, or the window is 0.
     LossAboveOne {
-        /// The misses asked for.
+        /// The requested number of misses.
         x: u32,
-        /// The window asked for.
+        /// The requested window in samples.
         y: u32,
     },
-    /// A window of more samples than [`LossTolerance::Y_MAX`].
+    /// The window is longer than [`LossTolerance::Y_MAX`] samples.
     WindowTooLong {
-        /// The window asked for.
+        /// The requested window in samples.
         y: u32,
     },
-    /// Not of the form x/y.
+    /// The text is not of the form x/y.
     LossSyntax,
 }
 

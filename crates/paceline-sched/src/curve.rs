@@ -1,13 +1,13 @@
-//! Service curves of two straight pieces: how many bytes a class has to have been served how long after
-//! it began to wait.
+//! Service curves of two linear pieces: the service in bytes that a class must have received by a given
+//! time after it became backlogged.
 //!
 //! Paper: Stoica, Zhang & Ng, "A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time
-//! and Priority Services", SIGCOMM 1997, section II. A curve whose first piece is the steeper one
-//! (*concave*) gives a class with a low rate a short delay; one whose first piece is the flatter one
-//! (*convex*) makes it wait at first.
+//! and Priority Services", SIGCOMM 1997, section II. A curve with the steeper piece first (*concave*)
+//! gives a class with a low rate a short delay. A curve with the flatter piece first (*convex*) delays
+//! its service at first.
 //!
-//! Everything is exact: rates are whole bits per second and times whole nanoseconds, so a product of the
-//! two is a whole number of nanobits (10⁻⁹ bit), kept in 128 bits. Only the answers are rounded: bytes
+//! All arithmetic is exact. Rates are whole bits per second and times are whole nanoseconds, so their
+//! product is a whole number of nanobits (10⁻⁹ bit), stored in 128 bits. Only results are rounded: bytes
 //! down, times up.
 
 use crate::time::Duration;
@@ -22,16 +22,17 @@ mod tests;
 pub use admission::{FitError, fits};
 pub(crate) use runtime::RuntimeCurve;
 
-/// Nanobits in a byte: the unit in which a product of bits per second and nanoseconds is exact.
+/// The number of nanobits in a byte. In nanobits, a product of bits per second and nanoseconds is exact.
 pub(crate) const NANOBITS_PER_BYTE: u128 = 8_000_000_000;
 
-/// The highest rate that a curve can have: 10 Tbit/s.
+/// The highest rate of a curve in bits per second: 10 Tbit/s.
 pub const RATE_MAX: u64 = 10_000_000_000_000;
 
 /// A service curve of two pieces: `m1` bits per second for the first `d`, `m2` from then on.
 ///
-/// `S(t) = m1·t` for `t ≤ d`, and `m1·d + m2·(t − d)` after it. `m1` is from 0 to [`RATE_MAX`], `m2` from
-/// 1 bit/s to it. A curve of one piece has `d` = 0 and `m1` = `m2`, however it was made.
+/// `S(t) = m1·t` for `t ≤ d`, and `m1·d + m2·(t − d)` after it. `m1` is from 0 to [`RATE_MAX`], `m2`
+/// from 1 bit/s to [`RATE_MAX`]. A curve of one piece always has `d` = 0 and `m1` = `m2`, whichever
+/// constructor made it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Curve {
     m1: u64,
@@ -40,10 +41,10 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// `m1` bits per second for the first `d`, `m2` bits per second from then on.
+    /// Returns a curve of `m1` bits per second for the first `d`, and `m2` bits per second from then on.
     ///
     /// # Errors
-    /// [`CurveError::Nothing`] if no piece serves anything, [`CurveError::Ends`] if `m2` alone is 0, and
+    /// [`CurveError::Nothing`] if no piece serves anything, [`CurveError::Ends`] if only `m2` is 0, and
     /// [`CurveError::RateAboveMax`] if a rate is above [`RATE_MAX`].
     pub const fn two_piece(m1: u64, d: Duration, m2: u64) -> Result<Self, CurveError> {
         let Some(rate) = NonZeroU64::new(m2) else {
@@ -64,23 +65,23 @@ impl Curve {
         Ok(Self { m1, d, m2: rate })
     }
 
-    /// `bits_per_s` bits per second from the start.
+    /// Returns a curve of `bits_per_s` bits per second from the start.
     ///
     /// # Errors
-    /// As [`Curve::two_piece`].
+    /// The same as [`Curve::two_piece`].
     pub const fn linear(bits_per_s: u64) -> Result<Self, CurveError> {
         Self::two_piece(bits_per_s, Duration::ZERO, bits_per_s)
     }
 
-    /// The curve that serves a burst of `umax` bytes within `dmax`, and `bits_per_s` in the long run, as
-    /// tc-hfsc(8) has it.
+    /// Returns the curve that serves a burst of `umax` bytes within `dmax`, and `bits_per_s` in the long
+    /// run, as in tc-hfsc(8).
     ///
-    /// If the burst asks for more than the rate, the first piece is that much steeper; if it asks for
-    /// less, nothing is served before `dmax − umax ÷ rate`. Rounded so that the burst is served within
-    /// `dmax` and never a byte short.
+    /// If the burst needs more than the rate, the first piece is steeper than the second. If it needs
+    /// less, nothing is served before `dmax − umax ÷ rate`. Rounding never serves the burst later than
+    /// `dmax` or a byte short.
     ///
     /// # Errors
-    /// As [`Curve::two_piece`], and [`CurveError::NoTime`] if `dmax` is 0 and `umax` is not.
+    /// The same as [`Curve::two_piece`], and [`CurveError::NoTime`] if `dmax` is 0 and `umax` is not.
     pub const fn burst(umax: u64, dmax: Duration, bits_per_s: u64) -> Result<Self, CurveError> {
         let burst = umax as u128 * NANOBITS_PER_BYTE;
         if dmax.is_zero() {
@@ -96,43 +97,43 @@ impl Curve {
             let m1 = saturate(burst.div_ceil(dmax.as_nanos() as u128));
             return Self::two_piece(m1, dmax, bits_per_s);
         }
-        // Not more than `dmax`, by the comparison above; the rate is not 0 here, since 0 ≥ burst > 0 is
-        // impossible and a burst of nothing at no rate is refused.
+        // `busy` is at most `dmax`, by the comparison above. The rate is not 0 here: 0 ≥ burst > 0 is
+        // impossible, and an empty burst without a rate was rejected.
         let busy = Duration::from_nanos(saturate(burst.div_ceil(bits_per_s as u128)));
         Self::two_piece(0, dmax.saturating_sub(busy), bits_per_s)
     }
 
-    /// The rate of the first piece in bits per second.
+    /// Returns the rate of the first piece in bits per second.
     #[must_use]
     pub const fn m1(&self) -> u64 {
         self.m1
     }
 
-    /// How long the first piece lasts; zero for a curve of one piece.
+    /// Returns the duration of the first piece; zero for a curve of one piece.
     #[must_use]
     pub const fn d(&self) -> Duration {
         self.d
     }
 
-    /// The rate of the second piece, which is the one in the long run, in bits per second.
+    /// Returns the rate of the second piece, the long-term rate, in bits per second.
     #[must_use]
     pub const fn m2(&self) -> u64 {
         self.m2.get()
     }
 
-    /// True if the first piece is the steeper one.
+    /// Returns true if the first piece is steeper than the second.
     #[must_use]
     pub const fn is_concave(&self) -> bool {
         self.m1 > self.m2.get()
     }
 
-    /// S(`time`) in whole bytes, rounded down, at most [`u64::MAX`].
+    /// Returns S(`time`) in whole bytes, rounded down, at most [`u64::MAX`].
     #[must_use]
     pub const fn bytes_at(&self, time: Duration) -> u64 {
         saturate(self.nanobits_at(time.as_nanos() as u128) / NANOBITS_PER_BYTE)
     }
 
-    /// S⁻¹(`bytes`): the shortest time after which `bytes` bytes are served, rounded up, at most
+    /// Returns S⁻¹(`bytes`): the shortest time after which `bytes` bytes are served, rounded up, at most
     /// [`Duration::MAX`].
     #[must_use]
     pub const fn time_for(&self, bytes: u64) -> Duration {
@@ -149,7 +150,7 @@ impl Curve {
         Duration::from_nanos(saturate(nanos))
     }
 
-    /// S(`nanos`) in nanobits, exact unless it saturates.
+    /// Returns S(`nanos`) in nanobits, exact unless it saturates.
     const fn nanobits_at(&self, nanos: u128) -> u128 {
         let d = self.d.as_nanos() as u128;
         if nanos <= d {
@@ -159,8 +160,10 @@ impl Curve {
         (self.m1 as u128 * d).saturating_add(rest)
     }
 
-    /// How far the line of the second piece, drawn back to the start, is from 0: above it for a concave
-    /// curve, below it for a convex one. In nanobits.
+    /// Returns the distance in nanobits between the origin and the second piece's line extended back to
+    /// time 0.
+    ///
+    /// The line passes above the origin for a concave curve, and below it for a convex one.
     const fn lift(&self) -> u128 {
         self.m1.abs_diff(self.m2()) as u128 * self.d.as_nanos() as u128
     }
@@ -175,27 +178,27 @@ impl fmt::Display for Curve {
     }
 }
 
-/// Why a curve was not accepted.
+/// The reasons for rejecting a curve.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CurveError {
-    /// It never serves a byte.
+    /// The curve never serves a byte.
     Nothing,
     /// The second piece is flat, so service would end for good.
     Ends {
         /// The rate of the first piece, in bits per second.
         m1: u64,
-        /// How long that piece lasts.
+        /// The duration of the first piece.
         d: Duration,
     },
     /// A rate is above [`RATE_MAX`].
     RateAboveMax {
-        /// `m1` or `m2`.
+        /// The name of the rate: `m1` or `m2`.
         rate: &'static str,
-        /// What it was.
+        /// The rejected rate in bits per second.
         bits_per_s: u64,
     },
-    /// A burst without any time to serve it.
+    /// The burst has no time in which to be served.
     NoTime {
         /// The burst in bytes.
         umax: u64,
@@ -230,7 +233,7 @@ impl fmt::Display for CurveError {
 
 impl core::error::Error for CurveError {}
 
-/// The number if it fits, [`u64::MAX`] if not.
+/// Converts the number, saturating at [`u64::MAX`].
 pub(crate) const fn saturate(wide: u128) -> u64 {
     if wide > u64::MAX as u128 {
         return u64::MAX;

@@ -1,33 +1,37 @@
-//! Which stream leaves next on a link: every discipline behind one trait and one enum.
+//! Packet scheduling disciplines: each selects the stream that sends next on a link.
 //!
-//! Streams queue their own samples elsewhere; only the *head* of each stream competes here. The
-//! caller announces heads ([`Scheduler::handle_head`]), drains the misses
-//! ([`Scheduler::poll_missed`]), asks who is next ([`Scheduler::pick`]), sends one segment, says
-//! so ([`Scheduler::handle_segment`], [`Scheduler::handle_served`]), and comes back at
-//! [`Scheduler::next_change`] at the latest.
+//! Streams queue their samples elsewhere; only the *head* of each stream competes here. The caller
+//! repeats these steps:
 //!
-//! A pick goes through four classes, and a lower class never precedes a higher one:
+//! 1. Announce heads ([`Scheduler::handle_head`]).
+//! 2. Drain the misses ([`Scheduler::poll_missed`]).
+//! 3. Ask for the next stream ([`Scheduler::pick`]) and send one segment of its head.
+//! 4. Report the segment ([`Scheduler::handle_segment`], [`Scheduler::handle_served`]).
+//! 5. Continue at [`Scheduler::next_change`] at the latest.
 //!
-//! | class | who | order |
+//! A pick considers four classes in order; a lower class never precedes a higher one:
+//!
+//! | class | heads | order |
 //! |---|---|---|
-//! | 0 | contracted heads whose period has come, owed service | the discipline's key |
-//! | 1 | contracted heads whose period has come, owed nothing (VDS m' = 0) | deadline |
-//! | 2 | best effort, and contracted heads ahead of their period | round robin, one segment a turn |
-//! | 3 | background | round robin, one segment a turn |
+//! | 0 | contracted, period begun, service owed | the discipline's key |
+//! | 1 | contracted, period begun, no service owed (VDS m' = 0) | deadline |
+//! | 2 | best effort, and contracted heads ahead of their period | round robin, one segment each |
+//! | 3 | background | round robin, one segment each |
 //!
-//! What remains equal goes to the lowest [`StreamIndex`]: the papers say "first come, first served",
-//! which decides nothing between streams that are always backlogged. FIFO has a single
-//! class for all but background.
+//! Ties are resolved in favour of the lowest [`StreamIndex`]. The papers use "first come, first served",
+//! which does not order streams that are always backlogged. FIFO has a single class for everything but
+//! background.
 //!
-//! Deadlines are *finish* deadlines, and successive ones are a period apart whatever became of the
-//! sample before. A sample is judged exactly once: on time when it is served by its first deadline,
-//! missed otherwise. Aligned windows of `y` judged samples follow each other, and one is violated when
-//! its misses first exceed `x`.
+//! Deadlines are *finish* deadlines. Successive deadlines are one period apart, whatever happened to the
+//! previous sample. Each sample is counted exactly once: on time if its service ends by its first
+//! deadline, missed otherwise. Aligned windows of `y` counted samples follow each other. A window is
+//! violated when its misses first exceed `x`.
 //!
-//! **Unequal service times.** The papers' slots are all alike; samples here take the time that they
-//! take. A head is missed from the instant on at which its own service can no longer end by its
-//! deadline, so a long sample is given up sooner than a short one with the same deadline. Orders compare
-//! deadlines, not latest starts. One segment is never interrupted, so every bound grows by the longest.
+//! **Unequal service times.** The papers assume slots of equal length; here each sample takes its own
+//! service time. A head is missed as soon as its own service can no longer end by its deadline. A long
+//! sample is therefore missed earlier than a short one with the same deadline. Heads are ordered by
+//! deadline, not by latest start. A segment is never interrupted, so every bound grows by the longest
+//! segment.
 //!
 //! Papers: West & Schwan 1999, West & Poellabauer RTSS 2000, West, Zhang, Schwan & Poellabauer TC 2004
 //! (DWCS); Zhang, West & Qi RTSS 2004 (VDS); Liu & Layland 1973 (EDF); Ferrari & Verma 1990 (Delay-EDD);
@@ -59,67 +63,79 @@ use self::core::Core;
 use crate::time::{Duration, Instant};
 use alloc::boxed::Box;
 
-/// A scheduler of one link: what every discipline can do.
+/// The scheduler of one link: the interface of all disciplines.
 ///
-/// Every operation is O(log n) in the number of streams, `pick` and `poll_missed` once more for each
-/// head whose period comes or elapses. Nothing is allocated but when a stream joins.
+/// Every operation is O(log n) in the number of streams. `pick` and `poll_missed` take O(log n) more for
+/// each head whose period begins or elapses. Only joining allocates.
 ///
-/// Calls that make no sense — a stream that never joined, a head where there is one, a service where
-/// there is none — change nothing. `now` must not go back; if it does, what has been released stays
-/// released.
+/// Invalid calls change nothing: a stream that never joined, a head for a stream that has one, a service
+/// without a head. `now` must not decrease; if it does, heads already released stay released.
 pub trait Scheduler {
-    /// Makes room for the streams 0 to `streams` − 1, so that joining allocates nothing.
+    /// Reserves memory for the streams 0 to `streams` − 1, so that joining does not allocate.
     fn reserve(&mut self, streams: usize);
 
-    /// `stream` takes part from now on, under a contract with a fresh window.
+    /// Adds `stream` with a fresh window.
     ///
-    /// A stream that takes part already leaves first, and its head with it: the caller announces the
-    /// head again.
+    /// If the stream is already present, it leaves first and loses its head; the caller must announce
+    /// the head again.
     fn join(&mut self, stream: StreamIndex, terms: impl Into<Terms>);
 
-    /// `stream` and its head are forgotten, unjudged. Idempotent.
+    /// Removes `stream` and its head without counting the head. Idempotent.
     fn leave(&mut self, stream: StreamIndex);
 
-    /// `stream` had no head and now has one.
+    /// Announces the head of `stream`, which had none.
     ///
-    /// Its period begins when it arrived, or if that is earlier than the contract allows (jitter
-    /// counted), when the contract allows; its deadline follows.
+    /// Its period begins at its arrival, or at the earliest instant that the contract permits, jitter
+    /// included, if that is later. The deadline follows from the period.
     fn handle_head(&mut self, stream: StreamIndex, head: Head);
 
-    /// `stream` had no head and now has one that is more than it may send: it takes its turn among best
-    /// effort, and none of the stream's periods or share is spent on it. Its deadline is that of a sample
-    /// with a period of its own, and it is judged as any other.
+    /// Announces a head that exceeds the traffic which `stream` may send; the stream had no head.
+    ///
+    /// The head is served in round robin with best effort and consumes none of the stream's periods or
+    /// share. It gets the deadline of a sample with a period of its own and is counted like any other
+    /// sample.
     fn handle_demoted(&mut self, stream: StreamIndex, head: Head);
 
-    /// The head of `stream`, which was announced just now, is longer than its contract allows, by what the stream
-    /// may send in `over`: it gets the period and the deadline of when it may have sent that much, and those
-    /// behind it come after it. Until then it takes its turns as one that is ahead of its period. What shares
-    /// by bytes anyway, and not by periods, changes nothing.
+    /// Postpones the head of `stream`, announced just now, because it is longer than its contract
+    /// allows.
+    ///
+    /// `over` is the time in which the stream may send the excess. The period and the deadline of the
+    /// head move later by `over`, and those of the samples behind it follow. Until its period begins,
+    /// the head is treated as ahead of its period. Disciplines that share by bytes rather than by
+    /// periods ignore this call.
     fn handle_long(&mut self, stream: StreamIndex, over: Duration);
 
-    /// The heads of `stream` are not picked until [`Self::resume`], because what it leads to cannot
-    /// take them; their deadlines run on.
+    /// Stops picking the heads of `stream` until [`Self::resume`], because its receiver cannot accept
+    /// them.
+    ///
+    /// Their deadlines continue to run.
     fn suspend(&mut self, stream: StreamIndex);
 
-    /// The stream takes part again; in round robin it waits for its next turn. Idempotent.
+    /// Resumes picking `stream`; in round robin it joins at the end. Idempotent.
     fn resume(&mut self, stream: StreamIndex);
 
-    /// Whose next segment leaves at `now`; `None` if no stream that takes part has a head, or (HFSC)
-    /// those that have one must wait for their upper limits until [`Self::next_change`].
+    /// Returns the stream whose next segment is to be sent at `now`.
     ///
-    /// Drain [`Self::poll_missed`] first, or a sample that is late already may be picked, and one whose
-    /// period has come passed over. The caller owes [`Self::handle_segment`] or
-    /// [`Self::handle_served`] for the segment that it sends; asking again without them gives the
-    /// same answer until [`Self::next_change`].
+    /// Returns `None` if no active stream has a head. HFSC also returns `None` while all heads wait for
+    /// their upper limits, until [`Self::next_change`].
+    ///
+    /// Drain [`Self::poll_missed`] first; otherwise a sample that is already late may be picked, and one
+    /// whose period has begun may be passed over. The caller must report the segment that it sends with
+    /// [`Self::handle_segment`] or [`Self::handle_served`]. Without that report, further calls return
+    /// the same stream until [`Self::next_change`].
     #[must_use]
     fn pick(&mut self, now: Instant) -> Option<StreamIndex>;
 
-    /// A segment of `stream` of `bytes` that is not the last of its sample left, and `left` remains. In
-    /// classes 2 and 3 the stream's turn is over.
+    /// Reports that a segment of `stream` of `bytes` bytes was sent which is not the last of its sample;
+    /// `left` remains.
+    ///
+    /// In classes 2 and 3 the stream then moves to the end of the round robin.
     fn handle_segment(&mut self, stream: StreamIndex, bytes: u32, left: Left);
 
-    /// [`Self::handle_served`], and [`Self::handle_head`] of the head that follows if one waits already: the
-    /// same in one step, which is what a backlogged stream needs at every sample.
+    /// Combines [`Self::handle_served`] with [`Self::handle_head`] of the following head, if there is
+    /// one.
+    ///
+    /// A backlogged stream needs both calls for every sample, so one step is faster.
     fn handle_served_and_next(
         &mut self,
         stream: StreamIndex,
@@ -133,76 +149,95 @@ pub trait Scheduler {
         service
     }
 
-    /// The head of `stream` needs another time of the link than was said, because the link's capacity has
-    /// changed, or because a newer sample of a stream without a contract has taken its place. Its place and its
-    /// turn stay.
+    /// Replaces the remaining service of the head of `stream`; the head keeps its position.
+    ///
+    /// Used when the capacity of the link has changed, or when a newer sample of a stream without a
+    /// contract replaces the head.
     fn handle_left(&mut self, stream: StreamIndex, left: Left);
 
-    /// The last segment of `stream`'s head, of `bytes`, leaves and ends at `finish`. The head is gone:
-    /// the caller announces the next, if one waits, before it picks again.
+    /// Reports that the last segment of the head of `stream`, of `bytes` bytes, is sent and ends at
+    /// `finish`.
+    ///
+    /// The stream then has no head. If a sample is queued, the caller must announce it before the next
+    /// pick.
     fn handle_served(&mut self, stream: StreamIndex, bytes: u32, finish: Instant) -> Service;
 
-    /// The next miss known at `now`, earliest latest start first. Call it until `None`, announcing the
-    /// next head after each dropped one, before [`Self::pick`].
+    /// Returns the next miss known at `now`, in the order of latest starts.
     ///
-    /// A head is missed when `now + service` exceeds its deadline. One that is sent late
-    /// ([`crate::contract::Late::Send`]) is judged and reported at its first deadline only; as each
-    /// further period elapses its deadline moves on by one, silently, in one step however many elapsed.
+    /// Call this until it returns `None` before [`Self::pick`], and announce the next head after each
+    /// dropped one.
+    ///
+    /// A head is missed when `now + service` exceeds its deadline. A head that is sent late
+    /// ([`crate::contract::Late::Send`]) is counted and reported at its first deadline only. As further
+    /// periods elapse, its deadline advances by whole periods, in one step and without a report.
     #[must_use]
     fn poll_missed(&mut self, now: Instant) -> Option<Miss>;
 
-    /// The caller withdrew the head of `stream` (superseded, link down). Under a contract it counts as
-    /// missed, unless it was already; true if that violated its window.
+    /// Withdraws the head of `stream`, because it was superseded or the link is down.
+    ///
+    /// Under a contract the sample counts as missed, unless it was counted already. Returns true if that
+    /// violated the stream's window.
     fn remove_head(&mut self, stream: StreamIndex) -> bool;
 
-    /// The caller gave up a sample of `stream` that waited behind the head, or came and never waited.
-    /// Under a contract it counts as missed; true if that violated its window. It takes no period from
-    /// those that follow.
+    /// Reports that the caller dropped a sample of `stream` which never was the head.
+    ///
+    /// Under a contract the sample counts as missed. Returns true if that violated the stream's window.
+    /// The sample consumes no period of the samples behind it.
     fn handle_skipped(&mut self, stream: StreamIndex) -> bool;
 
-    /// The next sample of `stream` is not the first of its window: `samples` came before it, when the
-    /// stream was not here. They count as met; of more than a window those beyond whole ones.
+    /// Reports that `samples` samples of `stream` were sent before it joined, so that its next sample is
+    /// not the first of its window.
+    ///
+    /// They count as met. Whole windows among them are ignored.
     fn handle_earlier(&mut self, stream: StreamIndex, samples: u64);
 
-    /// The earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may answer
-    /// otherwise than at `now`, if the caller does nothing: a head's latest start has just passed, or a
-    /// head's period comes. `None`: never. Drain [`Self::poll_missed`] first, or the answer is at once.
+    /// Returns the earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may
+    /// return something else than at `now`, if the caller does nothing.
+    ///
+    /// That is when a head's latest start has just passed, or when a head's period begins. Returns
+    /// `None` for never. Drain [`Self::poll_missed`] first; otherwise the result is immediately after
+    /// `now`.
     #[must_use]
     fn next_change(&self, now: Instant) -> Option<Instant>;
 
-    /// As [`Self::next_change`], for a caller that has nothing to send at `now`, or no time on the link for it:
-    /// the further deadlines of heads that are late already are left out. They change who precedes whom and
-    /// nothing else, and are made good in one step when somebody looks; to come back at each would be to
-    /// come back every period, however short, as long as an upper limit holds such a head.
+    /// Returns the same as [`Self::next_change`] for a caller that cannot send at `now`, without the
+    /// further deadlines of heads that are already late.
+    ///
+    /// Those deadlines only change the order of heads, and the next call catches up with them in one
+    /// step. Otherwise a late head that an upper limit delays would wake the caller every period,
+    /// however short.
     #[must_use]
     fn next_wake(&self, now: Instant) -> Option<Instant> {
         self.next_change(now)
     }
 
-    /// Where `stream` stands in its window; `None` without a contract and for a stream not here.
+    /// Returns the position of `stream` in its window; `None` for an unknown stream or one without a
+    /// contract.
     #[must_use]
     fn window(&self, stream: StreamIndex) -> Option<WindowState>;
 
-    /// By when the present head of `stream` must end; `None` without a head or a contract.
+    /// Returns the instant by which the head of `stream` must end; `None` without a head or a contract.
     #[must_use]
     fn deadline(&self, stream: StreamIndex) -> Option<Instant>;
 
-    /// By when the present head of `stream` is to be served before others: its virtual deadline under VDS, its
-    /// deadline under the other disciplines; [`Instant::FAR`] if it waits behind all that are due, since its window
-    /// owes nothing or it came before its period. `None` without a head or a contract.
+    /// Returns the instant by which the head of `stream` should be served before others.
+    ///
+    /// This is the virtual deadline under VDS, and the deadline under the other disciplines. It is
+    /// [`Instant::FAR`] if the head follows all that are due, because its window owes nothing or its
+    /// period has not begun. Returns `None` without a head or a contract.
     #[must_use]
     fn virtual_deadline(&self, stream: StreamIndex) -> Option<Instant>;
 }
 
-/// In order of arrival.
+/// First in, first out, in order of arrival.
 #[derive(Clone, Debug)]
 pub struct Fifo(Core<fifo::Rules>);
 
-/// By static priority, in order of arrival within a level.
+/// Static priority, in order of arrival within a level.
 #[derive(Clone, Debug)]
 pub struct StaticPriority(Core<priority::Rules>);
 
-/// Earliest deadline first, due after arrival.
+/// Earliest deadline first, with deadlines relative to arrival.
 #[derive(Clone, Debug)]
 pub struct Edf(Core<edf::ByArrival>);
 
@@ -256,7 +291,7 @@ pub enum Discipline {
     Hierarchy(Box<Hierarchy>),
 }
 
-/// The same call on whichever scheduler there is.
+/// Calls the same method on the scheduler of any variant.
 macro_rules! each {
     ($discipline:expr, $scheduler:ident => $call:expr) => {
         match $discipline {

@@ -1,17 +1,19 @@
-//! Memory that will be needed soon is fetched before it is.
+//! Prefetches memory that will be needed soon.
 //!
-//! A processor that reads what no cache holds goes on for only some hundred instructions until it has come. One that
-//! was told before does not wait at all.
+//! After a cache miss a processor executes only some hundred instructions before it stalls. A prefetch
+//! issued early enough avoids the stall.
 
-/// A cache fetches the line on which element `at` of a slice begins. Nothing is read and nothing waits, and it
-/// does not matter whether there is such an element.
+/// Prefetches the cache line on which element `at` of a slice begins.
+///
+/// Reads nothing and does not block. The index may be out of bounds.
 #[cfg(any(unix, windows))]
 #[inline(always)]
 pub(crate) fn fetch<T>(slice: &[T], at: usize) {
     prefetch_index::prefetch_index(slice, at);
 }
 
-/// Where there is no operating system the processor is not known to have such a cache.
+/// Does nothing: without an operating system, the processor is not known to have a cache that can
+/// prefetch.
 #[cfg(not(any(unix, windows)))]
 #[inline(always)]
 pub(crate) fn fetch<T>(_: &[T], _: usize) {}

@@ -1,26 +1,26 @@
-//! Hierarchical fair service curves (HFSC): a tree of classes that shares a link, with guarantees for its
+//! Hierarchical fair service curves (HFSC): a tree of classes that share a link, with guarantees for its
 //! leaves.
 //!
 //! Paper: Stoica, Zhang & Ng, "A Hierarchical Fair Service Curve Algorithm for Link-Sharing, Real-Time
-//! and Priority Services", SIGCOMM 1997; the upper limit is the addition of ALTQ and Linux.
+//! and Priority Services", SIGCOMM 1997; the upper limit is an addition of ALTQ and Linux.
 //!
 //! A class has up to three [service curves](crate::curve):
-//! * *real-time* (leaves only): what it is guaranteed, whatever the others do. If the real-time curves of
-//!   all leaves [fit](crate::curve::fits) the link, each packet is served by its *deadline*, at most as
-//!   much later as the longest packet takes on the link.
-//! * *link-sharing*: its share, beside its siblings, of what the parent has. Only the proportions count.
-//! * *upper limit*: how much link-sharing may give it, counted from when the class became active. A class
-//!   that was held back by its siblings may catch up with what its limit gave it in the last
-//!   [`CATCH_UP`], not with more. What the real-time curve guarantees is counted, but not limited.
+//! * *real-time* (leaves only): the guaranteed service, independent of other classes. If the real-time
+//!   curves of all leaves [fit](crate::curve::fits) the link, each packet is served by its *deadline*,
+//!   at most one longest packet's transmission time late.
+//! * *link-sharing*: the share of the parent's service among its siblings. Only the proportions count.
+//! * *upper limit*: the largest service by link-sharing since the class became active. A class that its
+//!   siblings delayed may catch up with the last [`CATCH_UP`] of its limit, but not with more. Service
+//!   by the real-time curve is counted but not limited.
 //!
-//! At each decision the *real-time criterion* comes first: of the leaves whose *eligible time* has come
-//! the one with the earliest deadline. If there is none, the *link-sharing criterion* goes down from the
-//! root, at each level to the child with the least *virtual time* of those whose upper limits let them go.
-//! Service by link-sharing does not count against the guarantee.
+//! Each decision applies the *real-time criterion* first: of the leaves whose *eligible time* has
+//! passed, it selects the one with the earliest deadline. If there is none, the *link-sharing criterion*
+//! descends from the root. At each level it selects the child with the lowest *virtual time* among those
+//! within their upper limits. Service by link-sharing does not count against the guarantee.
 //!
-//! The caller keeps the packets. It says when a leaf has one waiting ([`Hfsc::set_active`]), asks whose
-//! turn it is ([`Hfsc::pick`]) and says what was served ([`Hfsc::charge`]). Each of them costs
-//! O(depth · log classes) and allocates nothing.
+//! The caller stores the packets. It reports a leaf with a queued packet ([`Hfsc::set_active`]), asks
+//! for the next leaf ([`Hfsc::pick`]) and reports the service ([`Hfsc::charge`]). Each call costs
+//! O(depth · log classes) and does not allocate.
 //!
 //! ```
 //! use paceline_sched::curve::Curve;
@@ -67,23 +67,25 @@ mod tree;
 pub use error::{HfscError, SpecError};
 pub use specs::ClassSpec;
 
-/// How many classes a tree can have, without the root.
+/// The largest number of classes in a tree, without the root.
 pub const CLASSES_MAX: u32 = 1 << 20;
-/// How far below the root a class can be.
+/// The largest depth of a class below the root.
 pub const DEPTH_MAX: u8 = 16;
 
-/// How long a class keeps what it did not use of its upper limit while it waits: enough for its packets to
-/// wait for those of its siblings without losing any of it, too little for a burst that would be noticed.
+/// The part of an unused upper limit that a waiting class keeps.
+///
+/// It is long enough for packets to wait for those of siblings without losing capacity, and too short
+/// for a noticeable burst.
 pub const CATCH_UP: Duration = Duration::from_millis(100);
 
 const ROOT: u32 = 0;
 
-/// A class of one [`Hfsc`]. The index of a removed class is given to a later one.
+/// The index of a class in an [`Hfsc`]. The index of a removed class is reused.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ClassIndex(pub u32);
 
 impl ClassIndex {
-    /// The root: there from the start, without curves.
+    /// The root, which always exists and has no curves.
     pub const ROOT: Self = Self(ROOT);
 }
 
@@ -96,60 +98,61 @@ impl fmt::Display for ClassIndex {
 /// The service curves of a class; at least one of the first two.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Curves {
-    /// What a leaf is guaranteed. Without it there is no guarantee.
+    /// The guaranteed service of a leaf. `None`: no guarantee.
     pub real_time: Option<Curve>,
-    /// The share beside the siblings. Without it a leaf gets its guarantee and nothing else.
+    /// The share among the siblings. `None`: a leaf gets only its guarantee.
     pub link_share: Option<Curve>,
-    /// The most that link-sharing may give, from when the class became active. Only with `link_share`.
+    /// The upper limit of service by link-sharing since the class became active. Requires `link_share`.
     pub upper_limit: Option<Curve>,
 }
 
-/// By which criterion a leaf was chosen.
+/// The criterion by which a leaf was chosen.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Criterion {
-    /// Its guarantee is due.
+    /// The guarantee is due.
     RealTime,
-    /// It is its turn among its siblings, and its parent's among theirs.
+    /// The leaf and its ancestors have the lowest virtual times among their siblings.
     LinkShare,
 }
 
-/// Whose turn it is. Give it back to [`Hfsc::charge`] when the packet is served.
+/// The result of a pick. Pass it to [`Hfsc::charge`] when the packet is served.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pick {
     /// The leaf.
     pub class: ClassIndex,
-    /// Why it is its turn.
+    /// The criterion that chose the leaf.
     pub criterion: Criterion,
 }
 
-/// What a class was served since it was added, with all classes below it.
+/// The service of a class and its descendants since it was added.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Service {
-    /// Bytes by both criteria; stays at [`u64::MAX`].
+    /// Bytes served by both criteria, saturating at [`u64::MAX`].
     pub total: u64,
-    /// Bytes by the real-time criterion.
+    /// Bytes served by the real-time criterion.
     pub by_real_time: u64,
 }
 
 /// A tree of classes over one link: see the [module](self).
 ///
-/// `now` never goes back: an instant before the latest one seen counts as that one, but for packets that
-/// come between two picks: several leaves may be told of in any order. A class that is not there, or is not
-/// a leaf where a leaf is needed, is ignored by what runs at every packet.
+/// `now` must not decrease; an instant before the latest one counts as that one. Arrivals between two
+/// picks are an exception: leaves may report them in any order. The per-packet methods ignore an unknown
+/// class, and a class that is not a leaf.
 #[derive(Clone, Debug)]
 pub struct Hfsc {
     classes: Vec<Option<Class>>,
     vacant: Vec<u32>,
-    /// What is kept of classes as parents; the root's is the first.
+    /// The state of classes as parents; the root's is the first.
     inners: Vec<Inner>,
     vacant_inners: Vec<u32>,
     now: Instant,
-    /// The last pick.
+    /// The instant of the last pick.
     picked: Instant,
     /// Waiting leaves with a real-time curve by eligible time, each with its deadline.
     eligible: Forest<u64>,
     eligible_root: u32,
-    /// Below each class its active children by virtual time, each with the time from which it fits.
+    /// For each class its active children by virtual time, each with the time from which it fits its
+    /// limit.
     shares: Forest<Wide>,
 }
 
@@ -160,7 +163,7 @@ impl Default for Hfsc {
 }
 
 impl Hfsc {
-    /// A tree with nothing but its root.
+    /// Returns a tree with nothing but its root.
     #[must_use]
     pub fn new() -> Self {
         let root = Class { inner: 0, ..Class::new(NONE, 0, Curves::default()) };
@@ -177,12 +180,12 @@ impl Hfsc {
         }
     }
 
-    /// The leaf has a packet waiting, of `next_len` bytes, that came at `arrived`. If it had one before,
-    /// only the length is new, so this may be called for every packet that arrives.
+    /// Reports that the leaf has a packet of `next_len` bytes, which arrived at `arrived`.
     ///
-    /// What is guaranteed counts from `arrived`, or from the last pick if that was later: what was decided
-    /// then knew nothing of the packet. It does not matter whether another leaf's packet that came later
-    /// was told of before.
+    /// If the leaf had one before, only the length changes, so this may be called for every arrival.
+    ///
+    /// The guarantee counts from `arrived`, or from the last pick if that was later, since that decision
+    /// could not consider the packet. Later arrivals at other leaves may be reported first.
     pub fn set_active(&mut self, arrived: Instant, class: ClassIndex, next_len: u64) {
         self.now = self.now.max(arrived);
         let nanos = u128::from(arrived.max(self.picked).as_nanos());
@@ -204,15 +207,17 @@ impl Hfsc {
         }
     }
 
-    /// The leaf has no packet waiting any more, and none was served: it was emptied otherwise. May be
-    /// called at any time, also between [`Hfsc::pick`] and [`Hfsc::charge`], and any number of times.
+    /// Reports that the leaf has no packet any more, without service: its queue was emptied otherwise.
+    ///
+    /// May be called at any time, also between [`Hfsc::pick`] and [`Hfsc::charge`]. Idempotent.
     pub fn set_passive(&mut self, now: Instant, class: ClassIndex) {
         self.now = self.now.max(now);
         self.rest(class.0, Spent { bytes: 0, by_real_time: false, leaving: true });
     }
 
-    /// The first packet of a leaf has another length: it was replaced, cut or dropped. Nothing happens if
-    /// the leaf has none waiting.
+    /// Changes the length of the first packet of a leaf, because it was replaced, cut or dropped.
+    ///
+    /// Does nothing if the leaf has no packet.
     pub fn set_next(&mut self, class: ClassIndex, next_len: u64) {
         let Some(leaf) = self.leaf_mut(class).filter(|leaf| leaf.waiting) else { return };
         if core::mem::replace(&mut leaf.next_len, next_len) != next_len {
@@ -220,11 +225,12 @@ impl Hfsc {
         }
     }
 
-    /// Whose packet goes next; `None` if nobody waits or nobody is allowed to go yet
-    /// ([`Hfsc::next_change`] says when to ask again).
+    /// Returns the leaf whose packet is sent next.
     ///
-    /// It may be asked again before the packet is served. The deadline decides between eligible leaves,
-    /// then the eligible time; between siblings the virtual time; then the lower index.
+    /// Returns `None` if no leaf has a packet, or if upper limits delay all of them.
+    /// [`Hfsc::next_change`] then returns when to ask again. Repeated calls before the service are
+    /// allowed. Eligible leaves are ordered by deadline, then by eligible time; siblings by virtual
+    /// time; ties by the lower index.
     pub fn pick(&mut self, now: Instant) -> Option<Pick> {
         self.now = self.now.max(now);
         self.picked = self.now;
@@ -235,11 +241,12 @@ impl Hfsc {
         Some(Pick { class: ClassIndex(leaf), criterion: Criterion::LinkShare })
     }
 
-    /// `bytes` of what was picked were served, and the leaf's next packet has `next` bytes; `None` if
-    /// there is none. Called when the packet goes to the link, before the next pick.
+    /// Charges `bytes` of service to the picked leaf, whose next packet has `next` bytes; `None` if
+    /// there is none.
     ///
-    /// The leaf may have changed meanwhile: one that became passive is charged all the same, and becomes
-    /// active if there is a next packet. A packet that was dropped instead of served has 0 bytes.
+    /// Call this when the packet is handed to the link, before the next pick. The leaf may have changed
+    /// since the pick. A leaf that became passive is charged too, and becomes active if there is a next
+    /// packet. A packet that was dropped instead of served has 0 bytes.
     pub fn charge(&mut self, now: Instant, pick: Pick, bytes: u64, next: Option<u64>) {
         self.now = self.now.max(now);
         let at = pick.class.0;
@@ -257,8 +264,11 @@ impl Hfsc {
         }
     }
 
-    /// The first instant after `now` at which [`Hfsc::pick`] may answer otherwise although nothing else
-    /// is called: a leaf becomes eligible, or nobody fits now and somebody will. `None` if there is none.
+    /// Returns the first instant after `now` at which [`Hfsc::pick`] may return something else without
+    /// other calls.
+    ///
+    /// That is when a leaf becomes eligible, or when the first child fits its upper limit if none does
+    /// now. Returns `None` if there is no such instant.
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let now = self.now.max(now).as_nanos();
@@ -268,20 +278,21 @@ impl Hfsc {
         Some(Instant::from_nanos(first))
     }
 
-    /// What the class was served; `None` if there is no such class.
+    /// Returns the service of the class; `None` if there is no such class.
     #[must_use]
     pub fn service(&self, class: ClassIndex) -> Option<Service> {
         self.class(class.0).map(Class::service)
     }
 
-    /// By when the waiting packet of a leaf must be served; `None` without one or without a guarantee.
+    /// Returns the instant by which a leaf's packet must be served; `None` without a packet or a
+    /// guarantee.
     #[must_use]
     pub fn deadline(&self, class: ClassIndex) -> Option<Instant> {
         let leaf = self.class(class.0).filter(|leaf| leaf.waiting)?;
         leaf.eligible_and_deadline().map(|(_, deadline)| Instant::from_nanos(deadline))
     }
 
-    /// True while the class, or a leaf below it, has a packet waiting that may be served.
+    /// Returns true while the class, or a leaf below it, has a packet that may be served.
     #[must_use]
     pub fn is_active(&self, class: ClassIndex) -> bool {
         if class == ClassIndex::ROOT {
@@ -291,7 +302,7 @@ impl Hfsc {
         self.class(class.0).is_some_and(|class| class.waiting || class.sharing)
     }
 
-    /// Charges a leaf and takes its packet from it.
+    /// Charges a leaf and marks it as empty.
     fn rest(&mut self, at: u32, spent: Spent) {
         let Some(leaf) = self.leaf_mut(ClassIndex(at)) else { return };
         let waited = core::mem::take(&mut leaf.waiting);
@@ -303,7 +314,7 @@ impl Hfsc {
         }
     }
 
-    /// Puts a waiting leaf where its eligible time and deadline of now belong.
+    /// Updates the eligible time and the deadline of a waiting leaf.
     fn retime(&mut self, at: u32) {
         let times = self.class(at).and_then(Class::eligible_and_deadline);
         if let Some((eligible, deadline)) = times {
@@ -332,12 +343,12 @@ impl Hfsc {
         self.inners.get_mut(inner as usize)
     }
 
-    /// The root of the tree of active children.
+    /// Returns the root of the tree of active children.
     fn shares_of(&self, at: u32) -> u32 {
         self.inner(at).map_or(NONE, |inner| inner.shares)
     }
 
-    /// The parent of a class; `None` for the root.
+    /// Returns the parent of a class; `None` for the root.
     fn parent_of(&self, at: u32) -> Option<u32> {
         self.class(at).map(|class| class.parent).filter(|&parent| parent != NONE)
     }

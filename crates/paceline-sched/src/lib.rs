@@ -1,18 +1,18 @@
-//! Real-time packet scheduling in pure arithmetic on `now`.
+//! Real-time packet scheduling as pure functions of time.
 //!
-//! Nothing here reads a clock, allocates a thread or opens a file: every input takes the instant at
-//! which it happens, and every answer says when to ask again. Integers only, so the same inputs give
-//! the same outputs, byte for byte.
+//! Nothing in this crate reads a clock, starts a thread or opens a file. Every input carries the instant
+//! at which it happens, and every answer states when the caller must ask again. All arithmetic is on
+//! integers, so equal inputs give equal outputs, byte for byte.
 //!
 //! * [`time`]: instants and durations in nanoseconds.
-//! * [`capacity`]: what a link can carry, and how long a frame keeps it busy.
-//! * [`contract`]: what a stream was promised: period, deadline, loss tolerance.
-//! * [`curve`]: service curves, and whether a link can keep them.
-//! * [`hfsc`]: a tree of classes that shares a link by such curves.
-//! * [`discipline`]: which stream leaves next: every discipline behind one trait and one enum.
-//! * [`police`]: what a stream may send: leaky bucket, jumping, moving window, dual bucket.
-//! * [`turns`]: how often a scheduler runs, and how much it does each time.
-//! * [`load`]: a load to measure disciplines under.
+//! * [`capacity`]: the rate of a link, and the transmission time of a frame on it.
+//! * [`contract`]: the contract of a stream on a link: period, deadline, loss tolerance.
+//! * [`curve`]: service curves and the test whether a link can keep them.
+//! * [`hfsc`]: a hierarchy of classes that share a link by service curves.
+//! * [`discipline`]: the packet scheduling disciplines, behind one trait and one enum.
+//! * [`police`]: policers: leaky bucket, jumping window, moving window, dual bucket.
+//! * [`turns`]: the rate of scheduler iterations and the work limit of each.
+//! * [`load`]: a load for measuring disciplines.
 //! * [`timeline`]: a link in virtual time, decision by decision.
 #![no_std]
 

@@ -1,11 +1,12 @@
-//! A load to measure disciplines under: streams that always have a head, on a link that is always busy.
+//! A load for measuring disciplines: every stream always has a head, and the link is always busy.
 //!
-//! Every sample is sent in one piece and takes one slot of 1 µs. Periods begin scattered over the
-//! streams, so that neither the order of streams nor that of memory is the order of deadlines.
-//! Contracts ask for 1.1 times what the link has, and tolerate the loss of one sample in ten: what they
-//! are owed just fits, about one sample in eleven is missed, and windows change all the time. Less load
-//! would miss nothing, more would measure how a discipline breaks promises rather than how it keeps
-//! them. The same numbers give the same decisions.
+//! Every sample is sent in one piece and takes one slot of 1 µs. The streams' periods start at scattered
+//! instants, so neither the order of streams nor the order in memory is the order of deadlines.
+//!
+//! The contracts request 1.1 times the capacity of the link and tolerate the loss of one sample in ten.
+//! The service owed just fits, about one sample in eleven misses, and windows change all the time. With
+//! less load nothing would miss. With more load the benchmark would measure how a discipline breaks
+//! contracts, not how it keeps them. The same parameters give the same decisions.
 
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::discipline::{
@@ -13,14 +14,14 @@ use crate::discipline::{
 };
 use crate::time::{Duration, Instant};
 
-/// How long the link needs for a sample.
+/// The transmission time of a sample.
 pub const SLOT: Duration = Duration::from_nanos(1_000);
 
-/// Bytes of a sample: what 1 µs carries at 10 Gbit/s.
+/// The size of a sample in bytes: 1 µs at 10 Gbit/s.
 const BYTES: u32 = 1_250;
 
-/// The windows that streams have in turn: 0.9 of the samples are owed on average. They are equally long,
-/// as DWCS needs them to keep them all.
+/// The loss tolerances, assigned to the streams in rotation; on average 0.9 of the samples are owed. All
+/// windows have the same length, because DWCS can keep all of them only then.
 const WINDOWS: [(u32, u32); 4] = [(1, 10), (2, 10), (0, 10), (1, 10)];
 
 /// A discipline, its streams and the link's time.
@@ -34,11 +35,12 @@ pub struct Load {
 }
 
 impl Load {
-    /// `streams` streams under `policy`, each with its first head.
+    /// Returns a load of `streams` streams under `policy`, each with its first head.
     ///
-    /// VDS gets periods that differ up to eightfold; all others get equal ones.
-    /// Both owe 0.98 to 0.99 of the link. DWCS, which looks at windows only between equal deadlines,
-    /// violates some: periods that begin together would spare it that, but go by the order of memory.
+    /// VDS gets periods that differ up to eightfold; all other disciplines get equal periods. Both loads
+    /// owe 0.98 to 0.99 of the link. DWCS compares windows only at equal deadlines, so it violates some.
+    /// Periods that begin together would avoid that, but then the order in memory would be the order of
+    /// service.
     #[must_use]
     pub fn new(policy: Policy, eligibility: Eligibility, streams: u32) -> Self {
         let mut load = Self {
@@ -49,8 +51,8 @@ impl Load {
             violated: 0,
         };
         load.discipline.reserve(streams as usize);
-        // Every stream is somewhere in its first period when the link begins to send. Would some have
-        // waited for longer, they would be missed first, and go on in the order of their indexes.
+        // The link starts to send when every stream is in its first period. If some streams had waited
+        // longer, they would miss first and then continue in the order of their indices.
         load.now = Instant::ZERO + SLOT.mul_div(u64::from(streams) * 8, 1);
         let mut random = 1;
         for index in 0..streams {
@@ -64,8 +66,10 @@ impl Load {
         load
     }
 
-    /// One packet: misses are handled, the next stream is picked, its head is served, and another
-    /// follows. This, and nothing else, is a decision.
+    /// Makes one scheduling decision: handles misses, picks the next stream, serves its head and adds
+    /// the next one.
+    ///
+    /// A benchmark measures exactly this.
     #[inline]
     pub fn decide(&mut self) {
         while self.handle_miss() {}
@@ -77,7 +81,7 @@ impl Load {
         self.violated += u64::from(service.violated);
     }
 
-    /// Handles one miss; false if none is known now.
+    /// Handles one miss. Returns false if no more are due.
     #[inline]
     pub fn handle_miss(&mut self) -> bool {
         let Some(miss) = self.discipline.poll_missed(self.now) else { return false };
@@ -94,40 +98,41 @@ impl Load {
         }
     }
 
-    /// It has waited; what came before its period counts as of then.
+    /// The stream was backlogged, so the discipline dates a head that arrived before its period by the
+    /// period.
     #[inline]
     const fn head(&self) -> Head {
         Head::whole(self.now, SLOT, BYTES)
     }
 
-    /// The link stands still for so long.
+    /// Stops the link for `time`.
     pub fn stall(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Samples served so far.
+    /// Returns the number of samples served so far.
     #[must_use]
     pub const fn served(&self) -> u64 {
         self.served
     }
 
-    /// Samples missed so far.
+    /// Returns the number of samples missed so far.
     #[must_use]
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Windows violated so far.
+    /// Returns the number of windows violated so far.
     #[must_use]
     pub const fn violated(&self) -> u64 {
         self.violated
     }
 }
 
-/// The terms of one stream of `streams`, and its period.
+/// Returns the terms of stream `index` of `streams`, and its period.
 fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
     let slots = match policy {
-        // 1/1, 1/2, 1/4 and 1/8 are 0.469 on average: 0.98 = 0.9 × 0.469 ÷ 0.43.
+        // The mean of 1/1, 1/2, 1/4 and 1/8 is 0.469, so the load is 0.9 × 0.469 ÷ 0.43 = 0.98.
         Policy::Vds => (u64::from(streams) * 430) << (index % 4),
         Policy::Fifo
         | Policy::StaticPriority
@@ -148,7 +153,7 @@ fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
     (Terms::new(Class::Contracted(contract)).with_rate(rate.max(1)), period)
 }
 
-/// The next of a sequence without order.
+/// Returns the next number of a pseudo-random sequence.
 const fn scatter(last: u64) -> u64 {
     let mixed = last.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,23 +1,23 @@
-//! Policers: what keeps a stream within the traffic that it announced.
+//! Policers: they limit a stream to its announced traffic.
 //!
-//! A [`Constraint`] bounds the traffic of any interval of a length; a [`Policer`] says of each packet
-//! whether it keeps the constraint, and if not, from when on it would. Everything is computed from the
-//! instant of the question: no timer, no rounding, no allocation, so a rate is exactly the one asked
-//! for, and a policer that nobody asks costs nothing.
+//! A [`Constraint`] bounds the traffic in any interval of a given length. A [`Policer`] checks for each
+//! packet whether it conforms, and otherwise returns the earliest instant at which it will. Every result
+//! is computed from the instant of the call, without timers, rounding or allocation. A rate is therefore
+//! exact, and an unused policer costs nothing.
 //!
-//! | constraint | allows | a policer remembers |
+//! | constraint | allows | state of a policer |
 //! |---|---|---|
 //! | leaky bucket σ, ρ | a burst σ, and ρ in the long run | one virtual time |
 //! | jumping window B, T | B in each window of T; windows follow each other from the clock's origin | one window |
 //! | moving window Xmin, Xavg, I, Smax | ⌊I/Xavg⌋ packets in *any* interval of I, Xmin apart | ⌊I/Xavg⌋ instants |
 //! | dual bucket p, M, r, b | bursts M at p, and b at r (RFC 2212's TSpec) | two virtual times |
 //!
-//! Bytes alone do not bound the work that packets make: 8,000 bytes can be two packets or 8,000. So a
-//! constraint counts [`Unit::Bytes`] or [`Unit::Packets`], and [`Combined`] asks several at once: a
-//! packet passes if all agree, and nothing is charged unless all do.
+//! Bytes alone do not bound the processing cost: 8,000 bytes can be two packets or 8,000. A constraint
+//! therefore counts [`Unit::Bytes`] or [`Unit::Packets`], and [`Combined`] applies several constraints.
+//! A packet passes if it conforms to all of them, and is charged only in that case.
 //!
-//! Time never goes backward here. An instant before the last charge is taken as the instant of that
-//! charge, so an unsteady clock never buys traffic.
+//! Time never runs backward here. An instant before the last charge counts as the instant of that
+//! charge, so an unsteady clock never permits extra traffic.
 //!
 //! Papers: seed 003 §2.2.2 and §4.1.1 (its moving-window formula mixes times and rates; the bound here
 //! is the one its text describes); ITU-T I.371 (virtual scheduling); RFC 2212 (TSpec).
@@ -36,20 +36,21 @@ use crate::time::{Duration, Instant};
 use bucket::Bucket;
 use moving::Ring;
 
-/// Whether a packet keeps a constraint.
+/// The conformance of a packet to a constraint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// It does, now.
+    /// The packet conforms now.
     Conforms,
-    /// Not now. If nothing else is charged, it does from this instant on and not a nanosecond before.
+    /// The packet does not conform now. Unless more is charged, it conforms from exactly this instant
+    /// on.
     At(Instant),
-    /// It never will: it is larger than the constraint allows at once, or its instant lies beyond the
-    /// clock's range.
+    /// The packet never conforms: it is larger than the constraint permits at once, or its instant lies
+    /// beyond the clock's range.
     Never,
 }
 
 impl Verdict {
-    /// The stricter of two: when both conform.
+    /// Returns the stricter of two results: the earliest instant at which both conform.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -59,7 +60,7 @@ impl Verdict {
         }
     }
 
-    /// From that nanosecond on; never, if the clock does not reach it.
+    /// Returns the result for an instant in nanoseconds; `Never` if the clock cannot reach it.
     fn at_nanos(nanos: u128) -> Self {
         match u64::try_from(nanos).map(Instant::from_nanos) {
             Ok(at) if at < Instant::FAR => Self::At(at),
@@ -68,19 +69,19 @@ impl Verdict {
     }
 }
 
-/// Holds one stream to one constraint.
+/// Limits one stream to one constraint.
 ///
-/// 96 bytes, and for a moving window 8 bytes more for each packet that its interval may hold, allocated
-/// once by [`Policer::new`].
+/// Takes 96 bytes. A moving window takes 8 bytes more for each packet in its interval, allocated once by
+/// [`Policer::new`].
 #[derive(Clone, Debug)]
 pub struct Policer {
     unit: Unit,
     state: State,
-    /// Of the last charge.
+    /// The instant of the last charge.
     latest: Instant,
 }
 
-/// The parameters of a rule, and what it has to remember.
+/// The parameters of a rule and its state.
 #[derive(Clone, Debug)]
 enum State {
     Leaky { burst: u64, rate: u64, bucket: Bucket },
@@ -90,7 +91,7 @@ enum State {
 }
 
 impl Policer {
-    /// A policer that has seen nothing: the full burst is available.
+    /// Returns a new policer with its full burst available.
     #[must_use]
     pub fn new(constraint: Constraint) -> Self {
         let state = match constraint.rule() {
@@ -104,7 +105,7 @@ impl Policer {
         Self { unit: constraint.unit(), state, latest: Instant::ZERO }
     }
 
-    /// What it holds the stream to.
+    /// Returns the constraint.
     #[must_use]
     pub const fn constraint(&self) -> Constraint {
         let rule = match self.state {
@@ -116,9 +117,9 @@ impl Policer {
         Constraint::checked(self.unit, rule)
     }
 
-    /// Whether a packet of `len` bytes conforms at `now`. Charges nothing.
+    /// Checks whether a packet of `len` bytes conforms at `now`. Charges nothing.
     ///
-    /// An empty packet costs no bytes, but it is a packet, also for a moving window.
+    /// An empty packet costs no bytes, but it counts as a packet, also for a moving window.
     #[must_use]
     pub fn check(&self, now: Instant, len: u64) -> Verdict {
         let now = now.max(self.latest);
@@ -149,8 +150,9 @@ impl Policer {
 
     /// Charges a packet of `len` bytes at `now`, whether it conforms or not.
     ///
-    /// To hold the constraint, charge only what [`Policer::check`] just called conforming. What may not
-    /// wait (control traffic) can be charged without asking: it then delays what follows.
+    /// To enforce the constraint, charge only packets for which [`Policer::check`] just returned
+    /// [`Verdict::Conforms`]. Urgent packets (control traffic) can be charged without a check and then
+    /// delay the following ones.
     pub fn charge(&mut self, now: Instant, len: u64) {
         self.latest = self.latest.max(now);
         let now = self.latest;
@@ -174,7 +176,7 @@ impl Policer {
         }
     }
 
-    /// Charges a packet of `len` bytes at `now` if it conforms, and says whether it does.
+    /// Charges a packet of `len` bytes at `now` if it conforms. Returns the result of the check.
     pub fn police(&mut self, now: Instant, len: u64) -> Verdict {
         let verdict = self.check(now, len);
         if verdict == Verdict::Conforms {
@@ -184,7 +186,8 @@ impl Policer {
     }
 }
 
-/// In which window of that length an instant lies. No constraint has a window of 0.
+/// Returns the number of the window of that length that contains an instant. No constraint has a window
+/// of 0.
 fn index_of(now: Instant, length: Duration) -> u64 {
     now.as_nanos().checked_div(length.as_nanos()).unwrap_or(0)
 }

@@ -1,11 +1,11 @@
-//! Instants and durations: unsigned nanoseconds, saturating, printable, constant in tests.
+//! Instants and durations as unsigned nanoseconds, with saturating arithmetic.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point on a monotonic clock, in nanoseconds since an origin that the caller chose.
+/// A point on a monotonic clock, in nanoseconds since an origin that the caller chooses.
 ///
-/// Time is a value here, never a capability: it is always an argument. Arithmetic saturates, so an
+/// Time is always passed as an argument; nothing here can read a clock. Arithmetic saturates, so an
 /// instant near the end of the range stays comparable instead of wrapping.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Instant(u64);
@@ -13,28 +13,28 @@ pub struct Instant(u64);
 impl Instant {
     /// The origin of the clock.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens: "never".
+    /// An instant later than every event, used for "never".
     pub const FAR: Self = Self(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the origin.
+    /// Returns the instant `nanos` nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The instant `millis` milliseconds after the origin.
+    /// Returns the instant `millis` milliseconds after the origin.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Time from `earlier` to `self`; zero if `earlier` is later.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -72,66 +72,68 @@ impl fmt::Display for Instant {
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// A duration of zero.
     pub const ZERO: Self = Self(0);
-    /// The longest length.
+    /// The longest duration, about 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `nanos` nanoseconds.
+    /// Returns a duration of `nanos` nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// `micros` microseconds.
+    /// Returns a duration of `micros` microseconds.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// `millis` milliseconds.
+    /// Returns a duration of `millis` milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// `secs` seconds.
+    /// Returns a duration of `secs` seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The length in nanoseconds.
+    /// Returns the duration in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The length in whole microseconds, rounded down.
+    /// Returns the duration in whole microseconds, rounded down.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// `self + other`, at most [`Duration::MAX`].
+    /// Returns `self + other`, at most [`Duration::MAX`].
     #[must_use]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// `self - other`, at least zero.
+    /// Returns `self - other`, at least zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// `self × num ÷ den`, rounded down, at most [`Duration::MAX`]; [`Duration::MAX`] if `den` is 0.
+    /// Returns `self × num ÷ den`, rounded down, at most [`Duration::MAX`].
+    ///
+    /// Returns [`Duration::MAX`] if `den` is 0.
     #[must_use]
     pub const fn mul_div(self, num: u64, den: u64) -> Self {
         if den == 0 {
             return Self::MAX;
         }
-        // Nearly always enough, and several times faster.
+        // The product usually fits in 64 bits, and a 64-bit division is several times faster.
         if let Some(product) = self.0.checked_mul(num) {
             return Self(product / den);
         }
@@ -143,19 +145,19 @@ impl Duration {
         Self(wide as u64)
     }
 
-    /// The smaller of two lengths.
+    /// Returns the smaller of two durations.
     #[must_use]
     pub const fn min(self, other: Self) -> Self {
         if self.0 < other.0 { self } else { other }
     }
 
-    /// The larger of two lengths.
+    /// Returns the larger of two durations.
     #[must_use]
     pub const fn max(self, other: Self) -> Self {
         if self.0 > other.0 { self } else { other }
     }
 
-    /// True for [`Duration::ZERO`].
+    /// Returns true for [`Duration::ZERO`].
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -163,7 +165,7 @@ impl Duration {
 }
 
 impl From<core::time::Duration> for Duration {
-    /// Saturates at [`Duration::MAX`] (584 years).
+    /// Converts a duration, saturating at [`Duration::MAX`] (584 years).
     fn from(value: core::time::Duration) -> Self {
         Self(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -176,7 +178,7 @@ impl From<Duration> for core::time::Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Whole nanoseconds, or microseconds, milliseconds, seconds with up to three decimals.
+    /// Formats the duration as whole nanoseconds, or as µs, ms or s with up to three decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, name) = match self.0 {
             0..=999 => return write!(f, "{} ns", self.0),

@@ -1,12 +1,12 @@
-//! A link in virtual time: who is sent when, and what becomes of every sample.
+//! A simulated link in virtual time, with one decision per sample.
 //!
-//! [`Timeline`] runs one discipline on one link from the instant 0 on, for streams whose samples are
-//! written down beforehand, and tells its decisions one by one. It is the model of the papers (unit
-//! slots, backlogged streams, first deadline one period after 0) made wider: samples of any size over a
-//! capacity, cut into segments, arrivals at any instant, streams without a contract.
+//! [`Timeline`] runs one discipline on one link from instant 0, for streams whose samples are specified
+//! in advance, and yields its decisions one by one. It extends the model of the papers (unit slots,
+//! backlogged streams, first deadline one period after 0). Samples have any size over a capacity, are
+//! cut into segments and arrive at any instant, and streams may have no contract.
 //!
-//! Memory does not grow with time: of each stream its head is kept, never a queue, since what waits
-//! behind the head can be counted from what was written down.
+//! Memory does not grow with time. The run stores each stream's head but no queue, because the backlog
+//! can be computed from the specification.
 
 mod delays;
 mod doubt;
@@ -30,17 +30,17 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// How long the link needs for a segment.
+/// The transmission time of a segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Link {
-    /// The slots of the papers: a segment takes one, whatever its size.
+    /// The slots of the papers: a segment takes one slot, whatever its size.
     Slots(Duration),
-    /// By its bytes, rounded up to whole nanoseconds.
+    /// Transmission time by bytes, rounded up to whole nanoseconds.
     Capacity(Capacity),
 }
 
 impl Link {
-    /// How long a segment of `bytes` keeps the link; at least a nanosecond, so that time goes on.
+    /// Returns the transmission time of a segment of `bytes`, at least 1 ns, so that time advances.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         let time = match self {
@@ -51,22 +51,24 @@ impl Link {
     }
 }
 
-/// What becomes of a contracted head that is ahead of its period.
+/// The treatment of a contracted head that is ahead of its period.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Ahead {
-    /// It waits for its period, and if nobody else is there the link stays empty: the papers' model
-    /// that is not work-conserving. A backlogged stream then has its samples one period apart.
+    /// It waits for its period, and the link stays idle if no other head is there.
+    ///
+    /// This is the papers' model that is not work-conserving. The samples of a backlogged stream then
+    /// arrive one period apart.
     #[default]
     Waits,
-    /// It takes turns with best effort until its period is no further than its deadline, and goes before it
-    /// from then on: what the links of a node do.
+    /// It is served in round robin with best effort until its period is at most one relative deadline
+    /// away. From then on it precedes best effort. The links of a node use this rule.
     Shares,
-    /// It competes as if its period had come: the papers' work-conserving model.
+    /// It competes as if its period had begun: the papers' work-conserving model.
     Competes,
 }
 
 impl Ahead {
-    /// How often a contracted stream may use its rank.
+    /// Returns the rule that limits how often a contracted stream may use its rank.
     #[must_use]
     pub const fn eligibility(self) -> Eligibility {
         match self {
@@ -76,23 +78,23 @@ impl Ahead {
     }
 }
 
-/// What a run is about, the streams aside.
+/// The parameters of a run, apart from the streams.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// Who is sent next; with classes, [`Policy::Hfsc`].
+    /// The discipline; with classes, [`Policy::Hfsc`].
     pub policy: Policy,
-    /// Whether samples may be sent ahead of their period.
+    /// The treatment of samples ahead of their period.
     pub ahead: Ahead,
-    /// How fast the link is.
+    /// The speed of the link.
     pub link: Link,
-    /// The most bytes of a segment; longer samples are cut. At least 1.
+    /// The largest segment in bytes, at least 1; longer samples are cut.
     pub segment: u32,
-    /// Nothing arrives and nothing begins from this instant on.
+    /// The end of the run: nothing arrives or begins from this instant on.
     pub end: Instant,
 }
 
 impl Setup {
-    /// How long the link needs for a sample of `bytes`, all its segments.
+    /// Returns the transmission time of a sample of `bytes`, the sum of its segments.
     #[must_use]
     pub fn service(&self, bytes: u32) -> Duration {
         let segment = self.segment.max(1);
@@ -104,21 +106,22 @@ impl Setup {
     }
 }
 
-/// What became of a sample.
+/// The outcome of a sample.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Outcome {
     /// It was sent by its deadline, or has none.
     OnTime,
     /// It was sent after its deadline.
     Late,
-    /// It was given up: it could no longer end by its deadline, or was demoted and made way.
+    /// It was dropped, because it could no longer end by its deadline or because a demoted sample was
+    /// replaced.
     Dropped,
-    /// It was more than its stream's policers allow, and never took part.
+    /// Its stream's policers rejected it.
     Policed,
 }
 
 impl Outcome {
-    /// Its name.
+    /// Returns the name of the outcome.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,26 +133,29 @@ impl Outcome {
     }
 }
 
-/// One sample and what became of it.
+/// A sample and its outcome.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// When that was decided: when its last segment was chosen, or when it was given up; of a policed
-    /// one when it arrived, or when one came that it made way for.
+    /// The instant of the decision: when its last segment was chosen, or when it was dropped.
+    ///
+    /// For a policed sample, its arrival. For a demoted one, the arrival of the sample that replaced it.
     pub at: Instant,
-    /// Whose sample: the place of its stream.
+    /// The position of the sample's stream.
     pub stream: StreamIndex,
-    /// Which sample of the stream, from 0.
+    /// The sequence number of the sample in its stream, from 0.
     pub seq: u64,
-    /// What became of it.
+    /// The outcome of the sample.
     pub outcome: Outcome,
-    /// When its last segment ended; `None` if it was given up.
+    /// The end of its last segment; `None` if it was dropped.
     pub finish: Option<Instant>,
-    /// From its arrival to `finish`. Of a backlogged stream, whose samples were all there at 0: from
-    /// the beginning of its period, or without a contract from when it came to the head.
+    /// The time from its arrival to `finish`.
+    ///
+    /// The samples of a backlogged stream all arrive at 0. Their delay counts from the beginning of the
+    /// period, or without a contract from when the sample became the head.
     pub delay: Option<Duration>,
-    /// Its bytes that were sent, also of a sample that was given up after its first segments.
+    /// The bytes sent, including those of a sample that was dropped after its first segments.
     pub bytes: u32,
-    /// How long they kept the link.
+    /// The transmission time of these bytes.
     pub busy: Duration,
     /// The window after this decision; `None` without a contract.
     pub window: Option<WindowState>,
@@ -158,30 +164,30 @@ pub struct Decision {
 /// The segment that is about to be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pick {
-    /// When.
+    /// The instant of the choice.
     pub at: Instant,
-    /// Whose: the place of its stream.
+    /// The position of the segment's stream.
     pub stream: StreamIndex,
-    /// Which sample of the stream, from 0.
+    /// The sequence number of the sample in its stream, from 0.
     pub seq: u64,
-    /// Its bytes.
+    /// The size of the segment in bytes.
     pub bytes: u32,
 }
 
-/// What happens next.
+/// One step of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// A segment was chosen and has not been sent: [`Timeline::window`] and [`Timeline::deadline`]
-    /// still say what the choice was made from.
+    /// A segment was chosen but not sent yet. [`Timeline::window`] and [`Timeline::deadline`] still
+    /// return the state on which the choice was based.
     Chosen(Pick),
-    /// A sample's fate is known.
+    /// The outcome of a sample is decided.
     Decided(Decision),
 }
 
-/// When and of whom something is due.
+/// A due time and the position of a stream.
 type Due = Reverse<(Instant, u32)>;
 
-/// The run. It is an iterator over [`Step`]s, and ends when nothing can happen before its end.
+/// A run. It is an iterator over [`Step`]s, and ends when nothing can happen before the end.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     setup: Setup,
@@ -193,21 +199,22 @@ pub struct Timeline {
     arrivals: BinaryHeap<Due>,
     /// The next arrivals of policed streams.
     offers: BinaryHeap<Due>,
-    /// A stream of which a sample came, and then: what was demoted may make way for it.
+    /// The instant and the stream of an arrival that may replace demoted samples of that stream.
     making_way: Option<(Instant, StreamIndex)>,
-    /// When the periods of heads begin that wait for theirs.
+    /// The release instants of heads that wait for their periods.
     releases: BinaryHeap<Due>,
 }
 
 impl Timeline {
-    /// A run of `streams`; each is named by its place. At most 2³² of them.
+    /// Returns a run of `streams`, each identified by its position. At most 2³² of them.
     #[must_use]
     pub fn new(setup: Setup, streams: Vec<Spec>) -> Self {
         Self::run(setup, Discipline::new(setup.policy, setup.ahead.eligibility()), streams)
     }
 
-    /// A run of `streams`, each in the leaf of `tree` that it names as its [`Spec::class`]. The tree has
-    /// no streams yet. A stream that names no leaf is never sent.
+    /// Returns a run of `streams`, each in the leaf of `tree` given by its [`Spec::class`].
+    ///
+    /// The tree must not have streams yet. A stream without a leaf is never sent.
     #[must_use]
     pub fn with_classes(setup: Setup, tree: Hierarchy, streams: Vec<Spec>) -> Self {
         Self::run(setup, tree.into(), streams)
@@ -242,27 +249,29 @@ impl Timeline {
         timeline
     }
 
-    /// The present instant: when the last segment ended, or the link last waited to.
+    /// Returns the present instant: the end of the last segment, or of the last idle time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// What a class and those below it were served; `None` without classes, or if there is none such.
+    /// Returns the service of a class and its descendants; `None` without classes, or for an unknown
+    /// class.
     #[must_use]
     pub fn service(&self, class: ClassIndex) -> Option<hfsc::Service> {
         let Discipline::Hierarchy(tree) = &self.discipline else { return None };
         tree.service(class)
     }
 
-    /// Where a stream stands in its window; `None` without a contract.
+    /// Returns the position of a stream in its window; `None` without a contract.
     #[must_use]
     pub fn window(&self, stream: StreamIndex) -> Option<WindowState> {
         self.discipline.window(stream)
     }
 
-    /// By when the next sample of a stream must end; `None` without a contract, or if no sample is there
-    /// and none is announced.
+    /// Returns the instant by which the next sample of a stream must end.
+    ///
+    /// Returns `None` without a contract, or if there is no sample and none is scheduled.
     #[must_use]
     pub fn deadline(&self, stream: StreamIndex) -> Option<Instant> {
         self.discipline.deadline(stream).or_else(|| {
@@ -273,8 +282,8 @@ impl Timeline {
         })
     }
 
-    /// Samples of a stream that have arrived before the end and met no fate; of a backlogged one at most
-    /// its head.
+    /// Returns the number of a stream's samples that arrived before the end and have no outcome; for a
+    /// backlogged stream at most its head.
     #[must_use]
     pub fn waiting(&self, stream: StreamIndex) -> u64 {
         let Some(line) = self.lines.get(stream.0 as usize) else { return 0 };
@@ -290,7 +299,7 @@ impl Timeline {
         self.lines.get_mut(stream.0 as usize)
     }
 
-    /// Announces the next sample of a stream that has no head, or notes when it comes.
+    /// Announces the next sample of a stream without a head, or schedules its arrival.
     fn announce(&mut self, stream: StreamIndex) {
         let (setup, now) = (self.setup, self.now);
         let Some(line) = self.line(stream) else { return };
@@ -312,7 +321,7 @@ impl Timeline {
         self.hold(stream);
     }
 
-    /// A head ahead of its period is held back until it comes, where that is asked for.
+    /// Suspends a head ahead of its period until its release, if [`Ahead::Waits`] is set.
     fn hold(&mut self, stream: StreamIndex) {
         let (now, waits) = (self.now, self.setup.ahead == Ahead::Waits);
         let Some(deadline) = self.discipline.deadline(stream) else { return };
@@ -338,7 +347,7 @@ impl Timeline {
         }
     }
 
-    /// Whatever comes by now, comes.
+    /// Processes all arrivals and releases that are due.
     fn arrive(&mut self) {
         while let Some(stream) = due(&mut self.arrivals, self.now) {
             self.announce(stream);
@@ -355,7 +364,7 @@ impl Timeline {
         }
     }
 
-    /// The next sample that is given up by now.
+    /// Returns the decision about the next sample that is dropped by now.
     fn miss(&mut self) -> Option<Decision> {
         while let Some(miss) = self.discipline.poll_missed(self.now) {
             if miss.dropped {
@@ -365,7 +374,7 @@ impl Timeline {
         None
     }
 
-    /// Sends the segment that was chosen; the fate of its sample if it was the last one.
+    /// Sends the chosen segment. Returns the decision if it was the last of its sample.
     fn send(&mut self, pick: Pick) -> Option<Decision> {
         let (setup, time) = (self.setup, self.setup.link.time_for(pick.bytes));
         let finish = self.now + time;
@@ -387,7 +396,7 @@ impl Timeline {
         decision
     }
 
-    /// Ends the head of a stream, and announces the next sample.
+    /// Decides the head of a stream, and announces the next sample.
     fn decide(
         &mut self,
         stream: StreamIndex,
@@ -417,7 +426,7 @@ impl Timeline {
         Some(Pick { at, stream, seq: line.seq, bytes })
     }
 
-    /// When something may happen if there is nobody to send.
+    /// Returns the next instant at which something may happen on an idle link.
     fn next_wake(&self) -> Option<Instant> {
         let first = |heap: &BinaryHeap<Due>| heap.peek().map(|Reverse((at, _))| *at);
         let (arrival, release) = (first(&self.arrivals), first(&self.releases));
@@ -448,17 +457,17 @@ impl Iterator for Timeline {
                 self.pick = Some(pick);
                 return Some(Step::Chosen(pick));
             }
-            // Later than now: everything up to now has been dealt with.
+            // Later than now, because everything up to now has been processed.
             self.now = self.next_wake().unwrap_or(self.setup.end).min(self.setup.end);
-            // Deadlines of late heads that passed meanwhile, which is all there can be, or the windows of
-            // samples that are refused next would not show them.
+            // Process the further deadlines of late heads that passed in between; no other events are
+            // possible. Otherwise the windows of samples that are rejected next would not include them.
             let missed = self.discipline.poll_missed(self.now - Duration::from_nanos(1));
             debug_assert!(missed.is_none(), "{missed:?} before {:?}", self.now);
         }
     }
 }
 
-/// The next stream of `heap` that is due by `now`.
+/// Returns the next stream of `heap` that is due by `now`.
 fn due(heap: &mut BinaryHeap<Due>, now: Instant) -> Option<StreamIndex> {
     let &Reverse((at, place)) = heap.peek()?;
     if at > now {

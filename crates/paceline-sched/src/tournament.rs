@@ -1,42 +1,44 @@
-//! A tournament: who of many has the least key, when keys change one at a time.
+//! A tournament tree: finds the smallest of many keys that change one at a time.
 //!
-//! Every slot is a leaf of a tree whose nodes each hold the least keys of those below them, so the
-//! winner is always known and a changed key is played up towards the root only as far as it changes
-//! who wins. Slots stay where they are, so nobody needs to be told where a moved element went, which
-//! is what a heap with handles pays for. Ties go to the lowest slot.
+//! Every slot is in a leaf of a tree whose nodes store the smallest keys of their children. The winner
+//! is always known, and a changed key is propagated towards the root only as far as it changes a winner.
+//! Slots do not move, so there are no handles to update as in a heap with handles. Ties are resolved by
+//! the lowest slot.
 //!
-//! Four slots meet first, so that few need no second round and the keys of many a discipline fit one
-//! cache line; eight winners meet in each round after it, so that there are few rounds.
+//! Four slots meet in a leaf: a small set needs no second round, and its keys fit into one cache line.
+//! Eight winners meet in each later round, which keeps the number of rounds low.
 //!
-//! Among a great many slots the time is not in the work but in the waiting for memory. So a tournament
-//! tells who may win soon ([`Tournament::coming`]): whoever became the winner of one of the last some
-//! dozen branches. What it needs is then fetched while others are served.
+//! With very many slots the time is spent on cache misses, not on comparisons. A tournament therefore
+//! reports slots that may win soon ([`Tournament::coming`]): each slot that recently became the winner
+//! of one of up to 256 branches. The caller can prefetch their data while others are served.
 //!
-//! Nothing is allocated but when slots are added.
+//! Only adding slots allocates.
 
 use crate::fetch::fetch;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::hint::select_unpredictable;
 
-/// How many slots compete in a leaf.
+/// The number of slots that compete in a leaf.
 const SLOTS: usize = 4;
-/// How many winners compete in a node of a later round.
+/// The number of winners that compete in a node of a later round.
 const WAYS: usize = 8;
 
-/// So many rounds are so small that a cache holds them.
+/// A tree of up to this many rounds fits into a cache.
 const CACHED: usize = 3;
-/// At most so many branches have winners that may win soon: so few that neither what they need nor where it is (a
-/// page each) is forgotten until then, so many that most of them win when it has come.
+/// The largest number of branches whose winners are reported as soon to win.
+///
+/// It is small enough that prefetched data and its page translations (one page each) stay cached until
+/// they are needed. It is large enough that most winners are reported before they win.
 const BRANCHES: usize = 256;
 
-/// A key that can be absent: the greatest value says that the slot does not compete.
+/// A key that can be absent: the largest value means that the slot does not compete.
 pub(crate) trait Key: Copy + Ord {
-    /// Of a slot that does not compete.
+    /// The key of a slot that does not compete.
     const ABSENT: Self;
-    /// Aligned so that a leaf of such keys is never on two cache lines if one can hold it.
+    /// The alignment that keeps a leaf of such keys on one cache line if it fits into one.
     type Align: Copy + Debug;
-    /// It is [`Self::ABSENT`].
+    /// Returns true if the key is [`Self::ABSENT`].
     fn is_absent(self) -> bool;
 }
 
@@ -50,29 +52,29 @@ impl Key for u64 {
     }
 }
 
-/// No key has its upper half all ones but [`Key::ABSENT`].
+/// Only [`Key::ABSENT`] has all ones in its upper half.
 impl Key for u128 {
     const ABSENT: Self = Self::MAX;
     type Align = Line;
 
-    /// Looks at one half: both at once would have to wait until both have been written.
+    /// Compares one half only. A comparison of both would wait until both halves have been written.
     #[inline]
     fn is_absent(self) -> bool {
         self >> 64 == Self::from(u64::MAX)
     }
 }
 
-/// As long as half a cache line.
+/// Aligned to half a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct HalfLine;
 
-/// As long as a cache line.
+/// Aligned to a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Line;
 
-/// Slots that meet first: their own keys.
+/// The keys of slots that meet first.
 #[derive(Clone, Copy, Debug)]
 struct Leaf<K: Key> {
     keys: [K; SLOTS],
@@ -83,7 +85,7 @@ impl<K: Key> Leaf<K> {
     const EMPTY: Self = Self { keys: [K::ABSENT; SLOTS], _align: [] };
 }
 
-/// Winners of leaves that meet: their keys alone, so that they fill whole cache lines.
+/// The keys of winners of leaves, without slots, so that they fill whole cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Keys<K>([K; WAYS]);
@@ -92,7 +94,7 @@ impl<K: Key> Keys<K> {
     const EMPTY: Self = Self([K::ABSENT; WAYS]);
 }
 
-/// Winners of later rounds that meet: their keys, and the slots that these belong to.
+/// The keys of winners of later rounds, and their slots.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Node<K> {
@@ -104,20 +106,21 @@ impl<K: Key> Node<K> {
     const EMPTY: Self = Self { keys: [K::ABSENT; WAYS], slots: [0; WAYS] };
 }
 
-/// The least of many keys.
+/// The smallest of many keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Tournament<K: Key> {
     leaves: Vec<Leaf<K>>,
-    /// The first round: the keys of the winners of leaves, eight to a node, …
+    /// The first round: the keys of the winners of leaves, eight to a node.
     first: Vec<Keys<K>>,
-    /// … and which slot of its leaf each of them is. They are so short that a cache holds them when it does not hold the keys.
+    /// The slot within its leaf of each of these winners. These bytes stay cached when the keys do not.
     places: Vec<[u8; WAYS]>,
     /// The later rounds, up to a single node.
     rounds: Vec<Vec<Node<K>>>,
     best: (K, u32),
-    /// The round before which the winners of the last branches are known; none if a cache holds all.
+    /// The round before which new winners of branches are recorded; beyond the last if a cache fits
+    /// everything.
     watched: usize,
-    /// Who became the winner of a branch last.
+    /// The slot that became the winner of a branch last.
     coming: Option<u32>,
 }
 
@@ -140,7 +143,7 @@ impl<K: Key> Tournament<K> {
         }
     }
 
-    /// Makes room for slots 0 to `slots` − 1; new ones are absent.
+    /// Makes room for the slots 0 to `slots` − 1; new slots are absent.
     pub(crate) fn grow(&mut self, slots: usize) {
         let mut nodes = slots.div_ceil(SLOTS);
         if nodes <= self.leaves.len() {
@@ -166,7 +169,7 @@ impl<K: Key> Tournament<K> {
         let few = |len: usize| len <= BRANCHES;
         let many = self.rounds.iter().take_while(|round| !few(round.len())).count();
         self.watched = if few(self.first.len()) { 1 } else { many + 2 };
-        // A round that is new on top knows nothing of the winner so far.
+        // A new round at the top does not contain the winner so far.
         let (key, slot) = self.best;
         if key < K::ABSENT {
             self.set(slot, K::ABSENT);
@@ -174,25 +177,28 @@ impl<K: Key> Tournament<K> {
         }
     }
 
-    /// The least key and its slot; [`Key::ABSENT`] if nobody competes.
+    /// Returns the smallest key and its slot; [`Key::ABSENT`] if no slot competes.
     #[inline]
     pub(crate) const fn best(&self) -> (K, u32) {
         self.best
     }
 
-    /// There are so many slots that [`Self::coming`] tells of any.
+    /// Returns true if there are so many slots that [`Self::coming`] reports any.
     #[inline]
     pub(crate) const fn tells(&self) -> bool {
         self.rounds() > CACHED
     }
 
-    /// A slot that may win soon, now and then, if there are very many: [`Self::fetch`] it, and whatever else it needs.
+    /// Returns a slot that may win soon, if one was recorded since the last call.
+    ///
+    /// The caller should [`Self::fetch`] it and other data of its slot. Reports exist only with very
+    /// many slots.
     #[inline]
     pub(crate) const fn coming(&mut self) -> Option<u32> {
         self.coming.take()
     }
 
-    /// Has a cache fetch what [`Self::set`] will need of a slot.
+    /// Prefetches the memory that [`Self::set`] needs for a slot.
     #[inline]
     pub(crate) fn fetch(&self, slot: u32) {
         let leaf = slot as usize / SLOTS;
@@ -205,8 +211,11 @@ impl<K: Key> Tournament<K> {
         }
     }
 
-    /// The least of what `key` makes of the keys of slots; it makes none of them less. Asks about those only
-    /// that may be the least, which is one of them unless `key` makes it greater.
+    /// Returns the smallest value of `key` over all slots; `key` must not return less than the slot's
+    /// own key.
+    ///
+    /// Calls `key` only for slots that may have the smallest value: only the winner, unless `key`
+    /// increases it.
     pub(crate) fn least_where(&self, key: impl Fn(u32, K) -> K) -> K {
         let (best, slot) = self.best;
         if key(slot, best) == best {
@@ -217,7 +226,8 @@ impl<K: Key> Tournament<K> {
         least
     }
 
-    /// Lowers `least` to the least that `key` makes of the slots below node `at`, which played `rounds`.
+    /// Lowers `least` to the smallest value of `key` over the slots below node `at`, which is `rounds`
+    /// rounds up.
     fn look_for(&self, rounds: usize, at: usize, least: &mut K, key: &impl Fn(u32, K) -> K) {
         let Some(below) = rounds.checked_sub(1) else {
             let Some(Leaf { keys, .. }) = self.leaves.get(at) else { return };
@@ -240,13 +250,13 @@ impl<K: Key> Tournament<K> {
         }
     }
 
-    /// How many rounds there are.
+    /// Returns the number of rounds.
     #[inline]
     const fn rounds(&self) -> usize {
         if self.first.is_empty() { 0 } else { 1 + self.rounds.len() }
     }
 
-    /// The key of a slot.
+    /// Returns the key of a slot.
     #[inline]
     #[cfg(test)]
     pub(crate) fn get(&self, slot: u32) -> K {
@@ -254,7 +264,7 @@ impl<K: Key> Tournament<K> {
         node.and_then(|leaf| leaf.keys.get(slot as usize % SLOTS)).copied().unwrap_or(K::ABSENT)
     }
 
-    /// Gives a slot another key. Slots beyond [`Self::grow`] are ignored.
+    /// Changes the key of a slot. Slots beyond [`Self::grow`] are ignored.
     #[inline]
     pub(crate) fn set(&mut self, slot: u32, key: K) {
         let at = slot as usize;
@@ -269,8 +279,9 @@ impl<K: Key> Tournament<K> {
         }
     }
 
-    /// The winner of a leaf, the slot `place` of it, meets others, up to the round where nothing changes. `MANY` are so
-    /// many that those who may win soon are noted.
+    /// Propagates the winner of a leaf, its slot `place`, up to the round where nothing changes.
+    ///
+    /// With `MANY`, records slots that may win soon.
     #[inline(never)]
     fn play<const MANY: bool>(&mut self, leaf: usize, best: K, place: u32) {
         let mut at = leaf / WAYS;
@@ -315,13 +326,13 @@ fn extend<T: Clone>(nodes: &mut Vec<T>, len: usize, empty: T) {
     nodes.resize(len.max(nodes.len()), empty);
 }
 
-/// The least of a leaf's keys and which it is; the first of equals.
+/// Returns the smallest of a leaf's keys and its position; the first of equals.
 #[inline]
 fn least_of_slots<K: Key>(&[a, b, c, d]: &[K; SLOTS]) -> (K, u32) {
     less(less((a, 0), (b, 1)), less((c, 2), (d, 3)))
 }
 
-/// The least of a node's keys and which it is; the first of equals.
+/// Returns the smallest of a node's keys and its position; the first of equals.
 #[inline]
 fn least<K: Key>(&[a, b, c, d, e, f, g, h]: &[K; WAYS]) -> (K, u32) {
     let left = less(less((a, 0), (b, 1)), less((c, 2), (d, 3)));

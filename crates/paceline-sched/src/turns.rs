@@ -1,18 +1,18 @@
-//! How often a scheduler runs, and how much it does each time.
+//! The pace of a scheduler: the rate of its iterations (turns), and the work limit of each.
 //!
-//! A scheduler that runs whenever there is something costs a turn for every packet; one that runs by a
-//! period costs turns for nothing when little comes, and falls behind when much comes: it serves at most
-//! budget ÷ period. [`Pace::Adaptive`] lets the rate of turns μ follow the sum of the streams' arrival rates
-//! Σλ instead, between two limits, so that each turn finds about what it may do.
+//! A scheduler that runs whenever a packet is queued costs one iteration per packet. A periodic
+//! scheduler runs empty iterations under low load and falls behind under high load: it serves at most
+//! budget ÷ period. With [`Pace::Adaptive`] the rate of iterations μ follows the sum of the streams'
+//! arrival rates Σλ, between two limits. Each iteration then finds about one budget of work.
 //!
-//! A turn's work is bounded by a [`Budget`] of packets and of time, and time is charged as packets take
-//! it: a fixed part for each packet and a part for its bytes. So a flood of small packets makes turns no
-//! longer than large ones do, and whoever has a promise to keep knows for how long a turn can be in the
-//! way ([`Turns::longest`]).
+//! A [`Budget`] of packets and time bounds the work of an iteration. The charge for a packet has a fixed
+//! part and a part for its bytes. A flood of small packets therefore does not make iterations longer
+//! than large packets do. [`Turns::longest`] returns the longest time for which an iteration can delay
+//! other work.
 //!
-//! The caller counts arrivals ([`Turns::handle_arrival`]), asks for the next turn ([`Turns::next_turn`])
-//! after whatever changes what waits, begins it ([`Turns::begin`]) and serves packets for as long as
-//! [`Turn::take`] says so.
+//! The caller counts arrivals ([`Turns::handle_arrival`]) and asks for the next iteration
+//! ([`Turns::next_turn`]) after each change of the backlog. It begins the iteration ([`Turns::begin`])
+//! and serves packets while [`Turn::take`] returns true.
 //!
 //! Paper: seed 001 §4.2.3 and §5; [`host`] is its figure 7 in virtual time.
 
@@ -26,27 +26,27 @@ use meter::Meter;
 /// An amount of traffic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
-    /// How many packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Their bytes together.
+    /// The sum of their bytes.
     pub bytes: u64,
 }
 
 impl Load {
-    /// One packet of `len` bytes.
+    /// Returns a load of one packet of `len` bytes.
     #[must_use]
     pub const fn packet(len: u64) -> Self {
         Self { packets: 1, bytes: len }
     }
 
-    /// Both together, saturating.
+    /// Returns the sum of both loads, saturating.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         let packets = self.packets.saturating_add(other.packets);
         Self { packets, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// What is left without `other`, at least nothing.
+    /// Returns the difference of both loads, at least zero.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         let packets = self.packets.saturating_sub(other.packets);
@@ -54,19 +54,19 @@ impl Load {
     }
 }
 
-/// What the scheduler's work takes on a host, measured or given.
+/// The cost of a scheduler's work on a host, measured or configured.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cost {
-    /// A turn, whatever it finds.
+    /// The cost of an iteration, even if it serves nothing.
     pub turn: Duration,
-    /// Each packet, however short.
+    /// The cost of each packet, even if it is short.
     pub packet: Duration,
-    /// Each 1,024 bytes of a packet.
+    /// The cost of each 1,024 bytes of a packet.
     pub kib: Duration,
 }
 
 impl Cost {
-    /// What serving `load` takes, without the turn itself; rounded up.
+    /// Returns the cost of serving `load`, without the iteration itself; rounded up.
     #[must_use]
     pub const fn of(self, load: Load) -> Duration {
         let packets = self.packet.as_nanos() as u128 * load.packets as u128;
@@ -80,28 +80,31 @@ impl Cost {
     }
 }
 
-/// What one turn may do. One packet may always be served, or a large one would wait for ever.
+/// The work limit of an iteration. One packet may always be served, or a large one would wait forever.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Budget {
-    /// At most so many packets; not 0.
+    /// The largest number of packets; not 0.
     pub packets: u32,
-    /// At most so much work, after the first packet.
+    /// The largest amount of work, after the first packet.
     pub work: Duration,
 }
 
-/// When turns happen.
+/// The rule for starting iterations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Pace {
-    /// Whenever something waits.
+    /// Whenever a packet is queued.
     WorkConserving,
-    /// Every so often from the first turn on, whether or not something waits. Not zero.
+    /// Periodically from the first iteration on, whether packets are queued or not. Not zero.
     Periodic(Duration),
-    /// When something waits, and a budget's worth of it does or should, at the rate of the streams'
-    /// arrivals: at least `least` and at most `most` after the turn before.
+    /// When packets are queued and one budget of work is there, or should be at the streams' arrival
+    /// rates.
+    ///
+    /// The time since the previous iteration is at least `least` and at most `most`.
     Adaptive {
-        /// Bounds what turns cost.
+        /// The shortest time between iterations; it bounds their cost.
         least: Duration,
-        /// Bounds how long a packet waits for its turn. Not zero, not below `least`.
+        /// The longest time between iterations; it bounds the wait of a packet. Not zero, not below
+        /// `least`.
         most: Duration,
     },
 }
@@ -116,20 +119,20 @@ impl fmt::Display for Pace {
     }
 }
 
-/// Why a pace or a budget was not accepted.
+/// The reasons for rejecting a pace or a budget.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum PaceError {
     /// The period is zero.
     ZeroPeriod,
-    /// The longest time between turns is zero, or below the shortest.
+    /// The longest time between iterations is zero, or below the shortest.
     MostBelowLeast {
         /// The shortest time between turns.
         least: Duration,
-        /// The longest.
+        /// The longest time between iterations.
         most: Duration,
     },
-    /// A turn may serve nothing.
+    /// The budget permits no packet.
     ZeroBudget,
 }
 
@@ -155,23 +158,24 @@ impl fmt::Display for PaceError {
 
 impl core::error::Error for PaceError {}
 
-/// When one scheduler takes its turns. Bounded memory, no allocation.
+/// The iteration schedule of one scheduler. Uses bounded memory and does not allocate.
 #[derive(Clone, Debug)]
 pub struct Turns {
     pace: Pace,
     budget: Budget,
     cost: Cost,
-    /// Of the last turn; for a period, when it was due.
+    /// The instant of the last iteration; with a period, its due time.
     last: Option<Instant>,
     meter: Meter,
 }
 
 impl Turns {
-    /// Turns at `pace`, of at most `budget` each, on a host where work costs `cost`.
+    /// Returns a schedule at `pace` with at most `budget` per iteration, on a host where work costs
+    /// `cost`.
     ///
     /// # Errors
-    /// [`PaceError`] if the period or the budget is 0, or the limits of an adaptive pace contradict each
-    /// other.
+    /// [`PaceError`] if the period or the budget is 0, or if the limits of an adaptive pace contradict
+    /// each other.
     pub const fn new(pace: Pace, budget: Budget, cost: Cost) -> Result<Self, PaceError> {
         match pace {
             Pace::Periodic(period) if period.is_zero() => return Err(PaceError::ZeroPeriod),
@@ -188,13 +192,14 @@ impl Turns {
         Ok(Self { pace, budget, cost, last: None, meter: Meter::new() })
     }
 
-    /// A packet of `len` bytes arrived, of whatever stream.
+    /// Counts the arrival of a packet of `len` bytes of any stream.
     pub const fn handle_arrival(&mut self, now: Instant, len: u64) {
         self.meter.count(now, Load::packet(len));
     }
 
-    /// When the next turn is due, at `now` at the earliest; `None` if not before something arrives.
-    /// `waiting` is what could be served.
+    /// Returns the due time of the next iteration, at least `now`; `None` if it waits for an arrival.
+    ///
+    /// `waiting` is the present backlog.
     #[must_use]
     pub fn next_turn(&self, now: Instant, waiting: Load) -> Option<Instant> {
         let idle = waiting.packets == 0;
@@ -213,8 +218,9 @@ impl Turns {
         }
     }
 
-    /// Begins a turn at `now`. A periodic one that comes late does not move those after it, and those
-    /// that it missed are not made up for.
+    /// Begins an iteration at `now`.
+    ///
+    /// A late periodic iteration does not delay the following ones, and missed iterations are skipped.
     pub fn begin(&mut self, now: Instant) -> Turn {
         let since = now.since(self.last.unwrap_or(now)).as_nanos();
         let late = match self.pace {
@@ -226,8 +232,9 @@ impl Turns {
         Turn { packets: self.budget.packets, work: self.budget.work, cost: self.cost, first: true }
     }
 
-    /// The longest that a turn can take if no packet is larger than `largest` bytes: so long can one that
-    /// has begun be in the way of whatever comes then.
+    /// Returns the longest duration of an iteration if no packet is larger than `largest` bytes.
+    ///
+    /// This is the longest time for which an iteration that has begun can delay a new arrival.
     #[must_use]
     pub const fn longest(&self, largest: u64) -> Duration {
         let packets = self.budget.packets as u64;
@@ -236,7 +243,7 @@ impl Turns {
         self.cost.turn.saturating_add(most.max(self.cost.of(Load::packet(largest))))
     }
 
-    /// In which time what arrives makes one budget: 1/μ.
+    /// Returns 1/μ: the time in which one budget of traffic arrives.
     fn fitting(&self, now: Instant) -> Duration {
         let load = self.meter.load(now);
         let packets = Meter::WINDOW.mul_div(u64::from(self.budget.packets), load.packets);
@@ -244,14 +251,14 @@ impl Turns {
         packets.min(Meter::WINDOW.mul_div(budget, work))
     }
 
-    /// Whether a turn would serve as much as it may: then nothing is gained by waiting for more.
+    /// Returns true if `waiting` fills the budget; waiting for more would then gain nothing.
     const fn fills(&self, waiting: Load) -> bool {
         waiting.packets >= self.budget.packets as u64
             || self.cost.of(waiting).as_nanos() >= self.budget.work.as_nanos()
     }
 }
 
-/// One turn's budget.
+/// The remaining budget of one iteration.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     packets: u32,
@@ -261,7 +268,10 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Whether a packet of `len` bytes may be served in this turn; it is charged if so. The first may.
+    /// Charges a packet of `len` bytes if it may be served in this iteration, and returns whether it
+    /// may.
+    ///
+    /// The first packet always may.
     pub const fn take(&mut self, len: u64) -> bool {
         let work = self.cost.of(Load::packet(len));
         let fits = self.packets > 0 && work.as_nanos() <= self.work.as_nanos();

@@ -1,9 +1,10 @@
-//! A number of 128 bits where memory counts.
+//! A 128-bit number with the alignment of a 64-bit one.
 
-/// Like a [`u128`], but aligned like a [`u64`]: nothing that holds one is padded to sixteen bytes.
+/// Like a [`u128`], but aligned like a [`u64`], so that a struct with such a field is not padded to
+/// sixteen bytes.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Wide {
-    // In this order, so that the derived order is that of the numbers.
+    // The derived order compares fields in declaration order, so the high half must be first.
     high: u64,
     low: u64,
 }

@@ -1,4 +1,4 @@
-//! What is in the background takes nothing from what is live but the rest of a segment.
+//! Background streams take nothing from live streams but the rest of a segment.
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{
@@ -10,21 +10,21 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const STREAMS: u32 = 5;
-/// How long a segment takes, and so the most that it is in anybody's way.
+/// The transmission time of a segment, which is the longest time that it can delay a live stream.
 const SEGMENT: u64 = 10;
-/// A sample in the background that never ends.
+/// The service time of a background sample that never ends.
 const ENDLESS: Duration = Duration::from_secs(1_000);
 const BACKGROUND: StreamIndex = StreamIndex(STREAMS);
 
-/// A sample: when it comes, whose it is, how many segments it has.
+/// A sample: its arrival, its stream, its number of segments.
 type Sample = (u64, u32, u64);
 
 struct Link {
     discipline: Discipline,
     now: u64,
-    /// Of each stream: when its waiting samples came and the segments that are left of them.
+    /// For each stream: the arrivals of its queued samples and their remaining segments.
     waiting: Vec<VecDeque<(u64, u64)>>,
-    /// When each live segment ended, in order.
+    /// The end of each live segment, in order.
     ends: Vec<u64>,
     /// The longest time from arrival to end.
     delays: Vec<u64>,
@@ -66,7 +66,7 @@ impl Link {
         }
     }
 
-    /// Sends one segment; false if there is none.
+    /// Sends one segment. Returns false if there is none.
     fn send(&mut self) -> bool {
         let now = Instant::from_nanos(self.now);
         while let Some(miss) = self.discipline.poll_missed(now) {

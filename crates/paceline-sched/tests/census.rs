@@ -1,5 +1,5 @@
-//! Which promise a discipline keeps, and where it ends: random sets of streams under the papers'
-//! model (unit slots, backlogged streams), counted by whether any aligned window was violated.
+//! The guarantee of each discipline and its limits: random sets of streams under the papers' model (unit
+//! slots, backlogged streams), counted by whether any aligned window was violated.
 
 use paceline_sched::discipline::{Eligibility, Policy, RuleSet};
 use slots::{Slots, Spec};
@@ -45,7 +45,7 @@ fn fits(specs: &[Spec]) -> bool {
     specs.iter().map(share).sum::<u64>() <= UNIT * UNIT
 }
 
-/// A set whose load is above `from` and at most `to` thousandths.
+/// Returns a set whose load is above `from` and at most `to` thousandths.
 fn set(chance: &mut Chance, one_period: bool, (from, to): (u64, u64)) -> Vec<Spec> {
     loop {
         let period = u64::from(1 + chance.below(6));
@@ -64,7 +64,7 @@ fn set(chance: &mut Chance, one_period: bool, (from, to): (u64, u64)) -> Vec<Spe
     }
 }
 
-/// Of 150 sets, how many had a window violated under each policy.
+/// Returns the number of sets, of 150, with a violated window under each policy.
 fn violated(seed: u64, one_period: bool, loads: (u64, u64)) -> [usize; 5] {
     let mut chance = Chance(seed);
     let sets: Vec<_> = (0..SETS).map(|_| set(&mut chance, one_period, loads)).collect();
@@ -80,8 +80,8 @@ fn violated(seed: u64, one_period: bool, loads: (u64, u64)) -> [usize; 5] {
     row
 }
 
-/// Later rules and VDS keep every window, and so does the original order with the later adjustment;
-/// the original adjustment and plain deadlines do not.
+/// The later rules and VDS keep every window, and so does the original order with the later adjustment.
+/// The original adjustment and plain deadlines do not.
 #[test]
 fn with_one_period_the_later_adjustment_and_vds_keep_every_window() {
     let [later, original, original_order, vds, edf] = violated(1, true, (800, 1_000));
@@ -89,7 +89,7 @@ fn with_one_period_the_later_adjustment_and_vds_keep_every_window() {
     assert!(original > 0 && edf > SETS / 4, "{original} and {edf}");
 }
 
-/// Nothing is promised for DWCS here, and how little it keeps says why; VDS is the choice.
+/// DWCS guarantees nothing here, and it violates windows early. VDS is the alternative.
 #[test]
 fn with_different_periods_dwcs_fails_early_and_vds_late_if_ever() {
     let [later, .., vds, edf] = violated(2, false, (333, 700));
@@ -116,7 +116,7 @@ fn the_later_rules_promise_nothing_with_different_periods() {
     assert_eq!((violations(Policy::Vds), violations(ORIGINAL_ORDER)), (0, 0));
 }
 
-/// A backlogged stream keeps the lowest window constraint and takes everything.
+/// A backlogged stream keeps the lowest window constraint and takes all slots.
 #[test]
 fn the_original_rules_starve_if_they_may_serve_twice_in_a_period() {
     let specs = [(2, 3, 4), (0, 6, 4)];

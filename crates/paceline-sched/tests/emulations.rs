@@ -1,5 +1,5 @@
-//! DWCS as other disciplines: what it becomes when its contracts say little (West & Poellabauer 2000;
-//! West, Zhang, Schwan & Poellabauer 2004).
+//! DWCS as an emulation of other disciplines, with special contracts (West & Poellabauer 2000; West,
+//! Zhang, Schwan & Poellabauer 2004).
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 use paceline_sched::contract::{Contract, Late, LossTolerance};
@@ -18,8 +18,8 @@ fn nanos(random: &mut Random, low: u64, high: u64) -> Duration {
     Duration::from_nanos(random.within(low, high))
 }
 
-/// Both links live through the same random samples, and must choose the same streams and report the
-/// same misses.
+/// Runs both links with the same random samples. They must select the same streams and report the same
+/// misses.
 fn same(seed: u64, random: &mut Random, links: &mut [Discipline; 2]) -> Result<(), String> {
     let mut now = Instant::ZERO;
     let mut heads = [None; STREAMS as usize];
@@ -92,8 +92,8 @@ fn without_windows_dwcs_is_earliest_due_date() {
     }
 }
 
-/// The same 0/0 with a period that never comes before the next arrival: a sample's deadline then
-/// follows its arrival.
+/// The same 0/0 with a period that never begins before the next arrival. A deadline is then relative to
+/// its sample's arrival.
 #[test]
 fn without_windows_and_between_long_pauses_dwcs_is_earliest_deadline_first() {
     run("earliest deadline first", 5_000, |seed| {
@@ -112,14 +112,14 @@ fn without_windows_and_between_long_pauses_dwcs_is_earliest_deadline_first() {
     });
 }
 
-/// Static priority: deadlines as far apart as the levels, each longer than anything lasts.
+/// Static priority: deadlines as far apart as the levels, each longer than any run.
 #[test]
 fn deadlines_far_apart_make_dwcs_a_static_priority() {
     run("static priority", 5_000, |seed| {
         let mut random = Random(seed);
         let mut links = [Policy::DWCS, Policy::StaticPriority]
             .map(|policy| Discipline::new(policy, Eligibility::WorkConserving));
-        // No two streams share a level: within one, the two order differently.
+        // No two streams share a level: within one, the two disciplines order differently.
         for (stream, level) in (0..STREAMS).zip([3, 0, 5, 1, 4, 2]) {
             let deadline = Duration::from_secs(1 + level);
             let contract = Contract {
@@ -137,7 +137,7 @@ fn deadlines_far_apart_make_dwcs_a_static_priority() {
     });
 }
 
-/// Best effort beside real time: a stream that may miss everything comes last among equal deadlines.
+/// Best effort next to real time: a stream that may miss everything is last among equal deadlines.
 #[test]
 fn a_stream_that_may_miss_all_is_best_effort_beside_real_time() {
     let mut link = Discipline::new(Policy::DWCS, Eligibility::WorkConserving);
@@ -150,7 +150,7 @@ fn a_stream_that_may_miss_all_is_best_effort_beside_real_time() {
     let mut served = [0; 3];
     for at in 0..400 {
         let now = Instant::from_nanos(at);
-        // What was missed is replaced; the second one pauses for a while.
+        // A missed head is replaced; the second stream pauses for some time.
         for stream in 0..3 {
             if stream != 1 || at < 200 {
                 link.handle_head(StreamIndex(stream), Head::whole(now, slot, 1));
@@ -164,12 +164,12 @@ fn a_stream_that_may_miss_all_is_best_effort_beside_real_time() {
             assert!(!miss.violated);
         }
     }
-    // Half and a quarter of the slots, as promised; it has what is left.
+    // Half and a quarter of the slots, as the contracts require; the other stream gets the rest.
     assert!(served[1] >= 100 && served[2] >= 100, "{served:?}");
     assert!(served[0] > 0, "{served:?}");
 }
 
-/// Fair shares are in `tests/shares.rs`; round robin is the plainest of them.
+/// Fair shares are in `tests/shares.rs`; round robin is the simplest of them.
 #[test]
 fn equal_windows_make_dwcs_a_round_robin() {
     let mut link = Discipline::new(Policy::DWCS, Eligibility::WorkConserving);

@@ -1,4 +1,4 @@
-//! What DRR and WF²Q+ promise, against the fluid link and by the papers' formulas.
+//! The guarantees of DRR and WF²Q+, against the fluid link and by the papers' formulas.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 use fluid::{FRACTION, Fluid};
@@ -15,12 +15,12 @@ mod fluid;
 #[expect(dead_code, reason = "a test picks its own")]
 mod random;
 
-/// A link of one byte per nanosecond, with the queues behind it.
+/// A link of one byte per nanosecond, with the queues in front of it.
 struct Link {
     discipline: Discipline,
-    /// Bytes and instant of arrival of what waits.
+    /// The size in bytes and the arrival of queued packets.
     waiting: Vec<VecDeque<(u32, u64)>>,
-    /// Bytes that each stream has been served.
+    /// The bytes served to each stream.
     served: Vec<u64>,
     now: u64,
 }
@@ -53,7 +53,7 @@ impl Link {
         }
     }
 
-    /// Sends one packet: whose, its bytes, when it arrived. Then `now` is its end.
+    /// Sends one packet. Returns its stream, its size and its arrival; `now` is then its end.
     fn send(&mut self) -> Option<(usize, u32, u64)> {
         let stream = self.discipline.pick(Instant::from_nanos(self.now))?.0 as usize;
         let (bytes, arrived) = self.waiting[stream].pop_front().unwrap();
@@ -71,8 +71,9 @@ fn length(random: &mut Random) -> u32 {
     u32::try_from(random.within(1, LONGEST)).unwrap()
 }
 
-/// The most that a stream was ahead of the fluid link and behind it, in 2^-40 bytes. Each of them
-/// either always has packets or sends now and then.
+/// Returns the largest lead and lag of any stream relative to the fluid link, in 2^-40 bytes.
+///
+/// The streams are always backlogged, or send intermittently.
 fn beside_the_fluid_link(seed: u64, always: bool) -> (i128, i128) {
     let mut random = Random(seed);
     let streams = usize::try_from(random.within(2, 6)).unwrap();
@@ -84,7 +85,7 @@ fn beside_the_fluid_link(seed: u64, always: bool) -> (i128, i128) {
     for step in 0..200 {
         for stream in 0..streams {
             let count = match always {
-                // The link cannot send more in all.
+                // The link cannot send more in total.
                 true if step == 0 => 200,
                 true => 0,
                 false if random.once_in(load) => random.within(0, 2),
@@ -118,14 +119,16 @@ fn within(packets: i128, (ahead, behind): (i128, i128)) -> Result<(), String> {
     Err(format!("{} ahead, {} behind", ahead >> FRACTION, behind >> FRACTION))
 }
 
-/// While all are backlogged, V is the fluid link's virtual time, and this is the theorem of WF²Q.
+/// While all streams are backlogged, V is the fluid link's virtual time, and this is the theorem of
+/// WF²Q.
 #[test]
 fn backlogged_streams_stay_within_a_packet_of_the_fluid_link() {
     run("fluid", 3_000, |seed| within(1, beside_the_fluid_link(seed, true)));
 }
 
-/// While some are idle, V lags behind the fluid link's virtual time, which hands their shares on at
-/// once. Then one packet is not the bound. Nothing is proven of three; they hold in every life tried.
+/// While some streams are idle, V lags behind the fluid link's virtual time, which redistributes their
+/// shares at once. One packet is then not the bound. A bound of three packets is not proven, but holds
+/// in every scenario tried.
 #[test]
 fn streams_that_come_and_go_stay_within_three_packets_of_the_fluid_link() {
     run("fluid", 5_000, |seed| within(3, beside_the_fluid_link(seed, false)));
@@ -133,12 +136,14 @@ fn streams_that_come_and_go_stay_within_three_packets_of_the_fluid_link() {
     assert!(above, "one packet would do: say so");
 }
 
-/// Of the rates below, all that may take part at once sum up to this.
+/// The sum of the rates of all streams that may be active at once.
 const TOTAL: u64 = 64;
 
-/// One stream is backlogged for good. Others join, leave, and join again when what they were served
-/// has been paid for at their rate; until then their rate is not given to anybody else. Returns the
-/// most that the stream fell behind its rate in any interval, in bytes times TOTAL, and its rate.
+/// Returns the largest lag of a backlogged stream behind its rate in any interval, in bytes times TOTAL,
+/// and its rate.
+///
+/// Other streams join and leave. They join again when the service they received is paid for at their
+/// rate; until then their rate is not given to other streams.
 fn while_others_come_and_go(seed: u64, policy: Policy, scale: u64) -> (i64, u64) {
     let mut random = Random(seed);
     let mut rates: Vec<u64> = (0..5).map(|_| random.within(1, TOTAL / 5)).collect();
@@ -162,7 +167,7 @@ fn while_others_come_and_go(seed: u64, policy: Policy, scale: u64) -> (i64, u64)
                 None if comes && stream > 0 => {
                     link.discipline.leave(index(stream));
                     link.waiting[stream].clear();
-                    // A packet on its way then counts as begun.
+                    // A packet in transmission then counts as begun.
                     away[stream] = Some(link.now + LONGEST * TOTAL / rates[stream] + LONGEST);
                 }
                 _ => {}
@@ -186,8 +191,8 @@ fn while_others_come_and_go(seed: u64, policy: Policy, scale: u64) -> (i64, u64)
 fn nobody_takes_a_backlogged_streams_share_under_wf2q_plus() {
     run("share", 5_000, |seed| {
         let (behind, rate) = while_others_come_and_go(seed, Policy::Wf2qPlus, 1_000);
-        // The worst-case fair index is at most the longest packet; and heads that come while a packet
-        // is on its way count as come when it began, which is the others' share of that packet.
+        // The worst-case fair index is at most the longest packet. Heads that arrive during a
+        // transmission count as of its start, which adds the others' share of that packet.
         let most = i64::try_from(LONGEST * (TOTAL + TOTAL - rate)).unwrap();
         if behind <= most { Ok(()) } else { Err(format!("{behind} of {most}")) }
     });
@@ -198,7 +203,7 @@ fn nobody_takes_a_backlogged_streams_share_under_drr() {
     for quantum in [1 << 10, 1 << 20, 10 << 20, 1 << 27] {
         run("share", 1_000, |seed| {
             let (behind, rate) = while_others_come_and_go(seed, Policy::Drr, quantum);
-            // Two turns and a packet of its own, and its share of a packet of each other.
+            // Two rounds and a packet of its own, and its share of a packet of each other stream.
             let turns = 2 * ((rate * quantum) >> 20);
             let most = (turns + LONGEST + 1) * TOTAL + rate * LONGEST * 4;
             if behind <= i64::try_from(most).unwrap() { Ok(()) } else { Err(format!("{behind}")) }
@@ -206,7 +211,7 @@ fn nobody_takes_a_backlogged_streams_share_under_drr() {
     }
 }
 
-/// Streams 0 and 1 are backlogged, others come and go.
+/// Streams 0 and 1 are backlogged, others are intermittent.
 fn drr_pair(seed: u64) -> Result<(), String> {
     let mut random = Random(seed);
     let bits = random.within(17, 30);
@@ -282,14 +287,14 @@ fn the_latency_of_drr_is_three_rounds_less_two_turns_at_most() {
     run("DRR", 3_000, drr_latency);
 }
 
-/// Stream 0 keeps to a leaky bucket, others send what they like.
+/// Stream 0 conforms to a leaky bucket, the others send any traffic.
 fn wf2q_delay(seed: u64) -> Result<(), String> {
     let mut random = Random(seed);
     let rates: Vec<u64> = (0..5).map(|_| random.within(1, 20)).collect();
     let sum: u64 = rates.iter().sum();
     let mut link = Link::new(Policy::Wf2qPlus, &rates);
     let burst = random.within(LONGEST, 4 * LONGEST);
-    // The bucket, in bytes times the sum of rates, and when it was filled so far.
+    // The bucket, in bytes times the sum of rates, and the instant up to which it was filled.
     let (mut bucket, mut filled) = (burst * sum, 0);
     let mut next = 0;
     for _ in 0..400 {
@@ -299,7 +304,7 @@ fn wf2q_delay(seed: u64) -> Result<(), String> {
                 link.arrive(stream, bytes);
             }
         }
-        // Whatever came while the last packet was on its way.
+        // All arrivals during the last transmission.
         while next <= link.now {
             bucket = (bucket + (next - filled) * rates[0]).min(burst * sum);
             filled = next;

@@ -1,4 +1,4 @@
-//! DRR and WF²Q+ at the ends of their ranges, and beside streams that have no share.
+//! DRR and WF²Q+ at the ends of their ranges, and next to streams without a share.
 
 use paceline_sched::contract::Contract;
 use paceline_sched::discipline::{
@@ -34,7 +34,8 @@ fn announce(link: &mut Discipline, streams: &[StreamIndex], segment: u32) {
     }
 }
 
-/// How many of `count` segments, as long as they were announced, each of three streams sends.
+/// Returns the number of segments, of `count`, that each of three streams sends, with the announced
+/// lengths.
 fn sent(link: &mut Discipline, segments: [u32; 3], count: usize) -> [usize; 3] {
     let mut sent = [0; 3];
     for _ in 0..count {
@@ -58,7 +59,7 @@ fn shares_hold_from_one_byte_to_a_hundred_gigabytes_per_second() {
         // Stream A takes 1,500 s at its rate for a packet.
         let expected = usize::try_from(1_500 * 100_000_000_000 / u64::from(u32::MAX)).unwrap();
         let [mut between, mut packets] = [0, 0];
-        // Its first packet, that B need not wait for, then one each time.
+        // Its first packet, which B need not wait for, then one each time.
         while packets < 4 {
             match link.pick(NOW) {
                 Some(A) => {
@@ -96,7 +97,7 @@ fn rates_out_of_range_count_as_the_nearest_one_in_it() {
     }
 }
 
-/// What is charged is what left: nothing counts as a byte, and a longer segment leaves a debt.
+/// The actual length is charged: an empty segment counts as a byte, and a longer one leaves a debt.
 #[test]
 fn lengths_that_were_not_true_are_paid_for() {
     for policy in FAIR {
@@ -109,7 +110,7 @@ fn lengths_that_were_not_true_are_paid_for() {
         for _ in 0..1_000 {
             match link.pick(NOW) {
                 Some(A) => {
-                    // It says 100 and sends 900.
+                    // It announces 100 bytes and sends 900.
                     link.handle_segment(A, 900, left(100));
                     bytes[0] += 900;
                 }
@@ -143,7 +144,7 @@ fn who_has_neither_contract_nor_rate_waits_for_those_who_have() {
     }
 }
 
-/// Nothing is saved up by pausing, in either way, and nothing held against who paused.
+/// A pause accumulates no credit, of either kind, and causes no penalty.
 #[test]
 fn a_stream_that_pauses_begins_again_with_its_share() {
     for policy in FAIR {
@@ -170,8 +171,8 @@ fn a_stream_that_pauses_begins_again_with_its_share() {
     }
 }
 
-/// Who comes when others have been busy for long begins where they are: no arrears, and no debt. The same
-/// when all had gone and the link was empty.
+/// A stream that joins when others have been busy for long starts at their position, without arrears or
+/// debt. The same applies after all streams had left and the link was idle.
 #[test]
 fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
     for policy in FAIR {
@@ -185,7 +186,7 @@ fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
             let [a, b, c] = sent(&mut link, [100; 3], 3);
             assert_eq!([a, b, c], [1, 1, 1], "{policy}, round {round}");
         }
-        // C goes on alone for long, all go, and the two that were idle are level with it again.
+        // C continues alone for long, all leave, and the two that were idle are level with it again.
         link.remove_head(A);
         link.remove_head(B);
         assert_eq!(sent(&mut link, [100; 3], 900), [0, 0, 900], "{policy}");
@@ -199,8 +200,8 @@ fn who_joins_late_or_after_an_empty_link_begins_level_with_the_others() {
     }
 }
 
-/// A stream leaves while its segment is on the wire: what is said of it then is of nobody, and the others
-/// go on as if it had never been there, also whoever joins with its index.
+/// A stream leaves while its segment is in transmission. Later reports about it are ignored. The other
+/// streams continue as if it had never joined, and so does a stream that joins with its index.
 #[test]
 fn a_stream_that_leaves_while_it_is_served_is_gone() {
     for policy in Policy::ALL {
@@ -217,7 +218,7 @@ fn a_stream_that_leaves_while_it_is_served_is_gone() {
         let even = (0..3).all(|at| counts[at] == if at == gone { 0 } else { 50 });
         assert_eq!((counts[gone], counts.iter().sum::<usize>()), (0, 100), "{policy} {counts:?}");
         assert!(even || !shares, "{policy} {counts:?}");
-        // Picked, and another has its place before the end of the segment is told.
+        // Picked, and another stream takes its index before the end of the segment is reported.
         let served = link.pick(NOW).unwrap();
         link.join(served, Terms::new(Class::BestEffort).with_rate(1_000));
         link.handle_served(served, 100, NOW);

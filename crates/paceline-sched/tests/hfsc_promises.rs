@@ -1,5 +1,5 @@
-//! What the paper promises of HFSC, on random trees over a link in virtual time (SIGCOMM 1997, sections II
-//! to V).
+//! The guarantees of HFSC in the paper, on random trees over a link in virtual time (SIGCOMM 1997,
+//! sections II to V).
 
 use link::{Carried, Packet, Random, bursts, carry};
 use paceline_sched::capacity::Capacity;
@@ -38,7 +38,7 @@ fn merge(mut packets: Vec<Packet>) -> Vec<Packet> {
     packets
 }
 
-/// Always something waiting, from `from` on.
+/// Returns packets that keep the class backlogged from `from` on.
 fn backlog(random: &mut Random, class: ClassIndex, from: Instant, bytes: u64) -> Vec<Packet> {
     let mut left = bytes;
     let mut packets = Vec::new();
@@ -50,7 +50,7 @@ fn backlog(random: &mut Random, class: ClassIndex, from: Instant, bytes: u64) ->
     packets
 }
 
-/// Random curves that fit the link, close to all that it carries.
+/// Returns random curves that fit the link, close to its whole capacity.
 fn fitting_curves(random: &mut Random) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for _ in 0..40 {
@@ -85,7 +85,7 @@ fn every_deadline_is_met_within_the_time_of_one_longest_packet_if_the_curves_fit
             let link_share = (random.below(2) == 0).then(|| line(1 + random.below(9_000_000)));
             let curves = Curves { real_time: Some(*curve), link_share, upper_limit: None };
             let leaf = add(&mut hfsc, parent, curves);
-            // From much less to more than what is guaranteed.
+            // From much less than the guarantee to more.
             let load = 1_000 + curve.m2() * (1 + random.below(30)) / 20;
             packets.extend(bursts(&mut random, leaf, load, until));
         }
@@ -102,7 +102,7 @@ fn every_deadline_is_met_within_the_time_of_one_longest_packet_if_the_curves_fit
     assert!(guaranteed > 10_000 && tight > 100, "{guaranteed} by real time, {tight} late at all");
 }
 
-/// The bytes of each class at each moment of the log, for whoever asks.
+/// Returns the bytes of the class served up to `until`.
 fn served_until(log: &[Carried], class: ClassIndex, until: Instant) -> u64 {
     let mine = log.iter().filter(|carried| carried.packet.class == class && carried.end <= until);
     mine.map(|carried| carried.packet.bytes).sum()
@@ -192,13 +192,13 @@ fn an_upper_limit_is_never_exceeded_by_more_than_a_packet() {
             assert!(by_limited <= inner.bytes_at(since) + LONGEST, "seed {seed}: {inner}");
             assert!(by_tenant <= outer.bytes_at(since) + LONGEST, "seed {seed}: {outer}");
         }
-        // And the tenant gets all of it, for the link has room: the other one is done soon.
+        // The tenant gets all of it, since the link has room: the other one finishes soon.
         let most = outer.bytes_at(until.since(start));
         assert!(by_tenant + 2 * LONGEST >= most, "seed {seed}: {by_tenant} of {most}, {outer}");
     }
 }
 
-/// The longest time from arrival to the end of service.
+/// Returns the longest time from arrival to the end of service.
 fn longest_delay(log: &[Carried], class: ClassIndex) -> Duration {
     let mine = log.iter().filter(|carried| carried.packet.class == class);
     mine.map(|carried| carried.end.since(carried.packet.arrived)).max().unwrap_or_default()
@@ -206,7 +206,7 @@ fn longest_delay(log: &[Carried], class: ClassIndex) -> Duration {
 
 #[test]
 fn a_steep_first_piece_gives_a_low_rate_a_short_delay() {
-    // Voice: 160 bytes every 20 ms are 64 kbit/s, beside packets of 1,500 bytes that fill the link.
+    // Voice: 160 bytes every 20 ms are 64 kbit/s, next to packets of 1,500 bytes that fill the link.
     let delay_with = |voice: Curve| {
         let rest = line(thin().bits_per_s() - voice.m1().max(voice.m2()));
         assert_eq!(fits(&[voice, rest], thin()), Ok(()));

@@ -10,7 +10,7 @@ use paceline_sched::time::{Duration, Instant};
 const A: StreamIndex = StreamIndex(0);
 const B: StreamIndex = StreamIndex(1);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
-/// The edges of what 64 bits hold.
+/// The edge values of 64 bits.
 const EDGES: [u64; 6] = [0, 1, 1 << 32, 1 << 63, u64::MAX - 1, u64::MAX];
 
 fn contract(period: Duration, loss: LossTolerance, late: Late) -> Contract {
@@ -55,7 +55,7 @@ fn assert_full_link_is_kept(policy: Policy, service: Duration) {
 #[test]
 fn every_discipline_fills_links_from_one_bit_to_800_gigabits_a_second() {
     assert_eq!(Capacity::from_bits_per_s(1), Err(ZeroCapacity));
-    // At 1 bit/s, which is no capacity, a packet of 1,500 bytes would take 12,000 s.
+    // At 1 bit/s, which is not a capacity, a packet of 1,500 bytes would take 12,000 s.
     let mut services = vec![Duration::from_secs(12_000)];
     for bits in
         [8, 9_600, 1_000_000, 9_999_999_999, 68_000_000_000, 69_000_000_000, 800_000_000_000]
@@ -130,7 +130,7 @@ fn triples() -> impl Iterator<Item = (u64, u64, u64)> {
     pairs.flat_map(|(a, b)| EDGES.iter().map(move |&c| (a, b, c)))
 }
 
-/// Two heads in turn for each service and instant; a miss is reported once, and there is an end.
+/// Two heads in sequence for each service and instant; a miss is reported once, and the loop ends.
 fn assert_survives(policy: Policy, terms: Contract) {
     for service in EDGES {
         let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
@@ -166,7 +166,7 @@ fn what_was_released_stays_released_when_the_clock_goes_back() {
         link.handle_served(A, 1, at(6));
         link.handle_head(B, Head::whole(at(6), Duration::from_millis(9), 1));
         link.handle_head(A, Head::whole(at(6), Duration::from_millis(1), 1));
-        // Ahead of its period, by no more than its deadline.
+        // Ahead of its period by no more than its relative deadline.
         assert_eq!(
             (link.pick(at(6)), link.next_change(at(6))),
             (Some(A), Some(at(15))),
@@ -175,17 +175,18 @@ fn what_was_released_stays_released_when_the_clock_goes_back() {
         assert_eq!(link.pick(at(15)), Some(A), "{policy}");
         assert_eq!((link.poll_missed(at(0)), link.pick(at(0))), (None, Some(A)), "{policy}");
         assert_eq!(link.deadline(A), Some(at(25)), "{policy}");
-        // What comes at the earlier instant is ahead of its period as anything else.
+        // A head that arrives at the earlier instant is ahead of its period like any other.
         link.handle_served(A, 1, at(1));
         link.handle_head(A, Head::whole(at(1), Duration::from_millis(1), 1));
         assert_eq!((link.pick(at(1)), link.deadline(A)), (Some(B), Some(at(35))), "{policy}");
     }
 }
 
-/// How many samples of each stream wait behind its head when the link comes back.
+/// The number of samples of each stream that wait behind its head when the link recovers.
 const WAITING: u64 = 5;
 
-/// A turn of 10,000 streams at 100 Hz after a stall of 30 s: the misses in it, and the link after it.
+/// An iteration over 10,000 streams at 100 Hz after a stall of 30 s. Returns its misses, and the link
+/// after it.
 fn turn_after_stall(policy: Policy, late: Late) -> (Vec<Miss>, Discipline) {
     const STREAMS: u32 = 10_000;
     let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
@@ -223,8 +224,8 @@ fn after_a_stall_each_late_head_is_one_step_however_many_periods_passed() {
             "{policy}: in order"
         );
         let now = Instant::ZERO + Duration::from_secs(30);
-        // 3,000 periods: two spend x', the others raise y' from 6 by 1 or by ⌈7/2⌉. Who counts samples
-        // counts one.
+        // 3,000 periods: two use up x', the others increase y' from 6 by 1 or by ⌈7/2⌉. The disciplines
+        // that count samples count one.
         let mut expected = (1, 7, false);
         if let Policy::Dwcs { adjustment, .. } = policy {
             expected = match adjustment {
@@ -245,7 +246,7 @@ fn after_a_stall_each_late_head_is_one_step_however_many_periods_passed() {
 fn after_a_stall_each_sample_that_is_dropped_is_one_step() {
     for policy in Policy::ALL {
         let (misses, mut link) = turn_after_stall(policy, Late::Drop);
-        // Heads and what waited behind them, each reported once, and nothing else.
+        // Heads and the samples behind them, each reported once, and nothing else.
         assert_eq!(misses.len() as u64, 10_000 * (1 + WAITING), "{policy}");
         let violated = misses.iter().filter(|miss| miss.violated).count();
         assert_eq!(violated, 10_000, "{policy}: the third of six misses of eight");

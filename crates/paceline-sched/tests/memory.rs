@@ -1,4 +1,4 @@
-//! What streams take of memory, and that decisions take none.
+//! The memory of a stream, and a check that decisions do not allocate.
 
 use allocation_counter::measure;
 use paceline_sched::discipline::{
@@ -11,7 +11,7 @@ use paceline_sched::{Contract, Curve, Duration, LossTolerance};
 const STREAMS: u32 = 100_000;
 const ELIGIBILITIES: [Eligibility; 2] = [Eligibility::WorkConserving, Eligibility::OncePerPeriod];
 
-/// The most that a stream may take, its queue of samples apart.
+/// Returns the upper limit of a stream's memory in bytes, without its queue of samples.
 fn bytes_max(policy: Policy) -> u64 {
     match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Dwcs { .. } | Policy::Vds => 128,

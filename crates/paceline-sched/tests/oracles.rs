@@ -16,7 +16,7 @@ const Dwcs: Policy = Policy::DWCS;
 const ORIGINAL: Policy =
     Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
 
-/// The first slots as letters, `.` for an empty one.
+/// Returns the first slots as letters, `.` for an empty one.
 fn schedule(slots: &mut Slots, count: usize) -> String {
     let letter = |stream: usize| ('A'..='Z').nth(stream).unwrap_or('?');
     (0..count).map(|_| slots.step().map_or('.', letter)).collect()
@@ -32,7 +32,7 @@ fn assert_schedule(policy: Policy, specs: &[Spec], expected: &str, violated: &st
     }
 }
 
-/// The state as the traces write it: x'/y' and `*` if tagged, then the deadline in slots.
+/// Formats the state as in the traces: x'/y' and `*` if tagged, then the deadline in slots.
 fn state(slots: &Slots, count: usize, deadlines: bool) -> String {
     let one = |stream: usize| {
         let (Some(window), Some(deadline)) = (slots.window(stream), slots.deadline(stream)) else {

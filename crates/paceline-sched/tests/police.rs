@@ -1,4 +1,4 @@
-//! Policers against naive ones that keep the full history, on random lives.
+//! Policers against naive ones with the full history, in random scenarios.
 
 #[path = "support/policers.rs"]
 #[expect(
@@ -10,7 +10,7 @@ mod policers;
 
 use policers::scenario;
 
-/// How many lives an ordinary run tries; `cargo run --example police` tries as many as it is told.
+/// The number of scenarios of an ordinary run; `cargo run --example police` accepts any number.
 const LIVES: u64 = 100_000;
 
 #[test]

@@ -1,4 +1,5 @@
-//! What the papers promise, on random sets of streams under their model: unit slots, backlogged streams.
+//! The guarantees of the papers, on random sets of streams under their model: unit slots, backlogged
+//! streams.
 
 use paceline_sched::contract::{Contract, LossTolerance};
 use paceline_sched::discipline::{
@@ -31,7 +32,7 @@ fn utilisation(specs: &[Spec]) -> u64 {
     specs.iter().map(share).sum()
 }
 
-/// As many of the streams, in order, as fit in `limit` of the link.
+/// Returns as many of the streams, in order, as fit in `limit` of the link.
 fn feasible(specs: &[Spec], limit: u64) -> Vec<Spec> {
     let mut set = Vec::new();
     for &spec in specs {
@@ -65,7 +66,7 @@ fn longest_run(missed: &[bool]) -> usize {
     missed.split(|&missed| !missed).map(<[bool]>::len).max().unwrap_or(0)
 }
 
-/// Contracted streams that each have a head: period, arrival; deadline = arrival + period.
+/// Returns contracted streams that each have a head: period, arrival; deadline = arrival + period.
 fn with_heads(
     policy: Policy,
     loss: impl Fn(usize) -> LossTolerance,
@@ -88,7 +89,7 @@ fn with_heads(
     link
 }
 
-/// Serves everything; the order in which it left.
+/// Serves everything. Returns the order of service.
 fn drain(link: &mut Discipline, now: Instant) -> Vec<u32> {
     let mut order = Vec::new();
     while let Some(stream) = link.pick(now) {
@@ -111,9 +112,9 @@ fn vds_with_different_periods_can_fail_on_a_nearly_full_link() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
 
-    /// P1, P6: with equal periods and a feasible set no window is violated, and misses run to 2x; a
-    /// stream that may miss everything may do so for ever. The original order promises that for one
-    /// service a period only: see census.rs.
+    /// P1, P6: with equal periods and a feasible set no window is violated, and runs of misses reach 2x.
+    /// A stream that may miss everything may do so forever. The original order guarantees that only with
+    /// one service per period: see census.rs.
     #[test]
     fn equal_periods_keep_every_window(specs in one_period(), eligibility in eligibility()) {
         let specs = feasible(&specs, UNIT * UNIT);
@@ -163,8 +164,8 @@ proptest! {
         }
     }
 
-    /// P7: with equal periods no stream that may not miss everything waits longer than
-    /// T·(x + y_max + n − 1) + C between two services, however overloaded the link.
+    /// P7: with equal periods, a stream that may not miss everything waits at most T·(x + y_max + n − 1)
+    /// + C between two services, however overloaded the link.
     #[test]
     fn an_overload_delays_but_does_not_starve(specs in one_period(), eligibility in eligibility()) {
         let mut slots = Slots::new(Policy::DWCS, eligibility, &specs);
@@ -182,8 +183,8 @@ proptest! {
         }
     }
 
-    /// P4, P5: different deadlines alone make DWCS with the later order earliest deadline first; no
-    /// windows at all make it so with either order, and VDS too.
+    /// P4, P5: different deadlines alone make DWCS with the later order earliest deadline first. Without
+    /// windows, DWCS with either order and VDS are earliest deadline first too.
     #[test]
     fn deadlines_come_first(heads in vec((1..50u64, 0..50u64), 1..12), x in 0..4u32) {
         let now = Instant::from_nanos(50);
@@ -205,7 +206,7 @@ proptest! {
         }
     }
 
-    /// FIFO leaves in order of arrival, whatever was promised.
+    /// FIFO sends in order of arrival, whatever the contracts.
     #[test]
     fn fifo_ignores_contracts(heads in vec((1..50u64, 0..9u64), 1..12)) {
         let mut fifo = with_heads(Policy::Fifo, |_| LossTolerance::NONE, &heads);

@@ -1,15 +1,15 @@
-//! DWCS (later rules) shares a link as weighted fair queueing does: beside WF²Q+, slot by slot.
+//! DWCS (later rules) shares a link like weighted fair queueing: a comparison with WF²Q+, slot by slot.
 //!
 //! The model of the papers: packets of one length, every stream backlogged, one period for all, here a
 //! slot. A stream with the window constraint (Q − w)/Q is owed w of every Q slots, which is the share
-//! w/Q; the shares sum to one. What is true then:
+//! w/Q; the shares sum to one. The results:
 //!
 //! * With one Q for all, and streams that join and leave where windows end, both disciplines have served
 //!   every stream the same number of packets at the end of every window.
 //! * Within a window DWCS may be several packets ahead or behind: it owes a number of packets by the
 //!   window's end, not an even spacing.
-//! * Where a stream leaves in mid-window and another takes its share at once, windows can be violated:
-//!   the one that left may have had all of its share already. A share is free when its window ends.
+//! * If a stream leaves in mid-window and another takes its share at once, windows can be violated. The
+//!   first stream may have had all of its share already. A share is free when its window ends.
 //! * With different windows the shares are met in the long run, and a window can be violated.
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -36,7 +36,7 @@ struct Both {
     fair: Discipline,
     weights: [u32; STREAMS],
     slot: u64,
-    /// Slots that each stream has had, DWCS's less WF²Q+'s.
+    /// The slots served to each stream by DWCS minus those by WF²Q+.
     ahead: [i64; STREAMS],
     violated: bool,
 }
@@ -61,7 +61,7 @@ impl Both {
         Head::whole(self.now(), SLOT, 1)
     }
 
-    /// `weight` of `window` slots.
+    /// Adds a stream with `weight` of `window` slots.
     fn join(&mut self, stream: usize, weight: u32, window: u32) {
         self.weights[stream] = weight;
         let loss = LossTolerance::new(window - weight, window).unwrap();
@@ -75,7 +75,7 @@ impl Both {
         self.ahead[stream] = 0;
     }
 
-    /// A stream's share goes to itself and, if there is room and it can be divided, to another.
+    /// Splits a stream's share between itself and another, if there is room and it can be divided.
     fn divide(&mut self, random: &mut Random, window: u32) {
         let busy: Vec<usize> = (0..STREAMS).filter(|&at| self.weights[at] > 0).collect();
         let idle = (0..STREAMS).find(|&at| self.weights[at] == 0);
@@ -127,7 +127,7 @@ impl Both {
     }
 }
 
-/// Weights of 2 to 8 streams that sum up to `window`.
+/// Returns weights of 2 to 8 streams that sum to `window`.
 fn weights(random: &mut Random, window: u32) -> Vec<u32> {
     let mut left = window;
     let mut weights = Vec::new();
@@ -203,14 +203,14 @@ fn a_share_that_is_handed_on_in_mid_window_can_violate_another() {
     assert!(violated, "windows hold wherever streams join and leave: say so");
 }
 
-/// Each stream's window as short as its share allows.
+/// Each stream's window is as short as its share permits.
 #[test]
 fn with_different_windows_the_shares_are_met_but_a_window_can_be_violated() {
     let mut both = Both::new();
     let streams = [(13, 18), (1, 9), (1, 18), (1, 9)];
     for (stream, (weight, window)) in streams.into_iter().enumerate() {
         both.join(stream, weight, window);
-        // The same shares of a common window, for the fair one.
+        // The same shares of a common window, for WF²Q+.
         let rate = u64::from(weight * 18 / window);
         both.fair.join(index(stream), Terms::new(Class::BestEffort).with_rate(rate));
         let head = both.head();

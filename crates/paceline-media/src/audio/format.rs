@@ -1,23 +1,23 @@
-//! What a block of sound holds, and the encoding string that says so.
+//! The format of a block of sound, and its encoding string.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{MediaError, excerpt};
 
-/// Lowest sample rate, in Hz.
+/// The lowest sample rate in Hz.
 pub const RATE_MIN: u32 = 1_000;
 
-/// Highest sample rate, in Hz.
+/// The highest sample rate in Hz.
 pub const RATE_MAX: u32 = 384_000;
 
-/// Most channels.
+/// The largest number of channels.
 pub const CHANNELS_MAX: u8 = 8;
 
-/// How one sample of sound is stored.
+/// The coding of one sample of sound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// Linear, 16 bits with sign, low byte first.
+    /// Linear, 16 bits signed, little-endian.
     S16le,
     /// G.711 µ-law, 8 bits.
     Ulaw,
@@ -26,7 +26,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     #[must_use]
     pub fn sample_bytes(self) -> usize {
         match self {
@@ -43,8 +43,8 @@ impl Coding {
 /// - `audio/pcmu;rate=8000;channels=1` (µ-law);
 /// - `audio/pcma;rate=8000;channels=1` (A-law).
 ///
-/// Reading accepts the parameters in any order with blanks around the semicolons; each must
-/// be there exactly once and no other may.
+/// Parsing accepts the parameters in any order with blanks around the semicolons. Each parameter must
+/// occur exactly once, and others are rejected.
 ///
 /// ```
 /// use paceline_media::audio::{AudioFormat, Coding};
@@ -57,16 +57,16 @@ impl Coding {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AudioFormat {
-    /// How a sample is stored.
+    /// The coding of a sample.
     pub coding: Coding,
-    /// Frames per second, [`RATE_MIN`] to [`RATE_MAX`] Hz.
+    /// The frames per second, [`RATE_MIN`] to [`RATE_MAX`] Hz.
     pub rate: u32,
-    /// Samples per frame, 1 to [`CHANNELS_MAX`].
+    /// The samples per frame, 1 to [`CHANNELS_MAX`].
     pub channels: u8,
 }
 
 impl AudioFormat {
-    /// A checked format.
+    /// Returns a checked format.
     ///
     /// # Errors
     /// [`MediaError::AudioRange`] for a rate or a number of channels out of range.
@@ -76,16 +76,16 @@ impl AudioFormat {
         Ok(format)
     }
 
-    /// Checks a format that was written as a literal.
+    /// Checks a format, for example one from a struct literal.
     ///
     /// # Errors
-    /// As [`AudioFormat::new`].
+    /// The same as [`AudioFormat::new`].
     pub fn check(self) -> Result<(), MediaError> {
         check_range("rate", self.rate)?;
         check_range("channels", u32::from(self.channels))
     }
 
-    /// Bytes of one frame: one sample of each channel.
+    /// Returns the bytes of one frame: one sample of each channel.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.coding.sample_bytes() * usize::from(self.channels)
@@ -151,7 +151,7 @@ impl FromStr for AudioFormat {
     }
 }
 
-/// A number in plain decimal digits: no sign, no blanks.
+/// Parses a number in plain decimal digits, without sign or blanks.
 fn parse_number(field: &'static str, text: &str) -> Result<u32, MediaError> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {

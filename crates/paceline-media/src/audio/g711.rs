@@ -1,11 +1,10 @@
-//! G.711 (ITU-T): 16-bit samples as 8-bit codes whose steps grow with loudness, and back.
+//! G.711 (ITU-T): conversion of 16-bit samples to 8-bit codes whose steps grow with loudness, and back.
 //!
-//! Decision values and outputs are those of the standard's tables, scaled to 16 bits: µ-law
-//! works on 14 of them, A-law on 13. As in the reference software of the ITU-T (G.191), the
-//! magnitude of a negative sample is its ones' complement, so that both signs have the same
-//! number of intervals.
+//! Decision values and outputs are those of the standard's tables, scaled to 16 bits: µ-law uses 14 of
+//! them, A-law 13. As in the reference software of the ITU-T (G.191), the magnitude of a negative sample
+//! is its ones' complement, so that both signs have the same number of intervals.
 
-/// The 16-bit sample of a µ-law code, -32,124 to 32,124.
+/// Returns the 16-bit sample of a µ-law code, -32,124 to 32,124.
 #[must_use]
 pub fn from_ulaw(code: u8) -> i16 {
     let code = !code;
@@ -14,7 +13,7 @@ pub fn from_ulaw(code: u8) -> i16 {
     if code & 0x80 == 0 { magnitude } else { -magnitude }
 }
 
-/// The 16-bit sample of an A-law code, -32,256 to 32,256, never 0.
+/// Returns the 16-bit sample of an A-law code, -32,256 to 32,256, never 0.
 #[must_use]
 pub fn from_alaw(code: u8) -> i16 {
     // Every other bit is stored inverted.
@@ -27,17 +26,17 @@ pub fn from_alaw(code: u8) -> i16 {
     if code & 0x80 == 0 { -magnitude } else { magnitude }
 }
 
-/// The µ-law code of a 16-bit sample.
+/// Returns the µ-law code of a 16-bit sample.
 #[must_use]
 pub fn to_ulaw(sample: i16) -> u8 {
     let biased = (magnitude(sample) >> 2).min(0x1fff - 33) + 33;
-    // 33 to 8,191: the highest bit is 5 to 12 and names the segment.
+    // 33 to 8,191: the highest bit is 5 to 12 and selects the segment.
     let segment = biased.ilog2() - 5;
     let code = byte(segment << 4) | byte(u32::from(biased >> (segment + 1)) & 15);
     !(code | if sample < 0 { 0x80 } else { 0 })
 }
 
-/// The A-law code of a 16-bit sample.
+/// Returns the A-law code of a 16-bit sample.
 #[must_use]
 pub fn to_alaw(sample: i16) -> u8 {
     let magnitude = magnitude(sample) >> 4;
@@ -48,12 +47,12 @@ pub fn to_alaw(sample: i16) -> u8 {
     (code | if sample < 0 { 0 } else { 0x80 }) ^ 0x55
 }
 
-/// Distance from zero; that of a negative sample is its ones' complement.
+/// Returns the distance from zero; for a negative sample, its ones' complement.
 fn magnitude(sample: i16) -> u16 {
     (if sample < 0 { !sample } else { sample }).unsigned_abs()
 }
 
-/// A number that is below 256 by construction.
+/// Converts a number that is below 256 by construction.
 fn byte(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
@@ -62,8 +61,9 @@ fn byte(value: u32) -> u8 {
 mod tests {
     use super::*;
 
-    /// The interval that a magnitude lies in, searched in the standard's decision values: in
-    /// segment `s` sixteen intervals that are twice as wide as those of the one before.
+    /// Returns the interval that contains a magnitude, by search in the standard's decision values.
+    ///
+    /// Each segment `s` has sixteen intervals, twice as wide as those of the preceding segment.
     fn ulaw_interval(magnitude: i32) -> (u8, i32) {
         let mut found = (0, 0);
         for segment in 0..8 {
@@ -146,7 +146,7 @@ mod tests {
     fn codes_come_back_from_their_samples() {
         for code in 0..=u8::MAX {
             assert_eq!(to_alaw(from_alaw(code)), code);
-            // The two zeros of µ-law are one number.
+            // The two zeros of µ-law are the same number.
             let expected = if code == 0x7f { 0xff } else { code };
             assert_eq!(to_ulaw(from_ulaw(code)), expected);
         }

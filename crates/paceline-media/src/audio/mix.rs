@@ -1,10 +1,10 @@
-//! From some channels to fewer or more.
+//! Conversion of the number of channels.
 
 /// Mixes interleaved levels from `from` channels to `to`, both at least 1.
 ///
-/// Towards fewer channels, output `j` is the mean of the inputs `j`, `j + to`, `j + 2 to`, …:
-/// one channel gets the mean of all. Towards more, the inputs are repeated in order: one channel
-/// is copied to all.
+/// With fewer channels, output `j` is the mean of the inputs `j`, `j + to`, `j + 2 to`, …: a single
+/// output is the mean of all. With more, the inputs are repeated in order: a single input is copied to
+/// all.
 pub(super) fn mix(levels: &[f32], from: usize, to: usize, out: &mut Vec<f32>) {
     out.clear();
     for frame in levels.chunks_exact(from) {

@@ -1,4 +1,4 @@
-//! Sample rates: a steady stream in, a steady stream out.
+//! Conversion of the sample rate of a continuous stream.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use rubato::{
 
 use crate::error::MediaError;
 
-/// Length of the filter in frames of the lower rate: half of it is the delay.
+/// The length of the filter in frames of the lower rate; the delay is half of it.
 const TAPS: usize = 64;
 
-/// Points per frame of the lower rate at which the filter is tabulated; in between it is
-/// interpolated.
+/// The points per frame of the lower rate at which the filter is tabulated; it is interpolated between
+/// them.
 const POINTS: usize = 128;
 
-/// Most frames that are filtered at once.
+/// The largest number of frames that are filtered at once.
 const PIECE: usize = 1024;
 
 /// Changes the rate of interleaved levels.
@@ -26,24 +26,25 @@ pub(super) struct Resampler {
     from: u32,
     to: u32,
     channels: usize,
-    /// What the frames in so far are worth above the whole frames out: below `from`.
+    /// The input frames, in units of 1/`from` output frames, beyond the whole output frames; below
+    /// `from`.
     remainder: u64,
-    /// Filtered, not yet given out. It began with a little silence, so that each block can be
-    /// answered in full although the filter has to look ahead.
+    /// Filtered frames that are not yet returned. The queue begins with a little silence, so that each
+    /// block gets its full output although the filter needs look-ahead.
     waiting: VecDeque<f32>,
     filtered: Vec<f32>,
 }
 
 impl Resampler {
-    /// A resampler for checked rates and channels.
+    /// Returns a resampler for checked rates and channels.
     pub(super) fn new(from: u32, to: u32, channels: usize) -> Result<Self, MediaError> {
         let failed = |error: rubato::ResamplerConstructionError| MediaError::AudioResample {
             from,
             to,
             reason: error.to_string(),
         };
-        // The filter counts in frames of the source, but its length in time depends on the
-        // lower of the two rates.
+        // The filter's length is in frames of the source, but its duration depends on the lower of the
+        // two rates.
         let (source, target) = (from as usize, to as usize);
         let stretch = |frames: usize| (frames * source).div_ceil(target);
         let (taps, points) = if from > to {
@@ -56,18 +57,18 @@ impl Resampler {
         let ratio = f64::from(to) / f64::from(from);
         let filter = Async::new_sinc(ratio, 1.0, &parameters, PIECE, channels, FixedAsync::Input)
             .map_err(failed)?;
-        // The filter's answer lags by two frames of the source and by what rounding may cost.
+        // The filter's output lags by two frames of the source plus the rounding error.
         let silence = (2 * target).div_ceil(source) + 1;
         let waiting = VecDeque::from(vec![0.0; silence * channels]);
         Ok(Self { filter, from, to, channels, remainder: 0, waiting, filtered: Vec::new() })
     }
 
-    /// How many frames the next block of `frames` will become.
+    /// Returns the number of output frames for the next block of `frames`.
     pub(super) fn frames_out(&self, frames: usize) -> u64 {
         self.worth(frames) / u64::from(self.from)
     }
 
-    /// Takes a block of whole frames, and writes over `out` what it has become.
+    /// Takes a block of whole frames and replaces `out` by its output.
     pub(super) fn push(&mut self, block: &[f32], out: &mut Vec<f32>) -> Result<(), MediaError> {
         let total = self.worth(block.len() / self.channels);
         for piece in block.chunks(PIECE * self.channels) {
@@ -85,7 +86,7 @@ impl Resampler {
         Ok(())
     }
 
-    /// Frames of the target, times `from`, that are due after `frames` more of the source.
+    /// Returns the output frames, times `from`, that are due after `frames` more of the source.
     fn worth(&self, frames: usize) -> u64 {
         self.remainder + frames as u64 * u64::from(self.to)
     }

@@ -1,12 +1,12 @@
-//! Between blocks of bytes and samples from -1 to 1.
+//! Conversion between blocks of bytes and samples from -1 to 1.
 
 use super::format::Coding;
 use super::g711::{from_alaw, from_ulaw, to_alaw, to_ulaw};
 
-/// Largest magnitude of a 16-bit sample.
+/// The largest magnitude of a 16-bit sample.
 const FULL: f32 = 32_768.0;
 
-/// Reads each sample of `bytes`; an odd byte at the end is ignored.
+/// Decodes the samples of `bytes`; an odd byte at the end is ignored.
 pub(super) fn decode(coding: Coding, bytes: &[u8], out: &mut Vec<f32>) {
     let level = |sample: i16| f32::from(sample) / FULL;
     out.clear();
@@ -20,7 +20,7 @@ pub(super) fn decode(coding: Coding, bytes: &[u8], out: &mut Vec<f32>) {
     }
 }
 
-/// Writes each sample; what is louder than full scale is clipped.
+/// Encodes samples; those above full scale are clipped.
 pub(super) fn encode(coding: Coding, levels: &[f32]) -> Vec<u8> {
     let samples = levels.iter().map(|&level| sample(level));
     match coding {
@@ -30,7 +30,7 @@ pub(super) fn encode(coding: Coding, levels: &[f32]) -> Vec<u8> {
     }
 }
 
-/// The nearest 16-bit sample of a level; not-a-number is silence.
+/// Returns the nearest 16-bit sample of a level; not-a-number is silence.
 #[expect(clippy::cast_possible_truncation, reason = "rounded, and a cast to i16 saturates")]
 pub(super) fn sample(level: f32) -> i16 {
     (level * FULL).round() as i16

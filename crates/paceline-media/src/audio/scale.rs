@@ -1,4 +1,4 @@
-//! Scaling of sound: another rate, other channels, the same coding.
+//! Scaling of sound to another rate and number of channels, in the same coding.
 
 use super::format::AudioFormat;
 use super::mix::mix;
@@ -6,27 +6,27 @@ use super::resample::Resampler;
 use super::samples::{decode, encode};
 use crate::error::MediaError;
 
-/// Longest block that goes in or comes out, in bytes: 1 MiB, five seconds of stereo at 48 kHz.
+/// The longest input or output block in bytes: 1 MiB, five seconds of stereo at 48 kHz.
 pub const BLOCK_MAX: usize = 1024 * 1024;
 
-/// Scales a stream of blocks to another rate and number of channels, keeping its coding.
+/// Scales a stream of blocks to another rate and number of channels, in the same coding.
 ///
-/// One block comes out for each that goes in, at once. After n frames in all, exactly
-/// n · rate out / rate in frames have come out, rounded down: blocks of 20 ms stay blocks of
-/// 20 ms where both rates have whole frames in them, and nothing drifts.
+/// Each input block immediately returns one output block. After n input frames in total, exactly n ·
+/// rate out / rate in frames, rounded down, have been returned. Blocks of 20 ms stay blocks of 20 ms if
+/// both rates have whole frames in them, and the stream does not drift.
 ///
-/// The rate is changed by a windowed-sinc filter of 64 frames of the lower rate, Blackman-Harris
-/// window, pass band to 0.87 of the lower rate's half. It delays the sound by 32 to 38 frames of
-/// the lower rate (at most 4.8 ms at 8 kHz, 0.8 ms at 48 kHz), always the same for the same
-/// rates; the stream begins with that much silence, and as much of its end stays inside. Where
-/// the rate stays the same there is no delay.
+/// The rate is changed by a windowed-sinc filter of 64 frames of the lower rate, Blackman-Harris window,
+/// pass band to 0.87 of the lower rate's half. It delays the sound by 32 to 38 frames of the lower rate
+/// (at most 4.8 ms at 8 kHz, 0.8 ms at 48 kHz). The delay is constant for given rates. The stream begins
+/// with that much silence, and the same amount of its end is never returned. There is no delay if the
+/// rate does not change.
 ///
-/// Towards fewer channels the channels are averaged, towards more they are repeated: output
-/// channel j of m is the mean of the input channels j, j + m, j + 2m, …, or input channel j mod n
-/// of n. Sound is held in numbers of 32 bits in between and rounded once.
+/// With fewer channels the channels are averaged, with more they are repeated. Output channel j of m is
+/// the mean of the input channels j, j + m, j + 2m, …, or input channel j mod n of n. Intermediate
+/// values are 32-bit floats, rounded once.
 ///
-/// A scaler holds its filter, at most 4 MiB, and four buffers with 4 bytes for each sample of the
-/// longest block so far, in or out: at most 4 MiB each.
+/// A scaler uses at most 4 MiB for its filter. Its four buffers take 4 bytes for each sample of the
+/// longest block so far, input or output: at most 4 MiB each.
 ///
 /// ```
 /// use paceline_media::audio::{AudioFormat, AudioScaler};
@@ -41,17 +41,17 @@ pub const BLOCK_MAX: usize = 1024 * 1024;
 pub struct AudioScaler {
     from: AudioFormat,
     to: AudioFormat,
-    /// `None` where the rate stays.
+    /// `None` if the rate does not change.
     resampler: Option<Resampler>,
     levels: Vec<f32>,
     spare: Vec<f32>,
 }
 
 impl AudioScaler {
-    /// A scaler for blocks of format `from`.
+    /// Returns a scaler for blocks of format `from`.
     ///
     /// # Errors
-    /// [`MediaError::AudioRange`] for a rate or a number of channels out of range, in `from` too.
+    /// [`MediaError::AudioRange`] for a rate or a number of channels out of range, also in `from`.
     pub fn new(from: AudioFormat, to_rate: u32, to_channels: u8) -> Result<Self, MediaError> {
         from.check()?;
         let to = AudioFormat::new(from.coding, to_rate, to_channels)?;
@@ -64,18 +64,19 @@ impl AudioScaler {
         Ok(Self { from, to, resampler, levels: Vec::new(), spare: Vec::new() })
     }
 
-    /// Format of the blocks that come out.
+    /// Returns the format of the output blocks.
     #[must_use]
     pub fn output(&self) -> AudioFormat {
         self.to
     }
 
-    /// Takes the next block, of any number of whole frames, and gives what it has become: as
-    /// long in time, or empty if it is too short for one frame.
+    /// Takes the next block, of any number of whole frames, and returns its output.
+    ///
+    /// The output has the same duration, or is empty if it is too short for one frame.
     ///
     /// # Errors
-    /// [`MediaError::AudioBlock`] for a block that ends inside a frame, or that is or would
-    /// become longer than [`BLOCK_MAX`]; the scaler is then as it was before.
+    /// [`MediaError::AudioBlock`] for a block that ends inside a frame, or that is or would become
+    /// longer than [`BLOCK_MAX`]; the scaler is then unchanged.
     pub fn push(&mut self, block: &[u8]) -> Result<Vec<u8>, MediaError> {
         self.check(block)?;
         if self.from == self.to {

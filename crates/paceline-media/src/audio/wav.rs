@@ -1,4 +1,4 @@
-//! WAV files (RIFF): where the sound is, and a header for some.
+//! WAV files (RIFF): locating the sound in a file, and writing a header.
 
 use std::borrow::Cow;
 
@@ -12,21 +12,21 @@ const ALAW: u16 = 6;
 const ULAW: u16 = 7;
 const EXTENSIBLE: u16 = 0xfffe;
 
-/// What follows the two bytes of the tag in the GUID of an extensible format.
+/// The last 14 bytes of the GUID of an extensible format, after the two bytes of the tag.
 const GUID_TAIL: [u8; 14] = *b"\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71";
 
 /// The sound of a WAV file; see [`read_wav`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wav<'a> {
-    /// Format of `data`.
+    /// The format of `data`.
     pub format: AudioFormat,
-    /// Whole frames; borrowed from the file where it holds 16-bit or G.711 sound.
+    /// Whole frames; borrowed from a file with 16-bit or G.711 sound.
     pub data: Cow<'a, [u8]>,
-    /// What is not as it should be, though there is sound: a file that is cut off.
+    /// A description of a defect that still leaves sound, such as a truncated file.
     pub note: Option<String>,
 }
 
-/// How the file stores a sample.
+/// The representation of a sample in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stored {
     As(Coding),
@@ -45,18 +45,18 @@ struct Layout {
 /// Finds the sound of a WAV file.
 ///
 /// Reads PCM of 8, 16, 24 and 32 bits, float of 32 bits, µ-law and A-law, also as
-/// WAVE_FORMAT_EXTENSIBLE, 1 to 8 channels, 1,000 to 384,000 Hz. PCM and float come out as
-/// 16 bits: lower bits of integers are cut off, floats are rounded and clipped. Chunks may come
-/// in any order; of two of a kind the first counts.
+/// WAVE_FORMAT_EXTENSIBLE, 1 to 8 channels, 1,000 to 384,000 Hz. PCM and float are returned as 16 bits:
+/// the lower bits of integers are cut off, floats are rounded and clipped. Chunks may be in any order;
+/// the first of each kind counts.
 ///
-/// A data chunk of length 0xffffffff reaches to the end of the file, as of a program that could
-/// not go back to write its length; so does one of length 0, if the file's own length does not
-/// cover the file either. A data chunk that is cut off gives what is there, with a `note`.
+/// A data chunk of length 0xffffffff extends to the end of the file: some programs cannot seek back to
+/// write the length. A length of 0 has the same meaning if the RIFF length does not cover the file
+/// either. A truncated data chunk returns the available frames, with a `note`.
 ///
 /// Reserves at most twice the length of the file, and nothing for 16-bit and G.711 sound.
 ///
 /// # Errors
-/// [`MediaError::Wav`] if the file is none, its format is not one of those, or it has no data
+/// [`MediaError::Wav`] if the file is not a WAV file, its format is not one of those, or it has no data
 /// chunk.
 pub fn read_wav(bytes: &[u8]) -> Result<Wav<'_>, MediaError> {
     let Some((b"RIFF", riff_len, b"WAVE")) = riff_header(bytes) else {
@@ -95,10 +95,10 @@ fn riff_header(bytes: &[u8]) -> Option<(&[u8; 4], u32, &[u8; 4])> {
 
 struct Chunk<'a> {
     id: [u8; 4],
-    /// Offset of its first byte behind the length.
+    /// The offset of its first byte behind the length.
     at: usize,
     body: &'a [u8],
-    /// Bytes that its length promises beyond the end of the file.
+    /// The bytes of its length that are beyond the end of the file.
     missing: usize,
 }
 
@@ -108,7 +108,7 @@ struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    /// The next chunk; `None` at the end of the file, or in the middle of a chunk's header.
+    /// Returns the next chunk; `None` at the end of the file, or inside a chunk's header.
     fn next(&mut self, riff_len: u32) -> Option<Chunk<'a>> {
         let rest = self.bytes.get(self.at..)?;
         let (id, rest) = rest.split_first_chunk::<4>()?;
@@ -119,7 +119,7 @@ impl<'a> Chunks<'a> {
         let open = len == u32::MAX || (len == 0 && !covered);
         let promised = if id == b"data" && open { rest.len() } else { len as usize };
         let body = rest.get(..promised).unwrap_or(rest);
-        // A chunk of odd length has a byte behind it that does not count.
+        // A chunk of odd length is followed by a padding byte.
         self.at = at.saturating_add(promised).saturating_add(promised % 2);
         Some(Chunk { id: *id, at, body, missing: promised - body.len() })
     }
@@ -170,7 +170,7 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
     Ok(Layout { format, stored, frame: usize::from(frame) })
 }
 
-/// Sound as one of our codings.
+/// Converts sound to one of the supported codings.
 fn convert(stored: Stored, body: &[u8]) -> Cow<'_, [u8]> {
     let bytes = |samples: Vec<[u8; 2]>| Cow::Owned(samples.into_flattened());
     match stored {
@@ -189,10 +189,10 @@ fn convert(stored: Stored, body: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// The header of a WAV file whose data chunk holds `data_bytes`, up to where the data begin.
+/// Returns the header of a WAV file with a data chunk of `data_bytes`, up to the beginning of the data.
 ///
-/// 44 bytes for PCM, 58 for G.711. `u32::MAX` stands for data of unknown length. Behind data of
-/// an odd length one zero byte has to be written.
+/// 44 bytes for PCM, 58 for G.711. `u32::MAX` stands for data of unknown length. The caller must append
+/// one zero byte to data of an odd length.
 #[must_use]
 pub fn wav_header(format: &AudioFormat, data_bytes: u32) -> Vec<u8> {
     let frame = u16::from(format.channels).saturating_mul(match format.coding {
@@ -214,7 +214,8 @@ pub fn wav_header(format: &AudioFormat, data_bytes: u32) -> Vec<u8> {
     chunks.extend(frame.to_le_bytes());
     chunks.extend(bits.to_le_bytes());
     if !linear {
-        // No extension, and the number of frames, as the format asks for whatever is not PCM.
+        // The extension length of 0 and the number of frames, which the format requires unless it is
+        // PCM.
         chunks.extend(0_u16.to_le_bytes());
         chunks.extend(*b"fact\x04\0\0\0");
         chunks.extend((data_bytes / u32::from(frame).max(1)).to_le_bytes());
@@ -236,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// A format chunk's body.
+    /// Returns the body of a format chunk.
     fn fmt(tag: u16, channels: u16, rate: u32, bits: u16) -> Vec<u8> {
         let frame = channels * bits / 8;
         let mut out = [tag, channels].map(u16::to_le_bytes).as_flattened().to_vec();

@@ -1,4 +1,4 @@
-//! The blocks: 64 bits of picture number, 64 of time, 16 of checksum.
+//! The blocks of a test card: 64 bits of picture number, 64 of time, 16 of checksum.
 
 use super::{BLACK, WHITE};
 use crate::error::MediaError;
@@ -8,21 +8,21 @@ use crate::size::Size;
 
 const COLUMNS: u32 = 24;
 const ROWS: u32 = 6;
-/// First row of blocks, in twentieths of the height; each row is one twentieth.
+/// The first row of blocks, in twentieths of the height; each row is one twentieth.
 const TOP: u32 = 14;
 const BYTES: usize = 18;
 
-/// Blocks darker or brighter than this are black or white...
+/// The brightness that separates black blocks from white ones.
 const MIDDLE: u32 = 126;
-/// ...if they differ from it by at least this much. Otherwise the picture is not a card.
+/// The smallest difference of a block from [`MIDDLE`]. Otherwise the picture is not a card.
 const CONTRAST_MIN: u32 = 24;
 
-/// What a test card says about itself.
+/// The data in a test card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CardReading {
-    /// Number of the picture.
+    /// The number of the picture.
     pub frame: u64,
-    /// Time of the picture, in microseconds of the drawer's clock.
+    /// The time of the picture, in microseconds of the drawer's clock.
     pub micros: u64,
 }
 
@@ -47,7 +47,7 @@ impl CardReading {
     }
 }
 
-/// CRC-16/CCITT-FALSE: all-black and all-white blocks do not pass.
+/// Returns the CRC-16/CCITT-FALSE, which rejects all-black and all-white blocks.
 fn checksum(bytes: impl Iterator<Item = u8>) -> u16 {
     bytes.fold(0xffff, |sum, byte| {
         (0..8).fold(sum ^ (u16::from(byte) << 8), |sum: u16, _| {
@@ -76,10 +76,10 @@ pub(super) fn draw(size: Size, luma: &mut [u8], reading: CardReading) {
     }
 }
 
-/// Reads the blocks of a test card, at whatever size it now has.
+/// Reads the blocks of a test card at any size.
 ///
-/// `None` if the picture is not a test card, is damaged, or is too small. Cards that were
-/// drawn at 320x240 or larger can be read down to 80x60.
+/// Returns `None` if the picture is not a test card, is damaged, or is too small. Cards drawn at 320x240
+/// or larger can be read down to 80x60.
 #[must_use]
 pub fn read_card(picture: &Picture<'_>) -> Option<CardReading> {
     let Size { width, height } = picture.size();
@@ -99,17 +99,17 @@ pub fn read_card(picture: &Picture<'_>) -> Option<CardReading> {
     CardReading::from_bytes(bytes)
 }
 
-/// As [`read_card`], of a JPEG picture.
+/// Reads the blocks of a test card in a JPEG picture, like [`read_card`].
 ///
 /// # Errors
-/// Those of [`jpeg::decode`]. A good picture that is not a test card is `Ok(None)`.
+/// The errors of [`jpeg::decode`]. A valid picture that is not a test card is `Ok(None)`.
 pub fn read_card_jpeg(payload: &[u8]) -> Result<Option<CardReading>, MediaError> {
-    // RGB is what the decoder gives fastest; few of the pixels are looked at.
+    // The decoder produces RGB fastest; only a few of the pixels are read.
     let picture = jpeg::decode(payload, PixelFormat::Rgb8)?;
     Ok(read_card(&picture.as_picture()))
 }
 
-/// The pixels in the middle half of interval `index` of `count` over `length` pixels; at least
+/// Returns the pixels in the middle half of interval `index` of `count` over `length` pixels; at least
 /// the one in its centre.
 fn middle(index: u32, count: u32, length: u32) -> std::ops::Range<u32> {
     let quarter = |quarters: u32| (4 * index + quarters) * length;
@@ -121,7 +121,7 @@ fn middle(index: u32, count: u32, length: u32) -> std::ops::Range<u32> {
     centre..centre + 1
 }
 
-/// Mean brightness of a rectangle; at most 16 by 16 of its pixels are looked at.
+/// Returns the mean brightness of a rectangle; reads at most 16 by 16 of its pixels.
 fn mean(picture: &Picture<'_>, xs: std::ops::Range<u32>, ys: std::ops::Range<u32>) -> Option<u32> {
     let step =
         |range: &std::ops::Range<u32>| (range.end - range.start).div_ceil(16).max(1) as usize;

@@ -1,9 +1,9 @@
-//! Digits for the eye: five by seven cells, scaled with the picture.
+//! Readable digits of five by seven cells, scaled with the picture.
 
 use super::{WHITE, part_row};
 use crate::size::Size;
 
-/// Characters in order of [`GLYPHS`].
+/// The characters in the order of [`GLYPHS`].
 const CHARS: &str = "0123456789:.#";
 
 /// Seven rows each; bit 4 is the leftmost cell.
@@ -47,7 +47,7 @@ fn glyph(character: char) -> Option<&'static [u8; 7]> {
     GLYPHS.get(CHARS.find(character)?)
 }
 
-/// Fills a square of `side` pixels whose top left corner is `at`.
+/// Fills a square of `side` pixels with its top left corner at `at`.
 fn fill(luma: &mut [u8], width: usize, [x, y]: [usize; 2], side: usize) {
     for row in luma.chunks_exact_mut(width).skip(y).take(side) {
         if let Some(pixels) = row.get_mut(x..x + side) {

@@ -1,4 +1,5 @@
-//! What moves behind the digits: colour bars with enough grain to cost what a scene costs.
+//! The background of a test card: moving colour bars, with enough grain to cost as many bytes as a real
+//! scene.
 
 use super::{BLACK, WHITE, part_row};
 use crate::picture::area;
@@ -16,13 +17,13 @@ const BARS: [[u8; 3]; 8] = [
     [48, 128, 128],
 ];
 
-/// Brightness behind the digits.
+/// The brightness behind the digits.
 const BAND: u8 = 44;
 
-/// Grain: cell size in pixels and strength in steps of brightness.
+/// The grain: cell size in pixels and strength in steps of brightness.
 const GRAIN: [(u32, i32); 3] = [(19, 26), (7, 18), (3, 14)];
 
-/// The picture without digits and blocks, and how far its bars have moved.
+/// The picture without digits and blocks.
 #[derive(Debug, Clone)]
 pub(super) struct Scenery {
     size: Size,
@@ -81,8 +82,9 @@ impl Scenery {
         }
     }
 
-    /// Pixels by which the bars have moved: even, so that chroma moves along; about 1/80 of
-    /// the width for each picture.
+    /// Returns the shift of the bars in pixels: about 1/80 of the width for each picture.
+    ///
+    /// It is even, so that chroma moves by whole samples.
     fn shift(&self, frame: u64) -> usize {
         let width = u64::from(self.size.width & !1);
         let step = (width / 160).max(1) * 2;
@@ -90,7 +92,7 @@ impl Scenery {
     }
 }
 
-/// Copies rows of `width`, each moved left by `shift` with wrap-around.
+/// Copies rows of `width`, each rotated left by `shift`.
 fn rotate(from: &[u8], to: &mut [u8], width: usize, shift: usize) {
     for (from, to) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
         let (tail, head) = from.split_at(shift.min(width));
@@ -104,7 +106,7 @@ fn bar(x: u32, width: u32) -> [u8; 3] {
     BARS.get((x * 8 / width) as usize).copied().unwrap_or([BLACK, 128, 128])
 }
 
-/// Value noise: smooth bumps of several sizes, always the same.
+/// Returns value noise: smooth bumps of several sizes, the same on every call.
 fn grain(x: u32, y: u32) -> i32 {
     let bumps = GRAIN.iter().map(|&(cell, strength)| {
         let (column, row) = (x / cell, y / cell);
@@ -118,7 +120,7 @@ fn grain(x: u32, y: u32) -> i32 {
     bumps.sum()
 }
 
-/// A fixed pseudo-random value from -128 to 127 for a lattice point.
+/// Returns a fixed pseudo-random value from -128 to 127 for a lattice point.
 fn lattice(x: u32, y: u32) -> i32 {
     let mut bits = x.wrapping_mul(0x9e37_79b1) ^ y.wrapping_mul(0x85eb_ca77);
     bits = (bits ^ (bits >> 15)).wrapping_mul(0x2c1b_3c6d);

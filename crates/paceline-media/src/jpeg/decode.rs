@@ -1,4 +1,4 @@
-//! From JPEG bytes to samples.
+//! Decoding of JPEG to samples.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,10 +14,10 @@ use crate::markers::{FrameHeader, frame_header, picture_end};
 use crate::picture::{PictureBuf, PixelFormat, area};
 use crate::size::Size;
 
-/// Progressive pictures may have at most this many scans: more is an attack on our time.
+/// The largest number of scans of a progressive picture; more would be a denial-of-service attack.
 const SCANS_MAX: usize = 64;
 
-/// What the interleaved samples of a decoded picture mean.
+/// The meaning of the interleaved samples of a decoded picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Samples {
     /// One byte: grey.
@@ -29,7 +29,7 @@ pub(crate) enum Samples {
 }
 
 impl Samples {
-    /// Bytes per pixel.
+    /// Returns the bytes per pixel.
     pub(crate) fn per_pixel(self) -> usize {
         match self {
             Self::Grey => 1,
@@ -38,28 +38,28 @@ impl Samples {
     }
 }
 
-/// Size of a JPEG picture, read from its headers only.
+/// Returns the size of a JPEG picture from its headers.
 ///
-/// Reads up to the frame header, at most the first MiB, and allocates nothing. The rest of
-/// the picture may still be missing or corrupt.
+/// Reads up to the frame header, at most the first MiB, and does not allocate. The rest of the picture
+/// may still be missing or corrupt.
 ///
 /// # Errors
 /// [`MediaError::NotJpeg`], [`MediaError::JpegTruncated`], [`MediaError::JpegCorrupt`],
-/// [`MediaError::JpegUnsupported`], or those of [`Size::new`] for a size out of range.
+/// [`MediaError::JpegUnsupported`], or the errors of [`Size::new`] for a size out of range.
 pub fn dimensions(payload: &[u8]) -> Result<Size, MediaError> {
     frame_header(payload, 0).map(|header| header.size)
 }
 
 /// Decodes a JPEG picture to I420 or RGB.
 ///
-/// Samples stay full-range (0 to 255), as JPEG stores them. Bytes behind the end marker are
-/// ignored. Allocates nothing before the size has been checked against [`crate::SIDE_MAX`],
+/// Samples stay full-range (0 to 255), as JPEG stores them. Bytes behind the end marker are ignored.
+/// Nothing is allocated before the size has been checked against [`crate::SIDE_MAX`],
 /// [`crate::PIXELS_MAX`] and the length of the payload.
 ///
 /// # Errors
-/// Those of [`dimensions`]; [`MediaError::JpegTruncated`] whenever the end marker is missing,
-/// [`MediaError::JpegCorrupt`] where the decoder notices damage. Damage that still decodes
-/// gives wrong pixels, not an error: JPEG has no checksum.
+/// The errors of [`dimensions`]; [`MediaError::JpegTruncated`] if the end marker is missing;
+/// [`MediaError::JpegCorrupt`] if the decoder detects damage. JPEG has no checksum, so other damage
+/// gives wrong pixels without an error.
 pub fn decode(payload: &[u8], format: PixelFormat) -> Result<PictureBuf, MediaError> {
     let mut samples = Vec::new();
     match format {
@@ -74,7 +74,7 @@ pub fn decode(payload: &[u8], format: PixelFormat) -> Result<PictureBuf, MediaEr
     }
 }
 
-/// Decodes with as little colour conversion as possible into `out`, which is reused.
+/// Decodes into `out`, which is reused, with as little colour conversion as possible.
 pub(crate) fn decode_samples(
     payload: &[u8],
     out: &mut Vec<u8>,
@@ -82,7 +82,7 @@ pub(crate) fn decode_samples(
     decode_as(payload, out, |stored| match stored {
         Some(ColorSpace::Luma) => (ColorSpace::Luma, Samples::Grey),
         Some(ColorSpace::YCbCr) => (ColorSpace::YCbCr, Samples::Ycbcr),
-        // RGB, CMYK and YCCK: the decoder knows how to give RGB for each.
+        // RGB, CMYK and YCCK: the decoder converts each of them to RGB.
         _ => (ColorSpace::RGB, Samples::Rgb),
     })
 }
@@ -94,13 +94,13 @@ fn decode_as(
 ) -> Result<(Size, Samples), MediaError> {
     let header = frame_header(payload, 0)?;
     let end = picture_end(payload, 0)?;
-    // Each block takes at least one bit: a short payload cannot reserve much memory.
+    // Each block takes at least one bit, so a short payload cannot reserve much memory.
     if (end as u64).saturating_mul(8) < header.blocks {
         return Err(damaged(&format!("{end} bytes cannot hold a picture of {}", header.size)));
     }
     let bytes = payload.get(..end).unwrap_or_default();
-    // The decoder is not ours and its input comes from the network: a bug in it that only a
-    // crafted picture reaches must cost that picture, not the process.
+    // The decoder is third-party code with input from the network. If a crafted picture triggers a panic
+    // in it, that picture must fail and not the process.
     catch_unwind(AssertUnwindSafe(|| decode_checked(bytes, header, out, choose)))
         .unwrap_or_else(|_| Err(damaged("the decoder gave up")))
 }
@@ -128,7 +128,7 @@ fn decode_checked(
     }
     let (colour, kind) = choose(decoder.input_colorspace());
     decoder.set_options(options.jpeg_set_out_colorspace(colour));
-    // Filled anew each time: samples of an earlier picture must never show through damage.
+    // Filled each time, so that damage never reveals samples of an earlier picture.
     out.clear();
     out.resize(area(header.size) * kind.per_pixel(), 128);
     decoder.decode_into(out).map_err(corrupt)?;
@@ -143,7 +143,7 @@ fn damaged(reason: &str) -> MediaError {
     MediaError::JpegCorrupt { at: 0, reason: excerpt(reason) }
 }
 
-/// Separates interleaved samples into planes, halving chroma by averaging.
+/// Separates interleaved samples into planes, and halves chroma by averaging.
 pub(crate) fn to_i420(
     size: Size,
     kind: Samples,
@@ -168,14 +168,14 @@ pub(crate) fn to_i420(
     let planes = cb.chunks_exact_mut(chroma_width).zip(cr.chunks_exact_mut(chroma_width));
     for (rows, (cb, cr)) in samples.chunks(width * 6).zip(planes) {
         let (upper, lower) = rows.split_at_checked(width * 3).unwrap_or((rows, &[]));
-        // An odd height: the last row is its own neighbour.
+        // With an odd height, the last row is repeated.
         let lower = if lower.is_empty() { upper } else { lower };
         halve_chroma(upper, lower, cb, cr);
     }
     Ok(out)
 }
 
-/// Chroma of two rows to one of half the width: each sample the mean of two by two.
+/// Halves the chroma of two rows: each output sample is the mean of two by two.
 fn halve_chroma(upper: &[u8], lower: &[u8], cb: &mut [u8], cr: &mut [u8]) {
     let mean = |samples: [u8; 4]| {
         let sum: u16 = samples.into_iter().map(u16::from).sum();
@@ -187,7 +187,7 @@ fn halve_chroma(upper: &[u8], lower: &[u8], cb: &mut [u8], cr: &mut [u8]) {
         *cb = mean([b0, b1, b2, b3]);
         *cr = mean([r0, r1, r2, r3]);
     }
-    // An odd width: the last pixel is its own neighbour.
+    // With an odd width, the last pixel is repeated.
     if let ([_, b0, r0], [_, b2, r2], Some(cb), Some(cr)) =
         (upper_end, lower_end, cb.last_mut(), cr.last_mut())
     {

@@ -1,4 +1,4 @@
-//! From samples to JPEG bytes.
+//! Encoding of samples as JPEG.
 
 use jpeg_encoder::{ColorType, Encoder, EncodingError, ImageBuffer, JpegColorType, SamplingFactor};
 
@@ -9,7 +9,7 @@ use crate::size::Size;
 
 /// Encodes an uncompressed picture as baseline JPEG, 4:2:0.
 ///
-/// `quality` is 1 (smallest) to 100 (best); 80 is usual. Samples are taken as full-range.
+/// `quality` is 1 (smallest) to 100 (best); 80 is usual. Samples are full-range.
 ///
 /// # Errors
 /// [`MediaError::Quality`] for a quality out of range.
@@ -53,7 +53,7 @@ fn with_encoder(
     encode: impl FnOnce(Encoder<&mut Vec<u8>>) -> Result<(), EncodingError>,
 ) -> Result<Vec<u8>, MediaError> {
     check_quality(quality)?;
-    // About one bit per pixel at quality 80; a guess that spares most of the growth.
+    // About one bit per pixel at quality 80; this estimate avoids most reallocations.
     let mut out = Vec::with_capacity(usize::try_from(size.pixels() / 7).unwrap_or(0) + 1024);
     let mut encoder = Encoder::new(&mut out, quality);
     encoder.set_sampling_factor(SamplingFactor::F_2_2);
@@ -61,7 +61,7 @@ fn with_encoder(
     Ok(out)
 }
 
-/// Both sides as JPEG stores them.
+/// Returns both sides in the type that JPEG stores.
 fn sides(size: Size) -> Result<(u16, u16), MediaError> {
     size.check()?;
     let side = |field, value: u32| {
@@ -70,8 +70,10 @@ fn sides(size: Size) -> Result<(u16, u16), MediaError> {
     Ok((side("width", size.width)?, side("height", size.height)?))
 }
 
-/// I420 planes as the encoder wants them: each row with a chroma sample per pixel. With 4:2:0
-/// it keeps every other sample of every other row, so chroma passes through unchanged.
+/// I420 planes in the form of the encoder: each row with a chroma sample per pixel.
+///
+/// With 4:2:0 the encoder keeps every other sample of every other row, so chroma passes through
+/// unchanged.
 struct PlanarImage<'a> {
     size: (u16, u16),
     planes: [&'a [u8]; 3],
@@ -107,7 +109,7 @@ impl ImageBuffer for PlanarImage<'_> {
     }
 }
 
-/// Row `row` of a plane that is `width` wide.
+/// Returns row `row` of a plane that is `width` wide.
 fn line(plane: &[u8], row: usize, width: usize) -> &[u8] {
     plane.get(row * width..(row + 1) * width).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! From PNG bytes to samples.
+//! Decoding of PNG to samples.
 
 use std::io::{Cursor, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,19 +14,18 @@ use crate::jpeg::{self, to_i420};
 use crate::picture::{PictureBuf, PixelFormat};
 use crate::size::{PIXELS_MAX, Size};
 
-/// Most bytes of decoded samples: the largest picture in RGBA of 8 bits.
+/// The largest size of decoded samples in bytes: the largest picture in RGBA of 8 bits.
 const BYTES_MAX: u64 = 4 * PIXELS_MAX;
 
-/// Most bytes that the decoder may keep of chunks other than pixels, and for one row.
+/// The largest memory of the decoder in bytes for chunks other than pixels, and for one row.
 const CHUNKS_MAX: usize = 4 * 1024 * 1024;
 
-/// Size of a PNG picture, read from its header only.
+/// Returns the size of a PNG picture from its header.
 ///
-/// Reads 29 bytes and allocates nothing. The rest of the picture may still be missing or
-/// corrupt.
+/// Reads 29 bytes and does not allocate. The rest of the picture may still be missing or corrupt.
 ///
 /// # Errors
-/// [`MediaError::NotPng`], [`MediaError::PngTruncated`], [`MediaError::PngCorrupt`], or those of
+/// [`MediaError::NotPng`], [`MediaError::PngTruncated`], [`MediaError::PngCorrupt`], or the errors of
 /// [`Size::new`] for a size out of range.
 pub fn dimensions(payload: &[u8]) -> Result<Size, MediaError> {
     Header::read(payload).map(|header| header.size)
@@ -34,15 +33,14 @@ pub fn dimensions(payload: &[u8]) -> Result<Size, MediaError> {
 
 /// Decodes a PNG picture to I420 or RGB.
 ///
-/// 16 bits per sample are cut to 8, and alpha is composited over black. I420 is full-range, as
-/// in JPEG; a grey picture becomes its luma. Bytes behind the end chunk are ignored. Allocates
-/// nothing before size and payload have been checked, then at most 256 MiB for the pixels, and
-/// the result.
+/// 16 bits per sample are cut to 8, and alpha is composited over black. I420 is full-range, as in JPEG;
+/// a grey picture becomes its luma. Bytes behind the end chunk are ignored. Nothing is allocated before
+/// size and payload have been checked; then at most 256 MiB for the pixels, and the result.
 ///
 /// # Errors
-/// Those of [`dimensions`]; [`MediaError::PngTruncated`] if any part is missing,
-/// [`MediaError::PngCorrupt`] for damage, which the checksums of PNG find;
-/// [`MediaError::PngBytes`] for more than 256 MiB of samples.
+/// The errors of [`dimensions`]; [`MediaError::PngTruncated`] if any part is missing;
+/// [`MediaError::PngCorrupt`] for damage, which PNG's checksums detect; [`MediaError::PngBytes`] for
+/// more than 256 MiB of samples.
 pub fn decode(payload: &[u8], format: PixelFormat) -> Result<PictureBuf, MediaError> {
     let mut samples = Vec::new();
     let narrow = Transformations::EXPAND | Transformations::STRIP_16;
@@ -70,7 +68,7 @@ pub fn decode(payload: &[u8], format: PixelFormat) -> Result<PictureBuf, MediaEr
     }
 }
 
-/// Decodes into `out`, which is reused, with 8 or 16 bits per sample as they are stored.
+/// Decodes into `out`, which is reused, with 8 or 16 bits per sample as stored.
 pub(crate) fn decode_samples(
     payload: &[u8],
     out: &mut Vec<u8>,
@@ -85,8 +83,8 @@ fn decode_guarded(
 ) -> Result<(Size, Samples), MediaError> {
     let header = Header::read(payload)?;
     header.check_payload(payload.len())?;
-    // The decoder is not ours and its input comes from the network: a bug in it that only a
-    // crafted picture reaches must cost that picture, not the process.
+    // The decoder is third-party code with input from the network. If a crafted picture triggers a panic
+    // in it, that picture must fail and not the process.
     catch_unwind(AssertUnwindSafe(|| decode_checked(payload, header.size, transform, out)))
         .unwrap_or_else(|_| Err(corrupt("the decoder gave up")))
 }
@@ -113,7 +111,7 @@ fn decode_checked(
     let (Some(len), true) = (len, bytes <= BYTES_MAX) else {
         return Err(MediaError::PngBytes { size, bytes, max: BYTES_MAX });
     };
-    // Filled anew each time: samples of an earlier picture must never show through.
+    // Filled each time, so that damage never reveals samples of an earlier picture.
     out.clear();
     out.resize(len, 0);
     let frame = reader.next_frame(out).map_err(failed)?;
@@ -124,7 +122,7 @@ fn decode_checked(
     Ok((size, kind))
 }
 
-/// What the decoder will give.
+/// Returns the kind of samples that the decoder will produce.
 fn samples(reader: &Reader<Cursor<&[u8]>>) -> Result<Samples, MediaError> {
     let (colour, depth) = reader.output_color_type();
     let colour = match colour {
@@ -153,7 +151,7 @@ fn refused(error: DecodingError, len: usize) -> MediaError {
     }
 }
 
-/// Each pixel's `TO` colours, weighted with the alpha that follows them; `FROM` is one more.
+/// Multiplies each pixel's `TO` colours by the alpha that follows them; `FROM` is `TO` + 1.
 fn over_black<const FROM: usize, const TO: usize>(samples: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(samples.len() / FROM * TO);
     for pixel in samples.as_chunks::<FROM>().0 {

@@ -1,4 +1,4 @@
-//! From samples to PNG bytes.
+//! Encoding of samples as PNG.
 
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 
@@ -9,11 +9,11 @@ use crate::size::Size;
 
 /// Encodes an uncompressed picture as PNG with 8 bits per sample, RGB.
 ///
-/// Without loss from RGB; I420 is converted with full-range BT.601, as JPEG does. Compresses
-/// for speed: a picture may come out larger than from a program that takes its time.
+/// Lossless for RGB; I420 is converted with full-range BT.601, as in JPEG. Compression is tuned for
+/// speed, so a picture may be larger than with slower compression.
 ///
 /// # Errors
-/// [`MediaError::PngEncode`] if the encoder refuses, which no picture is known to cause.
+/// [`MediaError::PngEncode`] if the encoder rejects the picture, which no picture is known to cause.
 pub fn encode(picture: &Picture<'_>) -> Result<Vec<u8>, MediaError> {
     let rgb = picture.to_rgb8();
     encode_samples(picture.size(), Samples { colour: Colour::Rgb, wide: false }, rgb.bytes())
@@ -26,7 +26,7 @@ pub(crate) fn encode_samples(
     samples: &[u8],
 ) -> Result<Vec<u8>, MediaError> {
     let refused = |error: EncodingError| MediaError::PngEncode { size, reason: error.to_string() };
-    // About half of the samples; a guess that spares most of the growth.
+    // About half of the samples; this estimate avoids most reallocations.
     let mut out = Vec::with_capacity(samples.len() / 2 + 1024);
     let mut encoder = Encoder::new(&mut out, size.width, size.height);
     encoder.set_color(match kind.colour {

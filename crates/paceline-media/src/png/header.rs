@@ -3,26 +3,27 @@
 use crate::error::MediaError;
 use crate::size::Size;
 
-/// What every PNG picture begins with.
+/// The first bytes of every PNG picture.
 pub(super) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Signature, and the header chunk's length, type and content, without its checksum.
+/// The length of the signature, and of the header chunk's length, type and content, without its
+/// checksum.
 const HEADER_LEN: usize = 29;
 
-/// DEFLATE makes at most 1032 bytes out of one.
+/// The best compression ratio of DEFLATE, 1032 to 1.
 const RATIO_MAX: u64 = 1032;
 
-/// What the header chunk promises.
+/// The content of the header chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Checked size.
+    /// The checked size.
     pub(super) size: Size,
-    /// Bytes that the decompressed rows have at least.
+    /// The smallest size of the decompressed rows in bytes.
     row_bytes: u64,
 }
 
 impl Header {
-    /// Reads the header; its checksum and what follows are left to the decoder.
+    /// Reads the header. The decoder checks its checksum and the rest of the payload.
     pub(super) fn read(payload: &[u8]) -> Result<Self, MediaError> {
         let begin = payload.get(..SIGNATURE.len()).unwrap_or(payload);
         if !SIGNATURE.starts_with(begin) || begin.is_empty() {
@@ -55,7 +56,7 @@ impl Header {
         Ok(Self { size, row_bytes })
     }
 
-    /// Refuses a picture whose rows cannot come out of a payload of `len` bytes.
+    /// Rejects a picture whose rows cannot fit into a payload of `len` bytes.
     pub(super) fn check_payload(&self, len: usize) -> Result<(), MediaError> {
         if (len as u64).saturating_mul(RATIO_MAX) < self.row_bytes {
             return Err(corrupt(&format!("{len} bytes cannot hold a picture of {}", self.size)));
@@ -64,7 +65,7 @@ impl Header {
     }
 }
 
-/// An error that names what is wrong.
+/// Returns an error with a reason.
 pub(super) fn corrupt(reason: &str) -> MediaError {
     MediaError::PngCorrupt { reason: crate::error::excerpt(reason) }
 }

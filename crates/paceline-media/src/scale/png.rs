@@ -41,7 +41,7 @@ impl Scaler {
         }
     }
 
-    /// Resizes samples of 16 bits, high byte first, which are no numbers of this machine yet.
+    /// Resizes big-endian samples of 16 bits.
     fn resize_wide<P: PixelTrait + InnerPixel<Component = u16>>(
         &mut self,
         (source, from): (&[u8], Size),

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::layout::{Basic, Field, Layouts, Type};
 
-/// Longest JSON text of a message, in bytes. Names are repeated for each element of an array, so
-/// a short message can have a long text.
+/// The longest JSON text of a message in bytes. Names are repeated for each element of an array, so a
+/// short message can have a long text.
 const JSON_MAX: usize = 1024 * 1024;
 
 const CUT: &str = "it is cut off";
 
-/// The fields of a payload as an object.
+/// Returns the fields of a payload as an object.
 pub(super) fn object(
     layouts: &Layouts,
     layout: usize,
@@ -99,8 +99,8 @@ fn write_value(
         (Basic::I32, &[a, b, c, d]) => write!(out, "{}", i32::from_le_bytes([a, b, c, d])),
         (Basic::U32, &[a, b, c, d]) => write!(out, "{}", u32::from_le_bytes([a, b, c, d])),
         (Basic::F32, &[a, b, c, d]) => {
-            // The shortest text that reads back as the same number; Debug uses exponents where
-            // Display would write hundreds of zeros.
+            // The shortest text that parses to the same number. Debug uses exponents where Display would
+            // write hundreds of zeros.
             match f32::from_le_bytes([a, b, c, d]) {
                 number if number.is_finite() => write!(out, "{number:?}"),
                 _ => write!(out, "null"),
@@ -120,7 +120,7 @@ fn write_value(
     written.map_err(|_| CUT)
 }
 
-/// A string with its quotes; control characters, quotes and backslashes are escaped.
+/// Writes a string with quotes; control characters, quotes and backslashes are escaped.
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

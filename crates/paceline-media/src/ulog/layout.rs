@@ -1,14 +1,14 @@
-//! Formats of messages: from their text to fields of known types and sizes.
+//! Formats of messages: parsing of their text into fields of known types and sizes.
 
 use std::collections::BTreeMap;
 
-/// Most levels of formats within formats.
+/// The largest nesting depth of formats.
 const DEPTH_MAX: usize = 8;
 
-/// Longest name of a format or field, in bytes.
+/// The longest name of a format or field, in bytes.
 const NAME_MAX: usize = 128;
 
-/// Largest message, in bytes: what a record's length can hold besides the topic's number.
+/// The largest message in bytes: the largest record without the topic's number.
 const SIZE_MAX: usize = 65_533;
 
 /// A basic type.
@@ -57,11 +57,11 @@ impl Basic {
     }
 }
 
-/// Type of a field or of the elements of an array.
+/// The type of a field or of the elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Basic(Basic),
-    /// Place of the layout in [`Layouts`].
+    /// The index of the layout in [`Layouts`].
     Nested(usize),
 }
 
@@ -70,9 +70,9 @@ pub(super) enum Type {
 pub(super) struct Field {
     pub(super) name: String,
     pub(super) kind: Type,
-    /// Number of elements; `None` for a field that is no array.
+    /// The number of elements; `None` for a field that is not an array.
     pub(super) count: Option<usize>,
-    /// Bytes of one element.
+    /// The size of one element in bytes.
     pub(super) element: usize,
 }
 
@@ -81,23 +81,23 @@ impl Field {
         self.element * self.count.unwrap_or(1)
     }
 
-    /// Padding is there for alignment only.
+    /// Returns true for a field that serves alignment only.
     pub(super) fn is_padding(&self) -> bool {
         self.name.starts_with("_padding")
     }
 }
 
-/// A format whose types are known all the way down.
+/// A format with all types resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     pub(super) fields: Vec<Field>,
-    /// Levels of formats within each other, this one included.
+    /// The nesting depth, including this format.
     levels: usize,
-    /// Bytes, with all padding.
+    /// The size in bytes, with all padding.
     size: usize,
-    /// Bytes without the padding at the end, which need not be logged.
+    /// The size in bytes without the padding at the end, which may be missing in the log.
     size_min: usize,
-    /// Offset of the field `uint64_t timestamp`.
+    /// The offset of the field `uint64_t timestamp`.
     timestamp: Option<usize>,
 }
 
@@ -122,29 +122,29 @@ impl Layout {
         Ok(Self { fields, levels, size, size_min, timestamp })
     }
 
-    /// Whether a payload can be one of this layout.
+    /// Returns true if a payload can be one of this layout.
     pub(super) fn fits(&self, payload: &[u8]) -> bool {
         (self.size_min..=self.size).contains(&payload.len())
     }
 
-    /// The bytes that a payload must have at least and at most.
+    /// Returns the smallest and largest length of a payload in bytes.
     pub(super) fn sizes(&self) -> (usize, usize) {
         (self.size_min, self.size)
     }
 
-    /// The timestamp of a payload; `None` if it has none.
+    /// Returns the timestamp of a payload; `None` if it has none.
     pub(super) fn time_us(&self, payload: &[u8]) -> Option<u64> {
         payload.get(self.timestamp?..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Whether messages of this layout carry a time.
+    /// Returns true if messages of this layout have a time.
     pub(super) fn has_time(&self) -> bool {
         self.timestamp.is_some()
     }
 }
 
-/// All formats of a log; each is worked out when it is first asked for, since a format may use
-/// one that comes later in the file.
+/// All formats of a log. Each is resolved on first use, since a format may use one that is defined later
+/// in the file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Layouts {
     texts: BTreeMap<String, String>,
@@ -153,7 +153,7 @@ pub(super) struct Layouts {
 }
 
 impl Layouts {
-    /// Adds a format as the log defines it: `name:type field;type[3] field;`.
+    /// Adds a format as defined in the log: `name:type field;type[3] field;`.
     pub(super) fn define(&mut self, format: &[u8]) -> Result<(), String> {
         let text = str::from_utf8(format).map_err(|_| "the format is not text".to_owned())?;
         let (name, fields) = text.split_once(':').ok_or("the format has no colon")?;
@@ -170,7 +170,7 @@ impl Layouts {
         }
     }
 
-    /// About the bytes that the formats take.
+    /// Returns the approximate memory of the formats in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         let texts: usize = self.texts.iter().map(|(name, text)| name.len() + text.len() + 48).sum();
@@ -184,7 +184,7 @@ impl Layouts {
         self.layouts.get(layout)
     }
 
-    /// The layout of a format.
+    /// Returns the layout of a format.
     pub(super) fn resolve(&mut self, name: &str) -> Result<usize, String> {
         self.resolve_within(name, DEPTH_MAX)
     }
@@ -194,7 +194,7 @@ impl Layouts {
             return known.clone();
         }
         let result = self.work_out(name, depth);
-        // Failures too: thousands of formats may use one that is long and wrong at its end.
+        // Errors too: thousands of formats may use one that is long and invalid at its end.
         self.known.insert(name.to_owned(), result.clone());
         result
     }
@@ -215,7 +215,7 @@ impl Layouts {
             Type::Nested(at) => self.layouts.get(at).map(|layout| layout.levels),
             Type::Basic(_) => None,
         });
-        // Also where each format was worked out before the one that it is in.
+        // This also covers formats that were resolved before the format that contains them.
         let levels = nested.max().unwrap_or(0) + 1;
         if levels > DEPTH_MAX {
             return Err(format!("formats are nested more than {DEPTH_MAX} deep, or in a circle"));
@@ -226,7 +226,7 @@ impl Layouts {
         Ok(self.layouts.len() - 1)
     }
 
-    /// One field: `type name` or `type[count] name`.
+    /// Parses one field: `type name` or `type[count] name`.
     fn field(&mut self, text: &str, depth: usize) -> Result<Field, String> {
         let wrong = || format!("{:?} is no field", crate::error::excerpt(text));
         let (kind, name) = text.split_once(' ').ok_or_else(wrong)?;
@@ -258,7 +258,7 @@ impl Layouts {
     }
 }
 
-/// Whether a name can be one of a format.
+/// Returns true if a name can be that of a format.
 pub(super) fn is_format_name(name: &str) -> bool {
     is_name(name, b"_-/")
 }

@@ -1,4 +1,4 @@
-//! The records of a log, one after the other.
+//! Reading of the records of a log.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::layout::{Layouts, is_format_name};
 use super::{Entry, Topic};
 use crate::error::{MediaError, excerpt};
 
-/// What a log begins with; a version and the time of its beginning follow.
+/// The first bytes of a log; a version and the time of its beginning follow.
 const MAGIC: [u8; 7] = *b"ULog\x01\x12\x35";
 
 const HEADER_LEN: usize = 16;
 
-/// Most warnings that are kept.
+/// The largest number of warnings that are kept.
 const WARNINGS_MAX: usize = 8;
 
-/// What a log holds.
+/// The content of a log.
 pub(super) struct Contents {
     pub(super) topics: Vec<Topic>,
     pub(super) layouts: Layouts,
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, MediaError> {
     let mut reader = Reader { bytes, ..Reader::default() };
     let mut begin = HEADER_LEN;
     for end in appended.into_iter().chain([bytes.len()]) {
-        // What was appended begins at its offset, even if a record was being written there.
+        // Appended data begins at its offset, even if the preceding record is incomplete.
         if let Err((at, reason)) = reader.section(begin, end) {
             reader.warn(format!("ends at byte {at} of {}: {reason}", bytes.len()));
             break;
@@ -45,7 +45,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, MediaError> {
     Ok(reader.finish())
 }
 
-/// Where data were appended to the log after it had been closed: ascending, within the file.
+/// Returns the offsets of data that was appended after the log was closed: ascending, within the file.
 fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
     let Ok(Some((b'B', body))) = record(bytes, HEADER_LEN, bytes.len()) else {
         return Ok(Vec::new());
@@ -72,7 +72,7 @@ fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
     Ok(offsets.collect())
 }
 
-/// The kind and body of the record at `at`, which must end before `end`; `None` if it does not.
+/// Returns the kind and body of the record at `at`; `None` if it does not end before `end`.
 fn record(bytes: &[u8], at: usize, end: usize) -> Result<Option<(u8, &[u8])>, String> {
     let rest = bytes.get(at..end).unwrap_or_default();
     let Some(([low, high, kind], rest)) = rest.split_first_chunk::<3>() else { return Ok(None) };
@@ -82,25 +82,25 @@ fn record(bytes: &[u8], at: usize, end: usize) -> Result<Option<(u8, &[u8])>, St
     }
 }
 
-/// First and last time of a topic.
+/// The first and the last time of a topic.
 type Span = Option<(u64, u64)>;
 
 #[derive(Default)]
 struct Reader<'a> {
     bytes: &'a [u8],
     topics: Vec<Topic>,
-    /// Beside each topic.
+    /// One for each topic.
     spans: Vec<Span>,
     layouts: Layouts,
     names: BTreeMap<(String, u8), u16>,
-    /// Topics by the numbers that records name them with; `None` for one that is left out.
+    /// Topics by the numbers that records use; `None` for one that is left out.
     numbers: BTreeMap<u16, Option<u16>>,
     index: Vec<Entry>,
     warnings: Vec<String>,
 }
 
 impl Reader<'_> {
-    /// Reads the records from `begin` to `end`; where and why it had to stop before.
+    /// Reads the records from `begin` to `end`. Returns the position and the reason if it stops earlier.
     fn section(&mut self, begin: usize, end: usize) -> Result<(), (usize, String)> {
         let (bytes, mut at) = (self.bytes, begin);
         while at < end {
@@ -131,7 +131,7 @@ impl Reader<'_> {
             b'L' => at_least(body, 9, "a text"),
             b'C' => at_least(body, 11, "a tagged text"),
             b'O' => at_least(body, 2, "a mark of a dropout"),
-            // Flags have been read, and what is not known has to be passed over.
+            // Flags have been read, and unknown kinds must be skipped.
             _ => Ok(()),
         }
     }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A new topic; `None` if its messages cannot be read, which is a warning.
+    /// Adds a new topic. Returns `None` and adds a warning if its messages cannot be read.
     fn add_topic(&mut self, key: (String, u8)) -> Result<Option<u16>, String> {
         let (name, multi_id) = &key;
         let layout = self.layouts.resolve(name).and_then(|layout| {
@@ -228,7 +228,7 @@ impl Reader<'_> {
         if self.warnings.len() < WARNINGS_MAX {
             self.warnings.push(text);
         } else if let Some(last) = self.warnings.last_mut() {
-            // The one that says where the log ended must not be lost among topics.
+            // The last warning states the end of the log, which is more important than a topic.
             *last = text;
         }
     }
@@ -253,8 +253,9 @@ impl Reader<'_> {
         Contents { topics: self.topics, layouts: self.layouts, index: self.index, warning }
     }
 
-    /// Flight controllers subscribe to far more than they log: leaves out topics that never had
-    /// a message, and numbers the others anew.
+    /// Leaves out topics without messages, and renumbers the others.
+    ///
+    /// Flight controllers subscribe to many more topics than they log.
     fn drop_silent_topics(&mut self) {
         let mut next = 0_u16;
         let places: Vec<u16> = self
@@ -262,7 +263,7 @@ impl Reader<'_> {
             .iter()
             .map(|span| {
                 let place = next;
-                // Only behind the last of 65,536 does it wrap, and nobody uses that.
+                // It wraps only after the last of 65,536 topics, where the value is not used.
                 next = next.wrapping_add(u16::from(span.is_some()));
                 place
             })

@@ -5,23 +5,23 @@ use std::fmt;
 use crate::error::{MediaError, excerpt};
 use crate::size::{Size, parse_side};
 
-/// First word of a Y4M file.
+/// The first word of a Y4M file.
 pub(super) const MAGIC: &str = "YUV4MPEG2";
 
 /// A header or frame line must end within this many bytes.
 pub(super) const LINE_MAX: usize = 1024;
 
-/// Pictures per second as a ratio, for example 30000:1001.
+/// The pictures per second as a ratio, for example 30000:1001.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameRate {
-    /// Pictures per `den` seconds, at least 1.
+    /// The pictures per `den` seconds, at least 1.
     pub num: u32,
-    /// Seconds per `num` pictures, at least 1.
+    /// The seconds per `num` pictures, at least 1.
     pub den: u32,
 }
 
 impl FrameRate {
-    /// A checked rate of `num` pictures per `den` seconds.
+    /// Returns a checked rate of `num` pictures per `den` seconds.
     ///
     /// # Errors
     /// [`MediaError::Y4mHeader`] if either is 0.
@@ -33,7 +33,7 @@ impl FrameRate {
         Ok(Self { num, den })
     }
 
-    /// Microseconds from picture 0 to picture `frame`, rounded down; saturates.
+    /// Returns the microseconds from picture 0 to picture `frame`, rounded down; saturates.
     #[must_use]
     pub fn micros_at(self, frame: u64) -> u64 {
         let micros = u128::from(frame) * u128::from(self.den) * 1_000_000;
@@ -42,7 +42,7 @@ impl FrameRate {
 }
 
 impl fmt::Display for FrameRate {
-    /// `30000:1001`.
+    /// Formats the rate as `30000:1001`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.num, self.den)
     }
@@ -52,7 +52,7 @@ pub(super) fn header_error(reason: String, mend: &'static str) -> MediaError {
     MediaError::Y4mHeader { reason, mend }
 }
 
-/// Reads the words behind [`MAGIC`].
+/// Parses the words behind [`MAGIC`].
 pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
     let (mut width, mut height, mut rate) = (None, None, None);
     for word in line.split(' ').filter(|word| !word.is_empty()) {
@@ -65,7 +65,7 @@ pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
             Some('F') => rate = Some(parse_rate(value)?),
             Some('C') => check_chroma(value)?,
             Some('I') => check_interlace(value)?,
-            // Pixel aspect ratio and comments change nothing here.
+            // Pixel aspect ratio and comments are ignored.
             Some('A' | 'X') => {}
             _ => {
                 let reason = format!("parameter {:?} is not known", excerpt(word));

@@ -1,4 +1,4 @@
-//! From the bytes of a Y4M file to pictures.
+//! Reading of Y4M files.
 
 use std::iter::FusedIterator;
 
@@ -9,8 +9,8 @@ use crate::size::Size;
 
 /// The pictures of a Y4M file in memory, borrowed from it.
 ///
-/// An iterator of I420 pictures; clone it to read the file again from where it stands. The
-/// first item that is an error is the last.
+/// An iterator of I420 pictures. A clone continues from the same position. The iterator ends after the
+/// first error.
 ///
 /// ```
 /// use paceline_media::Y4mReader;
@@ -33,11 +33,11 @@ pub struct Y4mReader<'a> {
 impl<'a> Y4mReader<'a> {
     /// Reads the header of a file: width, height, frame rate and chroma 4:2:0.
     ///
-    /// Chroma that is not named is 4:2:0; other chroma, more than 8 bits and interlacing are
-    /// refused. The header may be at most 1024 bytes.
+    /// Chroma defaults to 4:2:0. Other chroma, more than 8 bits and interlacing are rejected. The header
+    /// may have at most 1024 bytes.
     ///
     /// # Errors
-    /// [`MediaError::Y4mHeader`], or those of [`Size::new`].
+    /// [`MediaError::Y4mHeader`], or the errors of [`Size::new`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, MediaError> {
         let line = line(bytes).and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
         let Some(line) = line.filter(|line| matches!(line.first(), None | Some(b' '))) else {
@@ -52,19 +52,19 @@ impl<'a> Y4mReader<'a> {
         Ok(Self { bytes, at: MAGIC.len() + line.len() + 1, frame: 0, size, rate })
     }
 
-    /// Size of every picture.
+    /// Returns the size of every picture.
     #[must_use]
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Pictures per second.
+    /// Returns the pictures per second.
     #[must_use]
     pub fn rate(&self) -> FrameRate {
         self.rate
     }
 
-    /// The picture at `at` and the offset behind it.
+    /// Returns the picture at `at` and the offset behind it.
     fn read(&self) -> Result<(Picture<'a>, usize), MediaError> {
         let refuse = |reason: String, mend| {
             Err(MediaError::Y4mFrame { frame: self.frame, at: self.at, reason, mend })
@@ -98,7 +98,7 @@ impl<'a> Y4mReader<'a> {
     }
 }
 
-/// The first line, without its end.
+/// Returns the first line, without its end.
 fn line(bytes: &[u8]) -> Option<&[u8]> {
     let head = bytes.get(..LINE_MAX).unwrap_or(bytes);
     head.iter().position(|&byte| byte == b'\n').and_then(|end| head.get(..end))

@@ -1,11 +1,11 @@
-//! From pictures to the bytes of a Y4M file.
+//! Writing of Y4M files.
 
 use super::header::{FrameRate, MAGIC};
 use crate::error::MediaError;
 use crate::picture::{Picture, PixelFormat};
 use crate::size::Size;
 
-/// Writes Y4M files piece by piece: once [`Y4mWriter::append_header`], then
+/// Writes Y4M files incrementally: call [`Y4mWriter::append_header`] once, then
 /// [`Y4mWriter::append_frame`] for each picture.
 ///
 /// ```
@@ -26,10 +26,10 @@ pub struct Y4mWriter {
 }
 
 impl Y4mWriter {
-    /// A writer for pictures of one size.
+    /// Returns a writer for pictures of one size.
     ///
     /// # Errors
-    /// Those of [`Size::check`] and [`FrameRate::new`].
+    /// The errors of [`Size::check`] and [`FrameRate::new`].
     pub fn new(size: Size, rate: FrameRate) -> Result<Self, MediaError> {
         size.check()?;
         Ok(Self { size, rate: FrameRate::new(rate.num, rate.den)? })
@@ -45,8 +45,8 @@ impl Y4mWriter {
     /// Appends one picture.
     ///
     /// # Errors
-    /// [`MediaError::Y4mPicture`] unless the picture is I420 of the header's size; `out` then
-    /// stays as it was.
+    /// [`MediaError::Y4mPicture`] unless the picture is I420 of the header's size; `out` is then
+    /// unchanged.
     pub fn append_frame(&self, picture: &Picture<'_>, out: &mut Vec<u8>) -> Result<(), MediaError> {
         if picture.size() != self.size || picture.format() != PixelFormat::I420 {
             return Err(MediaError::Y4mPicture {

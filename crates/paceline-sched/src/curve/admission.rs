@@ -1,4 +1,4 @@
-//! Whether a link can keep the curves of all its leaves.
+//! The admission test for the service curves of a link's leaves.
 
 use super::{Curve, NANOBITS_PER_BYTE, saturate};
 use crate::capacity::Capacity;
@@ -6,22 +6,22 @@ use crate::time::Duration;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why curves do not fit into a capacity.
+/// The reasons why a set of curves does not fit into a capacity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FitError {
-    /// At one instant after all of them begin, more is promised than the link can have carried.
+    /// Some time after all curves begin, they promise more than the link can have carried.
     Burst {
-        /// The first corner of a curve at which it is so.
+        /// The first corner of a curve at which this is so.
         at: Duration,
-        /// What the curves promise by then, in bytes, rounded up.
+        /// The service promised by then, in bytes, rounded up.
         promised: u64,
-        /// What the link carries by then, in bytes, rounded down.
+        /// The bytes that the link carries by then, rounded down.
         carried: u64,
     },
-    /// In the long run more is promised than the link carries.
+    /// In the long run the curves promise more than the link carries.
     Rate {
-        /// The sum of the rates in the long run, in bits per second.
+        /// The sum of the long-term rates, in bits per second.
         promised: u64,
         /// The capacity in bits per second.
         carried: u64,
@@ -47,19 +47,21 @@ impl fmt::Display for FitError {
 
 impl core::error::Error for FitError {}
 
-/// The admission test: true to the bit, for curves that all begin at once, which is their worst case.
+/// Tests whether `curves` fit into `capacity`, exactly, for the worst case that all of them begin at
+/// once.
 ///
-/// Their sum is made of straight pieces, so it is below the line of the capacity everywhere if it is at
-/// every corner and does not rise faster after the last. If it passes, every leaf gets its curve, at most
-/// one longest packet late (theorem 2 of the paper). Costs a sort of the curves.
+/// The sum of the curves is piecewise linear. It stays below the capacity everywhere if it does so at
+/// every corner and rises no faster than the capacity after the last corner. If the test passes, every
+/// leaf gets its curve, at most one longest packet late (theorem 2 of the paper). Costs one sort of the
+/// curves.
 ///
 /// # Errors
-/// [`FitError`] with the first instant at which it is too much, or with the rates.
+/// [`FitError`] with the first instant at which the curves exceed the capacity, or with the rates.
 pub fn fits(curves: &[Curve], capacity: Capacity) -> Result<(), FitError> {
     let mut corners: Vec<&Curve> = curves.iter().filter(|curve| !curve.d.is_zero()).collect();
     corners.sort_unstable_by_key(|curve| curve.d);
     let line = u128::from(capacity.bytes_per_s()) * 8;
-    // At an instant between corners the sum is `level` + `slope` × time.
+    // Between corners the sum is `level` + `slope` × time.
     let mut slope: u128 = curves.iter().map(|curve| u128::from(curve.m1)).sum();
     let mut level: i128 = 0;
     for curve in corners {

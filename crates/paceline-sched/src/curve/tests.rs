@@ -52,10 +52,10 @@ fn a_curve_has_two_pieces_and_one_of_equal_pieces_has_one() {
 
 #[test]
 fn a_burst_is_served_within_its_time_and_the_rate_holds_in_the_long_run() {
-    // tc-hfsc(8): m1 = umax ÷ dmax where that is the steeper one.
+    // tc-hfsc(8): m1 = umax ÷ dmax if the burst is steeper than the rate.
     let steep = Curve::burst(1_500, ms(10), 400_000).unwrap();
     assert_eq!((steep.m1(), steep.d(), steep.m2()), (1_200_000, ms(10), 400_000));
-    // Else nothing before dmax − umax ÷ rate: 20 ms − 1,500 bytes at 1.2 Mbit/s.
+    // Otherwise nothing before dmax − umax ÷ rate: 20 ms − 1,500 bytes at 1.2 Mbit/s.
     let flat = Curve::burst(1_500, ms(20), 1_200_000).unwrap();
     assert_eq!((flat.m1(), flat.d(), flat.m2()), (0, ms(10), 1_200_000));
     assert_eq!(Curve::burst(1_500, ms(10), 1_200_000), Curve::linear(1_200_000));

@@ -1,9 +1,9 @@
-//! What the disciplines share: who has a head, who may use its rank, who missed. A discipline adds how
-//! heads rank and how a window changes.
+//! The common part of all disciplines: heads, eligibility and misses. A discipline adds the rank of
+//! heads and the window rules.
 //!
-//! Two tournaments hold all order there is. One ranks the heads, class before class, so its winner is
-//! whom to serve. The other knows when time alone next changes something of a stream: its period comes,
-//! or its head can no longer end in time.
+//! Two tournaments store the order of all streams. One ranks the heads, class before class, so its
+//! winner is served next. The other orders the instants at which time alone changes a stream: its period
+//! begins, or its head can no longer end in time.
 
 mod events;
 mod head;
@@ -27,12 +27,12 @@ pub(super) struct Core<R: Rules> {
     streams: Streams<R::Own>,
     lists: Lists,
     announced: u64,
-    /// A stream whose head left last and that is still listed: if its next head follows at once, as it
-    /// mostly does, it is listed anew in one step.
+    /// The stream whose head was sent last and that is still listed. Its next head usually follows at
+    /// once and then replaces the entry in one step.
     vacated: StreamIndex,
 }
 
-/// No stream: memory ends before it.
+/// No stream; memory is exhausted before an index this large.
 const NOBODY: StreamIndex = StreamIndex(u32::MAX);
 
 impl<R: Rules> Core<R> {
@@ -47,7 +47,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// The head of `index` left; it stays listed until another follows or somebody looks.
+    /// Marks `index` as without a head. It stays listed until its next head or [`Self::settle`].
     #[inline]
     fn vacate(&mut self, index: StreamIndex) {
         if self.vacated != index {
@@ -56,7 +56,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Nobody is listed without a head.
+    /// Removes the vacated stream from the lists, so that every listed stream has a head.
     #[inline]
     fn settle(&mut self) {
         if self.vacated != NOBODY {
@@ -64,7 +64,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Has fetched what decisions will need of streams that may be next, if some are known.
+    /// Prefetches the data of streams that the next decisions will probably need.
     #[inline(never)]
     fn look_ahead(&mut self) {
         for slot in [self.lists.ranks.coming(), self.lists.events.coming()].into_iter().flatten() {
@@ -74,7 +74,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// The head of whoever vacated its place left, and none followed at once.
+    /// Removes the vacated stream from the lists, because no head followed at once.
     #[inline(never)]
     fn unlist(&mut self) {
         let index = core::mem::replace(&mut self.vacated, NOBODY);
@@ -85,7 +85,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// The head of `index`, which is ranked, ranks otherwise.
+    /// Updates the rank of the head of `index` if it is ranked.
     fn rank_anew(&mut self, index: StreamIndex) {
         let Some((stream, _)) = self.streams.get_mut(index) else { return };
         if stream.suspended || stream.place != Place::Ranked {
@@ -96,7 +96,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// The head of a stream is served, in time or not, and another follows or not.
+    /// Serves the head of a stream, on time or late, and begins the next one if there is one.
     #[inline(never)]
     fn serve(
         &mut self,
@@ -117,7 +117,7 @@ impl<R: Rules> Core<R> {
         service
     }
 
-    /// A stream is served that has nothing to be served.
+    /// Handles a service report for a stream without a head.
     #[cold]
     #[inline(never)]
     fn start(&mut self, index: StreamIndex, next: Option<Head>) -> Service {
@@ -127,7 +127,7 @@ impl<R: Rules> Core<R> {
         Service { on_time: true, violated: false }
     }
 
-    /// A stream is served though another left its place since the last pick, which is rare.
+    /// Handles the rare case of a service report after another stream was vacated since the last pick.
     #[cold]
     #[inline(never)]
     fn settle_and_serve(
@@ -143,8 +143,8 @@ impl<R: Rules> Core<R> {
         service
     }
 
-    /// Rule (B) for each of the `deadlines` that passed, but one judgement per sample; true if that
-    /// violated the window.
+    /// Applies rule (B) for each of the `deadlines` that passed, but counts the sample once. Returns
+    /// true if that violated the window.
     #[inline]
     fn charge(&mut self, index: StreamIndex, deadlines: u64) -> bool {
         self.streams
@@ -152,7 +152,7 @@ impl<R: Rules> Core<R> {
             .is_some_and(|(stream, _)| charge(&mut self.rules, stream, deadlines))
     }
 
-    /// The stream `index`, if it has a contract and a head.
+    /// Returns the stream `index` if it has a contract and a head.
     fn promised_head(&self, index: StreamIndex) -> Option<&Stream<R::Own>> {
         let (stream, _) = self.streams.get(index)?;
         (stream.contracted() && stream.has_head()).then_some(stream)
@@ -172,7 +172,8 @@ impl<R: Rules> Scheduler for Core<R> {
         self.leave(index);
         let slots = index.0 as usize + 1;
         if self.streams.len() < slots {
-            // A twenty-fourth in reserve: doubling would leave half of a great many streams' memory unused.
+            // Reserve one twenty-fourth more. Doubling would leave half of the memory unused with many
+            // streams.
             self.reserve(slots + slots / 24);
         }
         let own = self.rules.open(&terms);
@@ -203,7 +204,7 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn handle_demoted(&mut self, index: StreamIndex, head: Head) {
-        // To the rules the stream has stopped for the while: what was sent before is paid for.
+        // For the rules the stream pauses here: its earlier samples are already accounted for.
         self.settle();
         let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| !s.has_head())
         else {
@@ -260,7 +261,7 @@ impl<R: Rules> Scheduler for Core<R> {
     fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
         self.settle();
         if self.lists.events.best().0 <= now.as_nanos() {
-            // A head that is missed and was not polled stays where it is.
+            // A head that was missed and not polled stays listed.
             self.release(now);
         }
         self.rules.prepare(now, self.streams.slots(), &mut self.lists.ranks);
@@ -335,8 +336,8 @@ impl<R: Rules> Scheduler for Core<R> {
         let Some(head) = next.filter(|_| stream.is_met(finish)) else {
             return self.serve(index, (bytes, finish), next);
         };
-        // As [`Self::serve`], of nearly all heads: known to be promised, in time and followed by another, nothing of the
-        // stream is looked up that was written just now.
+        // The fast path of [`Self::serve`] for almost all heads: contracted, on time and followed by
+        // another. It reads no field of the stream that was written just now.
         let Self { rules, lists, announced, eligibility, .. } = self;
         let how = (announced, *eligibility, true);
         meet(rules, stream, bytes);
@@ -397,7 +398,7 @@ impl<R: Rules> Scheduler for Core<R> {
     fn next_change(&self, now: Instant) -> Option<Instant> {
         let (at, slot) = self.lists.events.best();
         if self.vacated == StreamIndex(slot) {
-            // What it was listed for is over; who is next shows when somebody looks.
+            // The entry of the vacated stream is out of date; the next call finds the new winner.
             return Some(Instant::from_nanos(now.as_nanos().saturating_add(1)));
         }
         self.first_change(now, at)

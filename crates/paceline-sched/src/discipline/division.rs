@@ -1,12 +1,12 @@
-//! Division by a small number without dividing.
+//! Division by a small number through precomputed reciprocals.
 //!
-//! Windows are short, and a division is the longest of all instructions that a decision would have:
-//! ranks are what it computes last and what the next decision waits for. So the reciprocals are kept.
+//! Windows are short, so the divisors are small. A division would be the slowest instruction of a
+//! decision: the rank is computed last, and the next decision depends on it.
 
-/// Greater divisors are divided by.
+/// The size of the table; larger divisors use a division.
 const TABLE: usize = 256;
 
-/// ⌊(2^64 − 1) / d⌋ of each d; that of 0 is not read.
+/// ⌊(2^64 − 1) / d⌋ for each d; the entry for 0 is never read.
 static RECIPROCALS: [u64; TABLE] = reciprocals();
 
 #[expect(clippy::indexing_slicing, reason = "computed by the compiler, which checks it")]
@@ -20,11 +20,11 @@ const fn reciprocals() -> [u64; TABLE] {
     table
 }
 
-/// ⌊x · 2^40 ÷ d⌋ of x ≤ d, both below 2^20: what the shorter reciprocal gives needs no correction.
+/// Returns ⌊x · 2^40 ÷ d⌋ for x ≤ d, both below 2^20. The shorter reciprocal needs no correction.
 ///
-/// The reciprocal ⌈2^56 ÷ d⌉ is less than 1 too great, so x times it is too great by less than x, and in
-/// units of 2^16 by less than 1/d, since x · d < 2^16. What ⌊⌋ takes off is a multiple of 1/d below 1: it
-/// cannot be crossed.
+/// The reciprocal ⌈2^56 ÷ d⌉ is too large by less than 1, so x times it is too large by less than x. In
+/// units of 2^16 the error is below 1/d, since x · d < 2^16. The fraction that ⌊⌋ removes is a multiple
+/// of 1/d below 1, so the error cannot cross it.
 #[inline(always)]
 pub(super) fn fraction(x: u64, d: u32) -> u64 {
     let Some(reciprocal) = RECIPROCALS.get(d as usize) else {
@@ -33,7 +33,7 @@ pub(super) fn fraction(x: u64, d: u32) -> u64 {
     (x * ((reciprocal >> 8) + 1)) >> 16
 }
 
-/// ⌊2^104 / d⌋ + 1 of each d; 0 of 0.
+/// ⌊2^104 / d⌋ + 1 for each d; 0 for 0.
 static LONG_RECIPROCALS: [u128; TABLE] = long_reciprocals();
 
 #[expect(clippy::indexing_slicing, reason = "computed by the compiler, which checks it")]
@@ -47,10 +47,10 @@ const fn long_reciprocals() -> [u128; TABLE] {
     table
 }
 
-/// ⌊x · 2^40 ÷ d⌋ of x below 2^56 and d below 256; `None` of others. Of d = 0 it is 0.
+/// Returns ⌊x · 2^40 ÷ d⌋ for x below 2^56 and d below 256, 0 for d = 0, and `None` otherwise.
 ///
-/// As with [`fraction`]: x times the reciprocal, in units of 2^64, is too great by at most x · 2^-64, which is
-/// less than 1/d. Its two products do not wait for each other.
+/// As with [`fraction`]: x times the reciprocal, in units of 2^64, is too large by at most x · 2^-64,
+/// which is below 1/d. The two products are independent, so the processor can compute them in parallel.
 #[inline(always)]
 pub(super) fn parts(x: u64, d: u32) -> Option<u128> {
     let reciprocal = *LONG_RECIPROCALS.get(d as usize)?;

@@ -1,35 +1,36 @@
-//! Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995), without going round.
+//! Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995), without iterating over idle rounds.
 //!
 //! Every round visits each backlogged stream once, adds its quantum to its deficit, and sends its
-//! segments while the deficit covers them. The papers' bounds hold: of two backlogged streams i and j,
-//! |Si/Qi − Sj/Qj| ≤ 1 + Li/Qi + Lj/Qj in every interval; where every quantum is at least the longest
-//! segment, the latency of a stream is at most (3F − 2Qi)/C, with F the sum of the quanta.
+//! segments while the deficit covers them. The paper's bounds apply. For two backlogged streams i and j,
+//! |Si/Qi − Sj/Qj| ≤ 1 + Li/Qi + Lj/Qj in every interval. If every quantum is at least the longest segment, the
+//! latency of a stream is at most (3F − 2Qi)/C, where F is the sum of the quanta.
 //!
-//! **Quanta.** A quantum is what the rate amounts to in 2^-20 s, about a microsecond, down to a fraction
-//! of a byte: no stream sends much at a time, however different the rates are. The price in the paper
-//! for quanta shorter than a segment is that many rounds visit a stream in vain. Here a visit that sends
-//! nothing costs nothing: how many of them a segment takes is one division,
-//! n = ⌈(length − deficit) / quantum⌉, so a head ranks by the round in which it will be sent, and rounds
-//! that send nothing are stepped over. All of it is exact.
+//! **Quanta.** A quantum is the traffic of the stream's rate in 2^-20 s, about a microsecond, exact to a
+//! fraction of a byte. No stream therefore sends much at once, however different the rates are. In the
+//! paper, quanta shorter than a segment cost many visits that send nothing. Here such visits cost
+//! nothing: one division gives the number of rounds until a segment can be sent, n = ⌈(length − deficit)
+//! / quantum⌉. A head ranks by the round in which it will be sent, and empty rounds are skipped. All of
+//! it is exact.
 //!
-//! **Order within a round** is that of the stream indexes, where the paper has a list whose tail a
-//! stream joins when it becomes backlogged. Either way nobody is visited twice before another is
-//! visited once, which is all that the bounds need; a place of its own keeps a stream that empties and
-//! comes back from a second visit in the same round.
+//! **Order within a round.** Streams are ordered by index. The paper appends a stream to a list when it
+//! becomes backlogged. With both rules no stream is visited twice before another is visited once, which
+//! is all that the bounds need. A fixed position prevents a second visit in the same round to a stream
+//! that empties and becomes backlogged again.
 //!
-//! **What happens to a deficit.** It is kept while heads follow each other, also one whose head is
-//! withdrawn or missed. It is lost when the stream has none. A suspended stream is not visited: it keeps
-//! what it saved for its head, which is less than the head's length, and loses the rest of a turn. A
-//! segment longer than it was said to be leaves a debt, which later rounds pay, idle or not.
+//! **Deficits.** A deficit is kept while heads follow each other, even if a head is withdrawn or missed.
+//! It is lost when the stream has no head. A suspended stream is not visited: it keeps its savings for
+//! its head, which are less than the head's length, and loses the rest of its visit. A segment longer
+//! than announced leaves a debt, which later rounds repay whether the stream is idle or not.
 
 use super::Terms;
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 
-/// Deficits are counted in 2^-20 bytes, so that a quantum is the rate in bytes per second.
+/// The fraction bits of a deficit: the unit is 2^-20 bytes, so that a quantum equals the rate in bytes
+/// per second.
 const BYTE: u32 = 20;
 
-/// Where the round stands.
+/// The current round and position.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     round: u128,
@@ -43,21 +44,21 @@ impl Default for Rules {
     }
 }
 
-/// Of one stream: 48 bytes.
+/// The deficit account of one stream: 48 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
-    /// The round in which the head will be sent; of a stream without one, or suspended, the last
-    /// round that its deficit knows of. 2^82 rounds a second would take half a million years to use
-    /// up the bits of a rank.
+    /// The round in which the head will be sent. For a stream without a head, or a suspended one, the
+    /// last round included in its deficit. At 2^82 rounds per second the bits of a rank would last half
+    /// a million years.
     round: u128,
-    /// The deficit in that round, its quantum included. Negative: a debt.
+    /// The deficit in that round, including its quantum. Negative for a debt.
     deficit: i64,
     quantum: i64,
     index: u32,
 }
 
 impl Account {
-    /// The deficit in `round`, if the stream were backlogged from the one that it knows of.
+    /// Returns the deficit in `round` if the stream is backlogged since the recorded round.
     fn deficit_in(&self, round: u128) -> i64 {
         let rounds = |rounds| {
             let rounds = i64::try_from(rounds).unwrap_or(i64::MAX);
@@ -69,18 +70,18 @@ impl Account {
         self.deficit.saturating_sub(rounds(self.round - round))
     }
 
-    /// No visit since: the deficit is that of `round` as it is.
+    /// Moves the account to `round` without changing the deficit, because the stream was not visited.
     fn stand_still(&mut self, round: u128) {
         self.round = round;
     }
 
-    /// The stream has nothing to send, up to `round`: only debts change.
+    /// Moves the account to `round` for a stream that had nothing to send: only debts change.
     fn idle(&mut self, round: u128) {
         self.deficit = self.deficit_in(round).min(0);
         self.round = round;
     }
 
-    /// Moves on to the round that sends `length`.
+    /// Moves the account to the round that sends `length`.
     fn advance(&mut self, length: i64) {
         let rounds = length.saturating_sub(self.deficit).max(1).unsigned_abs();
         let rounds = rounds.div_ceil(self.quantum.unsigned_abs().max(1));
@@ -90,13 +91,13 @@ impl Account {
     }
 }
 
-/// At least a byte: nothing is for free.
+/// Returns the length in deficit units, at least one byte, so that no segment is free.
 fn length(bytes: u32) -> i64 {
     i64::from(bytes.max(1)) << BYTE
 }
 
 impl Rules {
-    /// The last round that has visited the stream's place.
+    /// Returns the last round that has visited the stream's position.
     const fn visited(&self, account: &Account) -> u128 {
         if account.index <= self.at { self.round } else { self.round - 1 }
     }
@@ -127,7 +128,7 @@ impl CoreRules for Rules {
             let visited = self.visited(account);
             account.deficit = account.deficit_in(visited);
             account.stand_still(visited);
-            // Its turn lasts while nobody else has been visited.
+            // A visit lasts until another stream is visited.
             if account.index != self.at || account.deficit < length {
                 account.advance(length);
             }

@@ -1,19 +1,20 @@
-//! Dynamic window-constrained scheduling, in both published rule sets, each of which may order heads
-//! and adjust windows.
+//! Dynamic window-constrained scheduling with both published rule sets, which can be combined for
+//! ordering and adjustment.
 //!
-//! Every stream carries a current window constraint x'/y' that starts at x/y, and changes as samples
-//! are served (A) and missed (B).
+//! Every stream has a current window constraint x'/y' that starts at x/y. It changes when samples are
+//! served (rule A) and missed (rule B).
 //!
 //! N, the later rules: West & Poellabauer, RTSS 2000; West, Zhang, Schwan & Poellabauer, TC 2004. They
-//! keep every window of a feasible set (Σ (1 − x/y)·C/T ≤ 1) when all streams have the same period, the
-//! same service time and the same y, and deadlines coincide: windows are compared only between equal
-//! deadlines. With different y a nearly full link can violate a window
-//! (`tests/shares.rs`), with different periods even one that is a third full (`tests/oracles.rs`, E2):
-//! then VDS is the choice.
+//! keep every window of a feasible set (Σ (1 − x/y)·C/T ≤ 1) if all streams have the same period,
+//! service time and y, and deadlines coincide. The reason is that windows are compared only between
+//! equal deadlines. With different y, a nearly full link can violate a window (`tests/shares.rs`). With
+//! different periods, even a link that is one third full can (`tests/oracles.rs`, E2). Use VDS in these
+//! cases.
 //!
 //! O, the original rules: West & Schwan, ICMCS 1999; West, Schwan & Poellabauer, RTAS 1999; seed 004
-//! §2.2.4. A backlogged stream that is served whenever it has a head (work-conserving) can starve
-//! others under O: its window constraint stays the lowest. Ask for once per period.
+//! §2.2.4. Under O a backlogged stream that is served whenever it has a head (work-conserving) can
+//! starve others, because its window constraint stays the lowest. Use
+//! [`super::Eligibility::OncePerPeriod`] with it.
 
 use super::division::fraction;
 use super::rules::{Rules as CoreRules, owed};
@@ -22,7 +23,7 @@ use super::{RuleSet, Terms, WindowState};
 use crate::contract::LossTolerance;
 use crate::time::Instant;
 
-/// The rules in force on one link.
+/// The rules of one link.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) ordering: RuleSet,
@@ -67,13 +68,17 @@ impl CoreRules for Rules {
     }
 }
 
-/// x'/y' as a fraction of 2^40, which is enough to tell any two apart, for x' > 0. Then y' is below 2^20, since only a stream that may miss
-/// nothing more counts y' up, so two different ratios differ by more than 1.
+/// Returns x'/y' as a fraction of 2^40 for x' > 0; different fractions give different results.
+///
+/// In that case y' is below 2^20, since only a stream with x' = 0 increases y'. Two different fractions
+/// therefore differ by more than 1.
 #[inline]
 fn ratio(x: u32, y: u32) -> u64 {
     fraction(u64::from(x), y)
 }
 
+/// Returns the order of the later rules.
+///
 /// N1: the earliest deadline. N2: the lowest x'/y'. N3: of zeros the highest y', so 0/0 is the last of
 /// them. N4: of equal ratios the lowest x'. N5, "first come, first served", is the lowest stream index.
 #[inline]
@@ -86,9 +91,11 @@ fn later_order(deadline: Instant, x: u32, y: u32) -> u128 {
     (deadline.as_nanos() as u128) << 61 | constraint as u128
 }
 
+/// Returns the order of the original rules.
+///
 /// O1: the lowest x'/y'. O2: of equal ratios above zero the earliest deadline, O3: then the lowest x'.
-/// O5: of zeros the highest y', so that 0/0 is the last of them, O4: and then the earliest deadline.
-/// O6, "first come, first served", is the lowest stream index.
+/// O5: of zeros the highest y', so that 0/0 is the last of them, O4: and then the earliest deadline. O6,
+/// "first come, first served", is the lowest stream index.
 fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
     let deadline = deadline.as_nanos() as u128;
     match x {
@@ -100,17 +107,21 @@ fn original_order(deadline: Instant, x: u32, y: u32) -> u128 {
     }
 }
 
-/// A stream's current window constraint x'/y' and its tag. Always x' ≤ y'; 0/0 only for a contract of
-/// 0/0.
+/// The current window constraint x'/y' of a stream and its tag.
+///
+/// Always x' ≤ y'; 0/0 only for a contract of 0/0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
-    /// x', and [`TAG`].
+    /// x' and [`TAG`].
     x: u32,
     y: u32,
 }
 
-/// N: violated since the last service in time, which then opens a full new window: y' cannot stay
-/// inflated and starve others. It is a bit of x', which has [`LossTolerance::Y_BITS`] and is 0 then.
+/// The tag of the later rules: violated since the last service in time.
+///
+/// The next service in time then opens a full new window, so that y' cannot stay inflated and starve
+/// others. The tag is a bit of x', which has [`LossTolerance::Y_BITS`] bits and is 0 while the tag is
+/// set.
 const TAG: u32 = 1 << 31;
 
 impl Window {
@@ -128,20 +139,21 @@ impl Window {
         self.x & TAG != 0
     }
 
-    /// N, rule (A): the head was served by its deadline.
+    /// Applies rule (A) of the later rules: the head was served by its deadline.
     #[inline]
     fn handle_met(&mut self, loss: LossTolerance) {
-        // y' > x': y' counts down. y' = x' > 0: both do. Without branches, since it is as good as random
-        // which it is.
+        // y' > x': y' decreases. y' = x' > 0: both decrease. The code has no branches, because their
+        // outcome is practically random.
         self.x = self.x.saturating_sub(u32::from(self.x == self.y));
         self.y = self.y.saturating_sub(1);
-        // x' ≤ y', so both are 0 now if y' is.
+        // x' ≤ y', so if y' is 0, both are.
         if self.y == 0 || self.tagged() {
             *self = Self::open(loss);
         }
     }
 
-    /// O, rule (A). A stream at x' = y' stays there, so its windows drift against the aligned ones.
+    /// Applies rule (A) of the original rules. A stream at x' = y' stays there, so its windows drift
+    /// against the aligned ones.
     fn handle_met_original(&mut self, loss: LossTolerance) {
         if self.y > self.x() {
             self.y -= 1;
@@ -151,11 +163,11 @@ impl Window {
         }
     }
 
-    /// Rule (B), once for each of the `deadlines` that passed, in closed form.
+    /// Applies rule (B) once for each of the `deadlines` that passed, in closed form.
     ///
-    /// While x' > 0 the rule counts both down, and where both reach 0 opens a new window; once x' = 0
-    /// it raises y' each time and stays there, so there are at most two runs to count down. Only x = y
-    /// opens windows for ever, every x deadlines.
+    /// While x' > 0 the rule decreases both numbers, and it opens a new window when both reach 0. Once
+    /// x' = 0 it increases y' each time and stays there, so there are at most two runs to count down.
+    /// Only x = y opens windows repeatedly, every x deadlines.
     #[inline]
     fn handle_missed(&mut self, loss: LossTolerance, deadlines: u64, rules: RuleSet) {
         if loss.y() == 0 {
@@ -174,7 +186,7 @@ impl Window {
         }
     }
 
-    /// Takes as many of `deadlines` from x' and y' as x' allows, and returns the others.
+    /// Subtracts up to x' of `deadlines` from x' and y', and returns the remainder.
     #[inline]
     fn count_down(&mut self, deadlines: u64) -> u64 {
         let run = u32::try_from(deadlines).unwrap_or(u32::MAX).min(self.x());
@@ -183,8 +195,9 @@ impl Window {
         deadlines - u64::from(run)
     }
 
-    /// Raises y' for each of `deadlines` that passed with x' = 0. N: by ε = 1, and tags the stream.
-    /// O: by ⌈(y − 1)/x⌉, or y if no miss is tolerated at all.
+    /// Increases y' for each of `deadlines` that passed with x' = 0.
+    ///
+    /// N: by ε = 1, and sets the tag. O: by ⌈(y − 1)/x⌉, or by y if no miss is tolerated.
     fn violate(&mut self, loss: LossTolerance, deadlines: u64, rules: RuleSet) {
         let step = match rules {
             RuleSet::Later => 1,

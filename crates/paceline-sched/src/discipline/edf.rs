@@ -1,16 +1,16 @@
-//! Earliest deadline first, by either of two clocks.
+//! Earliest deadline first, relative to arrival or to the contract's clock.
 
 use super::Terms;
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use crate::time::Instant;
 
-/// EDF: a sample is due its relative deadline after it arrived, however early that was.
+/// EDF: the deadline of a sample is its arrival plus the relative deadline, however early it arrives.
 #[derive(Clone, Debug)]
 pub(super) struct ByArrival;
 
 impl CoreRules for ByArrival {
-    /// When the head is due.
+    /// The deadline of the head.
     type Own = Instant;
 
     fn open(&mut self, _: &Terms) -> Instant {
@@ -28,8 +28,8 @@ impl CoreRules for ByArrival {
     }
 }
 
-/// Delay-EDD (Ferrari & Verma 1990): a sample is due its relative deadline after the contract expected
-/// it, so one that comes too early gains nothing.
+/// Delay-EDD (Ferrari & Verma 1990): the deadline of a sample is relative to its arrival time under the
+/// contract, so a sample that arrives early gains nothing.
 #[derive(Clone, Debug)]
 pub(super) struct ByContract;
 

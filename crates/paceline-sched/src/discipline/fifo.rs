@@ -4,9 +4,9 @@ use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 use super::{Class, Terms};
 
-/// In order of arrival, contract or not; at equal arrival in the order in which heads were announced.
+/// Orders heads by arrival, with or without a contract, and at equal arrival by announcement.
 ///
-/// A sample is not interleaved with others: begun or not, the earliest arrival stays first.
+/// Samples are not interleaved: the earliest arrival stays first, whether its service has begun or not.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 

@@ -1,9 +1,11 @@
-//! Hierarchical fair service curves for streams: each is a leaf below the root, with curves of its own.
+//! Hierarchical fair service curves for streams: each stream is a leaf below the root, with its own
+//! curves.
 //!
-//! The tree ([`crate::hfsc`]) knows who is next; here it learns what the streams do. A segment is paid
-//! for when it is known what follows it, so that a backlogged stream does not count as idle between two
-//! samples. What has to wait for its upper limit is not picked: [`super::Scheduler::pick`] may then say
-//! nobody although heads wait, and [`super::Scheduler::next_change`] when to ask again.
+//! The tree ([`crate::hfsc`]) selects the next stream; this module reports the streams' events to it. A
+//! segment is charged only when the following head is known, so that a backlogged stream does not count
+//! as idle between two samples. A stream that waits for its upper limit is not picked.
+//! [`super::Scheduler::pick`] may then return `None` although heads wait, and
+//! [`super::Scheduler::next_change`] returns when to ask again.
 
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
@@ -18,28 +20,28 @@ use alloc::vec::Vec;
 const HELD: u128 = Key::ABSENT;
 const CHOSEN: u128 = owed(0);
 
-/// The tree, and who was chosen last.
+/// The tree and the stream chosen last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     tree: Hfsc,
     /// The stream of each class.
     streams: Vec<StreamIndex>,
     now: Instant,
-    /// Who was announced last, and when it came; nobody once somebody was picked.
+    /// The class and arrival of the head announced last; `None` after a pick.
     arrived: Option<(ClassIndex, Instant)>,
     chosen: Option<(Pick, StreamIndex)>,
-    /// Sent, and not yet charged because it may be the stream's last.
+    /// The last sent segment, not charged yet because the stream may become idle.
     unpaid: Option<(Pick, u32)>,
 }
 
 impl Rules {
     fn pick_of(&self, class: ClassIndex) -> Pick {
         let chosen = self.chosen.map(|(pick, _)| pick).filter(|pick| pick.class == class);
-        // Whoever was served without having been chosen pays as if by its share.
+        // A stream that was served without having been chosen is charged to its share.
         chosen.unwrap_or(Pick { class, criterion: Criterion::LinkShare })
     }
 
-    /// Charges what `class` owes; false if it owes nothing.
+    /// Charges the uncharged segment of `class`. Returns false if there is none.
     fn settle(&mut self, class: ClassIndex, next: Option<u32>) -> bool {
         let Some((pick, bytes)) = self.unpaid.filter(|(pick, _)| pick.class == class) else {
             return false;
@@ -50,7 +52,7 @@ impl Rules {
     }
 }
 
-/// The curves of a stream that gave none: its rate is its share.
+/// Returns the curves of the terms, or a linear link-sharing curve at the rate if there are none.
 fn curves(terms: &Terms) -> Curves {
     let share = || Curves {
         link_share: Curve::linear(terms.share().saturating_mul(8)).ok(),
@@ -60,7 +62,7 @@ fn curves(terms: &Terms) -> Curves {
 }
 
 impl CoreRules for Rules {
-    /// The stream's class; `None` if it has none, and takes its turn among best effort.
+    /// The stream's class; `None` for a stream in the round robin of best effort.
     type Own = Option<ClassIndex>;
 
     fn open(&mut self, terms: &Terms) -> Option<ClassIndex> {
@@ -80,7 +82,7 @@ impl CoreRules for Rules {
         if let Some(known) = self.streams.get_mut(class.0 as usize) {
             *known = arrival.index;
         }
-        // A suspended stream does not wait; it is active again when it is resumed.
+        // A suspended stream is not backlogged; it becomes active again when it is resumed.
         self.settle(class, (!stream.suspended).then_some(stream.segment));
     }
 
@@ -88,7 +90,7 @@ impl CoreRules for Rules {
         let class = stream.own?;
         let announced = self.arrived.take().filter(|(it, _)| *it == class);
         if !stream.suspended {
-            // Heads of others that came later may have been announced before.
+            // Heads of other streams that arrived later may have been announced before this one.
             let from = announced.map_or(self.now, |(_, at)| at);
             self.tree.set_active(from, class, u64::from(stream.segment));
         }

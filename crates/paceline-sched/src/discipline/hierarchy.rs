@@ -1,9 +1,9 @@
-//! Tenants, their peers, the streams of each: HFSC between the classes, a discipline of choice within
-//! each leaf.
+//! A hierarchy of tenants, their peers and the peers' streams: HFSC between the classes, and a
+//! discipline of choice within each leaf.
 //!
-//! A class that floods takes from its siblings what they leave and no more, because the tree decides
-//! which leaf sends before the leaf decides which of its streams: one peer's storm stays its own. The
-//! promises of a leaf's discipline hold within what the leaf's real-time curve gives it.
+//! The tree selects the leaf that sends before the leaf selects one of its streams. A class that floods
+//! therefore gets only the capacity that its siblings leave, and one peer's overload does not affect
+//! others. The guarantees of a leaf's discipline apply within the service of the leaf's real-time curve.
 
 mod specs;
 
@@ -18,79 +18,79 @@ use crate::time::{Duration, Instant};
 use crate::tournament::{Key, Tournament};
 use alloc::vec::Vec;
 
-/// What a leaf of a [`Hierarchy`] is.
+/// The parameters of a leaf of a [`Hierarchy`].
 #[derive(Clone, Copy, Debug)]
 pub struct LeafSpec {
-    /// What the tree gives it.
+    /// The curves of the leaf's class in the tree.
     pub curves: Curves,
-    /// Which of its streams leaves next.
+    /// The discipline that orders its streams.
     pub policy: Policy,
-    /// How often a contracted stream may use its rank.
+    /// The rule that limits how often a contracted stream may use its rank.
     pub eligibility: Eligibility,
 }
 
-/// A leaf: its discipline numbers its streams for itself.
+/// A leaf: its discipline has its own stream indices.
 #[derive(Clone, Debug)]
 struct Leaf {
     discipline: Discipline,
-    /// Its streams by their number here; a vacant one names none.
+    /// The global index of each local stream; `None` for a vacant one.
     streams: Vec<Option<StreamIndex>>,
     vacant: Vec<StreamIndex>,
-    /// It is in the list of leaves to look at.
+    /// The leaf is in the list of leaves to refresh.
     stale: bool,
-    /// Since when it may have something to send, of what the tree was not told yet.
+    /// The earliest arrival that was not reported to the tree yet.
     since: Option<Instant>,
 }
 
-/// Where a stream is.
+/// The leaf of a stream and its index there.
 #[derive(Clone, Copy, Debug)]
 struct Seat {
     leaf: ClassIndex,
     local: StreamIndex,
-    /// Bytes of the head's next segment.
+    /// The size of the head's next segment in bytes.
     segment: u32,
     has_head: bool,
 }
 
-/// Classes of streams under one link.
+/// A tree of classes with streams in its leaves, for one link.
 ///
-/// A stream joins the leaf that [`Hierarchy::seat`] gave it, and is named by one index on the whole link.
-/// Misses are reported leaf by leaf, within a leaf the earliest latest start first.
+/// A stream joins the leaf assigned by [`Hierarchy::seat`], and has one index on the whole link. Misses
+/// are reported leaf by leaf, and within a leaf in the order of latest starts.
 #[derive(Clone, Debug, Default)]
 pub struct Hierarchy {
     tree: Hfsc,
-    /// By class.
+    /// The leaves by class.
     leaves: Vec<Option<Leaf>>,
-    /// By stream.
+    /// The streams' seats.
     seats: Vec<Option<Seat>>,
-    /// By class: when time alone changes something in the leaf.
+    /// By class: the instant at which time alone changes the leaf.
     events: Tournament<u64>,
-    /// Leaves of which it is not known whether they have a head, or how long it is.
+    /// Leaves whose next head must be reported to the tree.
     stale: Vec<ClassIndex>,
     picked: Option<(Pick, StreamIndex)>,
     now: Instant,
 }
 
 impl Hierarchy {
-    /// A link with nothing but the root, [`ClassIndex::ROOT`].
+    /// Returns a hierarchy with nothing but the root, [`ClassIndex::ROOT`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A class for other classes: a tenant.
+    /// Adds a class for other classes: a tenant.
     ///
     /// # Errors
-    /// What is wrong with the curves, or with the place in the tree.
+    /// [`HfscError`] if the curves or the position in the tree are invalid.
     pub fn add(&mut self, parent: ClassIndex, curves: Curves) -> Result<ClassIndex, HfscError> {
         self.below(parent)?;
         self.tree.add(parent, curves)
     }
 
-    /// A class for streams: a peer.
+    /// Adds a class for streams: a peer.
     ///
     /// # Errors
-    /// What is wrong with the curves, or with the place in the tree.
+    /// [`HfscError`] if the curves or the position in the tree are invalid.
     pub fn add_leaf(
         &mut self,
         parent: ClassIndex,
@@ -102,8 +102,9 @@ impl Hierarchy {
         Ok(class)
     }
 
-    /// Makes the root a leaf as well, beside the tree: what is seated there is picked where no class has
-    /// anything that it may send, in turn. It is for the background, which has no share.
+    /// Makes the root a leaf as well, outside the tree, for background streams, which have no share.
+    ///
+    /// Its streams are picked in round robin when no class has a segment that it may send.
     pub fn add_background(&mut self) {
         let discipline = Discipline::new(Policy::Edf, Eligibility::OncePerPeriod);
         self.furnish(ClassIndex::ROOT, discipline);
@@ -128,10 +129,10 @@ impl Hierarchy {
         }
     }
 
-    /// Gives a class other curves from `now` on; what waits stays.
+    /// Changes the curves of a class from `now` on; its backlog stays.
     ///
     /// # Errors
-    /// What is wrong with the curves.
+    /// [`HfscError`] if the curves are invalid.
     pub fn update(
         &mut self,
         now: Instant,
@@ -141,8 +142,10 @@ impl Hierarchy {
         self.tree.update(now, class, curves)
     }
 
-    /// Seats a stream in a leaf: it joins there, with its next [`Scheduler::join`]. It leaves wherever
-    /// it was. False, and nothing has changed, if `leaf` is not a leaf of streams.
+    /// Assigns a stream to a leaf, where it joins with its next [`Scheduler::join`]. It leaves its
+    /// previous leaf.
+    ///
+    /// Returns false and changes nothing if `leaf` is not a leaf of streams.
     pub fn seat(&mut self, stream: StreamIndex, leaf: ClassIndex) -> bool {
         if self.leaf(leaf).is_none() {
             return false;
@@ -166,13 +169,13 @@ impl Hierarchy {
         true
     }
 
-    /// What a class was served.
+    /// Returns the service that a class has received.
     #[must_use]
     pub fn service(&self, class: ClassIndex) -> Option<crate::hfsc::Service> {
         self.tree.service(class)
     }
 
-    /// Classes have no place below one that is for streams.
+    /// Rejects a parent that has streams.
     fn below(&mut self, parent: ClassIndex) -> Result<(), HfscError> {
         if parent != ClassIndex::ROOT && self.leaf(parent).is_some() {
             return Err(HfscError::ParentActive(parent));
@@ -204,7 +207,7 @@ impl Hierarchy {
         self.seats.get_mut(stream.0 as usize)?.as_mut()
     }
 
-    /// The leaf of `stream` does something, after which the tree has to look at it again.
+    /// Runs `call` on the leaf of `stream` and marks the leaf for a refresh.
     fn within<T>(
         &mut self,
         stream: StreamIndex,
@@ -223,7 +226,7 @@ impl Hierarchy {
         }
     }
 
-    /// Tells the tree of every leaf that changed what it would send next.
+    /// Reports to the tree every leaf whose next segment may have changed.
     fn refresh(&mut self) {
         while let Some(class) = self.stale.pop() {
             let now = self.now;
@@ -232,13 +235,13 @@ impl Hierarchy {
             let since = leaf.since.take().unwrap_or(now);
             let next = leaf.discipline.pick(now);
             let event = leaf.discipline.next_change(now).map_or(Key::ABSENT, Instant::as_nanos);
-            // What is said to be due in a moment may be due now: whoever polls finds out.
+            // An event in the next nanosecond may be due now; the next poll checks it.
             let event =
                 if event == now.as_nanos().saturating_add(1) { now.as_nanos() } else { event };
             let global = next.and_then(|local| *leaf.streams.get(local.0 as usize)?);
             self.events.set(class.0, event);
             if class == ClassIndex::ROOT {
-                continue; // the background has no place in the tree
+                continue; // the background has no class in the tree
             }
             match global.and_then(|stream| self.seat_of(stream)) {
                 Some(seat) => self.tree.set_active(since, class, u64::from(seat.segment)),
@@ -247,7 +250,8 @@ impl Hierarchy {
         }
     }
 
-    /// The first change after `now`: at `at`, if that is an instant, or what the tree knows of.
+    /// Returns the first change after `now`: at `at`, unless that is [`Key::ABSENT`], or an instant from
+    /// the tree.
     fn first_change(&self, now: Instant, at: u64) -> Option<Instant> {
         let soonest = Instant::from_nanos(now.as_nanos().saturating_add(1));
         if !self.stale.is_empty() {
@@ -257,19 +261,19 @@ impl Hierarchy {
         at.into_iter().chain(self.tree.next_change(now)).min()
     }
 
-    /// A leaf in which time has changed something.
+    /// Returns a leaf with an event that is due.
     fn due(&self) -> Option<ClassIndex> {
         let (at, class) = self.events.best();
         (at <= self.now.as_nanos() && at < Key::ABSENT).then_some(ClassIndex(class))
     }
 
-    /// Whose leaf pays: the one picked, or whoever was served without having been picked.
+    /// Returns the pick to charge: the last one if it is of `leaf`, otherwise one by link-sharing.
     fn pick_of(&self, leaf: ClassIndex) -> Pick {
         let picked = self.picked.map(|(pick, _)| pick).filter(|pick| pick.class == leaf);
         picked.unwrap_or(Pick { class: leaf, criterion: Criterion::LinkShare })
     }
 
-    /// A stream has a head, which its leaf takes by `take`.
+    /// Records a head of a stream and passes it to the leaf by `take`.
     fn take_head(
         &mut self,
         stream: StreamIndex,
@@ -281,14 +285,16 @@ impl Hierarchy {
         let class = seat.leaf;
         self.now = self.now.max(head.arrived);
         if let Some(leaf) = self.leaf(class) {
-            // What the tree guarantees counts from when this came, not from the next look.
+            // The tree's guarantee counts from the arrival, not from the next refresh.
             leaf.since = Some(leaf.since.map_or(head.arrived, |since| since.min(head.arrived)));
         }
         self.within(stream, |leaf, local| take(leaf, local, head));
     }
 
-    /// `bytes` of the leaf left: it pays. What it sends next, if anything, shows when somebody looks; to
-    /// ask its discipline now would be a pick before the next head was announced.
+    /// Charges `bytes` to the leaf.
+    ///
+    /// The charge assumes that the leaf stays backlogged; the next refresh corrects this. Asking its
+    /// discipline now would be a pick before the next head is announced.
     fn charge(&mut self, leaf: ClassIndex, bytes: u32) {
         if leaf == ClassIndex::ROOT {
             return self.mark(leaf);
@@ -306,7 +312,7 @@ impl Scheduler for Hierarchy {
         }
     }
 
-    /// Streams without a seat are ignored.
+    /// Adds a stream to its leaf. Streams without a seat are ignored.
     fn join(&mut self, stream: StreamIndex, terms: impl Into<Terms>) {
         let terms = terms.into();
         if let Some(seat) = self.seat_mut(stream) {
@@ -344,7 +350,7 @@ impl Scheduler for Hierarchy {
 
     fn pick(&mut self, now: Instant) -> Option<StreamIndex> {
         self.now = self.now.max(now);
-        // Whose period has come is ranked otherwise now.
+        // Heads whose period has begun have a new rank.
         while let Some(class) = self.due() {
             self.events.set(class.0, Key::ABSENT);
             self.mark(class);

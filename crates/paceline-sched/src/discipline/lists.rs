@@ -1,4 +1,4 @@
-//! All order there is on a link: who is next, and when time alone changes something.
+//! The order of streams on a link: which is served next, and when time alone changes a stream.
 
 use super::StreamIndex;
 use super::rules::{CLASS, Rules};
@@ -6,24 +6,24 @@ use super::stream::{Clauses, Place, Stream};
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
-/// The class of heads whose period comes soon.
+/// The class of heads whose period begins soon.
 const AHEAD: u128 = 2 << CLASS;
-/// What the round robin of best effort and early heads forms: behind all of that class.
+/// The round robin of best effort and early heads: behind all heads of the class above.
 const ROUND: u128 = AHEAD | 1 << (CLASS - 1);
 /// The class after all others.
 const BACKGROUND: u128 = 3 << CLASS;
 
-/// All order there is on a link.
+/// The two tournaments of a link and its round-robin counter.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
     pub(super) ranks: Tournament<u128>,
-    /// When time alone changes something of a stream.
+    /// The instants at which time alone changes a stream.
     pub(super) events: Tournament<u64>,
     pub(super) turns: u64,
 }
 
 impl Lists {
-    /// Lists the head of `stream`, which is `index`, where it belongs.
+    /// Lists the head of `stream`, which has the index `index`, according to its place.
     #[inline(never)]
     pub(super) fn list<R: Rules>(
         &mut self,
@@ -59,7 +59,7 @@ impl Lists {
         self.events.set(index.0, event);
     }
 
-    /// A head competes with `rank`, and time alone changes something of it at `event`.
+    /// Lists a head with `rank`, and with `event` as the instant at which time alone changes it.
     #[inline(always)]
     pub(super) fn put(&mut self, index: StreamIndex, rank: u128, event: Instant) {
         self.ranks.set(index.0, rank);
@@ -67,13 +67,13 @@ impl Lists {
     }
 }
 
-/// The rank of a head whose period comes soon: the sooner first.
+/// Returns the rank of a head whose period begins soon; the earliest release is first.
 #[inline]
 pub(super) fn ahead<O>(stream: &Stream<O>, clauses: &Clauses) -> u128 {
     AHEAD | u128::from(stream.release(clauses).as_nanos())
 }
 
-/// The rank of a head that waits in round robin: the turns count up, so a new one is the last.
+/// Returns the rank of a head in round robin. The turn counter increases, so a new head is last.
 pub(super) const fn turn(place: Place, turn: u64) -> u128 {
     match place {
         Place::Background => BACKGROUND | turn as u128,

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// Which of the two published rule sets of DWCS.
+/// One of the two published rule sets of DWCS.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum RuleSet {
     /// N: the later rules (West & Poellabauer, RTSS 2000; West, Zhang, Schwan & Poellabauer, TC 2004).
@@ -13,45 +13,51 @@ pub enum RuleSet {
     Original,
 }
 
-/// The rule by which a link chooses the next stream.
+/// The rule by which a link selects the next stream.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Policy {
-    /// In order of arrival. Contracts are judged, never used.
+    /// In order of arrival. Contracts are counted but do not affect the order.
     Fifo,
     /// The lowest priority number first, in order of arrival among equals.
     StaticPriority,
-    /// Earliest deadline first; a deadline follows the sample's arrival.
+    /// Earliest deadline first, with deadlines relative to the sample's arrival.
     Edf,
-    /// Earliest due date: EDF on the deadlines of the contract's clock, so that a sample that comes
+    /// Earliest due date: EDF on the deadlines of the contract's clock, so that a sample which arrives
     /// before its period gains nothing (Ferrari & Verma 1990).
     DelayEdd,
-    /// Dynamic window-constrained scheduling. With the later ordering: earliest deadline first, then
-    /// lowest window constraint. It keeps every window of a feasible set when all periods, service
-    /// times and window lengths are equal and deadlines coincide; choose VDS otherwise.
+    /// Dynamic window-constrained scheduling.
+    ///
+    /// With the later ordering: earliest deadline first, then lowest window constraint. It keeps every
+    /// window of a feasible set if all periods, service times and window lengths are equal and deadlines
+    /// coincide. Use VDS otherwise.
     Dwcs {
-        /// The order of heads.
+        /// The rules for the order of heads.
         ordering: RuleSet,
-        /// How windows change.
+        /// The rules for adjusting windows.
         adjustment: RuleSet,
     },
-    /// Virtual deadline scheduling: earliest virtual deadline first. Copes with different periods.
+    /// Virtual deadline scheduling: earliest virtual deadline first. Supports different periods.
     #[default]
     Vds,
-    /// Deficit round robin: in turn, as many bytes a round as its rate says (Shreedhar & Varghese 1995).
-    /// Contracts are judged, never used.
+    /// Deficit round robin: each stream sends bytes in proportion to its rate per round (Shreedhar &
+    /// Varghese 1995).
+    ///
+    /// Contracts are counted but do not affect the order.
     Drr,
-    /// Worst-case fair weighted fair queueing: the least virtual finish among the heads that a fluid
-    /// link would have begun (Bennett & Zhang 1997). Contracts are judged, never used.
+    /// Worst-case fair weighted fair queueing (Bennett & Zhang 1997): the lowest virtual finish time
+    /// among the heads that a fluid link would have begun.
+    ///
+    /// Contracts are counted but do not affect the order.
     Wf2qPlus,
     /// Hierarchical fair service curves, each stream a class of its own (Stoica, Zhang & Ng 1997).
     Hfsc,
 }
 
 impl Policy {
-    /// DWCS with the later rules, ordering and adjustment.
+    /// DWCS with the later rules for both ordering and adjustment.
     pub const DWCS: Self = Self::Dwcs { ordering: RuleSet::Later, adjustment: RuleSet::Later };
 
-    /// Every policy.
+    /// All policies.
     pub const ALL: [Self; 12] = [
         Self::Fifo,
         Self::StaticPriority,
@@ -67,7 +73,7 @@ impl Policy {
         Self::Hfsc,
     ];
 
-    /// Its name in configurations.
+    /// Returns the name used in configurations.
     #[must_use]
     pub const fn name(self) -> &'static str {
         use RuleSet::{Later, Original};
@@ -94,7 +100,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// The text names no policy.
+/// The error for a text that is not the name of a policy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UnknownPolicy;
 
@@ -117,22 +123,26 @@ impl core::error::Error for UnknownPolicy {}
 
 impl FromStr for Policy {
     type Err = UnknownPolicy;
-    /// Reads a [`Self::name`], in lower case.
+    /// Parses a [`Self::name`] in lower case.
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)
     }
 }
 
-/// How often a contracted stream may use its rank. FIFO, DRR,
-/// WF²Q+ and HFSC know no periods and ignore it.
+/// The rule that limits how often a contracted stream may use its rank.
+///
+/// FIFO, DRR, WF²Q+ and HFSC have no periods and ignore it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Eligibility {
     /// Whenever it has a head: samples ahead of their period still precede best effort.
     WorkConserving,
-    /// Once per period: a head ahead of its period goes behind all heads whose period has come, so that a
-    /// stream that sends more than it was promised takes nothing from those that keep to theirs. Until it is
-    /// ahead by no more than its deadline it takes turns with best effort, then it goes before that: a stream
-    /// that was held up once has all its later samples come as much ahead of its clock, and keeps its promise.
+    /// Once per period: a head ahead of its period follows all heads whose period has begun.
+    ///
+    /// A stream that sends more than its contract therefore takes nothing from conforming streams. While
+    /// a head is ahead by more than its relative deadline, it is served in round robin with best effort.
+    /// Within that deadline it precedes best effort. After a single delay at an earlier hop all later
+    /// samples of a stream arrive ahead of their clock by the same time; this rule still meets their
+    /// deadlines.
     #[default]
     OncePerPeriod,
 }

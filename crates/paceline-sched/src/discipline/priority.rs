@@ -1,16 +1,16 @@
-//! Static priority: what most tools have today.
+//! Static priority, as most systems offer it today.
 
 use super::Terms;
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
 
-/// Where the level lies in a rank, above the instant of arrival and a part of the serial number.
+/// The position of the level in a rank, above the instant of arrival and a part of the serial number.
 const LEVEL: u32 = 94;
 const ARRIVED: u32 = 30;
-/// Of a stream that asked for no level: a rate means nothing here.
+/// The rank of a stream without a level; such a stream does not rank by its rate.
 const NO_LEVEL: u128 = u128::MAX;
 
-/// The lowest level first, in order of arrival within a level.
+/// Orders heads by level, lowest first, and by arrival within a level.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 

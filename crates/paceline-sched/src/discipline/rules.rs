@@ -1,4 +1,4 @@
-//! What a discipline says to the core: how heads rank, how a window changes.
+//! The interface between a discipline and the core: ranks of heads and adjustment of windows.
 
 use super::stream::Stream;
 use super::{StreamIndex, Terms, WindowState};
@@ -7,70 +7,75 @@ use crate::time::{Duration, Instant};
 use crate::tournament::Tournament;
 use core::fmt::Debug;
 
-/// The two highest bits of a rank are the class, the others are the discipline's within its classes.
+/// The two highest bits of a rank are the class; the discipline orders heads within a class by the
+/// others.
 pub(super) const CLASS: u32 = 126;
-/// A rank in class 0: heads that are owed service. `order` has 126 bits.
+/// Returns a rank in class 0, for heads that are owed service. `order` has 126 bits.
 pub(super) const fn owed(order: u128) -> u128 {
     order & ((1 << CLASS) - 1)
 }
 
-/// A rank in class 1: heads that are owed nothing now.
+/// Returns a rank in class 1, for heads that are owed nothing now.
 pub(super) const fn spare(order: u128) -> u128 {
     owed(order) | 1 << CLASS
 }
 
-/// How a head came.
+/// The circumstances of a head's arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
-    /// Whose head it is.
+    /// The stream of the head.
     pub(super) index: StreamIndex,
-    /// The head before it left just now: the stream has been backlogged without a break.
+    /// The preceding head was sent just now, so the stream has been backlogged without interruption.
     pub(super) follows: bool,
     pub(super) arrived: Instant,
-    /// Time from its release to its deadline, if it has a contract.
+    /// The time from release to deadline, if the stream has a contract.
     pub(super) due: Duration,
-    /// How many heads were announced on this link before it.
+    /// The number of heads announced on this link before this one.
     pub(super) serial: u64,
 }
 
-/// The rules of one discipline. Whatever is not said does nothing.
+/// The rules of one discipline. Most methods do nothing by default.
 pub(super) trait Rules: Debug {
-    /// What the discipline keeps of each stream.
+    /// The discipline's state of each stream.
     type Own: Clone + Debug;
-    /// [`Self::reconsider`] may rank a winner anew.
+    /// Whether [`Self::reconsider`] may change the rank of a winner.
     const RECONSIDERS: bool = false;
 
-    /// There may be the streams 0 to `streams` − 1.
+    /// Reserves memory for the streams 0 to `streams` − 1.
     fn reserve(&mut self, _streams: usize) {}
-    /// A stream joins.
+    /// Returns the state of a stream that joins.
     fn open(&mut self, terms: &Terms) -> Self::Own;
-    /// A head is announced, before it is ranked for the first time.
+    /// Handles a new head, before it is ranked for the first time.
     fn announced(&mut self, _stream: &mut Stream<Self::Own>, _arrival: Arrival) {}
-    /// The rank of a head that competes from now on, or competes already and has changed: [`owed`] or
-    /// [`spare`]. `None` sends it to round robin.
+    /// Returns the rank of a head that begins to compete, or that competes already and has changed:
+    /// [`owed`] or [`spare`]. `None` places it in the round robin.
     fn rank(&mut self, stream: &mut Stream<Self::Own>) -> Option<u128>;
-    /// The head was served by its deadline.
+    /// Handles a head that was served by its deadline.
     fn met(&mut self, _own: &mut Self::Own, _loss: LossTolerance) {}
-    /// As many `deadlines` of the head passed, one or more.
+    /// Handles the passing of `deadlines` deadlines of the head, one or more.
     fn missed(&mut self, _own: &mut Self::Own, _loss: LossTolerance, _deadlines: u64) {}
-    /// A segment of `bytes` of a ranked head left; another rank, if the head goes on and has one.
-    /// [`Stream::has_head`] tells whether it goes on.
+    /// Handles a segment of `bytes` of a ranked head that was sent. Returns the new rank, if the head
+    /// has more segments and the rank changed.
+    ///
+    /// [`Stream::has_head`] returns whether the head has more segments.
     fn sent(&mut self, _stream: &mut Stream<Self::Own>, _bytes: u32) -> Option<u128> {
         None
     }
-    /// The stream has no head any more, and none followed at once.
+    /// Handles a stream that has no head any more, when none followed at once.
     fn emptied(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream's heads are not picked from now on. It has one, or not.
+    /// Handles the suspension of a stream, with or without a head.
     fn suspended(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream takes part again; its head, if it has one, is ranked next.
+    /// Handles the resumption of a stream; its head, if it has one, is ranked next.
     fn resumed(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The stream leaves, and its head with it.
+    /// Handles a stream that leaves, together with its head.
     fn closed(&mut self, _stream: &mut Stream<Self::Own>) {}
-    /// The winner is about to be served: `Some` ranks it anew, and who wins then is asked next. Only if [`Self::RECONSIDERS`].
+    /// Reconsiders the winner before it is served. `Some` changes its rank and selects again.
+    ///
+    /// Called only if [`Self::RECONSIDERS`].
     fn reconsider(&mut self, _stream: &mut Stream<Self::Own>) -> Option<u128> {
         None
     }
-    /// Whoever may be ranked otherwise before a pick, is.
+    /// Updates the ranks that have changed by `now`, before a pick.
     fn prepare(
         &mut self,
         _now: Instant,
@@ -78,15 +83,15 @@ pub(super) trait Rules: Debug {
         _ranks: &mut Tournament<u128>,
     ) {
     }
-    /// When time alone next changes who is picked, beside releases and misses.
+    /// Returns the instant at which time alone next changes the pick, apart from releases and misses.
     fn next_change(&self, _now: Instant) -> Option<Instant> {
         None
     }
-    /// By when a head that competes is to be served before others.
+    /// Returns the instant by which a competing head should be served before others.
     fn virtual_deadline(&self, stream: &Stream<Self::Own>) -> Instant {
         stream.deadline
     }
-    /// The window, for whoever asks.
+    /// Returns the state of the stream's window.
     fn window(&self, stream: &Stream<Self::Own>) -> WindowState {
         stream.account.state()
     }

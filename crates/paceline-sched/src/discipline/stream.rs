@@ -1,38 +1,39 @@
-//! What every discipline keeps of a stream: its head, its contract's clock, its aligned windows.
+//! The per-stream state that all disciplines share: its head, its contract's clock, its aligned windows.
 
 use super::{Class, Left, Terms, WindowState};
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
-/// Where a head waits.
+/// The queue in which a head waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Place {
     /// There is no head.
     Nowhere,
     /// In the discipline's order.
     Ranked,
-    /// In round robin: its period comes later than its deadline from now.
+    /// In round robin: its period begins later than one relative deadline from now.
     Early,
-    /// Before all that does not rank: its period comes within its deadline from now.
+    /// Before everything unranked: its period begins within one relative deadline from now.
     Ahead,
-    /// In round robin, for good.
+    /// In round robin permanently.
     Round,
-    /// In round robin, for good, although its stream ranks: it is more than that may send.
+    /// In round robin permanently although its stream ranks: the head exceeds the stream's permitted
+    /// traffic.
     Demoted,
     /// In the round robin of background streams.
     Background,
 }
 
-/// What a contract says of a stream's heads, in one byte.
+/// The properties of a contract that affect heads, in one byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Promise {
-    /// They are sent late.
+    /// Missed heads are sent late.
     Send,
-    /// They are given up when they are missed.
+    /// Missed heads are dropped.
     Drop,
-    /// As [`Self::Send`], and there are [`Clauses`].
+    /// As [`Self::Send`], with [`Clauses`].
     SendBy,
-    /// As [`Self::Drop`], and there are.
+    /// As [`Self::Drop`], with [`Clauses`].
     DropBy,
 }
 
@@ -47,14 +48,14 @@ impl Promise {
     }
 }
 
-/// What a stream may ask for, in one byte.
+/// The class of a stream, in one byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    /// It has a contract.
+    /// The stream has a contract.
     Contracted(Promise),
-    /// It has none, but asked for a priority or a share.
+    /// The stream has no contract, but a priority or a share.
     Ranked,
-    /// It has none of them.
+    /// The stream has no contract, priority or share.
     BestEffort,
     Background,
 }
@@ -70,8 +71,10 @@ impl Kind {
     }
 }
 
-/// What a contract says that most do not: jitter, or another time from release to deadline than T. They lie
-/// beside the streams, which so fit one cache line each, and are read only if there are any.
+/// The rare terms of a contract: jitter, or a relative deadline other than T.
+///
+/// They are stored apart from the streams, so that a stream fits into one cache line. They are read only
+/// if a stream has any.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clauses {
     due: Duration,
@@ -79,7 +82,7 @@ pub(super) struct Clauses {
 }
 
 impl Clauses {
-    /// Of a stream that has none. They are not read.
+    /// The entry of a stream without clauses; it is never read.
     pub(super) const NONE: Self = Self { due: Duration::ZERO, jitter: Duration::ZERO };
 
     const fn of(&Contract { period, deadline, jitter, .. }: &Contract) -> Option<Self> {
@@ -87,36 +90,36 @@ impl Clauses {
         if none { None } else { Some(Self { due: deadline, jitter }) }
     }
 
-    /// Those of a stream of such terms.
+    /// Returns the clauses of a stream with these terms, if it has any.
     pub(super) fn new(terms: &Terms) -> Option<Self> {
         terms.contract().as_ref().and_then(Self::of)
     }
 }
 
-/// A stream that joined. `O` is what the discipline keeps beside it.
+/// A stream that joined. `O` is the discipline's own state of it.
 ///
-/// There may be a million of them, and a decision waits for what no cache holds of one: so what most decisions
-/// need is together, in 64 bytes if `O` has at most 8, on one cache line.
+/// There may be a million streams, and a decision stalls on every cache miss. The fields that most
+/// decisions need therefore fit into 64 bytes, one cache line, if `O` has at most 8.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Stream<O> {
-    /// Of the contract: T, the loss tolerance.
+    /// T and the loss tolerance of the contract.
     period: Duration,
     loss: LossTolerance,
-    /// By when the present head must end; [`Instant::FAR`] for ever without a contract.
+    /// The instant by which the present head must end; always [`Instant::FAR`] without a contract.
     pub(super) deadline: Instant,
     next_release: Instant,
-    /// Time the link still needs for the head.
+    /// The remaining transmission time of the head.
     pub(super) service: Duration,
-    /// Bytes of the head's next segment.
+    /// The size of the head's next segment in bytes.
     pub(super) segment: u32,
     pub(super) own: O,
     pub(super) account: Account,
     pub(super) place: Place,
     kind: Kind,
-    /// Its heads are not picked; they are still missed.
+    /// Heads of a suspended stream are not picked, but they can still miss.
     pub(super) suspended: bool,
-    /// The head has been judged as missed and is only sent late.
+    /// The head was already counted as missed and is only sent late.
     pub(super) charged: bool,
 }
 
@@ -142,12 +145,13 @@ impl<O> Stream<O> {
         }
     }
 
-    /// It takes part in the discipline's order: it has a contract, or asked for a priority or a share.
+    /// Returns true if the stream takes part in the discipline's order: it has a contract, a priority or
+    /// a share.
     pub(super) const fn ranks(&self) -> bool {
         matches!(self.kind, Kind::Contracted(_) | Kind::Ranked)
     }
 
-    /// It has a contract; without one it is best effort or background.
+    /// Returns true if the stream has a contract; otherwise it is best effort or background.
     #[inline]
     pub(super) const fn contracted(&self) -> bool {
         matches!(self.kind, Kind::Contracted(_))
@@ -158,7 +162,7 @@ impl<O> Stream<O> {
         matches!(self.kind, Kind::Background)
     }
 
-    /// Its heads are given up when they are missed.
+    /// Returns true if missed heads are dropped.
     pub(super) const fn drops(&self) -> bool {
         matches!(self.kind, Kind::Contracted(Promise::Drop | Promise::DropBy))
     }
@@ -168,7 +172,7 @@ impl<O> Stream<O> {
         self.place != Place::Nowhere
     }
 
-    /// Gives a sample that `arrived` a deadline, and no period.
+    /// Gives a demoted sample that `arrived` a deadline, but no period.
     pub(super) fn begin_demoted(&mut self, arrived: Instant, clauses: &Clauses) {
         if self.contracted() {
             self.deadline = arrived + self.due(clauses);
@@ -176,57 +180,59 @@ impl<O> Stream<O> {
         self.charged = false;
     }
 
-    /// Its head is in the discipline's order by a contract, was not missed, and ends in time if it does at `finish`.
+    /// Returns true if the head is ranked by a contract, was not missed, and is on time when it ends at
+    /// `finish`.
     #[inline]
     pub(super) fn is_met(&self, finish: Instant) -> bool {
         let plain = self.place == Place::Ranked && self.contracted();
         plain && finish <= self.deadline && !self.charged && !self.suspended
     }
 
-    /// It is in the background or suspended: its heads are not simply ranked.
+    /// Returns true if the stream is background or suspended, so that its heads are not simply ranked.
     #[inline]
     pub(super) const fn is_apart(&self) -> bool {
         self.background() | self.suspended
     }
 
-    /// The loss tolerance of the contract.
+    /// Returns the loss tolerance of the contract.
     pub(super) const fn loss(&self) -> LossTolerance {
         self.loss
     }
 
-    /// Its contract has [`Clauses`].
+    /// Returns true if the contract has [`Clauses`].
     pub(super) const fn has_clauses(&self) -> bool {
         matches!(self.kind, Kind::Contracted(Promise::SendBy | Promise::DropBy))
     }
 
-    /// The jitter of the contract.
+    /// Returns the jitter of the contract.
     #[inline]
     const fn jitter(&self, clauses: &Clauses) -> Duration {
         if self.has_clauses() { clauses.jitter } else { Duration::ZERO }
     }
 
-    /// Time from release to deadline.
+    /// Returns the time from release to deadline.
     #[inline]
     pub(super) const fn due(&self, clauses: &Clauses) -> Duration {
         if self.has_clauses() { clauses.due } else { self.period }
     }
 
-    /// T of the contract.
+    /// Returns T of the contract.
     pub(super) const fn period(&self) -> Duration {
         self.period
     }
 
-    /// What is to be sent of the head from now on.
+    /// Sets the remaining service of the head.
     #[inline]
     pub(super) fn set_left(&mut self, left: Left) {
         (self.service, self.segment) = (left.service, left.segment);
     }
 
-    /// Gives the sample that `arrived` its period; true if it came before it.
+    /// Gives the sample that `arrived` its period. Returns true if it arrived before that period.
     ///
-    /// Periods follow each other while samples wait, and begin anew with a sample that comes after
-    /// its turn: an idle stream saves up no priority. A sample within the jitter before its turn is
-    /// released at once but does not bring the next turn forward.
+    /// Periods follow each other while samples wait. A sample that arrives after its scheduled release
+    /// starts a new sequence of periods, so an idle stream accumulates no priority. A sample within the
+    /// jitter before its scheduled release is released at once, but does not bring the next release
+    /// forward.
     #[inline]
     pub(super) fn begin(&mut self, arrived: Instant, clauses: &Clauses) -> bool {
         let turn = self.next_release - self.jitter(clauses);
@@ -236,19 +242,21 @@ impl<O> Stream<O> {
         arrived < turn
     }
 
-    /// The present head has a period of its contract's.
+    /// Returns true if the present head has a period of its contract.
     pub(super) fn has_period(&self) -> bool {
         self.contracted() && matches!(self.place, Place::Ranked | Place::Early | Place::Ahead)
     }
 
-    /// The present head is worth `over` more than one period: its own ends so much later, as do all behind it.
+    /// Postpones the period and the deadline of the present head, and of all samples behind it, by
+    /// `over`.
     pub(super) fn put_off(&mut self, over: Duration) {
         self.next_release += over;
         self.deadline += over;
     }
 
-    /// When the period of the present head comes, if it is early; [`Instant::FAR`] if no further one
-    /// ends before that.
+    /// Returns the beginning of the period of the present head, if the head is early.
+    ///
+    /// Returns [`Instant::FAR`] if no further period ends before that.
     #[inline]
     pub(super) fn release(&self, clauses: &Clauses) -> Instant {
         if self.next_release == Instant::FAR {
@@ -257,16 +265,18 @@ impl<O> Stream<O> {
         self.next_release - self.period - self.jitter(clauses)
     }
 
-    /// When the present head, which is early, goes before best effort. What lay before this link may have
-    /// taken longer for the samples before it, or their publisher may have been held up; a stream that sends
-    /// more than its contract is soon ahead of it by more, and then takes turns.
+    /// Returns the instant from which the present head, which is early, precedes best effort.
+    ///
+    /// Earlier hops may have delayed the preceding samples, or their publisher may have stalled. Such a
+    /// stream is ahead of its clock by a bounded time. A stream that sends more than its contract soon
+    /// exceeds that bound and is then served in round robin.
     #[inline]
     fn goes_ahead(&self, clauses: &Clauses) -> Instant {
         let release = self.release(clauses);
         if release == Instant::FAR { release } else { release - self.due(clauses) }
     }
 
-    /// Where an early head belongs at `now`.
+    /// Returns the queue of an early head at `now`.
     #[inline]
     pub(super) fn place_at(&self, now: Instant, clauses: &Clauses) -> Place {
         match now {
@@ -276,28 +286,31 @@ impl<O> Stream<O> {
         }
     }
 
-    /// Time alone will give the head its rank.
+    /// Returns true if the passage of time alone will rank the head.
     #[inline]
     pub(super) fn waits(&self) -> bool {
         matches!(self.place, Place::Early | Place::Ahead) && !self.suspended
     }
 
-    /// When time alone moves the head on, which waits for that.
+    /// Returns the instant at which time alone moves the head to its next queue.
     #[inline]
     pub(super) fn moves_at(&self, clauses: &Clauses) -> Instant {
         if self.place == Place::Early { self.goes_ahead(clauses) } else { self.release(clauses) }
     }
 
-    /// When time alone next changes something of the present head: its period comes, or it is missed.
+    /// Returns the instant at which time alone next changes the present head: its period begins, or it
+    /// is missed.
     #[inline]
     pub(super) fn changes_at(&self, clauses: &Clauses) -> Instant {
         let missed = self.missed_at();
         if self.waits() { missed.min(self.moves_at(clauses)) } else { missed }
     }
 
-    /// The instant from which on the present head can no longer end in time; [`Instant::FAR`] for
-    /// never. A deadline that far is never missed, or a late head there could not be moved past any
-    /// instant.
+    /// Returns the instant from which the present head can no longer end in time; [`Instant::FAR`] for
+    /// never.
+    ///
+    /// A deadline of [`Instant::FAR`] is never missed; a late head with it could not be postponed any
+    /// further.
     #[inline]
     pub(super) fn missed_at(&self) -> Instant {
         if self.deadline == Instant::FAR {
@@ -306,17 +319,19 @@ impl<O> Stream<O> {
         self.deadline + Duration::from_nanos(1) - self.service
     }
 
-    /// Moves a missed deadline on by whole periods until `service` fits again after `now`, and says by
-    /// how many: a division, so that a link that was down for a day costs no more than one that
-    /// blinked.
+    /// Advances a missed deadline by whole periods until `service` fits again after `now`, and returns
+    /// their number.
     ///
-    /// The samples behind it keep their own periods. In the papers the late one takes theirs too; then
-    /// a stream that was late once would count as ahead of its period, and so be late again, until it
+    /// This is one division, so a link that was down for a day costs no more than one that was down for
+    /// a moment.
+    ///
+    /// The samples behind it keep their own periods. In the papers the late sample consumes theirs too.
+    /// A stream that was late once would then count as ahead of its period, and would stay late until it
     /// paused.
     pub(super) fn postpone(&mut self, now: Instant) -> u64 {
         let finish = u128::from(now.as_nanos()) + u128::from(self.service.as_nanos());
         let late = finish.saturating_sub(u128::from(self.deadline.as_nanos()));
-        // A period of zero can only be written by hand; it then counts in nanoseconds.
+        // A period of zero is possible only in a hand-written contract; it counts as one nanosecond.
         let period = self.period.max(Duration::from_nanos(1));
         let periods = late.div_ceil(u128::from(period.as_nanos())).max(1);
         let periods = u64::try_from(periods).unwrap_or(u64::MAX);
@@ -325,13 +340,14 @@ impl<O> Stream<O> {
     }
 }
 
-/// The judge of the promise: aligned windows of `y` samples, each judged once, at most `x` missed. Counted
-/// down, since what is left is what ranks are made of.
+/// The window account: aligned windows of `y` samples, each counted once, of which at most `x` may miss.
+///
+/// It counts down, because ranks are computed from the remaining numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Account {
-    /// k': samples of the window still to be judged, from 1 to y; 0 for 0/0.
+    /// k': the samples of the window not yet counted, from 1 to y; 0 for 0/0.
     pub(super) left: u32,
-    /// m': services the window still owes; more than are left once it is violated.
+    /// m': the services that the window still owes; larger than `left` once the window is violated.
     pub(super) owes: u32,
 }
 
@@ -340,10 +356,11 @@ impl Account {
         Self { left: loss.y(), owes: loss.y().saturating_sub(loss.x()) }
     }
 
-    /// One more sample ended in time.
+    /// Counts one more sample that ended in time.
     #[inline]
     pub(super) fn record_met(&mut self, loss: LossTolerance) {
-        // One after the other: ranks wait for what counting both at once takes longer to tell.
+        // A branch is faster than updating both unconditionally, because the rank depends on this
+        // result.
         if self.left <= 1 {
             *self = Self::open(loss);
         } else {
@@ -352,11 +369,11 @@ impl Account {
         }
     }
 
-    /// One more sample missed; true if with it the misses of the window first exceed `x`.
+    /// Counts one more missed sample. Returns true if the misses of the window first exceed `x` with it.
     #[inline]
     pub(super) fn record_missed(&mut self, loss: LossTolerance) -> bool {
         self.left = self.left.saturating_sub(1);
-        // One more is owed than can be had: it was not so before, or more would be missing by now.
+        // Exactly one more is owed than can still be served, so the excess is new with this miss.
         let violated = self.owes.checked_sub(self.left) == Some(1);
         if self.left == 0 {
             *self = Self::open(loss);
@@ -364,7 +381,7 @@ impl Account {
         violated
     }
 
-    /// The window as misses still tolerated of samples left.
+    /// Returns the window as tolerated misses and remaining samples.
     pub(super) const fn state(self) -> WindowState {
         WindowState { x: self.left.saturating_sub(self.owes), y: self.left, tagged: false }
     }

@@ -18,7 +18,7 @@ fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Just after `millis`.
+/// Returns the instant just after `millis`.
 fn past(millis: u64) -> Instant {
     at(millis) + Duration::from_nanos(1)
 }
@@ -47,7 +47,7 @@ fn link(policy: Policy, contracts: &[Option<Contract>]) -> Discipline {
     link
 }
 
-/// Who sends the next `count` segments, none of them its sample's last.
+/// Returns the streams of the next `count` segments, none of them the last of its sample.
 fn segments(link: &mut Discipline, now: Instant, count: usize) -> Vec<StreamIndex> {
     let mut next = || {
         let stream = link.pick(now)?;
@@ -78,16 +78,16 @@ fn contracted_heads_precede_best_effort_and_the_round_is_fair() {
         assert_eq!(segments(&mut link, at(0), 3), [C, C, C]);
         assert_eq!(link.handle_served(C, 1, at(9)), Service { on_time: true, violated: false });
         assert_eq!(segments(&mut link, at(9), 3), [B, A, B]);
-        // Ahead of its period by no more than its deadline C goes before best effort.
+        // Ahead of its period by no more than its relative deadline, C precedes best effort.
         link.handle_head(C, head(9, 9));
         assert_eq!(link.deadline(C), Some(at(20)));
         assert_eq!(segments(&mut link, at(9), 2), [C, C]);
         link.handle_served(C, 1, at(9));
-        // Ahead by more it takes its turn at the tail until then.
+        // Ahead by more, it is served at the end of the round robin until then.
         link.handle_head(C, head(9, 9));
         assert_eq!(link.deadline(C), Some(at(30)));
         assert_eq!(link.next_change(at(9)), Some(at(10)));
-        // Nobody looked yet: what has come is due at once.
+        // No call was made yet, so the period that has begun is due at once.
         assert_eq!(link.next_change(at(10)), Some(past(10)));
         let mut later = link.clone();
         assert_eq!(later.poll_missed(at(10)), None);
@@ -112,7 +112,7 @@ fn the_background_is_served_in_turn_when_nobody_else_waits() {
         let first = link.pick(at(1)).unwrap();
         link.handle_served(first, 1, at(2));
         let second = link.pick(at(2)).unwrap();
-        // Ahead of its period B is not behind the background either.
+        // B, ahead of its period, is not behind the background either.
         link.handle_served(second, 1, at(3));
         link.handle_head(B, head(3, 1));
         assert_eq!(segments(&mut link, at(3), 1), [B], "{policy}");
@@ -144,7 +144,8 @@ fn a_work_conserving_link_does_not_wait_for_periods() {
 
 #[test]
 fn a_virtual_deadline_says_who_goes_before_others() {
-    // Of four samples one may miss: three services in four periods, the first 40/3 ms after the window began.
+    // One of four samples may miss: three services in four periods, the first 40/3 ms after the window
+    // began.
     let asked = [Some(every(10).with_loss(loss(1, 4))), Some(every(30)), None];
     let spread = Instant::from_nanos(40_000_000 / 3);
     for (policy, expected) in [(Policy::Vds, spread), (Policy::Edf, at(10)), (Policy::DWCS, at(10))]
@@ -154,7 +155,7 @@ fn a_virtual_deadline_says_who_goes_before_others() {
         [A, B, C].into_iter().for_each(|stream| link.handle_head(stream, head(0, 1)));
         let due = [A, B, C].map(|stream| link.virtual_deadline(stream));
         assert_eq!(due, [Some(expected), Some(at(30)), None], "{policy}");
-        // The next one comes a period too soon, and waits for it.
+        // The next sample arrives a period too early, and waits for its period.
         link.handle_served(A, 1, at(1));
         link.handle_head(A, head(1, 1));
         assert_eq!(link.virtual_deadline(A), Some(Instant::FAR), "{policy}");
@@ -210,7 +211,7 @@ fn periods_follow_each_other_and_begin_anew_after_a_pause() {
         deadline
     };
     assert_eq!(deadline(0), Some(at(10)));
-    // Within the jitter: released at once, but the turn after it does not come sooner.
+    // Within the jitter: released at once, but the next release does not move earlier.
     assert_eq!(deadline(8), Some(at(18)));
     assert_eq!(deadline(17), Some(at(28)));
     assert_eq!(deadline(100), Some(at(110)));
@@ -231,7 +232,7 @@ fn a_head_is_missed_just_after_its_latest_start() {
         assert_eq!((link.pick(past(3)), link.next_change(past(3))), (None, None));
         link.handle_head(B, head(3, 4));
         assert_eq!(link.deadline(B), Some(at(10)));
-        // Nobody polled: served too late all the same, and the second of two misses violates.
+        // Not polled, but served too late: the second of two misses violates the window.
         assert_eq!(link.handle_served(B, 1, at(11)), Service { on_time: false, violated: true });
     }
 }
@@ -247,9 +248,9 @@ fn a_late_sample_that_is_sent_is_judged_once() {
         assert_eq!(link.deadline(A), Some(at(20)));
         assert_eq!(link.poll_missed(past(17)), None);
         assert_eq!((link.deadline(A), link.pick(past(17))), (Some(at(30)), Some(A)));
-        // In time for the deadline it was moved to, not for its own.
+        // On time for its postponed deadline, but not for its own.
         assert_eq!(link.handle_served(A, 1, at(21)), Service { on_time: false, violated: false });
-        // The next one has its own period; and only one sample of the window of two is judged.
+        // The next sample has its own period; only one sample of the window of two is counted.
         link.handle_head(A, head(10, 3));
         assert_eq!(link.deadline(A), Some(at(20)));
         assert!(link.remove_head(A));
@@ -268,7 +269,7 @@ fn a_day_of_stall_costs_one_step() {
         assert_eq!(link.poll_missed(now), None);
         assert_eq!(link.deadline(A), Some(now + ms(1)));
         if let Policy::Dwcs { adjustment, .. } = policy {
-            // Two of them spend x', the others raise y' from 1.
+            // Two of them use up x', the others increase y' from 1.
             let (y, tagged) = (86_400_000 - 2 + 1, adjustment == RuleSet::Later);
             assert_eq!(link.window(A), Some(WindowState { x: 0, y, tagged }));
         } else {
@@ -359,12 +360,12 @@ fn a_sample_that_was_skipped_is_judged_as_missed() {
         link.handle_head(A, head(0, 2));
         assert!(!link.handle_skipped(A), "one miss is tolerated");
         assert_eq!(link.window(A).map(|window| window.x), Some(0));
-        // The head, whose rank has changed, is still there, and its period is its own.
+        // The head, whose rank has changed, is still there and has its own period.
         assert_eq!((link.pick(at(0)), link.deadline(A)), (Some(A), Some(at(10))));
         assert!(link.handle_skipped(A), "two are not");
         assert!(!link.handle_skipped(A), "a window is violated once");
         assert_eq!(link.handle_served(A, 1, at(2)), Service { on_time: true, violated: false });
-        // Four were judged: the next window is whole.
+        // Four were counted, so the next window is whole.
         assert!(!link.handle_skipped(A) && link.handle_skipped(A));
         assert_eq!(link.pick(at(3)), None);
     }
@@ -454,7 +455,8 @@ fn what_is_demoted_takes_its_turn_among_best_effort_and_costs_no_period() {
         let mut link = link(policy, &[None, Some(every(10))]);
         link.handle_head(A, head(0, 1));
         link.handle_demoted(B, head(0, 1));
-        // Best effort has its place in FIFO's own order; under all others the two take turns.
+        // FIFO orders best effort by arrival; under all other disciplines the two are served in round
+        // robin.
         let order: Vec<_> = (1..=2)
             .filter_map(|millis| {
                 let stream = link.pick(at(0))?;
@@ -464,13 +466,13 @@ fn what_is_demoted_takes_its_turn_among_best_effort_and_costs_no_period() {
             .collect();
         assert_eq!(order.len(), 2, "{policy}: {order:?}");
         assert!(policy == Policy::Fifo || order == [A, B], "{policy}: {order:?}");
-        // Its period was not spent: the next sample has it, and its deadline.
+        // Its period was not used, so the next sample has it and its deadline.
         link.handle_head(B, head(2, 1));
         assert_eq!(link.deadline(B), Some(at(12)), "{policy}");
         link.handle_head(A, head(2, 1));
         assert_eq!(link.pick(at(2)), Some(B), "{policy}");
         link.handle_served(B, 1, at(3));
-        // Before another's demoted head it goes as ever, and what is demoted is judged.
+        // It precedes the demoted head of another stream, and a demoted head is counted.
         link.handle_demoted(B, head(3, 1));
         assert_eq!(link.deadline(B), Some(at(13)), "{policy}");
         let miss = link.poll_missed(past(12));

@@ -1,12 +1,13 @@
 //! Virtual deadline scheduling (Zhang, West & Qi, RTSS 2004), with windows counted in samples.
 //!
-//! A window of k' samples that still owes m' services spreads them evenly over its k' periods: the
-//! next is due k'/m' periods after the present one began, Vd = d − T + k'·T/m'. A stream that may
-//! still miss much has a far virtual deadline, one that may miss nothing has its own.
+//! A window of k' remaining samples that owes m' services spreads them evenly over its k' periods. The
+//! next service is due k'/m' periods after the beginning of the present period: Vd = d − T + k'·T/m'. A
+//! stream that may still miss many samples has a distant virtual deadline; one that may miss none has Vd
+//! = d.
 //!
-//! The paper counts k' in periods. Here each sample has its period, so k' and m' are what the judge of
-//! the promise counts anyway, and an idle stream does not use up its window. After misses m' may exceed
-//! k'; the formula then puts Vd before d, which is what a violated stream needs.
+//! The paper counts k' in periods. Here each sample has its own period, so k' and m' are the numbers of
+//! the window account, and an idle stream does not use up its window. After misses m' may exceed k'. The
+//! formula then gives a Vd before d, which a violated stream needs.
 
 use super::Terms;
 use super::division::parts;
@@ -15,14 +16,15 @@ use super::stream::{Account, Stream};
 use crate::contract::LossTolerance;
 use crate::time::Instant;
 
-/// Bits of a virtual deadline behind the point, as [`parts`] has them: exact, since m' has less than half of them.
+/// The number of fraction bits of a virtual deadline, as returned by [`parts`]. The fraction is exact,
+/// since m' has less than half as many bits.
 const FRACTION: u32 = 2 * LossTolerance::Y_BITS;
-/// Added to virtual deadlines, which may lie before the origin of the clock.
+/// The offset added to virtual deadlines, which may lie before the origin of the clock.
 const ORIGIN: u128 = 1 << 64;
-/// The last virtual deadline; one so far away is as good as any other.
+/// The latest representable virtual deadline; later ones saturate.
 const LAST: u128 = (1 << (126 - FRACTION)) - 1;
 
-/// Earliest virtual deadline first; then whoever is owed nothing, earliest deadline first.
+/// Orders heads by virtual deadline, and then heads that are owed nothing by deadline.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 
@@ -54,20 +56,20 @@ fn rank(stream: &Stream<()>) -> u128 {
     let deadline = u128::from(stream.deadline.as_nanos());
     let Account { left, owes } = stream.account;
     if owes == 0 {
-        // 0/0 has no window to spread services over: plain EDF.
+        // 0/0 has no window over which to spread services: plain EDF.
         return if left == 0 { owed((ORIGIN + deadline) << FRACTION) } else { spare(deadline) };
     }
     let period = stream.period().as_nanos();
     let begins = ORIGIN + deadline - u128::from(period);
     let spread = period.checked_mul(u64::from(left));
-    // What is added last is what is known last.
+    // The term with the longest latency is added last.
     match spread.and_then(|spread| parts(spread, owes)) {
         Some(parts) => (begins << FRACTION) + parts,
         None => far(begins, u128::from(period) * u128::from(left), owes),
     }
 }
 
-/// As [`rank`], of windows that last for years or owe very much.
+/// Computes the same as [`rank`] for windows that last for years or owe very many services.
 #[cold]
 #[inline(never)]
 fn far(begins: u128, spread: u128, owes: u32) -> u128 {

@@ -1,31 +1,33 @@
 //! WF²Q+: worst-case fair weighted fair queueing (Bennett & Zhang, SIGCOMM 1996 and ToN 1997).
 //!
-//! A link that could serve all streams at once, each at its rate, would begin the head of a stream at
-//! the virtual start S and end it at the virtual finish F = S + L/r. Of the heads that it would have
-//! begun (S ≤ V) the one that it would end first is next. S is where the head before it ended; for a
-//! stream that had none, not before V. Virtual time V advances by L/Σr with each segment, Σr over all
-//! ranked streams that take part, idle ones too, and is never behind the least S of those that wait. A
-//! head that comes while a segment is on its way finds V as it was when that began: taken as it will be
-//! at the end, it would cost that head a second segment of delay.
+//! A fluid link that serves all streams at once, each at its rate, would begin the head of a stream at
+//! the virtual start S and end it at the virtual finish F = S + L/r. A head is eligible if the fluid
+//! link would have begun it (S ≤ V). The eligible head with the lowest F is sent next. S is the finish
+//! of the preceding head; for a stream that had none, it is at least V.
 //!
-//! With Lmax the longest segment and Σr ≤ C: a backlogged stream is never more than Lmax behind its rate,
-//! whatever the others do, and a packet of a leaky bucket (σ, r) waits at most σ/r + Lmax/C. While all
-//! streams are backlogged each is within Lmax of the fluid link in both directions. While some are idle
-//! it is not quite: the fluid link hands their shares on at once, and V lags behind its virtual time
-//! (`tests/fair_bounds.rs`). A stream that leaves and joins again at once has its tag forgotten, so it
-//! may gain a segment each time: whoever admits streams waits L/r with that.
+//! Virtual time V advances by L/Σr with each segment. Σr includes all ranked streams, also idle ones. V
+//! is never behind the lowest S of the waiting heads. A head that arrives during a segment uses V as of
+//! the segment's start. With V as of its end, that head would wait for a second segment.
 //!
-//! **Arithmetic.** Tags are virtual seconds in fixed point with 56 bits behind the point. While a stream
-//! is backlogged its remainder is carried on, so its tags are its exact tags rounded down, however long
-//! it goes on: an error of less than 2^-56 s, which at 2^40 bytes per second is 2^-16 of a byte. V is
-//! rounded in the same way, and once more whenever a stream joins or leaves. 70 bits are before the
-//! point: a link of 100 GB/s whose only stream has a rate of 1 byte per second uses them up in 370
-//! years; tags then stay at the last value, and ties go to the lowest stream index.
+//! Let Lmax be the longest segment and Σr ≤ C. A backlogged stream is never more than Lmax behind its
+//! rate, whatever the others do. A packet of a leaky bucket (σ, r) waits at most σ/r + Lmax/C. While all
+//! streams are backlogged, each is within Lmax of the fluid link in both directions. While some are idle
+//! the difference can be larger: the fluid link distributes their shares at once, and V lags behind its
+//! virtual time (`tests/fair_bounds.rs`). A stream that leaves and joins again at once loses its tag, so
+//! it may gain one segment each time. Admission must therefore wait L/r before such a stream joins
+//! again.
 //!
-//! **What happens to tags.** A head that is withdrawn or missed costs nothing: its S passes to the one
-//! that follows. A stream that has none, or is suspended, keeps its S and begins again at V if that is
-//! later: it saves nothing up. When nobody waits any more, V moves on to the last tag, so that nothing
-//! is held against anybody when they come back.
+//! **Arithmetic.** Tags are virtual seconds in fixed point with 56 fraction bits. While a stream is
+//! backlogged its rounding remainder is carried over. Its tags are then the exact tags rounded down, for
+//! any length of time. The error is below 2^-56 s, which at 2^40 bytes per second is 2^-16 of a byte. V
+//! is rounded in the same manner, and once more whenever a stream joins or leaves. The integer part has
+//! 70 bits. A link of 100 GB/s whose only stream has a rate of 1 byte per second uses them up in 370
+//! years; tags then saturate, and ties are resolved by the lowest stream index.
+//!
+//! **Tags.** A head that is withdrawn or missed costs nothing: its S passes to the following head. A
+//! stream without a head, or a suspended one, keeps its S and begins again at V if that is later, so it
+//! accumulates no credit. When no stream is backlogged any more, V advances to the last tag, so that
+//! returning streams carry no penalty.
 
 use super::Terms;
 use super::rules::{Arrival, Rules as CoreRules, owed};
@@ -33,24 +35,24 @@ use super::stream::Stream;
 use crate::time::Instant;
 use crate::tournament::{Key, Tournament};
 
-/// Bits of virtual time behind the point, in seconds.
+/// The fraction bits of virtual time, which is in seconds.
 const FRACTION: u32 = 56;
 /// The rank of heads that are not eligible: the last of their class.
 const NOT_ELIGIBLE: u128 = owed(u128::MAX);
 /// The last tag.
 const LAST: u128 = NOT_ELIGIBLE - 1;
 
-/// Virtual time, and who waits for it.
+/// Virtual time and the heads that are not yet eligible.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     now: Tag,
-    /// Virtual time when the segment that left last has ended: now, from the next pick on.
+    /// Virtual time at the end of the last segment; it takes effect at the next pick.
     ended: Tag,
     /// The latest tag so far.
     latest: u128,
-    /// Σr of all ranked streams that take part, at least 1.
+    /// Σr of all ranked streams, at least 1.
     rates: u64,
-    /// How many of them have a head and are not suspended.
+    /// The number of ranked streams that have a head and are not suspended.
     backlogged: u32,
     /// The heads that are not eligible, by S: up to 24 bytes for each stream.
     waiting: Tournament<u128>,
@@ -63,16 +65,17 @@ impl Default for Rules {
     }
 }
 
-/// A point of virtual time.
+/// A point in virtual time.
 #[derive(Clone, Copy, Debug)]
 struct Tag {
     at: u128,
-    /// What was rounded away, in units of 1/rate.
+    /// The rounding remainder in units of 1/rate.
     carry: u64,
 }
 
 impl Tag {
-    /// `bytes` at `rate` later. A segment counts as a byte at least: nothing is for free.
+    /// Returns the tag `bytes` at `rate` later. A segment counts as at least one byte, so that none is
+    /// free.
     fn after(self, bytes: u32, rate: u64) -> Self {
         let rate = u128::from(rate.max(1));
         let units = (u128::from(bytes.max(1)) << FRACTION) + u128::from(self.carry);
@@ -81,17 +84,17 @@ impl Tag {
     }
 }
 
-/// Of one stream: 48 bytes.
+/// The tags of one stream: 48 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
-    /// S of its head; without one, F of the last.
+    /// S of the head; without a head, F of the last one.
     start: Tag,
     rate: u64,
     index: u32,
 }
 
 impl Rules {
-    /// The stream had nothing to be picked and has now.
+    /// Handles a stream that becomes backlogged.
     fn begin(&mut self, share: &mut Share) {
         self.backlogged += 1;
         if share.start.at < self.now.at {
@@ -99,7 +102,7 @@ impl Rules {
         }
     }
 
-    /// The stream has nothing to be picked any more.
+    /// Handles a stream that is no longer backlogged.
     fn end(&mut self, share: &Share) {
         self.waiting.set(share.index, Key::ABSENT);
         self.backlogged = self.backlogged.saturating_sub(1);
@@ -111,19 +114,19 @@ impl Rules {
         }
     }
 
-    /// Virtual time jumps to `at`.
+    /// Sets virtual time to `at`.
     const fn set_now(&mut self, at: u128) {
         self.now = Tag { at, carry: 0 };
         self.ended = self.now;
     }
 
-    /// Another Σr: what was carried was counted in the last one.
+    /// Changes Σr and drops the remainder, which was in units of the old one.
     const fn set_rates(&mut self, rates: u64) {
         (self.rates, self.ended.carry) = (rates, 0);
     }
 }
 
-/// The rank of an eligible head: F.
+/// Returns the rank of an eligible head, F.
 fn finish(stream: &Stream<Share>) -> u128 {
     stream.own.start.after(stream.segment, stream.own.rate).at
 }
@@ -191,7 +194,7 @@ impl CoreRules for Rules {
                 if ranks.best().0 < NOT_ELIGIBLE {
                     return;
                 }
-                // Whoever waits has nobody to wait for.
+                // Only ineligible heads wait, so virtual time advances to the first of them.
                 self.set_now(start);
             }
             self.waiting.set(slot, Key::ABSENT);

@@ -1,60 +1,60 @@
-//! What is kept of a class.
+//! The state of a class.
 
 use super::forest::NONE;
 use super::{CATCH_UP, Curves, Service};
 use crate::curve::{RuntimeCurve, saturate};
 use crate::time::Instant;
 
-/// A class of the tree: a leaf while it has no children. The names in quotes are those of the paper and of
-/// its implementations.
+/// A class of the tree: a leaf while it has no children. The names in quotes are those of the paper and
+/// of its implementations.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) parent: u32,
-    /// How far below the root; 0 for the root alone.
+    /// The depth below the root; 0 only for the root.
     pub(super) depth: u8,
-    /// A leaf with a packet waiting.
+    /// True for a leaf with a packet.
     pub(super) waiting: bool,
-    /// In the parent's tree of shares: active under link-sharing.
+    /// True for a class that is active under link-sharing, in the parent's tree of shares.
     pub(super) sharing: bool,
     pub(super) curves: Curves,
-    /// "total": bytes served here and below, by both criteria.
+    /// "total": bytes served in this class and below, by both criteria.
     pub(super) total: u64,
-    /// "cumul": those by the real-time criterion.
+    /// "cumul": bytes served by the real-time criterion.
     pub(super) by_real_time: u64,
-    /// The length of the waiting packet.
+    /// The length of the waiting packet in bytes.
     pub(super) next_len: u64,
-    /// "D": bytes due by real time.
+    /// "D": bytes due over real time.
     pub(super) deadline: RuntimeCurve,
-    /// "V": bytes by virtual time.
+    /// "V": bytes over virtual time.
     pub(super) virtual_time: RuntimeCurve,
-    /// "U": the bytes that the upper limit allows by real time.
+    /// "U": bytes allowed by the upper limit over real time.
     pub(super) limit: RuntimeCurve,
-    /// "vt": 128 bits, since shares are proportions and may be far below the rate at which a class is
-    /// served: of 1 bit/s on a fast link, 64 bits would last for a second.
+    /// "vt": the virtual time. It has 128 bits, because shares are proportions and may be far below the
+    /// rate of service. With a share of 1 bit/s on a fast link, 64 bits would last for a second.
     pub(super) vt: u128,
-    /// "vtadj": added to V⁻¹ after the class was passed over because it did not fit.
+    /// "vtadj": the offset added to V⁻¹ after the class was passed over because of its upper limit.
     pub(super) vt_adjust: u128,
-    /// "myf": when the own upper limit lets the next packet go, in nanoseconds.
+    /// "myf": the instant from which the class's own limit allows the next packet, in nanoseconds.
     pub(super) my_fit: u64,
     /// "parentperiod": the parent's period in which the class joined last.
     pub(super) joined: u64,
 
-    /// How many children there are, active or not.
+    /// The number of children, active or not.
     pub(super) children: u32,
-    /// What is kept of it as a parent, among all of these; [`NONE`] until it first has a child.
+    /// The index of its state as a parent; [`NONE`] until it first has a child.
     pub(super) inner: u32,
 }
 
-/// What is kept of a class that has children, or had: most are leaves and always were.
+/// The state of a class as a parent. Stored apart, because most classes are leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Inner {
     /// The root of the tree of active children, by virtual time.
     pub(super) shares: u32,
-    /// "vtperiod": counts how often the first child became active.
+    /// "vtperiod": the number of times that a first child became active.
     pub(super) period: u64,
-    /// "cvtmin": the greatest virtual time at which a child was chosen in this period; 0 before that.
+    /// "cvtmin": the highest virtual time at which a child was chosen in this period; 0 before that.
     pub(super) vt_min: u128,
-    /// "cvtoff": the greatest virtual time at which a child became passive.
+    /// "cvtoff": the highest virtual time at which a child became passive.
     pub(super) vt_past: u128,
 }
 
@@ -95,7 +95,7 @@ impl Class {
         Service { total: self.total, by_real_time: self.by_real_time }
     }
 
-    /// Counts what was served.
+    /// Counts `bytes` of service.
     pub(super) const fn count(&mut self, bytes: u64, by_real_time: bool) {
         self.total = self.total.saturating_add(bytes);
         if by_real_time {
@@ -103,8 +103,7 @@ impl Class {
         }
     }
 
-    /// "e" and "d" of the waiting packet, in nanoseconds: when the class may be served by real time next,
-    /// and by when it must have been.
+    /// Returns "e" and "d" of the waiting packet in nanoseconds: its eligible time and its deadline.
     pub(super) fn eligible_and_deadline(&self) -> Option<(u64, u64)> {
         let curve = self.curves.real_time.as_ref()?;
         let eligible = if curve.is_concave() {
@@ -116,7 +115,7 @@ impl Class {
         Some((saturate(eligible), saturate(self.deadline.time_of(curve, end))))
     }
 
-    /// "vt" from the total, not below `vt_min` of the parent.
+    /// Computes "vt" from the total, at least `vt_min` of the parent.
     pub(super) fn advance(&mut self, vt_min: u128) {
         let Some(curve) = &self.curves.link_share else { return };
         let vt = self.virtual_time.time_of(curve, self.total).saturating_add(self.vt_adjust);
@@ -124,8 +123,10 @@ impl Class {
         self.vt = vt.max(vt_min);
     }
 
-    /// Takes from the upper limit what the class did not use of it, but for the last [`CATCH_UP`]: a class that
-    /// its siblings held back for an hour must not have an hour's worth of it afterwards.
+    /// Limits the unused part of the upper limit to the last [`CATCH_UP`].
+    ///
+    /// Otherwise a class that its siblings delayed for an hour could use an hour's worth of its limit
+    /// afterwards.
     pub(super) fn forget_unused(&mut self, now: Instant) {
         if let Some(curve) = &self.curves.upper_limit {
             let least = u128::from((now - CATCH_UP).as_nanos());
@@ -133,8 +134,8 @@ impl Class {
         }
     }
 
-    /// "myf" from the total. It never comes down while the limit stays: a class that left and comes back is
-    /// still held back by what it had.
+    /// Computes "myf" from the total. It never decreases while the limit stays, so a class that leaves
+    /// and returns cannot reset its limit.
     pub(super) fn limit(&mut self) {
         if let Some(curve) = &self.curves.upper_limit {
             self.my_fit = self.my_fit.max(saturate(self.limit.time_of(curve, self.total)));

@@ -1,32 +1,32 @@
-//! Why a class or a list of classes was not accepted.
+//! The errors of classes and lists of classes.
 
 use super::{CLASSES_MAX, ClassIndex, DEPTH_MAX};
 use alloc::string::String;
 use core::fmt;
 
-/// Why a change of the tree was not accepted; nothing was changed.
+/// The reasons for rejecting a change of the tree; the tree is unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum HfscError {
-    /// There is no such class.
+    /// The class does not exist.
     Unknown(ClassIndex),
     /// The root has no curves and cannot be removed.
     Root,
-    /// A class with none of the three curves would never be served.
+    /// The class has none of the three curves and would never be served.
     NoCurve,
-    /// An upper limit limits link-sharing, and there is no link-sharing curve.
+    /// The class has an upper limit, which limits link-sharing, but no link-sharing curve.
     UpperLimitWithoutLinkShare,
-    /// Only leaves have a real-time curve.
+    /// The class is not a leaf, and only leaves may have a real-time curve.
     RealTimeOnInner(ClassIndex),
-    /// A class that has children shares among them, so it needs a link-sharing curve.
+    /// The class has children but no link-sharing curve.
     InnerWithoutLinkShare(ClassIndex),
-    /// A leaf that has a packet waiting cannot become an inner class.
+    /// The leaf has a packet waiting, so it cannot become an inner class.
     ParentActive(ClassIndex),
-    /// A class that has children cannot be removed.
+    /// The class has children, so it cannot be removed.
     HasChildren(ClassIndex),
     /// The class would be more than [`DEPTH_MAX`] below the root.
     TooDeep(ClassIndex),
-    /// There are [`CLASSES_MAX`] classes already.
+    /// The tree already has [`CLASSES_MAX`] classes.
     TooMany,
 }
 
@@ -73,32 +73,32 @@ impl fmt::Display for HfscError {
 
 impl core::error::Error for HfscError {}
 
-/// Why a list of classes was not accepted.
+/// The reasons for rejecting a list of classes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// Two classes have one name.
+    /// Two classes have the same name.
     Duplicate {
         /// The name.
         name: String,
     },
-    /// A class names a parent that is not in the list.
+    /// A class has a parent that is not in the list.
     UnknownParent {
         /// The class.
         name: String,
-        /// The parent that it names.
+        /// The name of its parent.
         parent: String,
     },
-    /// Going from a class to its parent, and on, leads back to it.
+    /// A class is its own ancestor.
     Loop {
-        /// A class on the loop: the first in the list.
+        /// The first class of the list that is on the loop.
         name: String,
     },
-    /// A class is not accepted by itself or at its place.
+    /// A class is invalid by itself or at its position.
     Class {
         /// The class.
         name: String,
-        /// Why; the indexes in it count the classes in the order in which they were added.
+        /// The reason; its indices count the classes in the order in which they were added.
         error: HfscError,
     },
 }

@@ -1,25 +1,26 @@
-//! Ordered trees over class indexes in one arena, each node knowing the least value below it.
+//! Ordered trees over class indices in one arena, in which each node stores the lowest value below it.
 //!
-//! The order is by key, then by index. A tree answers which is the first in order whose value is at most
-//! a limit, and which of those up to a key has the least value, in O(log n) steps. Trees are treaps: the
-//! shape follows from the indexes and keys alone, so equal inputs give equal trees.
+//! The order is by key, then by index. In O(log n) a tree finds the first node with a value up to a
+//! limit, and the node with the lowest value among those up to a key. The trees are treaps whose shape
+//! depends only on the indices and keys, so equal inputs give equal trees.
 
 use alloc::vec::Vec;
 
-/// No node: the link of a leaf, and the root of an empty tree.
+/// No node: the child link of a leaf, and the root of an empty tree.
 pub(super) const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 struct Node<K> {
     key: K,
     value: u64,
-    /// The least value of this node and all below it.
+    /// The lowest value of this node and its descendants.
     least: u64,
     left: u32,
     right: u32,
 }
 
-/// Any number of trees with nodes 0, 1, 2 …; a node is in one tree at most. The roots are kept outside.
+/// Any number of trees with nodes 0, 1, 2 …; each node is in at most one tree. The caller stores the
+/// roots.
 #[derive(Clone, Debug)]
 pub(super) struct Forest<K> {
     nodes: Vec<Node<K>>,
@@ -30,7 +31,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         Self { nodes: Vec::new() }
     }
 
-    /// Makes room for the nodes up to `at`, so that nothing later allocates.
+    /// Reserves the nodes up to `at`, so that later calls do not allocate.
     pub(super) fn reserve(&mut self, at: u32) {
         let node = Node { key: K::default(), value: 0, least: 0, left: NONE, right: NONE };
         while self.nodes.len() <= at as usize {
@@ -39,12 +40,12 @@ impl<K: Copy + Default + Ord> Forest<K> {
         }
     }
 
-    /// What the nodes take in memory, in bytes.
+    /// Returns the memory of the nodes in bytes.
     pub(super) const fn memory(&self) -> usize {
         self.nodes.capacity() * size_of::<Node<K>>()
     }
 
-    /// Adds the node `at`, which is in no tree.
+    /// Adds the node `at`, which must not be in a tree.
     pub(super) fn insert(&mut self, root: &mut u32, at: u32, key: K, value: u64) {
         if self.node(at).is_none() {
             return;
@@ -67,14 +68,14 @@ impl<K: Copy + Default + Ord> Forest<K> {
         }
     }
 
-    /// Takes the node `at` out; nothing happens if it is not in the tree.
+    /// Removes the node `at`. Does nothing if it is not in the tree.
     pub(super) fn remove(&mut self, root: &mut u32, at: u32) {
         if let Some(key) = self.key(at) {
             *root = self.removed(*root, at, key);
         }
     }
 
-    /// Gives the node `at`, which is in the tree, another key and value.
+    /// Changes the key and the value of the node `at`, which must be in the tree.
     pub(super) fn update(&mut self, root: &mut u32, at: u32, key: K, value: u64) {
         if self.key(at) == Some(key) {
             self.revalue(*root, at, (key, value));
@@ -84,22 +85,22 @@ impl<K: Copy + Default + Ord> Forest<K> {
         }
     }
 
-    /// The key of a node; of one in no tree, the last that it had.
+    /// Returns the key of a node; for a node that is in no tree, its last one.
     pub(super) fn key(&self, at: u32) -> Option<K> {
         Some(self.node(at)?.key)
     }
 
-    /// The value of a node; of one in no tree, the last that it had.
+    /// Returns the value of a node; for a node that is in no tree, its last one.
     pub(super) fn value(&self, at: u32) -> Option<u64> {
         Some(self.node(at)?.value)
     }
 
-    /// The least value in the tree.
+    /// Returns the lowest value in the tree.
     pub(super) fn least(&self, root: u32) -> Option<u64> {
         Some(self.node(root)?.least)
     }
 
-    /// The greatest key in the tree.
+    /// Returns the highest key in the tree.
     pub(super) fn last_key(&self, root: u32) -> Option<K> {
         let mut node = self.node(root)?;
         while let Some(next) = self.node(node.right) {
@@ -108,7 +109,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         Some(node.key)
     }
 
-    /// The least key that is greater than `key`.
+    /// Returns the lowest key above `key`.
     pub(super) fn key_after(&self, root: u32, key: K) -> Option<K> {
         let (mut found, mut at) = (None, root);
         while let Some(node) = self.node(at) {
@@ -122,7 +123,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         found
     }
 
-    /// The first in order whose value is at most `limit`.
+    /// Returns the first node in order with a value of at most `limit`.
     pub(super) fn first_within(&self, root: u32, limit: u64) -> Option<u32> {
         let mut at = root;
         loop {
@@ -137,10 +138,11 @@ impl<K: Copy + Default + Ord> Forest<K> {
         }
     }
 
-    /// Of those with a key of at most `key` the one with the least value; the first in order of several.
+    /// Returns the node with the lowest value among those with a key of at most `key`; the first in
+    /// order of equals.
     pub(super) fn least_until(&self, root: u32, key: K) -> Option<u32> {
-        // On the way to `key` every left subtree and its root lie before it. The best of them is a node,
-        // or a subtree in which it is looked for at the end.
+        // On the path to `key`, every left subtree and its root precede `key`. The best candidate is one
+        // of these nodes, or a subtree, which is searched at the end.
         let mut best: Option<(u64, u32, bool)> = None;
         let mut at = root;
         while let Some(node) = self.node(at) {
@@ -170,7 +172,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         self.nodes.get_mut(at as usize)
     }
 
-    /// Sets what follows from a node's children.
+    /// Recomputes the lowest value of a node from its children.
     fn refresh(&mut self, at: u32) {
         let Some(node) = self.node(at) else { return };
         let left = self.least(node.left).unwrap_or(u64::MAX);
@@ -211,7 +213,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         self.refresh(root);
     }
 
-    /// What lies before `bound`, and what lies after it.
+    /// Splits a tree into the nodes before `bound` and the rest.
     fn split(&mut self, root: u32, bound: (K, u32)) -> (u32, u32) {
         let Some(node) = self.node(root) else { return (NONE, NONE) };
         let (left, right) = (node.left, node.right);
@@ -226,7 +228,7 @@ impl<K: Copy + Default + Ord> Forest<K> {
         }
     }
 
-    /// One tree of two, all of the first before all of the second.
+    /// Merges two trees; all of the first must precede all of the second.
     fn merge(&mut self, first: u32, second: u32) -> u32 {
         let Some(left) = self.node(first) else { return second };
         let Some(right) = self.node(second) else { return first };
@@ -258,15 +260,15 @@ impl<K: Copy + Default + Ord> Forest<K> {
     }
 }
 
-/// Makes room for one more by a twenty-fourth rather than by doubling: memory stays near what is used, and
-/// adding stays cheap.
+/// Reserves one twenty-fourth more if the vector is full. This keeps memory near the used size, and
+/// additions cheap.
 pub(super) fn grow<T>(items: &mut Vec<T>) {
     if items.len() == items.capacity() {
         items.reserve_exact(items.len() / 24 + 4);
     }
 }
 
-/// Which of two nodes is nearer to the root: a fixed shuffle of the indexes (the mixer of SplitMix64).
+/// Returns the treap priority of a node: a fixed shuffle of the indices (the mixer of SplitMix64).
 const fn rank(at: u32) -> u64 {
     let z = (at as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

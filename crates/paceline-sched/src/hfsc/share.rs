@@ -1,22 +1,22 @@
-//! Link-sharing: who is active below whom, virtual times, and when upper limits let go.
+//! Link-sharing: active children, virtual times and upper limits.
 
 use super::class::Inner;
 use super::forest::{Forest, NONE};
 use super::{Hfsc, ROOT};
 use crate::wide::Wide;
 
-/// Bytes that were served at a leaf, and what becomes of it.
+/// Bytes that were served at a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spent {
     pub(super) bytes: u64,
     pub(super) by_real_time: bool,
-    /// The leaf has nothing waiting any more.
+    /// The leaf has no packet any more.
     pub(super) leaving: bool,
 }
 
 impl Hfsc {
-    /// The leaf became active: it joins its siblings, and so does every class above it whose first active
-    /// child this gives it ("init_vf").
+    /// Activates a leaf among its siblings, and every ancestor that thereby gets its first active child
+    /// ("init_vf").
     pub(super) fn join(&mut self, leaf: u32) {
         let mut at = leaf;
         while let Some(parent) = self.parent_of(at) {
@@ -30,11 +30,10 @@ impl Hfsc {
         self.refit(at);
     }
 
-    /// Bytes were served at a leaf, or it became passive: everything above moves on, and becomes passive
-    /// with its last active child ("update_vf").
+    /// Charges bytes to a leaf and its ancestors; each class without active children becomes passive
+    /// ("update_vf").
     ///
-    /// Whether a class has active children is read from its tree of them, never from a count beside it,
-    /// so nothing can be subtracted twice.
+    /// A separate counter of active children could be decremented twice; their tree is always right.
     pub(super) fn spend(&mut self, leaf: u32, spent: Spent) {
         let shared = self.class(leaf).is_some_and(|class| class.curves.link_share.is_some());
         let mut leaving = spent.leaving;
@@ -51,7 +50,7 @@ impl Hfsc {
         }
     }
 
-    /// Takes the new times of fitting up the tree, as far as they change anything.
+    /// Propagates changed fit times up the tree, until one does not change.
     pub(super) fn refit(&mut self, from: u32) {
         let mut at = from;
         while let Some(parent) = self.parent_of(at) {
@@ -65,8 +64,8 @@ impl Hfsc {
         }
     }
 
-    /// The leaf that link-sharing serves next: at each level the child with the least virtual time of
-    /// those that fit.
+    /// Returns the leaf that link-sharing serves next: at each level the child with the lowest virtual
+    /// time of those that fit.
     pub(super) fn share_pick(&mut self) -> Option<u32> {
         let limit = self.now.as_nanos();
         let mut at = ROOT;
@@ -82,7 +81,7 @@ impl Hfsc {
         }
     }
 
-    /// When the first of the active children of `at` fits; 0 without any.
+    /// Returns the earliest fit time of the active children of `at`; 0 without any.
     fn least_fit(&self, at: u32) -> u64 {
         self.shares.least(self.shares_of(at)).unwrap_or(0)
     }
@@ -123,7 +122,7 @@ impl Hfsc {
         }
     }
 
-    /// One level of [`Hfsc::spend`]: true if the class became passive.
+    /// Performs one level of [`Hfsc::spend`]. Returns true if the class became passive.
     fn spend_at(&mut self, at: u32, parent: u32, (leaving, shared): (bool, bool)) -> bool {
         let now = self.now;
         let vt_min = self.inner(parent).map_or(0, |above| above.vt_min);
@@ -141,8 +140,8 @@ impl Hfsc {
         }
         let (left, vt) = (class.sharing, class.vt);
         class.sharing = false;
-        // Also for a class that dropped its last packet while it was being served: it is passive before
-        // the bytes are counted, and must not come back without having paid for them.
+        // This also covers a class that dropped its last packet during its service. It is passive before
+        // the bytes are counted, and must still pay for them before it returns.
         if left || shared {
             self.part(at, parent, (left, vt));
         }
@@ -163,7 +162,7 @@ impl Hfsc {
         }
     }
 
-    /// All trees of active children, and whose of them is below `parent`.
+    /// Returns all trees of active children, and the state of `parent`.
     fn shares_below(&mut self, parent: u32) -> Option<(&mut Forest<Wide>, &mut Inner)> {
         let inner = self.class(parent)?.inner;
         Some((&mut self.shares, self.inners.get_mut(inner as usize)?))

@@ -1,27 +1,27 @@
-//! A whole tree from a list of classes with names, as a configuration has it.
+//! Construction of a whole tree from a list of named classes, as in a configuration.
 
 use super::{ClassIndex, Curves, Hfsc, SpecError};
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// A class in a list: its name, the name of its parent, its curves.
+/// A class of a list: its name, the name of its parent, its curves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClassSpec<'a> {
     /// The name, unique in the list.
     pub name: &'a str,
-    /// The name of the parent, anywhere in the list; `None` for a class right below the root.
+    /// The name of the parent, anywhere in the list; `None` for a class directly below the root.
     pub parent: Option<&'a str>,
-    /// The curves.
+    /// The curves of the class.
     pub curves: Curves,
 }
 
 impl Hfsc {
-    /// A tree from a list in any order, with the index of each class in the order of the list.
+    /// Returns a tree from a list in any order, with the index of each class in the order of the list.
     ///
     /// # Errors
-    /// [`SpecError`]: a name twice, a parent that is not listed, a class below itself, or what
-    /// [`Hfsc::add`] does not accept.
+    /// [`SpecError`] if a name occurs twice, a parent is not listed, a class is its own ancestor, or
+    /// [`Hfsc::add`] fails.
     pub fn from_specs(specs: &[ClassSpec<'_>]) -> Result<(Self, Vec<ClassIndex>), SpecError> {
         let parents = parents(specs)?;
         let mut tree = Self::new();
@@ -43,7 +43,7 @@ impl Hfsc {
     }
 }
 
-/// The place of each class's parent in the list.
+/// Returns the list index of each class's parent.
 fn parents(specs: &[ClassSpec<'_>]) -> Result<Vec<Option<usize>>, SpecError> {
     let mut places = BTreeMap::new();
     for (place, spec) in specs.iter().enumerate() {
@@ -61,7 +61,7 @@ fn parents(specs: &[ClassSpec<'_>]) -> Result<Vec<Option<usize>>, SpecError> {
     specs.iter().map(find).collect()
 }
 
-/// The class at `start` and those above it that are not added yet, the uppermost first.
+/// Returns the class at `start` and its ancestors that are not added yet, the uppermost first.
 fn chain(
     specs: &[ClassSpec<'_>],
     parents: &[Option<usize>],
@@ -73,7 +73,8 @@ fn chain(
     while let Some(at) = next.filter(|&at| added.get(at).is_some_and(Option::is_none)) {
         above.push(at);
         if above.len() > specs.len() {
-            // More steps than classes: this one is on the loop, and so are those since it came last.
+            // More steps than classes: `at` is on a loop, and so are all classes since its last
+            // occurrence.
             let since = above.iter().rev().skip(1).take_while(|&&other| other != at);
             let on_loop = since.copied().min().map_or(at, |least| least.min(at));
             let name = specs.get(on_loop).map_or("", |spec| spec.name).to_owned();

@@ -28,7 +28,7 @@ const fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
 }
 
-/// Serves whoever is picked with packets of `bytes`, one a millisecond; the classes in their order.
+/// Serves the picked leaf with packets of `bytes`, one per millisecond. Returns the classes in order.
 fn serve(tree: &mut Hfsc, from: u64, packets: u64, bytes: u64) -> Vec<ClassIndex> {
     let mut served = Vec::new();
     for millis in from..from + packets {
@@ -51,7 +51,7 @@ fn a_guarantee_comes_before_a_share_and_a_share_does_not_count_against_it() {
     let pick = tree.pick(at(0)).unwrap();
     assert_eq!(pick, Pick { class: voice, criterion: Criterion::RealTime });
     tree.charge(at(1), pick, 100, Some(100));
-    // The next is due after 200 ms and eligible after 100 ms; until then virtual times decide.
+    // The next packet is due after 200 ms and eligible after 100 ms; until then virtual times decide.
     assert_eq!((tree.deadline(voice), tree.next_change(at(1))), (Some(at(200)), Some(at(100))));
     let pick = tree.pick(at(1)).unwrap();
     assert_eq!(pick, Pick { class: bulk, criterion: Criterion::LinkShare });
@@ -66,7 +66,7 @@ fn a_guarantee_comes_before_a_share_and_a_share_does_not_count_against_it() {
 
 #[test]
 fn a_child_that_drops_its_last_packet_while_it_is_served_never_stalls_its_siblings() {
-    // openwrt#24277: such a child was taken off its parent twice, and the siblings waited for ever.
+    // openwrt#24277: such a child was removed from its parent twice, and the siblings waited forever.
     let mut tree = Hfsc::new();
     let parent = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
     let dropper = tree.add(parent, both(MBIT)).unwrap();
@@ -164,7 +164,7 @@ fn an_upper_limit_holds_back_and_says_until_when() {
     assert_eq!(tree.next_change(at(51)), Some(at(150)));
     assert_eq!(tree.pick(at(149)), None);
     assert_eq!(tree.pick(at(150)).map(|pick| pick.class), Some(leaf));
-    // A lower one counts from when it is given, a higher one lets go at once.
+    // A lower limit counts from the update, a higher one takes effect at once.
     tree.update(at(150), tenant, capped(MBIT, 80)).unwrap();
     let pick = tree.pick(at(150)).unwrap();
     tree.charge(at(151), pick, 100, Some(100));
@@ -176,7 +176,7 @@ fn an_upper_limit_holds_back_and_says_until_when() {
 #[test]
 fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit() {
     let mut tree = Hfsc::new();
-    // 8 kbit/s: a byte a millisecond. The sibling takes nearly everything for a minute.
+    // 8 kbit/s: one byte per millisecond. The sibling takes nearly everything for a minute.
     let held = tree.add(ClassIndex::ROOT, capped(1_000, 8_000)).unwrap();
     let heavy = tree.add(ClassIndex::ROOT, share(999_000)).unwrap();
     tree.set_active(at(0), held, 10);
@@ -192,7 +192,7 @@ fn a_class_that_was_held_back_catches_up_with_a_tenth_of_a_second_of_its_limit()
             packets += 1;
         }
     }
-    // 1,000 bytes for the second, 100 for what it was held back, and one packet.
+    // 1,000 bytes for the second, 100 for the time in which it was delayed, and one packet.
     assert!((100..=111).contains(&packets), "{packets} packets");
 }
 
@@ -204,7 +204,7 @@ fn a_class_that_was_passed_over_begins_level_with_its_siblings_when_its_curves_c
     tree.set_active(at(0), limited, 500);
     tree.set_active(at(0), other, 500);
     let served = serve(&mut tree, 0, 1_800, 500);
-    // 1,000 bytes a second allow four packets; the siblings' virtual times went on without it.
+    // 1,000 bytes per second allow four packets; the siblings' virtual times advanced without it.
     assert_eq!(served.iter().filter(|&&class| class == limited).count(), 4);
     tree.update(at(1_800), limited, share(2 * MBIT)).unwrap();
     let served = serve(&mut tree, 1_800, 300, 500);
@@ -296,7 +296,7 @@ fn an_index_is_used_again_and_begins_anew() {
     tree.charge(at(1), pick, 100, Some(100));
     tree.remove(first).unwrap();
     assert_eq!((tree.pick(at(1)), tree.is_empty()), (None, true));
-    // What was picked before is charged to nobody.
+    // A pick from before the removal is charged to no class.
     tree.charge(at(1), pick, 100, Some(100));
     let second = tree.add(ClassIndex::ROOT, share(MBIT)).unwrap();
     assert_eq!((first, tree.service(second)), (second, Some(Service::default())));
@@ -316,7 +316,7 @@ fn time_that_goes_back_stands_still_and_years_of_idling_change_nothing() {
             tree.set_active(now, leaf, 100);
             assert_eq!(tree.deadline(leaf), Some(now + Duration::from_millis(100)));
         }
-        // Back by a year: it stays where it was.
+        // A clock set back by a year changes nothing.
         let pick = tree.pick(now - year).unwrap();
         assert_eq!(pick, Pick { class: a, criterion: Criterion::RealTime });
         tree.charge(now - year, pick, 100, None);
@@ -405,8 +405,8 @@ fn a_list_with_a_loop_or_a_wrong_name_is_refused_by_name() {
     );
 }
 
-/// A leaf goes while its packet is on the wire. Its siblings share on, at every level, and neither the
-/// class above, whose only child it may have been, nor a leaf that gets its index stalls.
+/// A leaf is removed while its packet is in transmission. Its siblings continue to share at every level.
+/// Neither the class above, whose only child it may have been, nor a leaf that reuses its index stalls.
 #[test]
 fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
     let mut tree = Hfsc::new();
@@ -422,7 +422,7 @@ fn a_leaf_that_is_removed_while_it_is_served_takes_nobody_with_it() {
     tree.charge(at(2), pick, 100, Some(100));
     assert!(tree.is_leaf(inner) && !tree.is_active(inner));
     assert_eq!(serve(&mut tree, 2, 50, 100), [beside; 50]);
-    // Another under the same index, and one below the same class: both get what is theirs.
+    // A leaf with the same index, and one below the same class, both get their shares.
     let again = tree.add(inner, share(MBIT)).unwrap();
     assert_eq!(again, only);
     assert_eq!(tree.service(again), Some(Service::default()));
@@ -439,12 +439,12 @@ fn a_guarantee_counts_from_when_the_packet_came_in_whatever_order_packets_are_to
     let mut tree = Hfsc::new();
     let first = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();
     let second = tree.add(ClassIndex::ROOT, guarantee(100_000)).unwrap();
-    // 100 bytes take either of them 8 ms. Both came while a packet of others was carried from 1 ms on.
+    // 100 bytes take either of them 8 ms. Both arrived during a transmission that began at 1 ms.
     assert_eq!(tree.pick(at(1)), None);
     tree.set_active(at(7), second, 100);
     tree.set_active(at(2), first, 100);
     assert_eq!((tree.deadline(first), tree.deadline(second)), (Some(at(10)), Some(at(15))));
-    // What came before the last pick was not known to it: it counts from there.
+    // The last pick did not consider an earlier arrival, so the guarantee counts from that pick.
     tree.set_passive(at(7), first);
     assert!(tree.pick(at(9)).is_some());
     tree.set_active(at(3), first, 100);

@@ -1,4 +1,4 @@
-//! The shape of the tree: adding, removing and changing classes while it runs.
+//! Adding, removing and changing classes of a running tree.
 
 use super::{
     CLASSES_MAX, Class, ClassIndex, Curves, DEPTH_MAX, Hfsc, HfscError, Inner, NONE, RuntimeCurve,
@@ -7,7 +7,7 @@ use super::{
 use crate::time::Instant;
 
 impl Curves {
-    /// A class that can be served at all.
+    /// Checks that a class with these curves can be served.
     const fn check(&self) -> Result<(), HfscError> {
         if self.upper_limit.is_some() && self.link_share.is_none() {
             return Err(HfscError::UpperLimitWithoutLinkShare);
@@ -18,7 +18,7 @@ impl Curves {
         Ok(())
     }
 
-    /// A class that can have children.
+    /// Checks that a class with these curves can have children.
     const fn check_inner(&self, class: ClassIndex) -> Result<(), HfscError> {
         if self.real_time.is_some() {
             return Err(HfscError::RealTimeOnInner(class));
@@ -31,12 +31,11 @@ impl Curves {
 }
 
 impl Hfsc {
-    /// Adds a leaf below `parent`, with nothing waiting. A class is always added below one that is there,
-    /// so there are no loops.
+    /// Adds an empty leaf below `parent`. The parent must exist, so there are no loops.
     ///
     /// # Errors
-    /// [`HfscError`] if there is no such parent, if it is a leaf with a real-time curve or a packet
-    /// waiting, if the curves are not enough for a class, or if the tree is too deep or full.
+    /// [`HfscError`] if the parent does not exist, or is a leaf with a real-time curve or a packet. Also
+    /// if the curves are insufficient for a class, or if the tree is too deep or full.
     pub fn add(&mut self, parent: ClassIndex, curves: Curves) -> Result<ClassIndex, HfscError> {
         curves.check()?;
         let above = self.class(parent.0).ok_or(HfscError::Unknown(parent))?;
@@ -65,7 +64,7 @@ impl Hfsc {
         Ok(ClassIndex(at))
     }
 
-    /// Removes a leaf, with whatever waits there. Its index is given to a later class.
+    /// Removes a leaf with its packets. Its index is reused.
     ///
     /// # Errors
     /// [`HfscError`] if there is no such class, if it is the root, or if it has children.
@@ -92,12 +91,14 @@ impl Hfsc {
         Ok(())
     }
 
-    /// Gives a class other curves while it runs. A curve that is new begins at `now`, with what was served
-    /// until then; one that stays goes on.
+    /// Changes the curves of a class while it runs.
+    ///
+    /// A new curve begins at `now`, with the service until then as its origin; an unchanged curve
+    /// continues.
     ///
     /// # Errors
-    /// [`HfscError`] if there is no such class, if it is the root, or if the curves are not enough for a
-    /// class at its place.
+    /// [`HfscError`] if there is no such class, if it is the root, or if the curves are insufficient for
+    /// a class at its position.
     pub fn update(
         &mut self,
         now: Instant,
@@ -118,44 +119,44 @@ impl Hfsc {
             self.set_real_time(class.0, curves);
         }
         if sharing && curves.link_share.is_none() {
-            // The upper limit goes with it.
+            // This removes the upper limit too.
             self.spend(class.0, Spent { bytes: 0, by_real_time: false, leaving: true });
         }
         self.set_shares(class.0, curves);
         Ok(())
     }
 
-    /// The curves of a class; `None` if there is no such class.
+    /// Returns the curves of a class; `None` if there is no such class.
     #[must_use]
     pub fn curves(&self, class: ClassIndex) -> Option<Curves> {
         self.class(class.0).map(|class| class.curves)
     }
 
-    /// The parent of a class; `None` for the root, and if there is no such class.
+    /// Returns the parent of a class; `None` for the root, and if there is no such class.
     #[must_use]
     pub fn parent(&self, class: ClassIndex) -> Option<ClassIndex> {
         self.parent_of(class.0).map(ClassIndex)
     }
 
-    /// True if the class is there and has no children; never for the root.
+    /// Returns true if the class exists and has no children; always false for the root.
     #[must_use]
     pub fn is_leaf(&self, class: ClassIndex) -> bool {
         self.class(class.0).is_some_and(Class::is_leaf)
     }
 
-    /// How many classes there are, without the root.
+    /// Returns the number of classes, without the root.
     #[must_use]
     pub fn len(&self) -> usize {
         self.classes.len() - self.vacant.len() - 1
     }
 
-    /// True if there is nothing but the root.
+    /// Returns true if there is nothing but the root.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the tree takes in memory, in bytes.
+    /// Returns the memory of the tree in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         let classes = self.classes.capacity() * size_of::<Option<Class>>();
@@ -169,7 +170,7 @@ impl Hfsc {
             + self.shares.memory()
     }
 
-    /// A class that gets a child keeps what a parent keeps, from then on.
+    /// Allocates the parent state of a class that gets its first child.
     fn make_inner(&mut self, at: u32) {
         let vacant = self.vacant_inners.last().copied();
         let next = vacant.or_else(|| u32::try_from(self.inners.len()).ok());

@@ -1,35 +1,35 @@
-//! One bucket by virtual scheduling, exactly.
+//! A bucket by virtual scheduling in exact arithmetic.
 //!
-//! Time is counted in ticks of which a nanosecond has `rate` and a unit of traffic a fixed number, so
-//! both are whole and nothing is ever rounded, from 1 bit/s to beyond a terabit per second.
+//! The unit of time is a tick. A nanosecond has `rate` ticks and a unit of traffic takes a fixed number
+//! of them. Both are whole numbers, so nothing is rounded, from 1 bit/s to beyond a terabit per second.
 
 use super::Verdict;
 use crate::time::Instant;
 
-/// A bucket's parameters in ticks.
+/// The parameters of a bucket in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
-    /// How long the burst takes at the rate.
+    /// The duration of the burst at the rate.
     pub(super) burst: u128,
-    /// How long one byte or packet takes.
+    /// The duration of one byte or packet.
     pub(super) unit: u128,
-    /// Ticks of a nanosecond, at most [`super::Constraint::RATE_MAX`].
+    /// The ticks per nanosecond, at most [`super::Constraint::RATE_MAX`].
     pub(super) rate: u64,
 }
 
 impl Meter {
-    /// Below 2^124.
+    /// Returns `now` in ticks, below 2^124.
     fn ticks(self, now: Instant) -> u128 {
         u128::from(now.as_nanos()) * u128::from(self.rate)
     }
 
-    /// Below 2^97.
+    /// Returns the duration of `amount` in ticks, below 2^97.
     fn cost(self, amount: u64) -> u128 {
         u128::from(amount) * self.unit
     }
 }
 
-/// When the traffic so far would have ended at the rate: the theoretical arrival time, in ticks.
+/// The theoretical arrival time in ticks: the end of the traffic so far at the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket(u128);
 
@@ -43,8 +43,8 @@ impl Bucket {
         if cost > meter.burst {
             return Verdict::Never;
         }
-        // The virtual time lies ahead: of a bucket that is not behind `now`, anything up to the burst
-        // conforms. It has to be no more than burst − cost ahead.
+        // The theoretical arrival time is ahead of `now`; otherwise anything up to the burst would
+        // conform. It may be at most burst − cost ahead.
         let earliest = end.saturating_sub(meter.burst);
         Verdict::at_nanos(earliest.div_ceil(u128::from(meter.rate.max(1))))
     }

@@ -1,23 +1,23 @@
-//! Several policers at once, and what becomes of a packet that does not conform.
+//! Combined policers and the treatment of nonconforming packets.
 
 use super::{Constraint, ConstraintError, Policer, Verdict};
 use crate::time::Instant;
 use alloc::vec::Vec;
 
-/// Holds one stream to several constraints: a packet conforms if it conforms to all, and only then is
-/// it charged, to all.
+/// Limits one stream to several constraints. A packet conforms if it conforms to all of them, and only
+/// then is it charged, to all.
 ///
-/// Without any constraint everything conforms.
+/// Without any constraint every packet conforms.
 #[derive(Clone, Debug, Default)]
 pub struct Combined {
     policers: Vec<Policer>,
 }
 
 impl Combined {
-    /// The most constraints of one stream.
+    /// The largest number of constraints of one stream.
     pub const POLICERS_MAX: usize = 8;
 
-    /// Policers for all of `constraints`, which have seen nothing.
+    /// Returns new policers for all of `constraints`.
     ///
     /// # Errors
     /// [`ConstraintError::TooMany`] above [`Self::POLICERS_MAX`].
@@ -29,26 +29,30 @@ impl Combined {
         Ok(Self { policers: constraints.iter().copied().map(Policer::new).collect() })
     }
 
-    /// What it holds the stream to.
+    /// Returns the constraints.
     pub fn constraints(&self) -> impl ExactSizeIterator<Item = Constraint> + '_ {
         self.policers.iter().map(Policer::constraint)
     }
 
-    /// Whether a packet of `len` bytes conforms to all at `now`; if not, from when on. Charges nothing.
+    /// Checks whether a packet of `len` bytes conforms to all constraints at `now`, or from which
+    /// instant it will.
+    ///
+    /// Charges nothing.
     #[must_use]
     pub fn check(&self, now: Instant, len: u64) -> Verdict {
         let verdicts = self.policers.iter().map(|policer| policer.check(now, len));
         verdicts.fold(Verdict::Conforms, Verdict::and)
     }
 
-    /// Charges a packet to all, as [`Policer::charge`].
+    /// Charges a packet to all policers, like [`Policer::charge`].
     pub fn charge(&mut self, now: Instant, len: u64) {
         for policer in &mut self.policers {
             policer.charge(now, len);
         }
     }
 
-    /// Charges a packet of `len` bytes at `now` to all if it conforms to all, and says whether it does.
+    /// Charges a packet of `len` bytes at `now` to all policers if it conforms to all. Returns the
+    /// result of the check.
     pub fn police(&mut self, now: Instant, len: u64) -> Verdict {
         let verdict = self.check(now, len);
         if verdict == Verdict::Conforms {
@@ -58,42 +62,42 @@ impl Combined {
     }
 }
 
-/// What becomes of a packet that does not conform.
+/// The treatment of a nonconforming packet.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Action {
-    /// It waits until it conforms: shaping.
+    /// The packet waits until it conforms: shaping.
     Delay,
-    /// It is dropped.
+    /// The packet is dropped.
     #[default]
     Drop,
-    /// It goes on without a contract, as best effort, and is not charged.
+    /// The packet is forwarded as best effort, without a contract, and is not charged.
     Demote,
 }
 
-/// What becomes of one packet.
+/// The result for one packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It passes, and was charged.
+    /// The packet passes and was charged.
     Pass,
-    /// It waits. Offer it again at this instant, before what came after it; nothing was charged.
+    /// The packet waits and was not charged. Offer it again at this instant, before later packets.
     DelayUntil(Instant),
-    /// It is dropped: that is the action, or no waiting would help it.
+    /// The packet is dropped, by the action or because it would never conform.
     Drop,
-    /// It goes on as best effort.
+    /// The packet is forwarded as best effort.
     Demote,
 }
 
-/// A stream's policers and what they do. As text: `leaky:22500B,10mbit + leaky:32p,2500p/s else drop`.
+/// A stream's policers and their action. As text: `leaky:22500B,10mbit + leaky:32p,2500p/s else drop`.
 #[derive(Clone, Debug, Default)]
 pub struct Police {
-    /// What the stream is held to.
+    /// The constraints of the stream.
     pub policers: Combined,
-    /// What becomes of a packet that does not conform.
+    /// The treatment of a nonconforming packet.
     pub action: Action,
 }
 
 impl Police {
-    /// Decides about a packet of `len` bytes at `now`, and charges it if it passes.
+    /// Decides on a packet of `len` bytes at `now`, and charges it if it passes.
     pub fn police(&mut self, now: Instant, len: u64) -> Outcome {
         match (self.policers.police(now, len), self.action) {
             (Verdict::Conforms, _) => Outcome::Pass,

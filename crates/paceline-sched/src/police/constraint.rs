@@ -1,4 +1,4 @@
-//! What a stream may send: the parameters of a policer, checked, and the bound that they make.
+//! Traffic constraints: the validated parameters of a policer, and the bound that they define.
 
 use super::bucket::Meter;
 use crate::time::Duration;
@@ -10,17 +10,17 @@ pub use error::ConstraintError;
 
 const NANOS_PER_S: u64 = 1_000_000_000;
 
-/// What a constraint counts.
+/// The unit that a constraint counts.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Unit {
     /// Bytes; rates are in bits per second.
     Bytes,
-    /// Packets, however long; rates are in packets per second.
+    /// Packets of any length; rates are in packets per second.
     Packets,
 }
 
 impl Unit {
-    /// What a packet of `len` bytes costs.
+    /// Returns the cost of a packet of `len` bytes in this unit.
     #[must_use]
     pub const fn cost(self, len: u64) -> u64 {
         match self {
@@ -29,7 +29,7 @@ impl Unit {
         }
     }
 
-    /// Ticks that one byte or packet takes, where a nanosecond has as many as the rate is.
+    /// Returns the duration of one byte or packet in ticks, where a nanosecond has `rate` ticks.
     const fn ticks(self) -> u128 {
         match self {
             Self::Bytes => 8 * NANOS_PER_S as u128,
@@ -55,18 +55,18 @@ impl fmt::Display for Unit {
 /// The parameters of a moving window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Moving {
-    /// Xmin: the least time between two packets; 0 for none. At most `average`.
+    /// Xmin: the shortest time between two packets; 0 for none. At most `average`.
     pub spacing: Duration,
     /// Xavg: the average time between packets over the interval. Not 0, at most `interval`.
     pub average: Duration,
-    /// I: the interval over which the average holds, wherever it begins.
+    /// I: the interval to which the average applies, wherever it begins.
     pub interval: Duration,
     /// Smax: the largest packet in bytes; 1 if the unit is packets.
     pub largest: u64,
 }
 
 impl Moving {
-    /// N = ⌊I/Xavg⌋: how many packets any interval of I may hold.
+    /// Returns N = ⌊I/Xavg⌋: the largest number of packets in any interval of I.
     #[must_use]
     pub fn packets(&self) -> u32 {
         let packets = self.interval.as_nanos().checked_div(self.average.as_nanos()).unwrap_or(0);
@@ -74,10 +74,10 @@ impl Moving {
     }
 }
 
-/// The parameters of two buckets, which both have to agree.
+/// The parameters of two buckets; a packet must conform to both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Dual {
-    /// M: the burst above the peak rate, in bytes or packets: at least the largest packet. At most
+    /// M: the burst above the peak rate, in bytes or packets. At least the largest packet, at most
     /// `burst`.
     pub peak_burst: u64,
     /// p: the peak rate, in bit/s or packets/s. At least `rate`.
@@ -91,31 +91,31 @@ pub struct Dual {
 /// The kind of a constraint, with its parameters in its unit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rule {
-    /// σ + ρ t.
+    /// A leaky bucket: σ + ρ t.
     Leaky {
         /// σ, in bytes or packets.
         burst: u64,
         /// ρ, in bit/s or packets/s.
         rate: u64,
     },
-    /// B per window.
+    /// A jumping window: B per window.
     Jumping {
         /// B, in bytes or packets.
         burst: u64,
         /// T, the length of a window.
         window: Duration,
     },
-    /// Xmin, Xavg, I, Smax.
+    /// A moving window: Xmin, Xavg, I, Smax.
     Moving(Moving),
-    /// p, M, r, b.
+    /// A dual bucket: p, M, r, b.
     Dual(Dual),
 }
 
-/// What traffic a stream may send. Its parameters are always within their ranges.
+/// A bound on the traffic of a stream, with valid parameters.
 ///
 /// As text: `leaky:22500B,10mbit`, `jumping:22500B,18ms`, `moving:2ms,10ms,1s,1500B`,
-/// `dual:1500B,100mbit,22500B,10mbit`; in packets `leaky:32p,2500p/s`. The text that is written reads
-/// back as the same constraint.
+/// `dual:1500B,100mbit,22500B,10mbit`; in packets `leaky:32p,2500p/s`. Parsing the formatted text
+/// returns the same constraint.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Constraint {
     unit: Unit,
@@ -125,13 +125,14 @@ pub struct Constraint {
 impl Constraint {
     /// The highest rate: 10^18 bit/s or packets/s.
     pub const RATE_MAX: u64 = 1_000_000_000_000_000_000;
-    /// The most packets in a moving window's interval: its policer remembers 128 KiB of instants.
+    /// The largest number of packets in a moving window's interval; its policer then stores 128 KiB of
+    /// instants.
     pub const MOVING_PACKETS_MAX: u32 = 16_384;
 
-    /// A leaky bucket: in any interval of length t at most `burst` + `rate` t.
+    /// Returns a leaky bucket: in any interval of length t at most `burst` + `rate` t.
     ///
     /// # Errors
-    /// [`ConstraintError`] if the burst or the rate is 0, or the rate above [`Self::RATE_MAX`].
+    /// [`ConstraintError`] if the burst or the rate is 0, or the rate is above [`Self::RATE_MAX`].
     pub const fn leaky(unit: Unit, burst: u64, rate: u64) -> Result<Self, ConstraintError> {
         if let Err(error) = check_burst("burst", unit, burst) {
             return Err(error);
@@ -142,9 +143,10 @@ impl Constraint {
         Ok(Self { unit, rule: Rule::Leaky { burst, rate } })
     }
 
-    /// A jumping window: at most `burst` in each window. Windows begin at the multiples of `window` since
-    /// the clock's origin, whenever packets come; two neighbours together allow twice the burst within
-    /// a nanosecond (seed 003, figure 10).
+    /// Returns a jumping window: at most `burst` in each window.
+    ///
+    /// Windows begin at multiples of `window` since the clock's origin, independent of arrivals. Two
+    /// adjacent windows together permit twice the burst within a nanosecond (seed 003, figure 10).
     ///
     /// # Errors
     /// [`ConstraintError`] if the burst or the window is 0.
@@ -162,11 +164,12 @@ impl Constraint {
         Ok(Self { unit, rule: Rule::Jumping { burst, window } })
     }
 
-    /// A moving window: at most ⌊I/Xavg⌋ packets in any interval of I, none larger than Smax, Xmin apart.
+    /// Returns a moving window: at most ⌊I/Xavg⌋ packets in any interval of I, none larger than Smax,
+    /// Xmin apart.
     ///
     /// # Errors
-    /// [`ConstraintError`] if Xavg, I or Smax is 0, if not Xmin ≤ Xavg ≤ I, if the interval may hold more
-    /// than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 where packets are counted.
+    /// [`ConstraintError`] if Xavg, I or Smax is 0, if Xmin ≤ Xavg ≤ I is not satisfied, if the interval
+    /// has more than [`Self::MOVING_PACKETS_MAX`] packets, or if Smax is not 1 when the unit is packets.
     pub fn moving(unit: Unit, moving: Moving) -> Result<Self, ConstraintError> {
         let Moving { spacing, average, interval, largest } = moving;
         if average.is_zero() {
@@ -191,11 +194,12 @@ impl Constraint {
         Ok(Self { unit, rule: Rule::Moving(moving) })
     }
 
-    /// A dual bucket: in any interval of length t at most M + p t and at most b + r t.
+    /// Returns a dual bucket: in any interval of length t at most M + p t and at most b + r t.
     ///
     /// # Errors
-    /// [`ConstraintError`] if a parameter is 0, a rate above [`Self::RATE_MAX`], the peak rate below the
-    /// sustained one, or the burst above the peak rate larger than the one above the sustained rate.
+    /// [`ConstraintError`] if a parameter is 0, or a rate is above [`Self::RATE_MAX`]. Also if the peak
+    /// rate is below the sustained rate, or the burst above the peak rate is larger than the burst above
+    /// the sustained rate.
     pub fn dual(unit: Unit, dual: Dual) -> Result<Self, ConstraintError> {
         let Dual { peak_burst, peak_rate, burst, rate } = dual;
         check_burst("burst at the peak rate", unit, peak_burst)?;
@@ -211,24 +215,24 @@ impl Constraint {
         Ok(Self { unit, rule: Rule::Dual(dual) })
     }
 
-    /// A rule that was checked before.
+    /// Returns a constraint of a rule that is already validated.
     pub(super) const fn checked(unit: Unit, rule: Rule) -> Self {
         Self { unit, rule }
     }
 
-    /// What it counts.
+    /// Returns the unit.
     #[must_use]
     pub const fn unit(self) -> Unit {
         self.unit
     }
 
-    /// Its kind and parameters.
+    /// Returns the kind and its parameters.
     #[must_use]
     pub const fn rule(self) -> Rule {
         self.rule
     }
 
-    /// The most that may ever pass at once, in the unit: a larger packet never conforms.
+    /// Returns the most that can pass at once, in the unit. A larger packet never conforms.
     #[must_use]
     pub const fn largest(self) -> u64 {
         match self.rule {
@@ -238,11 +242,12 @@ impl Constraint {
         }
     }
 
-    /// The same constraint, if packets of `largest` bytes can pass it at all. Ask this for whatever
-    /// comes from a configuration, where the largest packet is known.
+    /// Returns the same constraint if packets of `largest` bytes can ever pass it.
+    ///
+    /// Call this for constraints from a configuration, where the largest packet is known.
     ///
     /// # Errors
-    /// [`ConstraintError::BelowPacket`] if they never can.
+    /// [`ConstraintError::BelowPacket`] if such packets never conform.
     pub const fn for_packets_of(self, largest: u64) -> Result<Self, ConstraintError> {
         let allowed = self.largest();
         if self.unit.cost(largest) > allowed {
@@ -251,12 +256,12 @@ impl Constraint {
         Ok(self)
     }
 
-    /// A*(t): the most traffic, in the unit, that any *closed* interval of length `t` can hold, both of
-    /// its ends included; at most `u64::MAX`. It is reached, not only kept.
+    /// Returns A*(t): the most traffic, in the unit, in any *closed* interval of length `t`; at most
+    /// `u64::MAX`.
     ///
-    /// Instants are whole nanoseconds, so a half-open interval of length t holds at most what a closed
-    /// one a nanosecond shorter does. In closed intervals the jumping window's bound is
-    /// (⌈t/T⌉ + 1) B; seed 003's 2B + ⌊t/T⌋ B is one B more at the multiples of T.
+    /// The bound is tight. Instants are whole nanoseconds, so a half-open interval of length t contains
+    /// at most as much as a closed one that is a nanosecond shorter. In closed intervals the jumping
+    /// window's bound is (⌈t/T⌉ + 1) B; seed 003's 2B + ⌊t/T⌋ B is one B more at the multiples of T.
     #[must_use]
     pub fn bound(self, t: Duration) -> u64 {
         let nanos = t.as_nanos();

@@ -1,15 +1,15 @@
-//! The instants of the last packets, as many as a moving window's interval may hold.
+//! The instants of the last packets of a moving window.
 
 use super::{Moving, Verdict};
 use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec;
 
-/// A ring of fixed size, filled with the instants of charges in order.
+/// A ring of fixed size with the instants of charges in order.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     times: Box<[Instant]>,
-    /// Where the next instant goes: over the oldest one, once the ring is full.
+    /// The next index to write; the oldest instant is there once the ring is full.
     next: u32,
     full: bool,
     last: Option<Instant>,
@@ -22,7 +22,7 @@ impl Ring {
         Self { times, next: 0, full: false, last: None }
     }
 
-    /// Xmin after the last packet, and I after the one that the next would push out of the window.
+    /// Checks that Xmin has passed since the last packet, and I since the oldest packet in the ring.
     pub(super) fn check(&self, moving: &Moving, now: Instant) -> Verdict {
         let after = |time: Instant, nanos: u64| u128::from(time.as_nanos()) + u128::from(nanos);
         let spaced = self.last.map_or(0, |last| after(last, moving.spacing.as_nanos()));

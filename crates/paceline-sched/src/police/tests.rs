@@ -14,7 +14,7 @@ fn ns(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
 }
 
-/// Sends packets of `len` as early as the policer lets them, up to `until`; returns their instants.
+/// Sends packets of `len` as early as the policer permits, up to `until`. Returns their instants.
 fn greedy(policer: &mut Policer, len: u64, until: Instant) -> Vec<u64> {
     let (mut now, mut sent) = (Instant::ZERO, Vec::new());
     while now <= until {
@@ -35,8 +35,9 @@ fn a_greedy_source_gets_exactly_the_burst_and_the_rate() {
     assert!(sent.iter().skip(15).zip(1..).all(|(&at, n)| at == n * 1_200_000));
     let bound = parse("leaky:22500B,10mbit").bound(Duration::from_secs(1));
     assert_eq!((bound, sent.len() as u64), (22_500 + 1_250_000, bound / 1_500));
-    // 3 bit/s and 7 packets/s are no whole number of nanoseconds apart; nothing is lost to rounding,
-    // as long as the burst holds a packet more than the one that waits for its nanosecond.
+    // At 3 bit/s and 7 packets/s the spacing is not a whole number of nanoseconds. Rounding loses
+    // nothing, as long as the burst has room for one packet in addition to the one that waits for its
+    // nanosecond.
     let slow = greedy(&mut policer("leaky:2B,3bit"), 1, Instant::from_millis(3_600_000));
     assert_eq!(slow.len(), 2 + 3 * 3_600 / 8);
     let odd = greedy(&mut policer("leaky:2p,7p/s"), 9_999, Instant::from_millis(1_000_000));
@@ -94,7 +95,7 @@ fn a_moving_window_spaces_packets_and_never_doubles_its_burst() {
 fn a_dual_bucket_sends_its_burst_at_the_peak_rate() {
     let mut dual = policer("dual:1500B,100mbit,22500B,10mbit");
     let sent = greedy(&mut dual, 1_500, Instant::from_millis(100));
-    // b − M at p − r: 21,000 bytes at 90 Mbit/s take 1.867 ms, and 16 packets have gone by then.
+    // b − M at p − r: 21,000 bytes at 90 Mbit/s take 1.867 ms; 16 packets are sent by then.
     let last_at_peak = sent.iter().zip(sent.iter().skip(1)).filter(|(a, b)| *b - *a == 120_000);
     assert_eq!(last_at_peak.count(), 15);
     assert!(sent.iter().zip(sent.iter().skip(17)).skip(1).all(|(a, b)| b - a > 1_200_000));
@@ -121,7 +122,8 @@ fn every_bound_is_reached() {
     }
 }
 
-/// Seed 003's leaky bucket, as built: credit for one packet each time a timer of 1 ms fires often enough.
+/// The leaky bucket as built in seed 003: a credit of one packet after a number of ticks of a 1 ms
+/// timer.
 fn timer_driven(requested_mbits: u64, packet: u64, until_ms: u64) -> (u64, u64) {
     let period_ms = packet * 8 / (requested_mbits * 1_000);
     let burst = 22_500 / packet;
@@ -145,7 +147,7 @@ fn a_timer_gave_twelve_megabits_for_ten_and_the_clock_gives_ten() {
     let burst = sent.iter().filter(|&&at| at == 0).count() as u64;
     assert_eq!(burst, 5);
     assert_eq!((sent.len() as u64 - burst) * 4_500 * 8 / 9, 10_000_000);
-    // The window that XTP gives this burst at this rate.
+    // The window that XTP uses for this burst and this rate.
     let window = Duration::from_nanos(22_500 * 8_000_000_000 / 10_000_000);
     assert_eq!(window, Duration::from_millis(18));
     let sent = greedy(&mut policer("jumping:22500B,18ms"), 4_500, Instant::from_millis(17_999));
@@ -159,7 +161,7 @@ fn packets_and_bytes_are_limited_together_and_a_refusal_charges_nothing() {
         assert_eq!(both.police(Instant::ZERO, 1), Verdict::Conforms);
     }
     assert_eq!(both.police(Instant::ZERO, 1), Verdict::At(Instant::from_millis(1_000)));
-    // 7,996 bytes are left, and stay left however often more is asked for.
+    // 7,996 bytes are left, and refused requests do not use them up.
     for _ in 0..100 {
         assert_eq!(both.police(Instant::ZERO, 7_996), Verdict::At(Instant::from_millis(1_000)));
     }

@@ -1,4 +1,4 @@
-//! Constraints as text, for configuration.
+//! The text form of constraints, for configurations.
 
 use super::{Action, Combined, Constraint, ConstraintError, Dual, Moving, Police, Rule, Unit};
 use crate::time::Duration;
@@ -12,11 +12,11 @@ const JUMPING: &str = "jumping:BURST,WINDOW, as jumping:22500B,18ms";
 const MOVING: &str = "moving:XMIN,XAVG,INTERVAL,LARGEST, as moving:2ms,10ms,1s,1500B";
 const DUAL: &str = "dual:PEAKBURST,PEAKRATE,BURST,RATE, as dual:1500B,100mbit,22500B,10mbit";
 
-/// Units with their sizes; the first that divides a value is the one it is written in.
+/// Units with their sizes. A value is formatted in the first unit that divides it.
 type Units = &'static [(&'static str, u64)];
 
 const BYTES: Units = &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)];
-/// What bytes are written in, so that they can be compared at a glance.
+/// Bytes are always formatted in this unit, so that values are easy to compare.
 const WHOLE_BYTES: Units = &[("B", 1)];
 const PACKETS: Units = &[("p", 1)];
 const BITS_PER_S: Units =
@@ -27,42 +27,42 @@ const PACKETS_PER_S: Units = &[("p/s", 1)];
 const NANOS: Units =
     &[("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1)];
 
-/// Why a text is not a constraint, an action or a police.
+/// The reasons for rejecting a text as a constraint, an action or a [`Police`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TextError {
-    /// It names no kind of constraint.
+    /// The kind of constraint is unknown.
     Kind {
-        /// What it names.
+        /// The name in the text.
         name: String,
     },
-    /// It has too many or too few parameters.
+    /// The number of parameters is wrong.
     Parameters {
-        /// How many it has.
+        /// The number found.
         found: usize,
-        /// How the kind is written.
+        /// The expected form of this kind.
         form: &'static str,
     },
     /// A parameter is not a number with a unit of its kind.
     Quantity {
-        /// The parameter.
+        /// The name of the parameter.
         what: &'static str,
-        /// What was written.
+        /// The text of the parameter.
         text: String,
-        /// How such a parameter is written.
+        /// The expected form of such a parameter.
         form: &'static str,
     },
     /// Some parameters count bytes and others packets.
     Mixed {
-        /// How the kind is written.
+        /// The expected form of this kind.
         form: &'static str,
     },
-    /// It names no action, or none at all.
+    /// The action is unknown or missing.
     Action {
-        /// What it names.
+        /// The name in the text.
         name: String,
     },
-    /// The parameters make no constraint.
+    /// The parameters are out of range.
     Refused(ConstraintError),
 }
 
@@ -111,8 +111,9 @@ impl core::error::Error for TextError {
     }
 }
 
-/// Reads a number with one of `units`, which must come out whole: `1.5kB` does, `1.5B` does not.
-/// The case of units of bits is free, and they may end in `/s`.
+/// Parses a number with one of `units`. The result must be whole: `1.5kB` is valid, `1.5B` is not.
+///
+/// Units of bits may be in either case, and may end in `/s`.
 fn quantity(text: &str, units: Units) -> Option<u64> {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (number, unit) = text.split_at(text.find(|c| !is_number(c)).unwrap_or(text.len()));
@@ -134,7 +135,7 @@ fn quantity(text: &str, units: Units) -> Option<u64> {
     u64::try_from((total % ten_to == 0).then_some(total / ten_to)?).ok()
 }
 
-/// Reads the parameters of one policer, and sees to it that all count the same.
+/// Parses the parameters of one policer and checks that all use the same unit.
 struct Reader {
     form: &'static str,
     unit: Option<Unit>,
@@ -198,7 +199,7 @@ fn time(what: &'static str, text: &str) -> Result<Duration, TextError> {
 
 impl FromStr for Constraint {
     type Err = TextError;
-    /// Reads one of the forms that [`Constraint`] names.
+    /// Parses one of the forms listed at [`Constraint`].
     fn from_str(text: &str) -> Result<Self, TextError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let form = match name.trim() {
@@ -245,7 +246,7 @@ impl FromStr for Constraint {
     }
 }
 
-/// A value in the largest of its units that divides it.
+/// A value, formatted in the largest of its units that divides it.
 struct In(u64, Units);
 
 impl fmt::Display for In {
@@ -287,7 +288,7 @@ impl fmt::Display for Constraint {
 }
 
 impl fmt::Display for Combined {
-    /// The constraints, joined by ` + `; `none` without any.
+    /// Formats the constraints, joined by ` + `; `none` without any.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.constraints().len() == 0 {
             return f.write_str("none");
@@ -302,7 +303,7 @@ impl fmt::Display for Combined {
 
 impl FromStr for Combined {
     type Err = TextError;
-    /// Reads constraints joined by `+`, or `none`.
+    /// Parses constraints joined by `+`, or `none`.
     fn from_str(text: &str) -> Result<Self, TextError> {
         if text.trim() == "none" {
             return Ok(Self::default());
@@ -325,7 +326,7 @@ impl fmt::Display for Action {
 
 impl FromStr for Action {
     type Err = TextError;
-    /// Reads `delay`, `drop` or `demote`.
+    /// Parses `delay`, `drop` or `demote`.
     fn from_str(text: &str) -> Result<Self, TextError> {
         match text {
             "delay" => Ok(Self::Delay),
@@ -344,7 +345,7 @@ impl fmt::Display for Police {
 
 impl FromStr for Police {
     type Err = TextError;
-    /// Reads constraints and an action: `leaky:22500B,10mbit + leaky:32p,2500p/s else drop`.
+    /// Parses constraints and an action: `leaky:22500B,10mbit + leaky:32p,2500p/s else drop`.
     fn from_str(text: &str) -> Result<Self, TextError> {
         let (policers, action) = text.split_once(" else ").unwrap_or((text, ""));
         Ok(Self { policers: policers.parse()?, action: action.trim().parse()? })

@@ -1,18 +1,20 @@
-//! How long samples took: percentiles in bounded memory.
+//! Percentiles of delays in bounded memory.
 
 use crate::time::Duration;
 use alloc::vec::Vec;
 
-/// Different delays that are kept as they are.
+/// The largest number of distinct delays that are stored exactly.
 const EXACT: usize = 1_024;
-/// Values below this stay themselves when delays are rounded.
+/// Rounding does not change values below this.
 const FINE: u64 = 128;
 
-/// A distribution of delays: exact as long as at most 1,024 different ones occur; from then on each is
-/// rounded up by less than 1/64. The longest is always exact. At most 60 kB.
+/// A distribution of delays, in at most 60 kB.
+///
+/// It is exact for up to 1,024 distinct delays. With more, each delay is rounded up by less than 1/64.
+/// The maximum is always exact.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// Values in ascending order, with how often each occurred.
+    /// Values in ascending order, with their frequency.
     counts: Vec<(u64, u64)>,
     total: u64,
     max: u64,
@@ -20,7 +22,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Counts one.
+    /// Adds a delay.
     pub fn record(&mut self, delay: Duration) {
         let exact = delay.as_nanos();
         self.max = self.max.max(exact);
@@ -55,13 +57,13 @@ impl Delays {
         });
     }
 
-    /// How many were counted.
+    /// Returns the number of delays.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.total
     }
 
-    /// The delay that `permille` of 1,000 do not exceed; zero if there are none.
+    /// Returns the delay that `permille` of 1,000 do not exceed; zero if there are none.
     #[must_use]
     pub fn permille(&self, permille: u64) -> Duration {
         let rank = (u128::from(self.total) * u128::from(permille)).div_ceil(1_000).max(1);
@@ -75,14 +77,14 @@ impl Delays {
         self.max()
     }
 
-    /// The longest one; zero if there are none.
+    /// Returns the longest delay; zero if there are none.
     #[must_use]
     pub const fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
     }
 }
 
-/// The largest value with the same seven leading bits.
+/// Returns the largest value with the same seven leading bits.
 const fn rounded_up(value: u64) -> u64 {
     if value < FINE {
         return value;

@@ -1,4 +1,4 @@
-//! What the contracts of a link ask of it, and why a discipline does not promise to keep them.
+//! The load of a link's contracts, and the reasons why a discipline does not guarantee them.
 
 use super::{Ahead, Arrivals, Setup, Spec};
 use crate::contract::Contract;
@@ -6,17 +6,17 @@ use crate::discipline::{Policy, RuleSet};
 use crate::time::{Duration, Instant};
 use core::fmt;
 
-/// One in the fixed point in which loads are summed.
+/// The number 1 in the fixed-point format of loads.
 const ONE: u128 = 1 << 40;
-/// Up to here no set of different periods was found that VDS fails, in millionths of the link.
+/// The utilisation in millionths up to which no set of different periods is known that VDS fails.
 const VDS_MIXED: u64 = 900_000;
 
-/// What the contracts of all streams ask of the link, in millionths of it, rounded to the nearest.
+/// The load of all contracts on the link, in millionths of its capacity, rounded to the nearest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
-    /// U = Σ (1 − x/y)·C/T: what must be sent in time.
+    /// U = Σ (1 − x/y)·C/T: the share that must be sent in time.
     pub utilisation: u64,
-    /// Σ C/T: what comes if every stream sends one sample a period.
+    /// Σ C/T: the share that arrives if every stream sends one sample per period.
     pub offered: u64,
 }
 
@@ -27,48 +27,49 @@ struct Survey {
     offered: u128,
     periods: Option<(Duration, Duration)>,
     services: Option<(Duration, Duration)>,
-    /// Some deadline is not the period.
+    /// Some deadline differs from the period.
     other_deadline: bool,
-    /// Some stream sends otherwise than once a period from 0 on.
+    /// Some stream does not send once per period from 0 on.
     other_arrivals: bool,
-    /// Some stream may miss some, not all.
+    /// Some stream may miss some samples, but not all.
     windows: bool,
     /// Some such stream is in a class.
     classes: bool,
 }
 
-/// Why windows are not promised. Each says what was found, and what to choose instead.
+/// A reason why windows are not guaranteed. Its text states the finding and suggests an alternative.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// The contracts ask more than the link has: no discipline can keep all of them.
+    /// The contracts require more than the capacity: no discipline can keep all of them.
     Overload(Load),
-    /// The discipline knows no windows.
+    /// The discipline does not use windows.
     NoWindows(Policy),
-    /// HFSC, which promises service curves.
+    /// HFSC guarantees service curves, not windows.
     Curves,
     /// HFSC between classes, and windows within some of them.
     Classes,
-    /// EDF, and not everything that comes fits.
+    /// EDF, and the offered load exceeds the capacity.
     EdfOverload(Policy, Load),
     /// DWCS's original rules, which do not keep aligned windows.
     OriginalRules(Policy),
-    /// DWCS with periods from the shorter to the longer one.
+    /// DWCS with different periods: the shortest and the longest one.
     MixedPeriods(Duration, Duration),
-    /// VDS with different periods on a link as full as this.
+    /// VDS with different periods, at this load.
     MixedPeriodsVds(Load),
-    /// Samples, with or without a contract, that keep the link from the shorter to the longer time.
+    /// Samples, with or without a contract, with different transmission times: the shortest and the
+    /// longest one.
     MixedTimes(Duration, Duration),
-    /// The period is no whole number of times the link's time for a sample.
+    /// The period is not a multiple of a sample's transmission time.
     Misfit(Duration, Duration),
-    /// Some deadline is not its stream's period.
+    /// Some deadline differs from its stream's period.
     OtherDeadlines,
-    /// Some stream under a contract sends otherwise than once a period from 0 on.
+    /// Some stream under a contract does not send once per period from 0 on.
     OtherArrivals,
 }
 
 impl Load {
-    /// What the contracts of `streams` ask.
+    /// Returns the load of the contracts of `streams`.
     #[must_use]
     pub fn of(setup: &Setup, streams: &[Spec]) -> Self {
         Survey::of(setup, streams).load()
@@ -76,8 +77,9 @@ impl Load {
 }
 
 impl Doubt {
-    /// Why the windows of `streams` are not promised under `setup`; empty if they are, or if no stream
-    /// has a window.
+    /// Returns the reasons why the windows of `streams` are not guaranteed under `setup`.
+    ///
+    /// The result is empty if they are guaranteed, or if no stream has a window.
     #[must_use]
     pub fn all(setup: &Setup, streams: &[Spec]) -> alloc::vec::Vec<Self> {
         let survey = Survey::of(setup, streams);
@@ -104,7 +106,7 @@ impl Survey {
         let mut survey = Self::default();
         for spec in streams {
             for size in spec.sizes.iter().copied().chain(spec.sizes.is_empty().then_some(1)) {
-                // Of what has no contract a segment is as much as is ever in the way.
+                // A stream without a contract delays others by at most one segment.
                 let whole = spec.terms.contract().is_some();
                 let bytes = if whole { size } else { size.min(setup.segment) };
                 widen(&mut survey.services, setup.service(bytes));
@@ -178,7 +180,7 @@ impl Survey {
         }
     }
 
-    /// What the proofs assume and is otherwise here.
+    /// Adds the assumptions of the proofs that are not met.
     fn by_model(&self, doubts: &mut alloc::vec::Vec<Doubt>) {
         if let Some((least, most)) = Self::mixed(self.services) {
             doubts.push(Doubt::MixedTimes(least, most));
@@ -201,7 +203,7 @@ fn widen(range: &mut Option<(Duration, Duration)>, value: Duration) {
         Some(range.map_or((value, value), |(least, most)| (least.min(value), most.max(value))));
 }
 
-/// Millionths of the link as a factor.
+/// Millionths of the link, formatted as a factor.
 struct Share(u64);
 
 impl fmt::Display for Share {

@@ -1,8 +1,9 @@
-//! What policers say of samples as they arrive.
+//! Policing of samples as they arrive.
 //!
-//! What is demoted takes its turns among best effort, behind the other samples of its stream, and makes way for
-//! the next that conforms, as on the links of a node: what was promised never waits for what was not. It has the
-//! deadline of its contract and is judged as all others are, also when it makes way.
+//! A demoted sample is served in round robin with best effort, behind the other samples of its stream.
+//! The next conforming sample of its stream replaces it, as on the links of a node: conforming samples
+//! never wait for demoted ones. It has the deadline of its contract and is counted like any other
+//! sample, also if it is replaced.
 
 use super::stream::Offer;
 use super::{Decision, Outcome, Timeline};
@@ -11,7 +12,7 @@ use crate::time::{Duration, Instant};
 use core::cmp::Reverse;
 
 impl Timeline {
-    /// Notes when the policers of a stream are asked next, not before `earliest`.
+    /// Schedules the next policing of a stream, not before `earliest`.
     pub(super) fn expect(&mut self, stream: StreamIndex, earliest: Instant) {
         let end = self.setup.end;
         let Some(line) = self.line(stream).filter(|line| line.spec.police.is_some()) else {
@@ -23,7 +24,7 @@ impl Timeline {
         }
     }
 
-    /// Asks the policers about what arrives by now; the next sample that is given up for it.
+    /// Polices all arrivals that are due. Returns the next decision that follows.
     pub(super) fn police(&mut self) -> Option<Decision> {
         loop {
             if let Some(decision) = self.make_way() {
@@ -49,7 +50,7 @@ impl Timeline {
         }
     }
 
-    /// The next demoted sample that makes way for one of its stream that came and conforms.
+    /// Returns the decision about the next demoted sample that a conforming one replaces.
     fn make_way(&mut self) -> Option<Decision> {
         let (at, stream) = self.making_way?;
         let line = self.line(stream)?;

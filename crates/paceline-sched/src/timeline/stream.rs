@@ -1,4 +1,4 @@
-//! What is written down of a stream, and what is known of it while the run goes on.
+//! The specification of a stream, and its state during a run.
 
 use crate::discipline::Terms;
 use crate::hfsc::ClassIndex;
@@ -7,19 +7,21 @@ use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// When the samples of a stream arrive.
+/// The arrival instants of a stream's samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Arrivals {
-    /// All are there at 0, and they never end. Where a head waits for its period
-    /// ([`super::Ahead::Waits`]) this is one sample a period, from 0 on, under a contract.
+    /// All samples are there at 0, and they never end.
+    ///
+    /// If heads wait for their periods ([`super::Ahead::Waits`]), a stream under a contract has one
+    /// sample per period from 0 on.
     Backlogged,
-    /// `count` samples, the first at `first`, the others `every` apart; at least a nanosecond.
+    /// `count` samples, the first at `first`, the others `every` apart; at least 1 ns.
     Every {
-        /// When the first one arrives.
+        /// The instant of the first arrival.
         first: Instant,
-        /// The time between two of them.
+        /// The time between two arrivals.
         every: Duration,
-        /// How many there are.
+        /// The number of samples.
         count: u64,
     },
     /// At these instants, in ascending order.
@@ -27,7 +29,7 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// When sample `seq` arrives; `None` if there is no such sample.
+    /// Returns the arrival of sample `seq`; `None` if there is no such sample.
     #[must_use]
     pub fn nth(&self, seq: u64) -> Option<Instant> {
         match self {
@@ -41,7 +43,7 @@ impl Arrivals {
         }
     }
 
-    /// How many arrive before `end`; all of them if they never end.
+    /// Returns the number of arrivals before `end`; [`u64::MAX`] for a backlogged stream.
     #[must_use]
     pub fn before(&self, end: Instant) -> u64 {
         match self {
@@ -55,27 +57,31 @@ impl Arrivals {
     }
 }
 
-/// A stream: on what terms it takes part, and what it sends.
+/// The terms of a stream and the samples that it sends.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Its contract, its priority, its rate, its curves.
+    /// The contract, the priority, the rate and the curves.
     pub terms: Terms,
-    /// The bytes of its samples, over and over: sample `n` has the size at place `n` modulo their
-    /// number. Without any, each sample has one byte.
+    /// The sizes of its samples in bytes, repeated cyclically: sample `n` has size `n` modulo their
+    /// number.
+    ///
+    /// Without any, each sample has one byte.
     pub sizes: Vec<u32>,
-    /// When its samples arrive.
+    /// The arrival instants of its samples.
     pub arrivals: Arrivals,
-    /// What its samples are held to when they arrive. What does not conform is given up, waits until it does,
-    /// or is demoted: it takes its turns among best effort, and makes way for the next that conforms. Without
-    /// a contract there is nothing to demote. Of a backlogged stream whose samples are all there at 0 it
-    /// means nothing.
+    /// The policers of arriving samples.
+    ///
+    /// A nonconforming sample is dropped, waits until it conforms, or is demoted. A demoted sample is
+    /// served in round robin with best effort, and the next conforming sample replaces it. Without a
+    /// contract demotion has no effect. The policers are ignored for a backlogged stream whose samples
+    /// are all there at 0.
     pub police: Option<Police>,
-    /// The leaf in which it takes part, where there are classes.
+    /// The leaf of the stream, if there are classes.
     pub class: Option<ClassIndex>,
 }
 
 impl Spec {
-    /// The bytes of sample `seq`, at least 1.
+    /// Returns the size of sample `seq` in bytes, at least 1.
     #[must_use]
     pub fn size(&self, seq: u64) -> u32 {
         let sizes = self.sizes.len() as u64;
@@ -83,41 +89,42 @@ impl Spec {
         place.and_then(|place| self.sizes.get(place)).map_or(1, |size| *size.max(&1))
     }
 
-    /// The bytes of its largest sample.
+    /// Returns the size of the largest sample in bytes.
     #[must_use]
     pub fn largest(&self) -> u32 {
         self.sizes.iter().copied().max().unwrap_or(1).max(1)
     }
 }
 
-/// A stream while the run goes on.
+/// A stream during a run.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) spec: Spec,
-    /// The sample at the head, or the next one to come.
+    /// The sample at the head, or the next one to arrive.
     pub(super) seq: u64,
     pub(super) head: Option<HeadState>,
-    /// Until when the head is held back.
+    /// The instant until which the head is suspended.
     pub(super) held: Option<Instant>,
-    /// Samples with a fate.
+    /// The number of decided samples.
     pub(super) decided: u64,
-    /// Of a policed stream: how many samples its policers have let pass or refused, and which passed and
-    /// have no fate, with the instants at which they did.
+    /// For a policed stream: the number of samples that its policers have passed or rejected, and the
+    /// samples that passed and are not decided, with the instants at which they did.
     pub(super) offered: u64,
     pub(super) passed: VecDeque<Passed>,
 }
 
-/// A sample that the policers of its stream have let pass.
+/// A sample that passed its stream's policers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) seq: u64,
     pub(super) at: Instant,
-    /// It goes as best effort.
+    /// It is sent as best effort.
     pub(super) demoted: bool,
 }
 
 impl Line {
-    /// If its samples are to wait (`waits`) for their periods, a backlogged stream has one in each.
+    /// Returns a stream at the start of a run. If its samples wait for their periods (`waits`), a
+    /// backlogged stream has one sample in each.
     pub(super) fn new(mut spec: Spec, waits: bool) -> Self {
         let contract = spec.terms.contract().filter(|_| waits);
         if let (Arrivals::Backlogged, Some(contract)) = (&spec.arrivals, contract) {
@@ -131,8 +138,8 @@ impl Line {
         Self { spec, seq: 0, head: None, held: None, decided: 0, offered: 0, passed }
     }
 
-    /// When the sample at the head arrived, or the next one will; of a policed stream, when the next
-    /// that passed did.
+    /// Returns the arrival of the sample at the head, or of the next one; for a policed stream, the
+    /// instant at which the next sample passed.
     pub(super) fn arrival(&self) -> Option<Instant> {
         match (&self.spec.police, self.passed.front()) {
             (None, _) => self.spec.arrivals.nth(self.seq),
@@ -140,14 +147,14 @@ impl Line {
         }
     }
 
-    /// The sample at the head becomes the next one to be announced; true if it is demoted.
+    /// Moves to the next sample to be announced. Returns true if it is demoted.
     pub(super) fn advance(&mut self) -> bool {
         let Some(Passed { seq, demoted, .. }) = self.passed.pop_front() else { return false };
         self.seq = seq;
         demoted
     }
 
-    /// Asks the policers about the next sample, which is there at `now`; their answer.
+    /// Polices the next sample, which is there at `now`.
     pub(super) fn offer(&mut self, now: Instant) -> Offer {
         let bytes = self.spec.size(self.offered);
         let contracted = self.spec.terms.contract().is_some();
@@ -169,22 +176,22 @@ impl Line {
         Offer::Passes
     }
 
-    /// Something demoted waits although the last that passed conforms: the first such sample behind the head
-    /// is taken out.
+    /// Removes the first demoted sample behind the head, if the last sample that passed conforms.
     pub(super) fn take_demoted(&mut self) -> Option<u64> {
         self.passed.back().filter(|last| !last.demoted)?;
         let first = self.passed.iter().position(|passed| passed.demoted)?;
         self.passed.remove(first).map(|passed| passed.seq)
     }
 
-    /// True if its head is demoted although something waits that conforms.
+    /// Returns true if the head is demoted and a conforming sample waits.
     pub(super) fn head_makes_way(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.demoted)
             && self.passed.back().is_some_and(|last| !last.demoted)
     }
 
-    /// From when the delay of the sample counts that comes to the head at `now`: from its arrival, or
-    /// of a backlogged stream from now.
+    /// Returns the instant from which the delay of the sample counts that becomes the head at `now`.
+    ///
+    /// This is its arrival, or `now` for a backlogged stream.
     pub(super) fn since(&self, now: Instant) -> Instant {
         match self.spec.arrivals {
             Arrivals::Backlogged => now,
@@ -194,33 +201,33 @@ impl Line {
         }
     }
 
-    /// Its samples come one `period` apart, so that each begins its own.
+    /// Returns true if its samples arrive one `period` apart, so that each begins its own period.
     pub(super) fn is_periodic(&self, period: Duration) -> bool {
         matches!(self.spec.arrivals, Arrivals::Every { every, .. } if every == period)
     }
 }
 
-/// What policers say of a sample.
+/// The result of policing a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Offer {
-    /// It may take part.
+    /// The sample may take part.
     Passes,
-    /// It may be offered again at this instant.
+    /// The sample may be offered again at this instant.
     Waits(Instant),
-    /// The sample of this number may not.
+    /// The sample with this sequence number is rejected.
     Refused(u64),
 }
 
-/// What is known of a head.
+/// The state of a head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeadState {
-    /// Bytes still to be sent.
+    /// The bytes still to be sent.
     pub(super) left: u32,
     pub(super) sent: u32,
     pub(super) busy: Duration,
-    /// From when its delay counts.
+    /// The instant from which its delay counts.
     pub(super) since: Instant,
-    /// It goes as best effort.
+    /// It is sent as best effort.
     pub(super) demoted: bool,
 }
 

@@ -1,35 +1,38 @@
-//! What became of a stream, summed up.
+//! The totals of a stream.
 
 use super::{Decision, Delays, Outcome};
 use crate::contract::LossTolerance;
 use crate::time::Duration;
 
-/// The sums of one stream. Windows are counted here from the decisions alone, whatever the discipline
-/// says of them: aligned windows of y samples, in the order of their fates.
+/// The totals of one stream.
+///
+/// Windows are counted from the decisions alone, independent of the discipline's own account: aligned
+/// windows of y samples, in the order of decisions.
 #[derive(Clone, Debug)]
 pub struct Tally {
     loss: LossTolerance,
-    /// Sent by their deadline, or without one.
+    /// Samples sent by their deadline, or without one.
     pub on_time: u64,
-    /// Sent after it.
+    /// Samples sent after their deadline.
     pub late: u64,
-    /// Given up.
+    /// Samples dropped.
     pub dropped: u64,
-    /// More than its policers allow: no sample of the contract, and in no window.
+    /// Samples that the policers rejected. They are not samples of the contract, and belong to no
+    /// window.
     pub policed: u64,
-    /// Bytes sent, those of samples that were given up on the way included.
+    /// Bytes sent, including those of samples that were dropped after some segments.
     pub bytes: u64,
-    /// How long they kept the link.
+    /// The transmission time of these bytes.
     pub busy: Duration,
-    /// Complete windows.
+    /// The number of complete windows.
     pub windows: u64,
-    /// Windows with more than x misses, the one that is not complete included.
+    /// The number of windows with more than x misses, including the incomplete one.
     pub violations: u64,
-    /// The most misses in one window.
+    /// The largest number of misses in one window.
     pub misses_max: u32,
-    /// The most misses in a row.
+    /// The largest number of consecutive misses.
     pub run_max: u64,
-    /// The delays of what was sent.
+    /// The delays of the samples sent.
     pub delays: Delays,
     judged: u32,
     missed: u32,
@@ -37,8 +40,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet, of a stream with this loss tolerance; [`LossTolerance::EDF`] for one without
-    /// windows.
+    /// Returns empty totals for a stream with this loss tolerance; [`LossTolerance::EDF`] for one
+    /// without windows.
     #[must_use]
     pub fn new(loss: LossTolerance) -> Self {
         Self {
@@ -60,8 +63,8 @@ impl Tally {
         }
     }
 
-    /// Counts a decision about a sample of the stream; true if with it the misses of its window first
-    /// exceed x.
+    /// Counts a decision about a sample of the stream. Returns true if the misses of its window first
+    /// exceed x with it.
     pub fn record(&mut self, decision: &Decision) -> bool {
         self.bytes = self.bytes.saturating_add(decision.bytes.into());
         self.busy = self.busy.saturating_add(decision.busy);
@@ -98,7 +101,7 @@ impl Tally {
         violated
     }
 
-    /// Samples with a fate.
+    /// Returns the number of decided samples.
     #[must_use]
     pub const fn decided(&self) -> u64 {
         self.on_time + self.late + self.dropped + self.policed

@@ -56,7 +56,7 @@ fn decisions(setup: Setup, streams: Vec<Spec>) -> Vec<Decision> {
     Timeline::new(setup, streams).filter_map(decided).collect()
 }
 
-/// Who was served in each slot, as letters, `.` for an empty one.
+/// Returns the stream served in each slot as a letter, `.` for an empty one.
 fn served(setup: Setup, streams: Vec<Spec>) -> String {
     let mut line = String::new();
     for decision in decisions(setup, streams).iter().filter(|decision| decision.finish.is_some()) {
@@ -77,7 +77,7 @@ fn tallies(setup: Setup, streams: &[Spec]) -> Vec<Tally> {
     tallies
 }
 
-/// The slot model's own schedules, with the samples of this one a period apart.
+/// The schedules of the slot model itself, with the samples of this stream one period apart.
 #[test]
 fn the_schedules_of_the_slot_model_come_out() {
     let e2 = streams(&[(9, 10, 1), (0, 1, 10), (0, 1, 10)]);
@@ -151,7 +151,7 @@ fn late_samples_are_sent_or_dropped_as_the_contract_says() {
     assert_eq!(sums.iter().map(|sum| sum.busy.as_nanos()).sum::<u64>(), 20 * SLOT);
 }
 
-/// E6: windows of two and of three; the second one misses three in a row and keeps its windows.
+/// E6: windows of two and of three; the second stream misses three in a row and keeps its windows.
 #[test]
 fn sums_count_windows_and_runs_from_the_decisions() {
     let e6 = streams(&[(1, 2, 1), (2, 3, 1)]);
@@ -185,7 +185,7 @@ fn the_state_before_a_choice_is_there_to_be_read() {
     assert_eq!(trace[1], ((0, 2, true, 2), (0, 1, false, 2), 0));
     assert_eq!(trace[5], ((0, 2, true, 6), (0, 2, false, 6), 0));
     assert_eq!(trace.len(), 8);
-    // A deadline is known before the sample is there.
+    // A deadline is known before the sample arrives.
     let mut alone = Timeline::new(slots(Policy::Vds, Ahead::Waits, 9), streams(&[(1, 2, 4)]));
     assert!(matches!(alone.next(), Some(Step::Chosen(_))));
     assert!(matches!(alone.next(), Some(Step::Decided(_))));
@@ -211,7 +211,7 @@ fn what_waits_at_the_end_is_counted() {
     assert_eq!(Arrivals::At(vec![at(1), at(2)]).before(at(2)), 1);
 }
 
-/// Numbers at the ends of their ranges: the run ends, and says nothing impossible.
+/// Numbers at the ends of their ranges: the run ends, and reports nothing impossible.
 #[test]
 fn extreme_numbers_end() {
     let extremes = [0, 1, 2, u64::MAX / 2, u64::MAX - 1, u64::MAX];
@@ -259,7 +259,7 @@ fn a_link_promises_windows_only_where_that_was_shown() {
     assert_eq!(doubts(original(), &e8), [Doubt::OriginalRules(original())]);
     assert_eq!(doubts(Policy::Fifo, &e8), [Doubt::NoWindows(Policy::Fifo)]);
     let many = Load { utilisation: 1_000_000, offered: 1_666_667 };
-    // Each of the parts is rounded down, so a full link is never taken for more than full.
+    // Each term is rounded down, so a full link never counts as more than full.
     let near = |load: Load| load.utilisation.abs_diff(many.utilisation) <= 1;
     let [Doubt::EdfOverload(Policy::Edf, load)] = doubts(Policy::Edf, &e8)[..] else { panic!() };
     assert!(near(load) && load.offered == many.offered, "{load:?}");
@@ -325,7 +325,7 @@ fn policed_samples_are_refused_on_arrival_or_wait_until_they_conform() {
 
 #[test]
 fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
-    // 100 bytes at once, and 100 more every 4 slots; a sample each slot, which has 8 slots.
+    // 100 bytes at once, and 100 more every 4 slots; one sample per slot, with a deadline of 8 slots.
     let mut camera = stream(Some(Contract { late: Late::Drop, ..contract(0, 1, 8) }));
     camera.sizes = vec![100];
     camera.arrivals = Arrivals::Every { first: at(0), every: nanos(SLOT), count: 8 };
@@ -354,7 +354,7 @@ fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
             (2, given_up, 4),
             (3, given_up, 4),
             (4, met, 4),
-            // Each a slot after the last in which it would have been sent in time.
+            // Each a slot after the latest start that would have been on time.
             (5, given_up, 13),
             (6, given_up, 14),
             (7, given_up, 15),
@@ -362,7 +362,8 @@ fn demoted_samples_take_turns_and_make_way_for_the_next_that_conforms() {
     );
 }
 
-/// Three nanoseconds a period, seconds between two samples: to come by at each deadline would take for ever.
+/// Three nanoseconds per period, and seconds between two samples: a wake-up at each deadline would take
+/// forever.
 #[test]
 fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
     let rate = |bits| Some(Curve::linear(bits).unwrap());
@@ -386,7 +387,7 @@ fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
     use Outcome::{Late as TooLate, OnTime};
     let expected = [(0, OnTime), (8_000, TooLate), (16_000, TooLate)];
     assert_eq!(told(decisions(setup, vec![one.clone()])), expected);
-    // The same in a class, whose discipline has windows that each deadline changes.
+    // The same in a class, whose discipline has windows that change at each deadline.
     let mut tree = Hierarchy::new();
     let leaf = LeafSpec { curves: slow, policy: Policy::DWCS, eligibility: ahead.eligibility() };
     one.class = Some(tree.add_leaf(ClassIndex::ROOT, &leaf).unwrap());
@@ -399,7 +400,7 @@ fn heads_that_are_late_behind_an_upper_limit_cost_no_time_while_they_wait() {
         })
         .collect();
     assert_eq!(told(decided.clone()), expected);
-    // Of the second the deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' counts up.
+    // The second sample's deadlines at 6, 9, … ns passed by 8 s: 1/2 → 0/1, then y' increases.
     let tolerance = |d: &Decision| d.window.map(|window| (window.x, window.y, window.tagged));
     assert_eq!(tolerance(&decided[0]), Some((1, 2, false)));
     assert_eq!(tolerance(&decided[1]), Some((0, 2_666_666_665, true)));

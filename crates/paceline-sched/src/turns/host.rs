@@ -1,5 +1,7 @@
-//! A host in virtual time: senders, queues, one scheduler that takes turns. It tells beforehand what a
-//! pace gives, and is figure 7 of seed 001: service rate against the scheduler's period.
+//! A simulated host in virtual time, with senders, queues and one scheduler.
+//!
+//! It predicts the effect of a pace, and reproduces figure 7 of seed 001: the service rate against the
+//! scheduler's period.
 
 use super::{Budget, Cost, Load, Pace, PaceError, Turns};
 use crate::discipline::{Class, Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
@@ -10,44 +12,45 @@ use alloc::vec::Vec;
 /// Senders of one kind: streams of equal packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Senders {
-    /// How many; their first packets are spread over one interval.
+    /// The number of senders; their first packets are spread over one interval.
     pub count: u32,
-    /// From a packet of a sender to its next one.
+    /// The time between two packets of a sender.
     pub interval: Duration,
-    /// Bytes of a packet.
+    /// The size of a packet in bytes.
     pub len: u64,
-    /// How long handing over a packet holds up its sender, which then waits its interval as before: a
-    /// lock that the scheduler shares, a clock tick. Zero where handing over never waits.
+    /// The time for which the enqueueing of a packet blocks its sender, by a lock shared with the
+    /// scheduler or until a clock tick. The sender waits its interval afterwards. Zero if enqueueing
+    /// never blocks.
     pub held_up: Duration,
 }
 
 /// The scheduler and its host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Host {
-    /// When it takes turns.
+    /// The rule for starting iterations.
     pub pace: Pace,
-    /// What a turn may do.
+    /// The work limit of an iteration.
     pub budget: Budget,
-    /// What its work takes.
+    /// The cost of the scheduler's work.
     pub cost: Cost,
-    /// How many packets of a sender may wait; what comes on top is dropped.
+    /// The queue limit of each sender in packets; packets above it are dropped.
     pub queue: u32,
 }
 
-/// What became of the traffic in a run.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Figures {
-    /// What was served.
+    /// The traffic served.
     pub served: Load,
-    /// Packets that found their queue full.
+    /// The packets that were dropped at a full queue.
     pub dropped: u64,
-    /// Turns that were taken.
+    /// The number of iterations.
     pub turns: u64,
-    /// Turns that found nothing.
+    /// The number of iterations that found no packet.
     pub empty_turns: u64,
-    /// How long the scheduler worked.
+    /// The time for which the scheduler worked.
     pub busy: Duration,
-    /// The longest time from a packet's arrival to the end of the turn that served it.
+    /// The longest time from a packet's arrival to the end of the iteration that served it.
     pub longest_wait: Duration,
 }
 
@@ -56,13 +59,13 @@ struct World {
     senders: Senders,
     turns: Turns,
     discipline: Discipline,
-    /// Arrivals of what waits, by sender.
+    /// The arrival instants of queued packets, by sender.
     queues: Vec<VecDeque<Instant>>,
     waiting: Load,
     figures: Figures,
 }
 
-/// Runs `senders` on `host` for `time`: as many steps as packets arrive and turns are taken.
+/// Runs `senders` on `host` for `time`, with one step per arrival and iteration.
 ///
 /// # Errors
 /// [`PaceError`] as for [`Turns::new`].
@@ -132,7 +135,7 @@ impl World {
         self.waiting = self.waiting.plus(Load::packet(self.senders.len));
     }
 
-    /// One turn at `now`; returns when the scheduler is free again.
+    /// Performs one iteration at `now`. Returns the instant at which the scheduler is free again.
     fn take_turn(&mut self, now: Instant) -> Instant {
         let mut turn = self.turns.begin(now);
         let one = Load::packet(self.senders.len);

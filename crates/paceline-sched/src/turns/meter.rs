@@ -1,9 +1,9 @@
-//! Σλ: what arrives, of all streams together.
+//! Σλ: the arrival rate of all streams together.
 
 use super::Load;
 use crate::time::{Duration, Instant};
 
-/// Counts arrivals in windows that follow each other.
+/// Counts arrivals in consecutive windows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meter {
     window: u64,
@@ -12,7 +12,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// Over how long arrivals are counted: long enough for a few pictures, short enough to follow.
+    /// The length of a window: long enough for a few pictures, short enough to follow changes.
     pub(super) const WINDOW: Duration = Duration::from_millis(100);
 
     pub(super) const fn new() -> Self {
@@ -20,13 +20,14 @@ impl Meter {
         Self { window: 0, current: none, before: none }
     }
 
-    /// An instant before the last one counts as that.
+    /// Counts an arrival. An instant before the last window counts in that window.
     pub(super) const fn count(&mut self, now: Instant, load: Load) {
         *self = self.at(now);
         self.current = self.current.plus(load);
     }
 
-    /// What comes in a window, as far as is known: in the last whole one, or already more in this one.
+    /// Returns the expected arrivals of a window: the larger of the last whole window and the present
+    /// one so far.
     pub(super) fn load(&self, now: Instant) -> Load {
         let Self { current, before, .. } = self.at(now);
         Load {

@@ -4,17 +4,17 @@ use std::string::ToString;
 use std::vec::Vec;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// At most one packet a turn, as in seed 001.
+/// At most one packet per iteration, as in seed 001.
 const ONE: Budget = Budget { packets: 1, work: Duration::ZERO };
-/// Seed 001's empty turn; what a packet took there is not told.
+/// The empty iteration of seed 001, which does not report the cost of a packet.
 const DIONISYS: Cost =
     Cost { turn: Duration::from_micros(26), packet: Duration::ZERO, kib: Duration::ZERO };
 const TIME: Duration = Duration::from_secs(60);
-/// Groups of 12 pictures of 24 a second at 1 Mbit/s, one packet each.
+/// Groups of 12 pictures at 24 per second and 1 Mbit/s, one packet each.
 const COARSE: Senders =
     Senders { count: 1, interval: MS_500, len: 62_500, held_up: Duration::ZERO };
 const MS_500: Duration = Duration::from_millis(500);
-/// One picture a packet.
+/// One picture per packet.
 const FINE: Senders = Senders {
     count: 1,
     interval: Duration::from_nanos(41_666_667),
@@ -27,7 +27,7 @@ fn figures(pace: Pace, senders: &Senders) -> Figures {
     run(&Host { pace, budget: ONE, cost: DIONISYS, queue: 8 }, senders, TIME).unwrap()
 }
 
-/// kbit/s of each sender.
+/// Returns the rate of each sender in kbit/s.
 fn rate(pace: Pace, senders: &Senders) -> u64 {
     figures(pace, senders).served.bytes * 8 / 60 / 1_000 / u64::from(senders.count)
 }
@@ -40,7 +40,7 @@ fn the_service_rate_holds_until_a_period_is_too_long_for_all_senders() {
             PERIODS.iter().map(|&ms| rate(Pace::Periodic(MS(ms)), &coarse)).collect();
         assert!(rates.is_sorted_by(|a, b| a >= b), "{count}: {rates:?}");
         for (&ms, &rate) in PERIODS.iter().zip(&rates) {
-            // 2 packets a second of each sender against 1,000 ÷ period turns.
+            // 2 packets per second of each sender against 1,000 ÷ period iterations.
             if 2 * u64::from(count) * ms <= 1_000 {
                 assert!((985..=1_010).contains(&rate), "{count} at {ms} ms: {rate}");
             } else {
@@ -57,8 +57,8 @@ fn fine_packets_need_twelve_times_the_turns() {
     assert!([1, 10, 20, 40].map(alone).iter().all(|&rate| (985..=1_010).contains(&rate)));
     assert!((820..=845).contains(&alone(50)), "{}", alone(50));
     assert!((410..=425).contains(&alone(100)), "{}", alone(100));
-    // The seed measured less than 800 kbit/s at 10 ms and put it down to locks. A sender that is held
-    // up by 10.5 ms a packet explains that, and the full rate of coarse packets.
+    // The seed measured less than 800 kbit/s at 10 ms and attributed it to locks. A sender that is
+    // blocked for 10.5 ms per packet explains that, and the full rate of coarse packets.
     let held_up = Duration::from_micros(10_500);
     let fine = rate(Pace::Periodic(MS(10)), &Senders { held_up, ..FINE });
     let coarse = rate(Pace::Periodic(MS(10)), &Senders { held_up, ..COARSE });
@@ -77,7 +77,7 @@ fn an_adaptive_pace_serves_all_without_an_empty_turn() {
             assert!(figures.longest_wait <= MS(2), "{figures:?}");
         }
     }
-    // A period that serves as much wastes most of its turns on one sender.
+    // A period with the same throughput wastes most of its iterations on one sender.
     let periodic = figures(Pace::Periodic(MS(10)), &COARSE);
     assert!(periodic.empty_turns * 100 / periodic.turns >= 97, "{periodic:?}");
 }
@@ -125,7 +125,7 @@ fn a_flood_of_small_packets_makes_no_turn_longer() {
     let mut turn = turns.begin(Instant::ZERO);
     assert!(turn.take(1_000_000) && !turn.take(0));
     assert_eq!(turns.longest(1_000_000), Duration::from_nanos(2_000 + 3_000 + 976_563));
-    // And where packets are few, turns are as long as they can be.
+    // With few packets, iterations are as long as they can be.
     let few = Turns::new(Pace::WorkConserving, Budget { packets: 2, ..budget }, cost).unwrap();
     assert_eq!(few.longest(1_024), Duration::from_micros(10));
 }
@@ -141,7 +141,7 @@ fn periods_do_not_drift_and_missed_turns_are_not_made_up_for() {
     assert_eq!(turns.next_turn(at(15), Load::default()), Some(at(23)));
     turns.begin(at(58));
     assert_eq!(turns.next_turn(at(58), Load::default()), Some(at(63)));
-    // A clock that goes backward neither panics nor brings a turn forward.
+    // A clock that runs backward causes no panic and no earlier iteration.
     turns.begin(at(1));
     assert_eq!(turns.next_turn(at(1), Load::default()), Some(at(63)));
 }

@@ -1,13 +1,13 @@
-//! The fluid link that fair queueing imitates (generalized processor sharing): it serves all backlogged
+//! The fluid link that fair queueing imitates (generalized processor sharing). It serves all backlogged
 //! streams at once, each in proportion to its rate. One byte takes one unit of time.
 
-/// Bits behind the point of the bytes: each step rounds by less than one such part, thousands of steps
-/// by far less than the byte that the bounds have to spare.
+/// The fraction bits of the bytes. Each step rounds by less than one such part; thousands of steps round
+/// by far less than the byte of margin in the bounds.
 pub(crate) const FRACTION: u32 = 40;
 
 pub(crate) struct Fluid {
     rates: Vec<u64>,
-    /// Not served yet, in 2^-40 bytes.
+    /// The bytes not served yet, in 2^-40 bytes.
     queued: Vec<i128>,
     served: Vec<i128>,
 }
@@ -22,12 +22,12 @@ impl Fluid {
         self.queued[stream] += i128::from(bytes) << FRACTION;
     }
 
-    /// What the stream has been served so far, in 2^-40 bytes.
+    /// Returns the service of the stream so far, in 2^-40 bytes.
     pub(crate) fn served(&self, stream: usize) -> i128 {
         self.served[stream]
     }
 
-    /// Serves whoever is backlogged for the time of so many bytes.
+    /// Serves the backlogged streams for the time of `bytes` bytes.
     pub(crate) fn run(&mut self, bytes: u32) {
         let mut time = i128::from(bytes) << FRACTION;
         while time > 0 {

@@ -1,4 +1,4 @@
-//! A link in virtual time that is served by HFSC, and a log of what it carried.
+//! A link in virtual time that HFSC serves, with a log of the packets served.
 
 use paceline_sched::capacity::Capacity;
 use paceline_sched::hfsc::{ClassIndex, Criterion, Hfsc};
@@ -16,7 +16,7 @@ impl Random {
         (z ^ (z >> 31)) % bound
     }
 
-    /// From 1 to 2^`bits`, small ones as often as large ones.
+    /// Returns a number from 1 to 2^`bits`, small ones as often as large ones.
     pub(crate) fn magnitude(&mut self, bits: u64) -> u64 {
         let width = 1 + self.below(bits);
         1 + self.below(1 << width)
@@ -31,7 +31,7 @@ pub(crate) struct Packet {
     pub(crate) bytes: u64,
 }
 
-/// A packet that was carried.
+/// A packet that was served.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) packet: Packet,
@@ -40,7 +40,7 @@ pub(crate) struct Carried {
     pub(crate) end: Instant,
 }
 
-/// What carries `arrivals`, which are in the order of their times, until all are carried or `until` comes.
+/// Serves `arrivals`, ordered by time, until all are served or `until`. Returns the log.
 pub(crate) fn carry(
     hfsc: &mut Hfsc,
     capacity: Capacity,
@@ -73,7 +73,7 @@ pub(crate) fn carry(
     log
 }
 
-/// Packets of random sizes that come in bursts with random gaps, about `bits_per_s` on average.
+/// Returns packets of random sizes in bursts with random gaps, about `bits_per_s` on average.
 pub(crate) fn bursts(
     random: &mut Random,
     class: ClassIndex,

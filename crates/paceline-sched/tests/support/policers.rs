@@ -1,5 +1,5 @@
-//! Policers that keep the full history and decide from the definition of their constraint, and the
-//! random lives in which the real ones must decide the same.
+//! Policers that store the full history and decide from the definition of their constraint, and random
+//! scenarios in which the real ones must decide the same.
 
 use paceline_sched::police::{Combined, Constraint, Dual, Moving, Rule, Unit, Verdict};
 use paceline_sched::time::{Duration, Instant};
@@ -19,12 +19,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `most`.
+    /// Returns a number from 0 to `most`.
     pub(crate) fn up_to(&mut self, most: u64) -> u64 {
         self.next().checked_rem(most.saturating_add(1)).unwrap_or(0).min(most)
     }
 
-    /// From 0 to `most`, small ones as likely as large ones.
+    /// Returns a number from 0 to `most`, small ones as likely as large ones.
     pub(crate) fn any_size(&mut self, most: u64) -> u64 {
         let bits = self.up_to(u64::from(64 - most.leading_zeros()));
         let limit = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
@@ -43,7 +43,7 @@ struct Packet {
     len: u64,
 }
 
-/// All policers of a stream with everything that was ever charged.
+/// All policers of a stream with every packet that was charged.
 pub(crate) struct Naive {
     constraints: Vec<Constraint>,
     history: Vec<Packet>,
@@ -54,7 +54,7 @@ impl Naive {
         Self { constraints: constraints.to_vec(), history: Vec::new() }
     }
 
-    /// The instant that counts: never before the last charge.
+    /// Returns the effective instant: never before the last charge.
     fn clamped(&self, now: Instant) -> u64 {
         self.history.last().map_or(0, |last| last.at).max(now.as_nanos())
     }
@@ -93,7 +93,7 @@ impl Naive {
         }
     }
 
-    /// σ + ρ t over every interval that ends now and begins at a packet.
+    /// Checks σ + ρ t over every interval that ends now and begins at a packet.
     fn within(&self, unit: Unit, burst: u64, rate: u64, at: u64, len: u64) -> bool {
         let scale: u128 = if unit == Unit::Bytes { 8_000_000_000 } else { 1_000_000_000 };
         let mut sum = u128::from(unit.cost(len));
@@ -149,7 +149,7 @@ fn length(random: &mut Random) -> Duration {
     Duration::from_nanos(positive(random, most))
 }
 
-/// A constraint with parameters of any size.
+/// Returns a constraint with parameters of any size.
 pub(crate) fn constraint(random: &mut Random) -> Constraint {
     let unit = if random.one_in(3) { Unit::Packets } else { Unit::Bytes };
     let small = |random: &mut Random, most: u64| match unit {
@@ -185,9 +185,11 @@ pub(crate) fn constraint(random: &mut Random) -> Constraint {
     made.unwrap()
 }
 
-/// One random life of one stream's policers: they decide as the naive ones do at every step, the instant
-/// they name is the first that conforms, and what they accept keeps every bound. Panics with what does
-/// not hold; the caller tells the seed.
+/// Runs one random scenario of a stream's policers.
+///
+/// At every step they decide as the naive ones do, and a returned instant is the first that conforms.
+/// The accepted packets keep every bound. Panics with a description of the difference; the caller
+/// reports the seed.
 pub(crate) fn scenario(seed: u64) {
     let mut random = Random::new(seed);
     let constraints: Vec<Constraint> =
@@ -236,8 +238,8 @@ pub(crate) fn scenario(seed: u64) {
     }
 }
 
-/// When the next packet comes: at once, soon, as told, a nanosecond too early, years later, or by a
-/// clock that went backward.
+/// Returns the instant of the next packet: at once, soon, as returned, a nanosecond too early, years
+/// later, or by a clock that runs backward.
 fn step(random: &mut Random, now: Instant, verdict: Verdict) -> Instant {
     match (random.up_to(9), verdict) {
         (0..=2, _) => now,

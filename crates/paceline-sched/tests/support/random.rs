@@ -12,12 +12,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// True once in `of` times.
+    /// Returns true once in `of` times.
     pub(crate) fn once_in(&mut self, of: u64) -> bool {
         self.next().is_multiple_of(of)
     }
@@ -28,7 +28,7 @@ impl Random {
 }
 
 /// Runs `scenario` for seeds from 0 on: `default` of them, or as many as the environment variable
-/// `PACELINE_SCENARIOS` says.
+/// `PACELINE_SCENARIOS` specifies.
 #[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
 pub(crate) fn run(name: &str, default: u64, scenario: impl Fn(u64) -> Result<(), String>) {
     let asked = std::env::var("PACELINE_SCENARIOS").ok();

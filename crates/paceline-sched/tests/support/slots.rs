@@ -1,5 +1,5 @@
-//! The model of the papers: unit slots, every sample one slot long, every stream always backlogged
-//! since slot 0, first deadline at the end of the first period.
+//! The model of the papers: unit slots, every sample one slot long, every stream always backlogged since
+//! slot 0, first deadline at the end of the first period.
 
 use paceline_sched::contract::{Contract, LossTolerance};
 use paceline_sched::discipline::{
@@ -7,7 +7,7 @@ use paceline_sched::discipline::{
 };
 use paceline_sched::time::{Duration, Instant};
 
-/// x, y, T in slots. 0/0 asks for deadlines alone.
+/// x, y, T in slots. 0/0 requests deadlines without a window.
 pub(crate) type Spec = (u32, u32, u64);
 
 /// A link under that model.
@@ -16,9 +16,9 @@ pub(crate) struct Slots {
     specs: Vec<Spec>,
     eligibility: Eligibility,
     slot: u64,
-    /// For each stream, for each sample judged: did it miss?
+    /// For each stream, whether each counted sample missed.
     pub(crate) missed: Vec<Vec<bool>>,
-    /// Slot and stream of each violation that the discipline reported.
+    /// The slot and the stream of each violation that the discipline reported.
     pub(crate) violations: Vec<(u64, usize)>,
 }
 
@@ -61,7 +61,7 @@ impl Slots {
         }
     }
 
-    /// The stream served in the next slot, if one was eligible.
+    /// Returns the stream served in the next slot, if one was eligible.
     pub(crate) fn step(&mut self) -> Option<usize> {
         let now = Instant::from_millis(self.slot);
         let picked = self.discipline.pick(now).filter(|&stream| self.is_eligible(stream, now));
@@ -86,7 +86,8 @@ impl Slots {
         }
     }
 
-    /// The model leaves a slot empty where round robin would use it.
+    /// Returns true if the model permits the service; it leaves a slot empty where round robin would use
+    /// it.
     fn is_eligible(&self, stream: StreamIndex, now: Instant) -> bool {
         let (_, _, period) = self.specs[stream.0 as usize];
         let release = self.discipline.deadline(stream).map(|d| d - Duration::from_millis(period));
@@ -101,7 +102,7 @@ impl Slots {
         self.discipline.deadline(index(stream))
     }
 
-    /// Does any aligned window of `stream` have more than x misses?
+    /// Returns true if any aligned window of `stream` has more than x misses.
     pub(crate) fn is_violated(&self, stream: usize) -> bool {
         let (x, y, _) = self.specs[stream];
         let windows = self.missed[stream].chunks(y.max(1) as usize);

@@ -18,7 +18,7 @@ fn value(curve: &Curve, after: i128) -> i128 {
     i128::from(m1) * after.min(d) + i128::from(m2) * (after - d).max(0)
 }
 
-/// The least time from `from` on at which the minimum of all copies has reached `y` bytes.
+/// Returns the least time from `from` on at which the minimum of all copies has reached `y` bytes.
 fn time_of_minimum(curve: &Curve, origins: &[(i128, u64)], y: u64) -> i128 {
     let reached = |x: i128| {
         let copies = origins.iter().filter(|(at, _)| *at <= x);
@@ -68,14 +68,14 @@ fn of_convex_copies_the_lower_one_in_the_long_run_is_kept() {
     let curve = Curve::two_piece(0, Duration::from_millis(10), 8_000_000).unwrap();
     let mut runtime = RuntimeCurve::UNBOUNDED;
     runtime.min_with(&curve, 0, 0);
-    // 10 ms of nothing, then a byte a microsecond.
+    // 10 ms without service, then a byte per microsecond.
     assert_eq!(runtime.time_of(&curve, 0), 0);
     assert_eq!(runtime.time_of(&curve, 1), 10_001_000);
     assert_eq!(runtime.time_on_line(&curve, 1_000), 1_000_000);
-    // Served ahead of what it may be served, by 1,000 bytes: it stays, since it asks for later times.
+    // Served 1,000 bytes ahead of its eligible curve: the curve stays, since it asks for later times.
     runtime.min_with(&curve, 5_000_000, 6_000);
     assert_eq!(runtime.time_of(&curve, 6_001), 16_001_000);
-    // Ahead of what is due, but not of what it may be served: it begins anew.
+    // Ahead of its deadline curve, but not of its eligible curve: it restarts.
     runtime.min_with(&curve, 17_000_000, 7_500);
     assert_eq!(runtime.time_of(&curve, 7_501), 27_001_000);
 }

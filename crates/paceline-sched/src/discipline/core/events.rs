@@ -1,4 +1,4 @@
-//! What time alone changes: periods come, and heads are missed.
+//! The effects of the passage of time: periods begin, and heads are missed.
 
 use super::super::rules::Rules;
 use super::super::stream::Place;
@@ -9,8 +9,10 @@ use crate::time::Instant;
 use crate::tournament::Key;
 
 impl<R: Rules> Core<R> {
-    /// Moves the heads on whose period has come, or will soon, up to the first head that is missed at `now`:
-    /// that one.
+    /// Moves the heads whose period has begun or will begin soon, up to the first head that is missed at
+    /// `now`.
+    ///
+    /// Returns that head.
     #[inline]
     pub(super) fn release(&mut self, now: Instant) -> Option<StreamIndex> {
         loop {
@@ -24,28 +26,29 @@ impl<R: Rules> Core<R> {
                 return Some(index);
             }
             stream.place = stream.place_at(now, clauses);
-            // As [`Lists::list`](super::Lists::list), of nearly all whose period has come.
+            // The fast path of [`Lists::list`](super::Lists::list) for almost all heads whose period
+            // begins.
             let ranked = stream.place == Place::Ranked;
             let rank = if ranked { self.rules.rank(stream) } else { None };
             match rank {
                 Some(rank) => self.lists.put(index, rank, stream.missed_at()),
                 None => self.lists.list(&mut self.rules, (stream, clauses), index),
             }
-            // Each step tells of another that comes.
+            // Each step may reveal a stream that will be needed soon.
             if self.lists.ranks.tells() {
                 self.look_ahead();
             }
         }
     }
 
-    /// The first miss known at `now`; nobody is listed without a head.
+    /// Returns the first miss known at `now`. Every listed stream must have a head.
     #[inline(never)]
     pub(super) fn find_missed(&mut self, now: Instant) -> Option<Miss> {
-        // Each head is reported or moved past `now`, so the loop ends after one visit to each.
+        // Each head is reported or moved past `now`, so the loop visits each head once.
         while let Some(index) = self.release(now) {
             let (stream, _) = self.streams.get_mut(index)?;
             if stream.drops() {
-                // It cannot end in time and is worth nothing late.
+                // The head cannot end in time, and its contract drops late samples.
                 let violated = charge(&mut self.rules, stream, 1);
                 stream.place = Place::Nowhere;
                 self.vacate(index);
@@ -59,7 +62,8 @@ impl<R: Rules> Core<R> {
         None
     }
 
-    /// A head that cannot end in time and is sent late: a miss if this is its first deadline.
+    /// Postpones a head that cannot end in time and is sent late. Returns a miss at its first deadline
+    /// only.
     fn postpone_missed(&mut self, index: StreamIndex, now: Instant) -> Option<Miss> {
         let (stream, clauses) = self.streams.get_mut(index)?;
         let first = !stream.charged;
@@ -70,7 +74,8 @@ impl<R: Rules> Core<R> {
         first.then_some(Miss { stream: index, dropped: false, violated })
     }
 
-    /// The first change after `now`: at `at`, if that is an instant, or what the rules know of.
+    /// Returns the first change after `now`: at `at`, unless that is [`Key::ABSENT`], or at an instant
+    /// from the rules.
     pub(super) fn first_change(&self, now: Instant, at: u64) -> Option<Instant> {
         let soonest = now.as_nanos().saturating_add(1);
         let at = (at < Key::ABSENT).then(|| Instant::from_nanos(at.max(soonest)));

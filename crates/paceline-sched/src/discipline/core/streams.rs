@@ -1,16 +1,16 @@
-//! The streams of a link, by their indexes.
+//! The streams of a link, by index.
 
 use super::super::stream::{Clauses, Stream};
 use super::super::{StreamIndex, Terms};
 use crate::fetch::fetch;
 use alloc::vec::Vec;
 
-/// Streams, and beside them what few contracts say.
+/// The streams, and separately the rare clauses of their contracts.
 #[derive(Clone, Debug)]
 pub(super) struct Streams<O> {
     slots: Vec<Option<Stream<O>>>,
     clauses: Vec<Clauses>,
-    /// So many streams have clauses.
+    /// The number of streams with clauses.
     with_clauses: usize,
 }
 
@@ -19,12 +19,12 @@ impl<O> Streams<O> {
         Self { slots: Vec::new(), clauses: Vec::new(), with_clauses: 0 }
     }
 
-    /// How many there is room for.
+    /// Returns the number of stream slots.
     pub(super) const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Makes room for the streams 0 to `streams` − 1.
+    /// Reserves memory for the streams 0 to `streams` − 1.
     pub(super) fn reserve(&mut self, streams: usize) {
         let more = streams.saturating_sub(self.len());
         self.slots.reserve_exact(more);
@@ -33,7 +33,7 @@ impl<O> Streams<O> {
         self.clauses.resize(self.slots.len(), Clauses::NONE);
     }
 
-    /// The stream `index`, for which there is room and no stream, is one of `terms`.
+    /// Stores a stream of `terms` at `index`, which must have a free slot.
     pub(super) fn put(&mut self, index: StreamIndex, terms: &Terms, own: O) {
         let at = index.0 as usize;
         let (Some(slot), Some(its)) = (self.slots.get_mut(at), self.clauses.get_mut(at)) else {
@@ -46,7 +46,7 @@ impl<O> Streams<O> {
         }
     }
 
-    /// There is no stream `index` any more.
+    /// Removes and returns the stream `index`.
     pub(super) fn take(&mut self, index: StreamIndex) -> Option<Stream<O>> {
         let stream = self.slots.get_mut(index.0 as usize)?.take()?;
         self.with_clauses -= usize::from(stream.has_clauses());
@@ -66,12 +66,12 @@ impl<O> Streams<O> {
         Some((stream, clauses))
     }
 
-    /// All of them, without clauses.
+    /// Returns all stream slots, without clauses.
     pub(super) fn slots(&mut self) -> &mut [Option<Stream<O>>] {
         &mut self.slots
     }
 
-    /// As [`crate::tournament::Tournament::fetch`].
+    /// Prefetches a stream, as [`crate::tournament::Tournament::fetch`] does.
     #[inline]
     pub(super) fn fetch(&self, index: StreamIndex) {
         fetch(&self.slots, index.0 as usize);
@@ -81,8 +81,10 @@ impl<O> Streams<O> {
     }
 }
 
-/// The clauses of a stream. Where it has none they are not those beside it, which would be read, and waited for, before it is
-/// known that they say nothing.
+/// Returns the clauses of a stream.
+///
+/// A stream without clauses gets the constant [`Clauses::NONE`]. Reading its own unused entry could
+/// cause a cache miss.
 #[inline(always)]
 fn clauses_of<'a, O>(
     stream: &Stream<O>,

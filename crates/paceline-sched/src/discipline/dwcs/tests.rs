@@ -2,7 +2,7 @@ use super::*;
 use core::cmp::Ordering;
 use std::vec::Vec;
 
-/// Every tolerance with a window of at most `y_max`, 0/0 first.
+/// Returns every tolerance with a window of at most `y_max`, 0/0 first.
 fn tolerances(y_max: u32) -> Vec<LossTolerance> {
     let mut all = std::vec![LossTolerance::EDF];
     for y in 1..=y_max {
@@ -11,10 +11,10 @@ fn tolerances(y_max: u32) -> Vec<LossTolerance> {
     all
 }
 
-/// A head as the precedence tables see it: deadline, x', y'.
+/// A head as in the precedence tables: deadline, x', y'.
 type Seen = (u64, u32, u32);
 
-/// N2 to N4 as the table has them.
+/// N2 to N4 as in the table.
 fn by_constraint((_, x1, y1): Seen, (_, x2, y2): Seen) -> Ordering {
     if x1 == 0 && x2 == 0 {
         return y2.cmp(&y1);
@@ -38,7 +38,7 @@ fn original(a: Seen, b: Seen) -> Ordering {
     }
 }
 
-/// Heads whose deadlines and constraints are as near to each other as they can be.
+/// Returns heads whose deadlines and constraints are as close to each other as possible.
 fn heads() -> Vec<Seen> {
     const MOST: u32 = LossTolerance::Y_MAX;
     let mut constraints: Vec<_> = tolerances(5).iter().map(|l| (l.x(), l.y())).collect();
@@ -49,7 +49,7 @@ fn heads() -> Vec<Seen> {
     deadlines.into_iter().flat_map(with).collect()
 }
 
-/// P2 and P8: one word holds the whole order, and the order is total.
+/// P2 and P8: one word contains the whole order, and the order is total.
 #[test]
 fn the_words_of_two_heads_order_them_as_the_tables_do() {
     let heads = heads();

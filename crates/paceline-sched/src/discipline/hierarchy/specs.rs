@@ -1,26 +1,27 @@
-//! A whole hierarchy from a list of classes with names, as a configuration has it.
+//! Construction of a whole hierarchy from a list of named classes, as in a configuration.
 
 use super::{Discipline, Eligibility, Hierarchy, Policy};
 use crate::hfsc::{ClassIndex, ClassSpec, Hfsc, HfscError, SpecError};
 use alloc::borrow::ToOwned as _;
 use alloc::vec::Vec;
 
-/// A class of a list.
+/// A class of the list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BranchSpec<'a> {
-    /// Its name, its parent and its curves.
+    /// The name, the parent and the curves.
     pub class: ClassSpec<'a>,
-    /// Of a class for streams: which of them leaves next, and how often one may use its rank. `None`: it
-    /// is for other classes.
+    /// The discipline and the eligibility rule of a class for streams; `None` for a class for other
+    /// classes.
     pub leaf: Option<(Policy, Eligibility)>,
 }
 
 impl Hierarchy {
-    /// A hierarchy from a list in any order, with the index of each class in the order of the list.
+    /// Returns a hierarchy from a list in any order, with the index of each class in the order of the
+    /// list.
     ///
     /// # Errors
-    /// [`SpecError`]: a name twice, a parent that is not listed or is for streams, a class below itself,
-    /// or what [`Hfsc::add`] does not accept.
+    /// [`SpecError`] if a name occurs twice, a parent is not listed or has streams, a class is its own
+    /// ancestor, or [`Hfsc::add`] fails.
     pub fn from_specs(specs: &[BranchSpec<'_>]) -> Result<(Self, Vec<ClassIndex>), SpecError> {
         let classes: Vec<ClassSpec<'_>> = specs.iter().map(|spec| spec.class).collect();
         let (tree, indexes) = Hfsc::from_specs(&classes)?;

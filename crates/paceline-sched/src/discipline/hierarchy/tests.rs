@@ -5,7 +5,7 @@ use crate::discipline::Class;
 use crate::time::Duration;
 use std::vec::Vec;
 
-/// The link: 1,000 bytes take 1 ms.
+/// The rate of the link: 1,000 bytes take 1 ms.
 const BITS_PER_S: u64 = 8_000_000;
 
 fn ms(millis: u64) -> Duration {
@@ -25,7 +25,7 @@ fn leaf(curves: Curves, policy: Policy) -> LeafSpec {
     LeafSpec { curves, policy, eligibility: Eligibility::OncePerPeriod }
 }
 
-/// Streams that always have samples of 1,000 bytes, and what became of them.
+/// Streams that always have samples of 1,000 bytes, and their results.
 struct Link {
     hierarchy: Hierarchy,
     now: Instant,
@@ -86,8 +86,8 @@ fn a_storm_of_one_peer_takes_nothing_from_the_others() {
     let other =
         tree.add_leaf(ClassIndex::ROOT, &leaf(share(BITS_PER_S / 2), Policy::DWCS)).unwrap();
     let mut link = Link::new(tree);
-    // A quarter of the link: 1 of 4 slots, at most 1 of 2 samples missed of one stream every 4 ms and
-    // of another.
+    // A quarter of the link: 1 of 4 slots, and at most 1 of 2 samples missed, for each of two streams
+    // with a period of 4 ms.
     let a = link.join(calm, every(4, 1, 2));
     let b = link.join(calm, every(4, 1, 2));
     let mut storm = Vec::new();
@@ -168,7 +168,7 @@ fn a_seat_is_left_for_another() {
     assert_eq!((tree.pick(Instant::ZERO), tree.window(stream)), (None, None));
     tree.join(stream, every(10, 0, 1));
     assert!(tree.window(stream).is_some());
-    // The place in the left leaf is free for the next.
+    // The seat in the left leaf is free for another stream.
     assert!(tree.seat(StreamIndex(8), left));
     assert_eq!(tree.poll_missed(Instant::FAR), None);
     assert_eq!(tree.pick(Instant::FAR), None);
@@ -266,8 +266,9 @@ fn what_a_leaf_is_guaranteed_counts_from_when_its_head_came_not_from_the_next_lo
         stream
     });
     assert_eq!(link.hierarchy.pick(Instant::from_millis(1)), None);
-    // 1,000 bytes are due 2 ms after they came in the slow leaf, 1 ms after in the fast one, which are told of
-    // at the same look: the slow one's, which came first, are due first.
+    // The slow leaf must serve 1,000 bytes within 2 ms of arrival, the fast one within 1 ms. Both
+    // arrivals are reported at the same refresh. The packet in the slow leaf arrived first and has the
+    // earlier deadline.
     for (stream, came) in streams.into_iter().zip([2, 4]) {
         let came = Instant::from_millis(came);
         link.hierarchy.handle_head(stream, Head::whole(came, ms(1), 1_000));

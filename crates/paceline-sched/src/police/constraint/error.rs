@@ -1,35 +1,35 @@
-//! Why a constraint was not accepted.
+//! The errors of constraints.
 
 use super::{Constraint, Unit};
 use crate::time::Duration;
 use core::fmt;
 
-/// Why a constraint, or a combination of some, was not accepted.
+/// The reasons for rejecting a constraint or a combination of constraints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ConstraintError {
-    /// A burst or a largest packet of nothing.
+    /// A burst or a largest packet is 0.
     ZeroBurst {
-        /// Which.
+        /// The name of the parameter.
         what: &'static str,
-        /// What the constraint counts.
+        /// The unit of the constraint.
         unit: Unit,
     },
-    /// A rate of nothing, or beyond the range.
+    /// A rate is 0 or above the range.
     Rate {
-        /// Which.
+        /// The name of the parameter.
         what: &'static str,
-        /// What the constraint counts.
+        /// The unit of the constraint.
         unit: Unit,
-        /// In bit/s or packets/s.
+        /// The rate in bit/s or packets/s.
         rate: u64,
     },
-    /// A time of nothing.
+    /// A time is 0.
     ZeroTime {
-        /// Which.
+        /// The name of the parameter.
         what: &'static str,
     },
-    /// The least time between packets is above the average.
+    /// The shortest time between packets is above the average.
     SpacingAboveAverage {
         /// Xmin.
         spacing: Duration,
@@ -43,53 +43,53 @@ pub enum ConstraintError {
         /// I.
         interval: Duration,
     },
-    /// The interval may hold more packets than a policer remembers.
+    /// The interval has more packets than a policer can store.
     TooManyPackets {
         /// Xavg.
         average: Duration,
         /// I.
         interval: Duration,
     },
-    /// Packets are counted, and the largest is not one packet.
+    /// The unit is packets, and the largest packet is not 1.
     PacketIsOne {
         /// Smax.
         largest: u64,
     },
-    /// The peak rate is below the sustained one.
+    /// The peak rate is below the sustained rate.
     PeakBelowRate {
-        /// What the constraint counts.
+        /// The unit of the constraint.
         unit: Unit,
         /// p.
         peak: u64,
         /// r.
         rate: u64,
     },
-    /// More may burst above the peak rate than above the sustained one.
+    /// The burst above the peak rate is larger than the burst above the sustained rate.
     PeakBurstAbove {
-        /// What the constraint counts.
+        /// The unit of the constraint.
         unit: Unit,
         /// M.
         peak: u64,
         /// b.
         burst: u64,
     },
-    /// The stream's largest packet can never pass.
+    /// The stream's largest packet never conforms.
     BelowPacket {
-        /// What may pass at once, in bytes.
+        /// The most that can pass at once, in bytes.
         allowed: u64,
         /// The largest packet in bytes.
         packet: u64,
     },
-    /// More constraints than are asked together.
+    /// There are too many constraints.
     TooMany {
-        /// How many there are.
+        /// The number of constraints.
         policers: usize,
-        /// How many there may be.
+        /// The largest permitted number.
         most: usize,
     },
 }
 
-/// How rates in a unit are written.
+/// Returns the name of a rate in this unit.
 const fn per_second(unit: Unit) -> &'static str {
     match unit {
         Unit::Bytes => "bit/s",
