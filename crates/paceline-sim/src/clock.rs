@@ -16,7 +16,7 @@ pub struct ClockSpec {
     pub drift_ppm: i32,
 }
 
-/// The clocks of one node. The pure parts see only the monotonic clock, which never goes back. Clock steps
+/// The clocks of one node. The pure parts see only the monotonic clock, which never steps back. Clock steps
 /// affect only the timestamps of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeClock {

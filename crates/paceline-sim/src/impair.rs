@@ -17,8 +17,8 @@ use paceline_sched::{Capacity, Duration};
 /// The impairment of one direction of a network.
 ///
 /// A packet passes these stages in order. It waits in the queue for earlier packets and leaves at the rate.
-/// It may be lost or duplicated. It then takes the delay plus a random part of the jitter, or longer if it is
-/// held back.
+/// It may be lost or duplicated. It then takes the delay plus a random part of the jitter, and possibly an
+/// extra delay for reordering.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Impairment {
     /// The transmission rate; `None` means that transmission takes no time.
@@ -35,9 +35,9 @@ pub struct Impairment {
     pub jitter: Duration,
     /// The loss model.
     pub loss: Loss,
-    /// Packets per million that are held back, so that later packets overtake them.
+    /// Packets per million that get the extra delay `reorder_by`, so that later packets overtake them.
     pub reorder_ppm: u32,
-    /// The extra delay of a packet that is held back.
+    /// The extra delay of a reordered packet.
     pub reorder_by: Duration,
     /// Packets per million that arrive twice.
     pub duplicate_ppm: u32,
@@ -77,14 +77,14 @@ impl Default for Impairment {
 /// The kind of transport, which determines the effect of a loss.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum WireKind {
-    /// Datagrams: lost packets stay lost, and packets that are held back are overtaken.
+    /// Datagrams: lost packets stay lost, and reordered packets are overtaken.
     #[default]
     Datagrams,
     /// One connection of a reliable transport, such as TCP: everything arrives once and in order.
     ///
     /// A lost packet arrives later by a retransmission timeout, which is the round-trip time plus
-    /// [`MIN_RTO`]. The timeout doubles with each further loss, and all later packets wait. A packet that is
-    /// held back delays those behind it. A blackout ends one timeout after it is switched off. The queue is
+    /// [`MIN_RTO`]. The timeout doubles with each further loss, and all later packets wait. A reordered
+    /// packet delays those behind it. A blackout ends one timeout after it is switched off. The queue is
     /// unbounded: the sender keeps the excess.
     Reliable,
 }

@@ -185,7 +185,7 @@ fn reordering_has_its_share() {
     let some = Impairment { reorder_ppm: 50_000, reorder_by: by, ..Impairment::NONE };
     let mut emulator = datagrams(some);
     let mut arrived = run(&mut emulator);
-    // A packet that is held back is not overtaken if the four behind it are held back too: once in 160 000.
+    // A delayed packet is not overtaken if the four behind it are delayed too: once in 160 000.
     within(emulator.counters().reordered, 50_000, 1_200);
     arrived.sort_unstable();
     assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost and nothing doubled");

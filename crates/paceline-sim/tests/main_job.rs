@@ -166,7 +166,7 @@ fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
 }
 
 /// As `paceline bench main-job` does: a picture that would occupy the whole link for its period is refused.
-/// The size offered instead is granted, and its contract holds.
+/// The size offered instead is granted, and its contract is met.
 #[test]
 fn the_largest_camera_beside_commands_is_offered_and_kept() {
     for (command_bytes, within, least) in [(64, 10, 19_800), (1_000, 12, 11_000)] {

@@ -40,8 +40,9 @@ fn no_window_is_violated_at_the_subscriber_whatever_the_phases() {
     }
 }
 
-/// Returns the number of samples, of 60, delivered in time from a camera on a link of 3 Mbit/s, or the reason
-/// for a refusal. A picture takes 22 ms on an idle link.
+/// Returns the number of samples, of 60, that a camera delivers in time, or the reason for a refusal.
+///
+/// A picture takes 22 ms on the idle link of 3 Mbit/s.
 fn pictures_within(millis: u64) -> Result<usize, String> {
     let mut world = World::new(millis);
     let (here, there) = (world.add_node("here"), world.add_node("there"));

@@ -1,6 +1,6 @@
 //! The program behind `cargo xtask long`: runs random scenarios until a time limit.
 //!
-//! It cycles through the scheduling drivers, the simulator's chaos and promise tests, and the hostile
+//! It cycles through the scheduling drivers, the simulator's chaos and contract tests, and the hostile
 //! neighbour.
 //!
 //! Usage: `long MINUTES PROGRESS FAILED`. PROGRESS is the file that records the seeds finished by earlier

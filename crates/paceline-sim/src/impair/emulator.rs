@@ -211,7 +211,7 @@ impl<T: Clone> Emulator<T> {
         &self.counters
     }
 
-    /// Ensures that time never goes back.
+    /// Clamps `now`, so that time never decreases.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
