@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_micros(500);
 /// Period and deadline of the stream with a contract.
 const PERIOD: Duration = Duration::from_millis(10);
 const DEADLINE: Duration = Duration::from_millis(25);
-/// The greatest age on arrival: link, wire, and half a step at either end.
+/// The greatest age on arrival: link, wire, and one step at either end.
 const AGE_MAX: Duration = Duration::from_millis(25 + 1 + 1);
 /// Frames sent per acknowledged frame, at most. The node mutes a neighbour for a while after a flood of
 /// malformed frames.

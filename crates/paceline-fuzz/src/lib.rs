@@ -7,7 +7,7 @@
 //!
 //! Three callers share the bodies. `tests/corpus.rs` runs the files of `fuzz/corpus` and mutations of them.
 //! `tests/models.rs` runs random histories and shrinks a failing one. `fuzz/` passes each body to cargo-fuzz.
-//! A new body needs a function, a line in [`BODIES`], a target in `fuzz/` and seeds in `examples/corpus.rs`.
+//! A new body needs a function, a line in [`BODIES`], a target in `fuzz/` and seeds in `examples/corpus`.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -215,7 +215,7 @@ impl Run {
         Duration::from_millis(millis.clamp(5_000, 60_000))
     }
 
-    /// Occasionally adds or removes a subscription or a publisher.
+    /// Occasionally adds a publisher or a subscription, or ends a subscription.
     fn change(&mut self) {
         match self.chance.below(40) {
             0 => {
