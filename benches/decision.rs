@@ -1,6 +1,7 @@
-//! Time per decision: misses, pick, service and the next head, of every policy.
+//! Benchmarks the time per scheduling decision of every policy: expiry, pick, service and the next head.
 //!
-//! `cargo bench --manifest-path benches/Cargo.toml -- dwcs/32`; `paceline bench schedule` gives percentiles and memory.
+//! Run it with `cargo bench --manifest-path benches/Cargo.toml -- dwcs/32`. `paceline bench schedule` reports
+//! percentiles and memory use.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use paceline_sched::discipline::{Eligibility, Policy};
@@ -18,7 +19,7 @@ fn decisions(criterion: &mut Criterion) {
             group.throughput(Throughput::Elements(1)).sample_size(20);
             for streams in STREAMS {
                 group.bench_function(BenchmarkId::from_parameter(streams), |bencher| {
-                    // Not built for those that are filtered out.
+                    // Built here so that benchmarks excluded by the filter cost nothing.
                     let mut load = Load::new(policy, eligibility, streams);
                     bencher.iter(|| load.decide());
                 });

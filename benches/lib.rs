@@ -1,1 +1,1 @@
-//! Criterion benches of the scheduling core: `cargo bench --manifest-path benches/Cargo.toml`.
+//! Criterion benchmarks of the scheduling core: `cargo bench --manifest-path benches/Cargo.toml`.

@@ -1,4 +1,4 @@
-//! Prints nanoseconds per decision of every policy at several numbers of streams.
+//! Prints the nanoseconds per decision of every policy for several stream counts.
 //!
 //! `cargo run --release --manifest-path benches/Cargo.toml --example decision [-- POLICY STREAMS DECISIONS]`
 

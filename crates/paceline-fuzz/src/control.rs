@@ -1,4 +1,4 @@
-//! Control messages, good and bad, into a `Control`.
+//! Feeds valid and malformed control messages to a `Control`.
 
 use crate::input::Input;
 use bytes::Bytes;
@@ -11,15 +11,15 @@ use paceline_proto::{
 use paceline_sched::{Capacity, Duration, Instant, Late};
 
 const ME: NodeId = NodeId(1);
-/// A neighbour that does as it should.
+/// A neighbour that follows the protocol.
 const HONEST: NodeId = NodeId(2);
-/// Neighbours that say whatever they like.
+/// Neighbours that send arbitrary messages.
 const STRANGERS: [NodeId; 2] = [NodeId(3), NodeId(4)];
-/// More messages than two nodes can have to say about what came in between.
+/// More messages than two nodes can need to exchange all changes of one history.
 const MESSAGES_MAX: usize = 20_000;
 const STEPS_MAX: usize = 500;
 
-/// The bytes are steps: messages of strangers, and what happens on the node itself.
+/// Runs `data` as a sequence of steps: messages from strangers and local changes of the node.
 pub fn control(data: &[u8]) {
     let mut input = Input::new(data);
     let mut pair = Pair::new();
@@ -96,7 +96,7 @@ impl Pair {
         }
     }
 
-    /// What is refused changes nothing, and what can be read can be written.
+    /// Delivers a message. A rejected message must change nothing, and an accepted one must be writable.
     fn hear(&mut self, from: NodeId) {
         let (before, rejected) = (summary(&self.me), self.me.rejected());
         let result = self.me.handle_message(self.now, from, self.last.clone());
@@ -105,7 +105,7 @@ impl Pair {
             (Ok(()), Ok(written)) => {
                 assert_eq!(rewrite_message(written.clone()).as_ref(), Ok(&written));
             }
-            // Who is no neighbour is not listened to.
+            // Messages from nodes that are not neighbours are ignored.
             (Ok(()), Err(_)) => {
                 assert_eq!((summary(&self.me), self.me.rejected()), (before, rejected))
             }
@@ -136,8 +136,8 @@ impl Pair {
         self.now = end;
     }
 
-    /// Both say what they have to say until both are silent: what one sends the other understands,
-    /// whatever strangers have told it.
+    /// Exchanges messages until both nodes have nothing left to send. Each must understand the other,
+    /// whatever strangers sent before.
     fn talk(&mut self) {
         for _ in 0..MESSAGES_MAX {
             let (mine, theirs) = (sends(&mut self.me), sends(&mut self.honest));
@@ -159,7 +159,7 @@ impl Pair {
     }
 }
 
-/// All that a control puts out now; what it sends.
+/// Drains the outputs of a control and returns the messages that it sends.
 fn sends(control: &mut Control) -> Vec<(NodeId, Bytes)> {
     let mut sends = Vec::new();
     while let Some(output) = control.poll_output() {
@@ -173,7 +173,7 @@ fn sends(control: &mut Control) -> Vec<(NodeId, Bytes)> {
     sends
 }
 
-/// What the registry knows, by numbers that every change changes.
+/// Summarises the registry by version numbers and counts, which every change changes.
 fn summary(control: &Control) -> Vec<(NodeId, u64, usize, usize, usize, usize)> {
     let view = control.nodes();
     view.map(|view| {

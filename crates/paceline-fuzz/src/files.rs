@@ -1,4 +1,4 @@
-//! Pictures, sound and logs as files hold them: PNG, WAV, blocks of sound, ULog.
+//! Fuzz bodies for PNG pictures, WAV files, audio blocks and ULog flight logs.
 
 use crate::input::Input;
 use paceline_media::audio::{
@@ -8,16 +8,17 @@ use paceline_media::png as codec;
 use paceline_media::ulog::ULog;
 use paceline_media::{Format, PixelFormat, Scaler, Size};
 
-/// Larger pictures are not decoded here: they take time and show nothing new.
+/// Pictures with more pixels are skipped: they take time and find nothing new.
 const PIXELS_MAX: u64 = 1 << 18;
-/// Blocks and bytes of one stream of sound.
+/// Limits of one audio stream.
 const BLOCKS_MAX: usize = 40;
 const BLOCK_BYTES_MAX: usize = 4_000;
-/// A message as text, at most.
+/// The longest JSON text of one message, in bytes.
 const JSON_BYTES_MAX: usize = 1 << 20;
 
-/// One PNG picture: its size, its pixels, a smaller one. Checksums are set right first, or damage
-/// would never get further than them.
+/// Checks the size, the pixels and a scaled version of a PNG picture.
+///
+/// The second pass repairs the checksums first. Otherwise damaged input would never get past them.
 pub fn png(data: &[u8]) {
     check_png(data);
     check_png(&with_checksums(data));
@@ -52,7 +53,7 @@ fn check_png(data: &[u8]) {
     }
 }
 
-/// The same chunks, each with the checksum that its bytes have.
+/// Returns the same chunks, each with its correct checksum.
 fn with_checksums(data: &[u8]) -> Vec<u8> {
     let mut out = data.to_vec();
     let mut at = 8;
@@ -67,7 +68,7 @@ fn with_checksums(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// CRC-32, bit by bit.
+/// Computes CRC-32 bit by bit.
 fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
@@ -76,7 +77,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A WAV file: what sound there is, written and read again, is the same.
+/// Checks that the audio of a WAV file survives a write and a second read unchanged.
 pub fn wav(data: &[u8]) {
     let wav = match read_wav(data) {
         Ok(wav) => wav,
@@ -89,12 +90,12 @@ pub fn wav(data: &[u8]) {
     let len = u32::try_from(wav.data.len()).unwrap();
     let mut file = wav_header(&wav.format, len);
     file.extend_from_slice(&wav.data);
-    // An empty one may be a file whose end is not known yet.
+    // The written file may be empty: the reader then cannot know its end yet.
     let again = read_wav(&file).unwrap();
     assert_eq!((again.format, again.data), (wav.format, wav.data));
 }
 
-/// Blocks of sound, scaled: as long in time as they were, whatever their lengths.
+/// Checks that scaling audio blocks preserves their duration, whatever their lengths.
 pub fn sound(data: &[u8]) {
     let mut input = Input::new(data);
     let rates = [RATE_MIN, 8_000, 11_025, 16_000, 44_100, 48_000, RATE_MAX, 0, RATE_MAX + 1];
@@ -127,7 +128,8 @@ pub fn sound(data: &[u8]) {
     }
 }
 
-/// A flight log: its topics and messages agree, and each message is a text or an error.
+/// Checks that the topics and messages of a flight log agree, and that each message decodes to text or an
+/// error.
 pub fn ulog(data: &[u8]) {
     let Ok(log) = ULog::parse(data) else { return };
     let topics = log.topics();

@@ -1,11 +1,12 @@
-//! A node between a good neighbour and a hostile one, in virtual time.
+//! A node between a well-behaved neighbour and a hostile one, in virtual time.
 //!
-//! The hostile neighbour is stateful: it completes the handshake, follows epochs and acknowledges what it gets, so what
-//! it sends is not only read but carried out. Its frames are counted when the node has acknowledged them. They hold
-//! streams, samples, parts and control messages with extreme values ([`attacker`]), some of them made a little wrong.
+//! The hostile neighbour is stateful: it completes the handshake, follows epochs and acknowledges frames. The
+//! node therefore executes its segments instead of only parsing them. A frame counts once the node has
+//! acknowledged it. Frames contain streams, samples, parts and control messages with extreme values
+//! ([`attacker`]). Some of them are also slightly corrupted.
 //!
-//! Nothing may panic, and the good neighbour notices nothing: on the link that all three share its streams keep what was
-//! promised, in both directions, and no sample of them is lost.
+//! Nothing may panic, and the well-behaved neighbour must not be affected. All three share one link. On it
+//! the streams of the well-behaved neighbour keep their contracts in both directions, without a lost sample.
 
 mod attacker;
 mod node;
@@ -17,42 +18,43 @@ use paceline_proto::NodeId;
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// The node under test, its good neighbour and its hostile one.
+/// The node under test and its two neighbours.
 const VICTIM: NodeId = NodeId(1);
 const GOOD: NodeId = NodeId(2);
 const HOSTILE: NodeId = NodeId(3);
-/// The wires' delay, and how often all of them have a turn.
+/// The delay of the wires, and the interval between two steps of all nodes.
 const DELAY: Duration = Duration::from_millis(1);
 const STEP: Duration = Duration::from_micros(500);
-/// Between two samples of a promised stream, and how late they may leave its link.
+/// Period and deadline of the stream with a contract.
 const PERIOD: Duration = Duration::from_millis(10);
 const DEADLINE: Duration = Duration::from_millis(25);
-/// How old they may be on arrival: link, wire, and a turn at either end.
+/// The greatest age on arrival: link, wire, and one step at either end.
 const AGE_MAX: Duration = Duration::from_millis(25 + 1 + 1);
-/// Frames that may be sent for one that is acknowledged: a flood of malformed ones is not read for a while.
+/// Frames sent per acknowledged frame, at most. The node mutes a neighbour for a while after a flood of
+/// malformed frames.
 const SENT_MAX: u64 = 40;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Frames of the hostile neighbour, and those of them that the node has acknowledged.
+    /// Frames that the hostile neighbour sent.
     pub sent: u64,
-    /// See there.
+    /// Frames of the hostile neighbour that the node acknowledged.
     pub acknowledged: u64,
-    /// Those that the node did not understand to their end.
+    /// Frames of the hostile neighbour that the node could not parse to their end.
     pub malformed: u64,
-    /// How often the node was up for the hostile neighbour.
+    /// Number of handshakes that the hostile neighbour completed.
     pub handshakes: u64,
-    /// Samples of promised streams that arrived.
+    /// Samples of streams with a contract that arrived.
     pub promised: u64,
-    /// How old the oldest of them was.
+    /// The greatest age of these samples on arrival.
     pub oldest: Duration,
 }
 
-/// Runs until the node has acknowledged so many hostile frames; the same seed gives the same run.
+/// Runs until the node has acknowledged `frames` hostile frames. The same seed gives the same run.
 ///
 /// # Errors
-/// What did not hold, for a reader.
+/// Returns a description of the first property that was violated.
 pub fn hostile(seed: u64, frames: u64) -> Result<Outcome, String> {
     let mut world = World::new(seed);
     while world.attacker.acknowledged < frames {
@@ -62,7 +64,7 @@ pub fn hostile(seed: u64, frames: u64) -> Result<Outcome, String> {
             return Err(format!("of {sent} hostile frames {acknowledged} were acknowledged"));
         }
     }
-    // What is on its way arrives.
+    // Lets the frames in flight arrive.
     (0..100).try_for_each(|_| world.step())?;
     world.outcome()
 }
@@ -72,7 +74,7 @@ struct World {
     victim: Node,
     good: Node,
     attacker: Attacker,
-    /// Frames on their way: when they arrive, from whom and to whom.
+    /// Frames in flight: arrival time, sender, receiver and content.
     wires: VecDeque<(Instant, NodeId, NodeId, Bytes)>,
     next_sample: Instant,
     outcome: Outcome,
@@ -91,7 +93,7 @@ impl World {
             good,
             attacker: Attacker::new(now, seed),
             wires: VecDeque::new(),
-            // Both ends know each other by then.
+            // The handshakes are complete by then.
             next_sample: now + Duration::from_millis(500),
             outcome: Outcome::default(),
         }
@@ -150,7 +152,7 @@ impl World {
     fn outcome(self) -> Result<Outcome, String> {
         for (node, name) in [(&self.victim, "the node"), (&self.good, "its good neighbour")] {
             let counters = node.counters();
-            // The last one may be on its way.
+            // The last sample may still be in flight.
             if counters.offered > counters.sent + 1 || counters.late > 0 {
                 return Err(format!("the promised stream of {name}: {counters:?}"));
             }

@@ -1,4 +1,4 @@
-//! Histories of an `Ingress`, held against a model of it.
+//! Compares histories of an `Ingress` with a reference model.
 
 mod model;
 
@@ -13,7 +13,7 @@ use paceline_sched::{Duration, Instant, Late};
 
 const STEPS_MAX: usize = 2_000;
 
-/// The bytes are steps: samples with gaps and jitter, and outputs that come and go.
+/// Runs `data` as a sequence of steps: samples with gaps and jitter, and outputs that open and close.
 pub fn ingress(data: &[u8]) {
     let mut input = Input::new(data);
     let millis = input.one_of(&[0, 0, 1, 10, 33, 40]);
@@ -46,7 +46,7 @@ struct Both {
     ports: u32,
     seq: u64,
     captured: u64,
-    /// Between two samples, in nanoseconds.
+    /// The time between two samples, in nanoseconds.
     step: u64,
 }
 
@@ -59,11 +59,11 @@ impl Both {
             self.step = u64::from(input.byte()) * 500_000;
         }
         if input.below(16) == 0 {
-            self.captured -= u64::from(input.u16()) * 1_000_000; // the clock was set
+            self.captured -= u64::from(input.u16()) * 1_000_000; // the clock was stepped back
         }
     }
 
-    /// One sample, `jitter` 128ths of half a step late or early.
+    /// Offers one sample, `jitter` 128ths of half a step late or early.
     fn offer(&mut self, jitter: i64) {
         self.captured += self.step;
         let jitter = jitter * i64::try_from(self.step / 256).unwrap();
@@ -95,10 +95,10 @@ impl Both {
         let mut plans: Vec<OutputPlan> = Vec::new();
         for plan in (0..count).map(|_| plan(input)) {
             if !plans.iter().any(|other| key(other) == key(&plan)) {
-                plans.push(plan); // a source has no output twice
+                plans.push(plan); // a source has each output only once
             }
         }
-        // An output for which there is no port is none.
+        // An output without a port does not exist.
         let failing = input.byte();
         let (mut opened, mut closed) = (Vec::new(), Vec::new());
         let ports = self.ports;
@@ -159,7 +159,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
     }
 }
 
-/// What makes an output the same as before: its way, its form, and the size to scale to.
+/// The identity of an output: its target, its form and the size to scale to.
 fn key(plan: &OutputPlan) -> Key {
     Key { target: plan.target, form: plan.form, rate: plan.scale.rate, size: plan.scale.size }
 }

@@ -1,6 +1,6 @@
-//! Bytes read as choices: whatever they are, they are a history.
+//! Reads arbitrary bytes as a sequence of choices, so that any input is a valid history.
 
-/// What is left of the bytes. At their end every choice is the first one.
+/// The remaining bytes. After their end every choice is the first one.
 #[derive(Clone, Debug)]
 pub(crate) struct Input<'a> {
     rest: &'a [u8],
@@ -23,7 +23,7 @@ impl<'a> Input<'a> {
         u16::from(self.byte()) | u16::from(self.byte()) << 8
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u8) -> u8 {
         self.byte() % bound
     }
@@ -36,7 +36,7 @@ impl<'a> Input<'a> {
         these[usize::from(self.byte()) % these.len()]
     }
 
-    /// The next `len` bytes, or as many as are left.
+    /// Returns the next `len` bytes, or fewer at the end of the input.
     pub(crate) fn take(&mut self, len: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(len.min(self.rest.len()));
         self.rest = rest;

@@ -1,14 +1,13 @@
-//! What must hold for any bytes: fuzz bodies, one function an input.
+//! Fuzz bodies: functions that check invariants for arbitrary bytes.
 //!
-//! A body takes arbitrary bytes and panics if something that must hold does not: no panic inside,
-//! nothing beyond its bounds, what was read can be written and read again with the same meaning, an
-//! error changes nothing. Bodies of a part (`ingress`, `link`) read the bytes as a history of inputs
-//! and hold the part against a reference model, written with maps and vectors to be obvious.
+//! A body takes arbitrary bytes and panics if an invariant does not hold. The code under test must not panic
+//! or exceed its bounds. A decoded value must survive encoding and decoding unchanged, and an error must
+//! change nothing. The bodies of stateful parts (`ingress`, `link`) read the bytes as a history of inputs.
+//! They compare the part with a reference model, which uses maps and vectors to be obviously correct.
 //!
-//! Three callers share them: `tests/corpus.rs` runs the files of `fuzz/corpus` and mutations of
-//! them, `tests/models.rs` runs random histories and shrinks one that fails, and `fuzz/` gives each
-//! to cargo-fuzz. A new body is a function, a line in [`BODIES`], a target in `fuzz/` and seeds in
-//! `examples/corpus.rs`.
+//! Three callers share the bodies. `tests/corpus.rs` runs the files of `fuzz/corpus` and mutations of them.
+//! `tests/models.rs` runs random histories and shrinks a failing one. `fuzz/` passes each body to cargo-fuzz.
+//! A new body needs a function, a line in [`BODIES`], a target in `fuzz/` and seeds in `examples/corpus`.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -50,11 +49,11 @@ pub use wire::{frame, segments};
 /// One fuzz body.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
-    /// Its name: of its target in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
+    /// The name of the body, of its target in `fuzz/fuzz_targets` and of its folder in `fuzz/corpus`.
     pub name: &'static str,
-    /// The body: panics if something does not hold.
+    /// The body, which panics if an invariant does not hold.
     pub run: fn(&[u8]),
-    /// How many mutations of each of its seeds an ordinary test runs: fewer of what takes longer.
+    /// Mutations of each seed that an ordinary test runs; fewer for slow bodies.
     pub mutations: u32,
 }
 
@@ -62,7 +61,7 @@ const fn body(name: &'static str, mutations: u32, run: fn(&[u8])) -> Body {
     Body { name, run, mutations }
 }
 
-/// Every body.
+/// All fuzz bodies.
 pub const BODIES: &[Body] = &[
     body("frame", 2_000, frame),
     body("segments", 2_000, segments),

@@ -1,14 +1,14 @@
-//! Histories of a `Link` and of the `Receiver`s at its other ends, held against models of both.
+//! Compares histories of a `Link` and of the `Receiver`s at its other ends with models of both.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `lab.rs` | the real parts, time, the wire, and the steps that bytes stand for |
-//! | `lab/check.rs` | what holds after every step, and at the end |
+//! | `lab.rs` | the real parts, time, the wire, and the steps encoded by the bytes |
+//! | `lab/check.rs` | the invariants after every step and at the end |
 //! | `model.rs` | queues, arrival order, contracts and counters, as vectors and maps |
 //! | `line.rs` | one stream of the model |
-//! | `hop.rs` | a hop of the model: when it is up, what is still to be said to it |
-//! | `far.rs` | the other end: a real receiver, and what it must find |
-//! | `frame.rs` | what may be in a frame, and when one may leave |
+//! | `hop.rs` | a hop of the model: its state, and the notices still to send to it |
+//! | `far.rs` | the other end: a real receiver, and the events that it must report |
+//! | `frame.rs` | the permitted content of a frame, and the earliest time to send one |
 
 mod far;
 mod frame;
@@ -23,15 +23,15 @@ use paceline_sched::{Capacity, Duration, Policy};
 
 const STEPS_MAX: usize = 600;
 
-/// What a history is about; its first bytes.
+/// The configuration of a history, read from its first bytes.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     policy: Policy,
     capacity: Option<Capacity>,
     hops: usize,
-    /// Frames may be lost, and answers may be strange.
+    /// Frames may be lost, and answers may be invalid.
     lossy: bool,
-    /// Each frame that arrives is answered at once: nothing ever waits for credit.
+    /// Each arriving frame is acknowledged at once, so nothing ever waits for credit.
     prompt: bool,
     contracts: bool,
 }
@@ -51,12 +51,12 @@ impl Setup {
         }
     }
 
-    /// Every stream takes part all the time, so that the order of service follows from the rules.
+    /// Returns true if no stream is ever suspended, so that the rules alone determine the order of service.
     const fn ordered(&self) -> bool {
         self.prompt && !self.lossy
     }
 
-    /// Nothing depends on how long a frame takes, so each verdict on a deadline is known.
+    /// Returns true if transmission takes no time, so that the model knows the result of every deadline.
     const fn judged(&self) -> bool {
         self.capacity.is_none()
     }
@@ -69,13 +69,13 @@ impl Setup {
         })
     }
 
-    /// A frame's most bytes: what the link carries in 2 ms, from 1,200 to 32,000.
+    /// Returns the largest frame size in bytes: 2 ms of the link's capacity, from 1,200 to 32,000.
     fn frame_bytes(&self) -> u64 {
         self.capacity.map_or(32_000, |c| (c.bytes_per_s() / 500).clamp(1_200, 32_000))
     }
 }
 
-/// The bytes are steps: samples, streams, control, time, and what the wire does.
+/// Runs `data` as a sequence of steps: samples, streams, control, time, and losses on the wire.
 pub fn link(data: &[u8]) {
     let mut input = Input::new(data);
     let mut lab = Lab::new(Setup::read(&mut input));

@@ -1,8 +1,7 @@
-//! Two ends of a hop on a wire that loses, reorders and doubles as the bytes say.
+//! Two ends of a hop on a wire with loss, reordering and duplication.
 //!
-//! Whatever it does: each sample is delivered at most once, whole, and in the order of its stream. When
-//! it loses nothing any more both ends come to rest, and every sample that was sent was delivered or
-//! is known to be lost.
+//! Each sample must be delivered at most once, whole, and in the order of its stream. Once the losses end
+//! both ends come to rest. By then every sent sample was delivered or is known to be lost.
 
 use crate::input::Input;
 use bytes::Bytes;
@@ -19,7 +18,7 @@ const STREAMS: u8 = 3;
 const DELAY: Duration = Duration::from_millis(5);
 const REST_IN: Duration = Duration::from_secs(30);
 
-/// One end: its link, its receiver, and the frames that are on their way to the other.
+/// One end: its link, its receiver, and its frames in flight to the other end.
 struct End {
     link: Link,
     receiver: Receiver,
@@ -27,7 +26,7 @@ struct End {
     wire: VecDeque<(Instant, Bytes)>,
 }
 
-/// What arrived of a stream.
+/// The samples that arrived of a stream.
 #[derive(Debug, Default)]
 struct Arrived {
     next_seq: u64,
@@ -42,7 +41,7 @@ struct Lab {
     offered: BTreeMap<u32, u64>,
     messages: u64,
     heard_messages: u64,
-    /// A hop was down: what its ends knew of each other is gone.
+    /// A hop was down, so that its ends lost their shared state.
     broken: bool,
 }
 
@@ -50,7 +49,7 @@ fn payload(seq: u64, len: usize) -> Bytes {
     (0..len).map(|at| u8::try_from((seq + at as u64) % 251).unwrap()).collect()
 }
 
-/// The bytes are steps of time, samples, control, and what becomes of the frames on the wire.
+/// Runs `data` as a sequence of steps: time, samples, control, and faults of the wire.
 pub fn mend(data: &[u8]) {
     let mut input = Input::new(data);
     let mut lab = Lab::new(&mut input);
@@ -150,7 +149,7 @@ impl Lab {
         self.ends[0].link.handle_sample(self.now, StreamIndex(index), sample);
     }
 
-    /// Lets time pass; every frame arrives unless the steps said otherwise.
+    /// Lets time pass. Every frame arrives if `arrives` is set.
     fn pass(&mut self, time: Duration, arrives: bool) {
         let end = self.now + time;
         let mut turns = 0;
@@ -228,7 +227,7 @@ impl Lab {
         }
     }
 
-    /// Nothing is lost any more: everything ends.
+    /// Checks that without further losses everything completes.
     fn finish(mut self) {
         self.pass(REST_IN, true);
         let link = &self.ends[0].link;

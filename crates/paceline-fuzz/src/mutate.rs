@@ -1,18 +1,18 @@
-//! Seeds made a little wrong: the same number gives the same bytes on every machine.
+//! Deterministic mutations of seed inputs: the same number gives the same bytes on every machine.
 
 /// A xorshift generator.
 #[derive(Clone, Debug)]
 pub struct Xorshift(u64);
 
 impl Xorshift {
-    /// The generator of `seed`.
+    /// Creates the generator of `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        // Neighbouring seeds must not give neighbouring runs, and 0 gives nothing but 0.
+        // Adjacent seeds must not give similar runs. The state must not be 0, its fixed point.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,7 +20,7 @@ impl Xorshift {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let high = usize::try_from(self.next() >> 32).unwrap_or_default();
         if bound == 0 { 0 } else { high % bound }
@@ -34,7 +34,7 @@ impl Xorshift {
 /// The longest mutated input, in bytes.
 const BYTES_MAX: usize = 1 << 16;
 
-/// `seed` with one to four mutations; `other` is what may be spliced into it.
+/// Returns `seed` with one to four mutations, which may splice in parts of `other`.
 #[must_use]
 pub fn mutate(seed: &[u8], other: &[u8], chance: &mut Xorshift) -> Vec<u8> {
     let mut bytes = seed.to_vec();

@@ -1,4 +1,4 @@
-//! Pictures, files of pictures, and the words that describe them.
+//! Fuzz bodies for pictures, picture files, and the names of their formats.
 
 use paceline_media::audio::AudioFormat;
 use paceline_media::{
@@ -6,10 +6,10 @@ use paceline_media::{
     mjpeg as file,
 };
 
-/// Larger pictures are not decoded here: they take time and show nothing new.
+/// Pictures with more pixels are skipped: they take time and find nothing new.
 const PIXELS_MAX: u64 = 1 << 20;
 
-/// One JPEG picture: its size, its pixels, smaller pictures of it.
+/// Checks the size, the pixels and scaled versions of a JPEG picture.
 pub fn jpeg(data: &[u8]) {
     let Ok(size) = codec::dimensions(data) else {
         assert!(codec::decode(data, PixelFormat::I420).is_err());
@@ -42,7 +42,7 @@ pub fn jpeg(data: &[u8]) {
     }
 }
 
-/// A file of JPEG pictures: its pieces follow each other and are whole.
+/// Checks that the pieces of a file of JPEG pictures are contiguous and whole.
 pub fn mjpeg(data: &[u8]) {
     let mut split = file::split(data);
     let mut end = 0;
@@ -61,7 +61,7 @@ pub fn mjpeg(data: &[u8]) {
     assert!(data[end..].iter().all(|&byte| byte == 0), "nothing is left over");
 }
 
-/// An uncompressed video file: what is read of it, written and read again, is the same.
+/// Checks that an uncompressed video file survives a write and a second read unchanged.
 pub fn y4m(data: &[u8]) {
     let Ok(reader) = Y4mReader::new(data) else { return };
     let writer = Y4mWriter::new(reader.size(), reader.rate()).unwrap();
@@ -83,7 +83,7 @@ pub fn y4m(data: &[u8]) {
     assert_eq!(again.as_deref(), Ok(&pictures[..]));
 }
 
-/// The words for a payload's format, and a size: what was understood is said again the same way.
+/// Checks that a parsed format or size prints as the text that parses to the same value.
 pub fn encoding(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match text.parse::<Format>() {

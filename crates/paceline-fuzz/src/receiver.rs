@@ -1,4 +1,4 @@
-//! The frames of one hop in sequence, into a `Receiver`.
+//! Feeds the frames of one hop to a `Receiver`.
 
 use crate::input::Input;
 use bytes::Bytes;
@@ -9,11 +9,12 @@ use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::CONTROL_BYTES_MAX;
 use paceline_sched::Instant;
 
-/// Our epoch: frames count if their sender knows it.
+/// The local epoch. Frames are accepted if their sender knows it.
 const US: u32 = 7;
 
-/// The bytes are frames, each with a byte that says how it comes and two of its length: as it is, or
-/// behind a header that makes its segments count.
+/// Runs `data` as frames. Each has a byte that selects a variant, and two bytes of length.
+///
+/// A frame is delivered as it is, or behind a header that makes the receiver accept its segments.
 pub fn receiver(data: &[u8]) {
     let mut input = Input::new(data);
     let mut receiver = Receiver::new();
@@ -41,12 +42,12 @@ pub fn receiver(data: &[u8]) {
     }
 }
 
-/// One frame, twice: the second time it brings nothing.
+/// Delivers one frame twice. The second delivery must report nothing.
 fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
     let now = Instant::from_millis(1_000);
     let result = receiver.handle_frame(now, US, frame.clone(), |received| match received {
         Received::Sample { sample, .. } => {
-            // What it is made of came over the link.
+            // A sample consists only of bytes received over the link.
             assert!(sample.payload.len() <= heard && sample.payload.len() <= SAMPLE_BYTES_MAX);
             assert!(sample.born <= now && sample.encoding.as_str().len() <= 255);
         }
@@ -62,7 +63,7 @@ fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
     if let Some(owed) = header.and_then(|heard| heard.owed) {
         assert!(owed.end() >= owed.next);
     }
-    // What came out of its turn was refused: it may be in its turn now.
+    // A frame refused for its sequence number may be acceptable now.
     let mut reader = Reader::new(frame.clone());
     let seq = FrameHeader::read(&mut reader).ok().and_then(|header| header.seq);
     let owed = header.and_then(|heard| heard.owed);

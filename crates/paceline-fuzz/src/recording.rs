@@ -1,14 +1,15 @@
-//! Recordings as files hold them: MCAP, ours and that of others.
+//! Fuzz body for MCAP recordings, by Paceline and by other programs.
 
 use paceline_record::{
     About, Compression, Judgement, Message, Order, Ordered, Reader, Recording, Sample, Survey,
 };
 
-/// What is looked at of what one file may be decompressed to.
+/// Messages read of one file, since a small file may decompress to many.
 const MESSAGES_MAX: usize = 2_000;
 
-/// A file: whatever it holds, its messages are those of its beginning and some more, and can be recorded again.
-/// Checksums of chunks are taken out first, or damage would never get further than them.
+/// Checks that the messages of a file extend those of its first half, and that they can be recorded again.
+///
+/// The second pass removes the checksums of chunks first. Otherwise damaged input would never get past them.
 pub fn recording(data: &[u8]) {
     check(data);
     check(&without_checksums(data));
@@ -36,7 +37,7 @@ fn check(data: &[u8]) {
     again(&survey, &all);
 }
 
-/// In the order of their times all come, each once.
+/// Checks that reading in time order returns every message once.
 fn check_order(data: &[u8], counted: u64) {
     let mut ordered = Ordered::new(Reader::new(data).unwrap(), Order::Published);
     let (mut came, mut back, mut before) = (0, 0, 0);
@@ -48,11 +49,11 @@ fn check_order(data: &[u8], counted: u64) {
     assert_eq!((came, back), (counted, ordered.out_of_order()));
 }
 
-/// What was read is recorded, and read again with the same payloads.
+/// Checks that recording the messages again preserves their payloads.
 fn again(survey: &Survey, all: &[Message]) {
     let mut recording = Recording::new(Compression::Lz4, "again");
     let mut payloads = Vec::new();
-    // With room for them among what is looked at.
+    // Both recordings must fit into the limit on messages.
     let few = all.len() < MESSAGES_MAX / 2;
     for message in all {
         let lane = &survey.lanes[&message.id];
@@ -94,7 +95,7 @@ fn messages(data: &[u8]) -> Vec<Message> {
     all
 }
 
-/// The same records; the checksum of each chunk is 0, which stands for none.
+/// Returns the same records with the checksum of each chunk set to 0, which means none.
 fn without_checksums(data: &[u8]) -> Vec<u8> {
     const CHUNK: u8 = 6;
     let mut out = data.to_vec();

@@ -1,14 +1,13 @@
-//! Every discipline against a naive twin, written straight from the rules.
+//! Compares every discipline with a naive twin, which is written directly from the rules.
 //!
-//! A seed stands for a short life of a link: streams that join, leave and change their contracts,
-//! samples, segments, suspensions, skipped and removed samples, stalls, a clock that is set back. The
-//! discipline and its twin (`twin.rs`) live through it side by side, and after every event everything
-//! that can be seen of them must be equal. Fair queueing (`fair.rs`) and trees of classes (`hfsc.rs`) have
-//! lives of their own.
+//! A seed determines a short random history of a link. Streams join, leave and change their contracts. There
+//! are samples, segments, suspensions, skipped and removed samples, stalls, and clock steps backward. The
+//! discipline and its twin (`twin.rs`) process the same history. After every event their observable state
+//! must be equal. Fair queueing (`fair.rs`) and trees of classes (`hfsc.rs`) have histories of their own.
 //!
-//! [`DRIVERS`] lists what is run: by `tests/twins.rs` a fixed number of seeds each, by
-//! `cargo xtask long` as many as fit into the time. A seed that fails is kept in `seeds/` and run by
-//! the ordinary tests for ever after.
+//! [`DRIVERS`] lists the drivers. `tests/twins.rs` runs a fixed number of seeds of each, and `cargo xtask
+//! long` as many as fit into its time limit. A failing seed is recorded in `seeds/`, and the ordinary tests
+//! run it from then on.
 
 mod body;
 mod coverage;
@@ -27,18 +26,18 @@ use event::{Event, Life};
 use paceline_sched::discipline::{Policy, RuleSet};
 use std::fmt;
 
-/// Something that is proved by random scenarios.
+/// A property that is tested by random scenarios.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    /// Its name: a policy's, mostly.
+    /// The name of the driver, mostly that of a policy.
     pub name: &'static str,
-    /// Runs the scenario of a seed; what differed, for a reader, if it failed.
+    /// Runs the scenario of a seed. Returns a description of the difference if it failed.
     pub run: fn(u64) -> Result<(), String>,
-    /// Its policy, if [`scenario_seen`] knows what its scenarios come across.
+    /// The policy, if [`scenario_seen`] can report the coverage of its scenarios.
     pub watched: Option<Policy>,
 }
 
-/// A driver of a discipline against its twin.
+/// A driver that compares a discipline with its twin.
 macro_rules! twin {
     ($name:literal, $policy:expr) => {
         Driver {
@@ -53,7 +52,7 @@ const fn dwcs(ordering: RuleSet, adjustment: RuleSet) -> Policy {
     Policy::Dwcs { ordering, adjustment }
 }
 
-/// Every driver. A new one is a line here and one in `tests/twins.rs`.
+/// Every driver. A new one needs a line here and one in `tests/twins.rs`.
 pub const DRIVERS: &[Driver] = &[
     twin!("fifo", Policy::Fifo),
     twin!("static-priority", Policy::StaticPriority),
@@ -69,14 +68,14 @@ pub const DRIVERS: &[Driver] = &[
     Driver { name: "hfsc", run: hfsc::scenario, watched: None },
 ];
 
-/// A discipline did something else than its twin.
+/// A discipline behaved differently from its twin.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
-    /// Which discipline.
+    /// The policy of the discipline.
     pub policy: Policy,
     /// The seed of the scenario.
     pub seed: u64,
-    /// After how many events of the whole scenario it showed.
+    /// The index of the first event of the whole scenario after which they differed.
     pub step: usize,
     what: String,
     shortest: Life,
@@ -94,18 +93,18 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// Runs the scenario of `seed` under `policy`, which is one that [`DRIVERS`] names.
+/// Runs the scenario of `seed` under `policy`, which must be one of those in [`DRIVERS`].
 ///
 /// # Errors
-/// What differed from the twin first, with as few events as still show a difference.
+/// Returns the first difference from the twin, with a minimal list of events that still shows a difference.
 ///
 /// # Panics
-/// If the policy has no twin here.
+/// Panics if the policy has no twin here.
 pub fn scenario(policy: Policy, seed: u64) -> Result<(), Mismatch> {
     scenario_seen(policy, seed, &mut Coverage::default())
 }
 
-/// As [`scenario`], and adds to `coverage` what it came across.
+/// Like [`scenario`], and adds the situations of the scenario to `coverage`.
 ///
 /// # Errors
 /// As [`scenario`].
@@ -125,7 +124,7 @@ pub fn scenario_seen(policy: Policy, seed: u64, coverage: &mut Coverage) -> Resu
     }
 }
 
-/// Leaves out events, the last first, as long as the life still `fails` without them.
+/// Removes events, the last first, as long as the history still `fails` without them.
 fn shrink(mut life: Life, fails: impl Fn(&Life) -> bool) -> Life {
     loop {
         let before = life.events.len();

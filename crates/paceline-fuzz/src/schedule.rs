@@ -1,4 +1,4 @@
-//! Runs of a link in virtual time, and calls of a discipline in any order.
+//! Runs of a link in virtual time.
 
 mod classes;
 
@@ -11,7 +11,7 @@ use paceline_sched::{Capacity, Contract, Duration, Instant, Late, LossTolerance}
 
 const STEPS_MAX: usize = 2_000;
 const STREAMS_MAX: u8 = 6;
-/// Times that may be anybody's; the last ones are the ends of their range.
+/// Edge values of times; the last ones are the limits of their range.
 const TIMES: [u64; 12] =
     [0, 1, 2, 3, 7, 10, 100, 1_000, 1_000_000, 1 << 40, u64::MAX - 1, u64::MAX];
 
@@ -80,28 +80,28 @@ fn setup(input: &mut Input<'_>) -> Setup {
     }
 }
 
-/// What a stream was seen to do.
+/// The observed behaviour of a stream.
 #[derive(Clone)]
 struct Seen {
     spec: Spec,
     tally: Tally,
     next: u64,
-    /// Bytes chosen of the sample `next`.
+    /// Bytes already chosen of the sample `next`.
     sent: u32,
-    /// When the period of the sample `next` may begin, by the contract.
+    /// The earliest start of the period of the sample `next`, by the contract.
     turn: u128,
 }
 
-/// The run that is watched: when the link is free again, and each stream.
+/// The observed run: the instant at which the link is idle again, and each stream.
 struct Watch {
     setup: Setup,
     streams: Vec<Seen>,
     free: Instant,
 }
 
-/// The bytes are a link and its streams; the run is held to what any run must keep.
+/// Runs `data` as a link and its streams and checks the invariants of any run.
 ///
-/// They are read once more, as one with service curves, a tree of classes and policers.
+/// The same bytes are also read as a link with service curves, a tree of classes and policers.
 pub fn schedule(data: &[u8]) {
     classes::run(data);
     let mut input = Input::new(data);
@@ -147,7 +147,7 @@ impl Watch {
         assert_eq!(pick.seq, seen.next);
         assert!(seen.spec.arrivals.nth(pick.seq).is_some_and(|at| at <= pick.at), "{pick:?}");
         if let Some(contract) = seen.spec.terms.contract().filter(|_| waits) {
-            // Up to the end of the range, where a deadline no longer says when its period begins.
+            // Near the end of the range a deadline no longer implies the start of its period.
             let release = seen.release(&self.setup, contract, pick.seq);
             let in_range = release + wide(contract.deadline) < u128::from(u64::MAX / 2);
             assert!(!in_range || u128::from(pick.at.as_nanos()) >= release, "{pick:?}");
@@ -194,10 +194,10 @@ fn wide(duration: Duration) -> u128 {
 }
 
 impl Seen {
-    /// When the sample `seq` came.
+    /// Returns the arrival time of the sample `seq`.
     fn arrived(&self, setup: &Setup, contract: Contract, seq: u64) -> u128 {
         match setup.ahead {
-            // One a period from 0 on.
+            // One sample per period, from 0 on.
             Ahead::Waits if self.spec.arrivals == Arrivals::Backlogged => {
                 wide(contract.period).max(1).saturating_mul(u128::from(seq))
             }
@@ -207,14 +207,14 @@ impl Seen {
         }
     }
 
-    /// When the period of the sample at the head, `seq`, begins by the contract's clock.
+    /// Returns the start of the period of the head, the sample `seq`, by the contract's clock.
     fn release(&self, setup: &Setup, contract: Contract, seq: u64) -> u128 {
         let arrived = self.arrived(setup, contract, seq);
         let early = arrived + wide(contract.jitter) < self.turn;
         if early { self.turn - wide(contract.jitter) } else { arrived }
     }
 
-    /// The deadline by the contract's clock, which is not asked for where numbers leave its range.
+    /// Checks the outcome against the deadline by the contract's clock, unless a value exceeds its range.
     fn judge(&mut self, setup: &Setup, contract: Contract, decision: &Decision) {
         let arrived = self.arrived(setup, contract, decision.seq);
         let release = self.release(setup, contract, decision.seq);
@@ -229,7 +229,7 @@ impl Seen {
             None => u128::from(decision.at.as_nanos()) + wide(left),
         };
         let late = decision.outcome != Outcome::OnTime;
-        // What is cut is judged by what is left of it, so it may be late by its rounding alone.
+        // A segmented sample is checked by its remaining bytes, so rounding alone may make it late.
         if decision.finish.is_none() || setup.segment >= self.spec.size(decision.seq) {
             assert_eq!(finish > deadline, late, "{decision:?} {contract:?}");
         } else if finish > deadline {

@@ -1,9 +1,9 @@
-//! Tags and patterns, and which matches which.
+//! Fuzz body for tags, patterns and their matching.
 
 use paceline_proto::tag::TAG_BYTES_MAX;
 use paceline_proto::{Pattern, Tag};
 
-/// A pattern, a line end, and a tag.
+/// Runs `data` as a pattern, a line end, and a tag.
 pub fn tags(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (pattern, tag) = text.split_once('\n').unwrap_or((&text, "robot/camera"));
@@ -21,7 +21,7 @@ pub fn tags(data: &[u8]) {
     assert_eq!(asked.matches(&named), plain, "{asked} and {named}");
 }
 
-/// The rule, word for word: `*` is one chunk and `**` any number, neither of them a private one.
+/// Matches by the literal rule: `*` is one chunk and `**` any number, but neither matches a private chunk.
 pub(crate) fn matches(pattern: &[String], tag: &[String]) -> bool {
     let private = |chunk: &String| chunk.starts_with('@');
     match (pattern.split_first(), tag.split_first()) {

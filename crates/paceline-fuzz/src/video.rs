@@ -1,10 +1,13 @@
-//! H.264 streams: access units, their classes, their parameter sets. No picture is decoded: the
-//! decoder is not ours, and the media crate's own tests give it damaged units.
+//! Fuzz body for H.264 streams: access units, their classes and their parameter sets.
+//!
+//! No picture is decoded: the decoder is third-party code, and the media crate's own tests give it damaged
+//! units.
 
 use paceline_media::h264::{ParameterSets, classify, info, split};
 
-/// A byte stream: joined, its units are the stream, each is what it is in the stream, and parameter
-/// sets that are put before one change nothing about it.
+/// Checks a byte stream. Its units, concatenated, equal the stream, and each keeps its class.
+///
+/// Adding parameter sets before a unit changes nothing else about it.
 pub fn h264(data: &[u8]) {
     check_info(data);
     let _ = classify(data);

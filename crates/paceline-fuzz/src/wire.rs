@@ -1,4 +1,4 @@
-//! Frames and segments, as they come off a link.
+//! Fuzz bodies for frames and segments as received from a link.
 
 use bytes::Bytes;
 use paceline_proto::wire::codec::{Reader, WireError};
@@ -9,7 +9,7 @@ use paceline_proto::wire::segment::{
     write_part,
 };
 
-/// A frame: a header, then segments to its end.
+/// Parses a frame: a header, then segments to its end.
 pub fn frame(data: &[u8]) {
     let mut reader = Reader::new(Bytes::copy_from_slice(data));
     let Ok(header) = FrameHeader::read(&mut reader) else { return };
@@ -27,7 +27,7 @@ pub fn frame(data: &[u8]) {
     segments(&data[written.len()..]);
 }
 
-/// Segments without the header of a frame.
+/// Parses segments without a frame header.
 pub fn segments(data: &[u8]) {
     let mut reader = Reader::new(Bytes::copy_from_slice(data));
     let mut payloads = 0;
@@ -63,7 +63,7 @@ fn check_error(error: WireError, len: usize) {
     }
 }
 
-/// What was read, written and read again, is the same.
+/// Checks that a segment survives a write and a second read unchanged.
 fn check_again(segment: &Segment) {
     let mut out = Vec::new();
     match segment {

@@ -1,7 +1,7 @@
-//! Every file of the corpus, and each of them made a little wrong, through its body.
+//! Runs every file of the corpus, and mutations of it, through its body.
 //!
-//! A failing input is printed in hexadecimal with the seed of its mutation. To keep it, write its
-//! bytes to `fuzz/corpus/<body>/regression-<what>`.
+//! A failing input is printed in hexadecimal with the seed of its mutation. To keep it, write its bytes to
+//! `fuzz/corpus/<body>/regression-<name>`.
 #![cfg(test)]
 
 use paceline_fuzz::mutate::{Xorshift, mutate};
@@ -13,14 +13,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// All files of the corpus together: seeds are small.
+/// The size limit of the whole corpus, in bytes.
 const CORPUS_BYTES_MAX: usize = 200_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// The seeds of a body, by name.
+/// Returns the seeds of a body by name.
 fn seeds(body: &Body) -> Vec<(String, Vec<u8>)> {
     let folder = root().join("corpus").join(body.name);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
@@ -48,7 +48,7 @@ fn run(body: &Body, what: &str, bytes: &[u8]) {
     }
 }
 
-/// Its seeds, then its seeds made a little wrong.
+/// Runs the seeds of a body, then mutations of them.
 fn run_body(name: &str) {
     let body = BODIES.iter().find(|body| body.name == name).unwrap();
     let (seeds, began) = (seeds(body), Instant::now());
@@ -67,11 +67,11 @@ fn run_body(name: &str) {
     }
     let (count, took) = (seeds.len(), began.elapsed());
     let line = format!("corpus: {}: {count} seeds, {number} mutations, {took:.1?}", body.name);
-    // Past the capture of what tests print: a reader wants to see how many there were.
+    // Prints past the test harness, which would capture the line.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// One test for each body, and no body without one.
+/// Declares one test per body and checks that no body lacks one.
 macro_rules! bodies {
     ($($name:ident),*) => {
         $(#[test]

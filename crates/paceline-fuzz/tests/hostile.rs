@@ -1,17 +1,18 @@
-//! A node beside a hostile neighbour that completes the handshake: see `src/hostile.rs`.
+//! Runs a node next to a hostile neighbour that completes the handshake: see `src/hostile.rs`.
 #![cfg(test)]
 
 use paceline_fuzz::{HostileOutcome, hostile};
 use std::io::Write as _;
 use std::time::Instant;
 
-/// Runs, and frames of each that the node has to acknowledge. `cargo xtask long` goes on with other seeds.
+/// The number of runs, and the frames that the node has to acknowledge in each. `cargo xtask long` continues
+/// with other seeds.
 const RUNS: u64 = 20;
 const FRAMES: u64 = 6_000;
-/// All memory of this process at its peak: receivers hold 128 MiB of one neighbour at most.
+/// The peak memory limit of this process in bytes. Receivers buffer at most 128 MiB per neighbour.
 const MEMORY_MAX: u64 = 600 << 20;
 
-/// The most memory that this process has used, where the system says so.
+/// Returns the peak memory of this process in bytes, if the system reports it.
 fn memory_peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

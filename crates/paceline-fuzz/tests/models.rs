@@ -1,5 +1,6 @@
-//! The parts against their reference models on random histories. A history that fails is shrunk to a
-//! short one and printed; the same histories run every time.
+//! Compares the parts with their reference models on random histories.
+//!
+//! A failing history is shrunk and printed. Every run uses the same histories.
 #![cfg(test)]
 
 use proptest::collection::vec;
@@ -9,7 +10,7 @@ use std::cell::Cell;
 use std::io::Write as _;
 use std::time::Instant;
 
-/// Runs `cases` histories of up to `bytes_max` bytes and says so.
+/// Runs `cases` histories of up to `bytes_max` bytes and prints their number.
 fn histories(part: &str, cases: u32, bytes_max: usize, body: fn(&[u8])) {
     let (began, count) = (Instant::now(), Cell::new(0u64));
     let config = Config { cases, failure_persistence: None, ..Config::default() };

@@ -1,4 +1,4 @@
-//! Every discipline against its naive twin: 100,000 scenarios each, and the seeds that once failed.
+//! Compares every discipline with its naive twin: 100,000 scenarios each, and the seeds that failed before.
 //!
 //! `cargo xtask long` runs more of them.
 #![cfg(test)]
@@ -10,18 +10,18 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Instant;
 
-/// How many scenarios of each driver an ordinary test runs.
+/// Scenarios of each driver in an ordinary test.
 const SCENARIOS: u64 = 100_000;
-/// The least that a situation comes up in them: often enough to be met in every combination.
+/// The least count of each situation in these scenarios, large enough to cover the combinations.
 const OFTEN: u64 = 1_000;
-/// A driver, a seed.
+/// Lines with the name of a driver and a seed.
 const KEPT: &str = include_str!("../seeds/failed.txt");
 
 fn driver(name: &str) -> &'static Driver {
     DRIVERS.iter().find(|driver| driver.name == name).unwrap_or_else(|| panic!("no driver {name}"))
 }
 
-/// Past the capture of what tests print: a reader wants to see how many there were.
+/// Prints past the test harness, which would capture the line.
 fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
@@ -41,7 +41,8 @@ fn run(name: &str) {
     assert_rich(policy, &seen);
 }
 
-/// What cannot come up under the policy, and how many rows its table has, with the tie by index.
+/// Returns the situations that cannot occur under the policy, and the number of rows in its table including
+/// the tie by index.
 fn expected(policy: Policy) -> (Vec<Situation>, usize) {
     let (without_tags, nothing) = (vec![Situation::Tag], Vec::new());
     match policy.name() {
@@ -73,7 +74,7 @@ fn assert_rich(policy: Policy, seen: &Coverage) {
     assert_eq!(seen.of_rule(rows + 1), 0, "{policy}");
 }
 
-/// One test for each driver, and no driver without one.
+/// Declares one test per driver and checks that no driver lacks one.
 macro_rules! drivers {
     ($($test:ident: $name:literal),* $(,)?) => {
         $(#[test]

@@ -1,5 +1,8 @@
-//! Random networks and what they promise: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX]`, seeds from FROM up to TO, and
-//! of a thousand subscriptions how many tolerate loss, want one sample in n, or a highest rate. `all` is every discipline.
+//! Runs random networks and checks their contracts.
+//!
+//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX]`. Runs the seeds from FROM up to TO. LOSSY,
+//! EVERY and MAX state how many of a thousand subscriptions tolerate loss, ask for one sample in n, or ask
+//! for a maximum rate. The discipline `all` selects every discipline.
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, Outcome, POLICIES, run_under};

@@ -1,8 +1,8 @@
-//! How old samples were, counted.
+//! A histogram of sample ages.
 
 use paceline_sched::Duration;
 
-/// Parts of each doubling: what is read is at most an eighth too large.
+/// Buckets per doubling of the age, which bounds the error of a quantile to an eighth.
 const PARTS: u64 = 8;
 
 /// A histogram of ages, of bounded size.
@@ -13,7 +13,7 @@ pub struct Ages {
     max: Duration,
 }
 
-/// The place of an age: those below [`PARTS`] microseconds by themselves, then eight to each doubling.
+/// Returns the bucket of an age: one per microsecond below [`PARTS`], then eight per doubling.
 fn place(age: Duration) -> usize {
     let micros = age.as_micros();
     if micros < PARTS {
@@ -24,7 +24,7 @@ fn place(age: Duration) -> usize {
     usize::try_from((doubling - 2) * PARTS + part).unwrap_or_default()
 }
 
-/// The least age of a place.
+/// Returns the least age of a bucket.
 fn least(place: usize) -> Duration {
     let place = place as u64;
     if place < PARTS {
@@ -48,7 +48,7 @@ impl Ages {
         self.max = self.max.max(age);
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -58,14 +58,15 @@ impl Ages {
         self.max = self.max.max(other.max);
     }
 
-    /// The greatest age.
+    /// Returns the greatest age.
     #[must_use]
     pub const fn max(&self) -> Duration {
         self.max
     }
 
-    /// An age that at least `per_mille` in a thousand samples do not exceed, at most an eighth more
-    /// than the least one; zero if there are none.
+    /// Returns an age that at least `per_mille` of a thousand samples do not exceed, or zero without samples.
+    ///
+    /// The result exceeds the least such age by at most an eighth.
     #[must_use]
     pub fn quantile(&self, per_mille: u64) -> Duration {
         let wanted = self.samples.saturating_mul(per_mille).div_ceil(1_000);

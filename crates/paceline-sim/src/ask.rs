@@ -1,4 +1,4 @@
-//! Short ways to say what publishers declare and subscriptions ask for.
+//! Shorthand for the declarations of publishers and the requests of subscriptions.
 
 use bytes::Bytes;
 use core::num::NonZeroU32;
@@ -10,10 +10,10 @@ use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Duration, Late, LossTolerance};
 use std::collections::BTreeSet;
 
-/// A publisher of data on `tag` with nothing declared.
+/// Returns a publisher of data on `tag` that declares nothing else.
 ///
 /// # Panics
-/// If `tag` is none.
+/// Panics if `tag` is not a valid tag.
 #[must_use]
 pub fn data(tag: &str) -> PublisherSpec {
     let Ok(tag) = Tag::new(tag) else { panic!("no tag: {tag}") };
@@ -30,10 +30,10 @@ pub fn data(tag: &str) -> PublisherSpec {
     }
 }
 
-/// A publisher of pictures of up to `bytes` on `tag`, `hertz` a second.
+/// Returns a publisher of pictures of up to `bytes` bytes on `tag`, at `hertz` pictures per second.
 ///
 /// # Panics
-/// If `tag` is none.
+/// Panics if `tag` is not a valid tag.
 #[must_use]
 pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
     PublisherSpec {
@@ -47,22 +47,24 @@ pub fn pictures(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
     .hertz(hertz)
 }
 
-/// A publisher of video on `tag`, `hertz` pictures a second of up to `bytes`, whose payloads are those of
-/// [`video_payloads`]: each says its own kind.
+/// Returns a publisher of video on `tag`, at `hertz` pictures per second of up to `bytes` bytes.
+///
+/// Its payloads must be those of [`video_payloads`], which contain their kind.
 ///
 /// # Panics
-/// If `tag` is none.
+/// Panics if `tag` is not a valid tag.
 #[must_use]
 pub fn video(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
     let (kind, encoding) = (Kind::VideoI, Encoding::new("video/h264"));
     PublisherSpec { kind, encoding, ..pictures(tag, hertz, bytes) }
 }
 
-/// The kinds of a group of pictures in the order in which they are decoded, such as `IPBB`, over and
-/// over: that of the n-th sample.
+/// Returns the kind of the n-th sample of a video that repeats `group`.
+///
+/// A group lists its pictures in decoding order, such as `IPBB`.
 ///
 /// # Panics
-/// If the group has no picture, or one that is none of I, P and B.
+/// Panics if the group is empty or contains anything but I, P and B.
 #[must_use]
 pub fn video_kind(group: &str, number: u64) -> Kind {
     let place = usize::try_from(number).unwrap_or(usize::MAX) % group.len().max(1);
@@ -74,7 +76,7 @@ pub fn video_kind(group: &str, number: u64) -> Kind {
     }
 }
 
-/// A payload of `len` bytes, at least 9, that begins with `number` and says its kind.
+/// Returns a payload of `len` bytes, at least 9, that begins with `number` and its kind.
 #[must_use]
 pub fn video_payload(number: u64, kind: Kind, len: usize) -> Bytes {
     let mut bytes = number.to_le_bytes().to_vec();
@@ -83,8 +85,8 @@ pub fn video_payload(number: u64, kind: Kind, len: usize) -> Bytes {
     bytes.into()
 }
 
-/// Payloads of video to be published by themselves: `group` over and over, with so many bytes for each
-/// `[I, P, B]`.
+/// Returns video payloads for automatic publishing: `group` repeated, with the given bytes for each `[I, P,
+/// B]`.
 #[must_use]
 pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::Payload {
     let (group, [i, p, b]) = (group.to_owned(), bytes);
@@ -101,10 +103,10 @@ pub fn video_payloads(group: &str, bytes: [usize; 3]) -> crate::Payload {
     })
 }
 
-/// The kind that a payload of video says it is.
+/// Returns the kind recorded in a payload of video.
 ///
 /// # Panics
-/// If it says none: a publisher of video was given another payload.
+/// Panics if the payload contains none: it was not made by [`video_payload`].
 #[must_use]
 pub fn kind_of(payload: &[u8]) -> Kind {
     let Some(kind) = payload.get(8).and_then(|code| Kind::from_code(*code)) else {
@@ -113,9 +115,10 @@ pub fn kind_of(payload: &[u8]) -> Kind {
     kind
 }
 
-/// The first of `delivered`, samples of one publisher of `group` over and over, that could not be decoded
-/// with those before it: a P or B without every I and P of its group that came before it. What was
-/// coded anew on its way as a picture of its own is an I.
+/// Returns the first sample of `delivered` that could not be decoded with the samples before it.
+///
+/// The samples must be of one publisher that repeats `group`. A P or B needs every earlier I and P of its
+/// group. A picture that was transcoded to a picture of its own on the path counts as an I.
 #[must_use]
 pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
     let mut had = BTreeSet::new();
@@ -126,7 +129,7 @@ pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
         }
         let needed = (0..sample.seq).rev().map(|seq| (seq, video_kind(group, seq)));
         let mut needed = needed.filter(|(_, kind)| *kind != Kind::VideoB);
-        // Back to the I that the group begins with, or to the beginning if there is none.
+        // Searches back to the I at the start of the group, or to the first sample.
         let whole = loop {
             match needed.next() {
                 Some((seq, kind)) if !had.contains(&seq) || kind == Kind::VideoI => {
@@ -143,17 +146,17 @@ pub fn undecodable(group: &str, delivered: &[crate::Delivered]) -> Option<u64> {
     None
 }
 
-/// A subscription to `pattern` that asks for everything and nothing more.
+/// Returns a subscription to `pattern` that asks for all samples and states no other requirement.
 ///
 /// # Panics
-/// If `pattern` is none.
+/// Panics if `pattern` is not a valid pattern.
 #[must_use]
 pub fn all(pattern: &str) -> SubscriptionSpec {
     let Ok(pattern) = Pattern::new(pattern) else { panic!("no pattern: {pattern}") };
     SubscriptionSpec::all_of(pattern)
 }
 
-/// A payload of `len` bytes that begins with `number`.
+/// Returns a payload of `len` bytes that begins with `number`.
 #[must_use]
 pub fn payload(number: u64, len: usize) -> Bytes {
     let mut bytes = number.to_le_bytes().to_vec();
@@ -161,22 +164,22 @@ pub fn payload(number: u64, len: usize) -> Bytes {
     bytes.into()
 }
 
-/// Payloads of `len` bytes, to be published by themselves.
+/// Returns payloads of `len` bytes for automatic publishing.
 #[must_use]
 pub fn payloads(len: usize) -> crate::Payload {
     Box::new(move |number| payload(number, len))
 }
 
-/// Payloads of `len` bytes that are all the same one: for samples that nobody looks into.
+/// Returns identical payloads of `len` bytes, for samples whose content is never checked.
 #[must_use]
 pub fn blanks(len: usize) -> crate::Payload {
     let blank = payload(0, len);
     Box::new(move |_| blank.clone())
 }
 
-/// Short ways to declare more of a publisher.
+/// Shorthand for further declarations of a publisher.
 pub trait Declare: Sized {
-    /// Declares `hertz` samples a second.
+    /// Declares `hertz` samples per second.
     #[must_use]
     fn hertz(self, hertz: u64) -> Self;
 }
@@ -188,27 +191,27 @@ impl Declare for PublisherSpec {
     }
 }
 
-/// Short ways to ask for more, or for less.
+/// Shorthand for the requests of a subscription.
 pub trait Ask: Sized {
-    /// At most `hertz` samples a second.
+    /// Asks for at most `hertz` samples per second.
     #[must_use]
     fn max_hertz(self, hertz: u32) -> Self;
-    /// One sample in `n`.
+    /// Asks for one sample in `n`.
     #[must_use]
     fn one_in(self, n: u32) -> Self;
-    /// Pictures of this size.
+    /// Asks for pictures of this size, in pixels.
     #[must_use]
     fn sized(self, width: u32, height: u32) -> Self;
-    /// A delay bound, in milliseconds.
+    /// Sets a delay bound, in milliseconds.
     #[must_use]
     fn within_ms(self, millis: u64) -> Self;
-    /// A loss tolerance.
+    /// Sets a loss tolerance.
     #[must_use]
     fn losing(self, loss: LossTolerance) -> Self;
-    /// What is done about loss.
+    /// Selects the retransmission mode.
     #[must_use]
     fn mended(self, retransmit: Retransmit) -> Self;
-    /// Scaled at the subscriber.
+    /// Places the scaling at the subscriber.
     #[must_use]
     fn scaled_here(self) -> Self;
 }

@@ -1,21 +1,21 @@
-//! What holds in every world at any time.
+//! The invariants of every world at any time.
 
 use crate::node::{Node, StreamKey};
 use crate::world::World;
 use paceline_proto::reason::StreamCounters;
 use std::collections::BTreeMap;
 
-/// Samples that may wait in a link for one stream, and before the link.
+/// The most samples queued per stream in a link, and in the ring before the link.
 const WAITING_MAX: usize = 256;
 const RING_MAX: usize = 512;
-/// Frames that may be on a wire: the window, control beyond it, and what asks for answers.
+/// The most frames on a wire: the window, control beyond it, and probes.
 const ON_WIRE_MAX: usize = 64;
 
 impl World {
-    /// Checks that all sums agree and that nothing has grown past its bound.
+    /// Checks that all sums agree and that nothing has exceeded its bound.
     ///
     /// # Panics
-    /// If that is not so.
+    /// Panics if an invariant does not hold.
     pub fn check(&self) {
         for node in &self.nodes {
             check_streams(node);
@@ -28,20 +28,20 @@ impl World {
         self.check_hops();
     }
 
-    /// What one node sent arrived at the next, or is counted as lost there.
+    /// Checks that every sample sent by one node arrived at the next or is counted as lost there.
     fn check_hops(&self) {
         let quiet = self.wires.iter().all(|wire| wire.is_idle() && wire.counters().lost == 0);
         let nodes: BTreeMap<_, &Node> = self.nodes.iter().map(|node| (node.id, node)).collect();
         for sender in &self.nodes {
             for (key, sent) in sent(sender) {
                 let (hop, publisher, form) = key;
-                // Incarnations that are over take no part.
+                // Earlier incarnations of a node are skipped.
                 let Some(receiver) = nodes.get(&hop) else { continue };
                 let arrived = receiver.arrived((sender.id, publisher, form));
                 let what = || format!("{} -> {}: {key:?}", sender.name, receiver.name);
                 assert!(arrived.whole <= sent.sent, "{}", what());
-                // Aborted ones are counted on both sides, and so is one whose piece was lost before
-                // its last piece was sent.
+                // Both sides count aborted samples. They also count a sample that lost a piece before its
+                // last piece was sent.
                 assert!(arrived.whole + arrived.lost.total() <= sent.offered, "{}", what());
                 if quiet && !self.faulty {
                     assert_eq!(arrived.whole, sent.sent, "{}", what());
@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// What `sender` sent, by stream, closed ones included.
+/// Returns the counters of `sender` by stream, including closed streams.
 fn sent(sender: &Node) -> BTreeMap<StreamKey, StreamCounters> {
     let mut sums: BTreeMap<StreamKey, StreamCounters> = BTreeMap::new();
     for end in &sender.links {

@@ -1,4 +1,4 @@
-//! A node's own clocks: a monotonic one that drifts, and UTC that may be stepped.
+//! The clocks of a node: a monotonic one that drifts, and UTC that may be stepped.
 
 use paceline_proto::sample::Timestamp;
 use paceline_sched::Instant;
@@ -6,21 +6,21 @@ use paceline_sched::Instant;
 /// UTC at the origin of the world's time, in nanoseconds since 1970.
 const EPOCH_NANOS: i128 = 1_700_000_000_000_000_000;
 const MILLION: i128 = 1_000_000;
-/// A clock that is further off than this is broken, not drifting.
+/// A larger deviation means a broken clock, not drift.
 const DRIFT_MAX_PPM: i32 = 100_000;
 
-/// How a node's clock runs beside the world's time.
+/// The rate of a node's clock relative to the world's time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ClockSpec {
-    /// How many millionths faster it runs; slower below 0. At most a tenth either way.
+    /// Parts per million by which the clock runs fast; negative values run slow. Limited to ±100,000.
     pub drift_ppm: i32,
 }
 
-/// The clocks of one node. What is pure sees the monotonic one alone, which only ever goes forward;
-/// steps move what samples are stamped with.
+/// The clocks of one node. The pure parts see only the monotonic clock, which never steps back. Clock steps
+/// affect only the timestamps of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NodeClock {
-    /// The world's time when the drift was set, and what the node's clock showed.
+    /// The world's time when the drift was set. `shown` is the node's clock at that time.
     since: Instant,
     shown: Instant,
     drift_ppm: i32,
@@ -28,7 +28,7 @@ pub(super) struct NodeClock {
 }
 
 impl NodeClock {
-    /// The clock that shows the world's time.
+    /// Creates a clock that shows the world's time.
     pub(super) const fn new() -> Self {
         Self { since: Instant::ZERO, shown: Instant::ZERO, drift_ppm: 0, utc_off_ns: 0 }
     }
@@ -39,12 +39,12 @@ impl NodeClock {
         self.drift_ppm = spec.drift_ppm.clamp(-DRIFT_MAX_PPM, DRIFT_MAX_PPM);
     }
 
-    /// Moves UTC; what lies before 1970 or after 2554 is stamped as the end of what can be written.
+    /// Steps UTC. Timestamps before 1970 or after 2554 saturate.
     pub(super) fn step(&mut self, by_ns: i64) {
         self.utc_off_ns += i128::from(by_ns);
     }
 
-    /// What the monotonic clock shows at `world`.
+    /// Returns the time of the monotonic clock at `world`.
     pub(super) fn shows(&self, world: Instant) -> Instant {
         if self.drift_ppm == 0 && self.since == self.shown {
             return world;
@@ -54,7 +54,7 @@ impl NodeClock {
         instant(i128::from(self.shown.as_nanos()) + passed)
     }
 
-    /// The first instant of the world at which the monotonic clock shows `local` or more.
+    /// Returns the first instant of the world at which the monotonic clock shows at least `local`.
     pub(super) fn world(&self, local: Instant) -> Instant {
         if local == Instant::FAR || self.drift_ppm == 0 && self.since == self.shown {
             return local;
@@ -71,7 +71,7 @@ impl NodeClock {
         at
     }
 
-    /// What a sample is stamped with when the monotonic clock shows `local`.
+    /// Returns the timestamp of a sample when the monotonic clock shows `local`.
     pub(super) fn stamp(&self, local: Instant) -> Timestamp {
         let nanos = EPOCH_NANOS + i128::from(local.as_nanos()) + self.utc_off_ns;
         let nanos = nanos.clamp(0, i128::from(u64::MAX));

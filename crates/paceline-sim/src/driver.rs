@@ -1,4 +1,4 @@
-//! What publishes by itself.
+//! Automatic publishing.
 
 use crate::net::{Payload, Pub};
 use crate::queue::Event;
@@ -6,14 +6,14 @@ use crate::world::World;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
-/// When a publisher publishes its n-th sample: never before the one before it.
+/// Returns the instant of a publisher's n-th sample, which must not precede the one before it.
 pub type Times = Box<dyn FnMut(u64) -> Instant + Send>;
 
-/// When samples come.
+/// The timing of a driver's samples.
 enum Pace {
-    /// One each period, each up to a jitter later than it is due.
+    /// One sample per period, each delayed by up to `jitter`.
     Every { period: Duration, jitter: Duration, due: Instant },
-    /// Whenever this says.
+    /// Samples at the instants that the function returns.
     At(Times),
 }
 
@@ -21,22 +21,22 @@ enum Pace {
 pub(super) struct Driver {
     pub(super) publisher: Pub,
     pace: Pace,
-    /// When the next one comes.
+    /// The instant of the next sample.
     at: Instant,
     number: u64,
-    /// How many are left.
+    /// Samples left to publish.
     pub(super) count: u64,
     payload: Payload,
 }
 
 impl World {
-    /// From now on publishes `count` samples, one each `period`. What is due while the publisher's node
-    /// is down is published nowhere.
+    /// Publishes `count` samples from now on, one per `period`. Samples due while the publisher's node is
+    /// down are skipped.
     pub fn every(&mut self, publisher: Pub, period: Duration, count: u64, payload: Payload) {
         self.every_jittered(publisher, (period, Duration::ZERO), count, payload);
     }
 
-    /// As [`Self::every`], each up to a jitter later than its time: `(period, jitter)`.
+    /// Like [`Self::every`], with each sample delayed by up to a jitter: `(period, jitter)`.
     pub fn every_jittered(
         &mut self,
         publisher: Pub,
@@ -47,7 +47,7 @@ impl World {
         self.start(publisher, (Duration::ZERO, period, jitter), count, payload);
     }
 
-    /// As [`Self::every`], the first one some time from now: `(after, period)`.
+    /// Like [`Self::every`], with the first sample after a delay: `(after, period)`.
     pub fn every_after(
         &mut self,
         publisher: Pub,
@@ -69,7 +69,7 @@ impl World {
         self.begin(publisher, (Pace::Every { period, jitter, due }, due), count, payload);
     }
 
-    /// Publishes `count` samples at the instants that `times` says.
+    /// Publishes `count` samples at the instants that `times` returns.
     pub fn at_times(&mut self, publisher: Pub, mut times: Times, count: u64, payload: Payload) {
         let first = times(0).max(self.now);
         self.begin(publisher, (Pace::At(times), first), count, payload);
@@ -77,7 +77,7 @@ impl World {
 
     fn begin(&mut self, publisher: Pub, (pace, at): (Pace, Instant), count: u64, payload: Payload) {
         let driver = Driver { publisher, pace, at, number: 0, count, payload };
-        // The places of others are named in the queue: one that is done leaves its own to the next.
+        // Queued events refer to drivers by index, so the slot of a finished driver is reused, not removed.
         let place = self.idle_drivers.pop().unwrap_or(self.drivers.len());
         match self.drivers.get_mut(place) {
             Some(old) => *old = driver,
@@ -86,7 +86,7 @@ impl World {
         self.queue.wake(Event::Driver(place), at);
     }
 
-    /// A driver publishes what is due.
+    /// Publishes the samples of a driver that are due.
     pub(super) fn drive(&mut self, place: usize) {
         let now = self.now;
         while let Some(driver) = self.drivers.get_mut(place) {

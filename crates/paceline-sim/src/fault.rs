@@ -1,4 +1,4 @@
-//! What goes wrong: cuts, losses, stalls, crashes, clocks.
+//! Fault injection: cuts, losses, stalls, crashes and clock errors.
 
 use crate::clock::ClockSpec;
 use crate::impair::{Impairment, Loss};
@@ -14,7 +14,7 @@ impl World {
         self.wires.iter_mut().filter(move |wire| ends.contains(&(wire.from.0, wire.to.0)))
     }
 
-    /// Nothing passes between two nodes any more; what was on its way is lost.
+    /// Cuts all wires between two nodes. Frames in flight are lost.
     pub fn cut(&mut self, a: NodeIx, b: NodeIx) {
         self.faulty = true;
         for wire in self.wires_between(a, b) {
@@ -23,8 +23,8 @@ impl World {
         }
     }
 
-    /// Nothing passes over one of the wires between two nodes any more, by what [`Self::join`] returned;
-    /// what was on its way is lost.
+    /// Cuts one of the wires between two nodes, given by the result of [`Self::join`]. Frames in flight are
+    /// lost.
     pub fn cut_wire(&mut self, (there, back): (usize, usize)) {
         self.faulty = true;
         for place in [there, back] {
@@ -36,26 +36,26 @@ impl World {
         }
     }
 
-    /// One wire that was cut is whole again.
+    /// Restores one wire that was cut.
     pub fn restore_wire(&mut self, (there, back): (usize, usize)) {
         for place in [there, back] {
             self.wires.get_mut(place).into_iter().for_each(|wire| wire.cut = false);
         }
     }
 
-    /// What was cut is whole again.
+    /// Restores all wires between two nodes.
     pub fn restore(&mut self, a: NodeIx, b: NodeIx) {
         self.wires_between(a, b).for_each(|wire| wire.cut = false);
     }
 
-    /// From now on so many frames in a thousand are lost between two nodes.
+    /// Loses `per_mille` of a thousand frames between two nodes from now on.
     pub fn set_loss(&mut self, a: NodeIx, b: NodeIx, per_mille: u32) {
         let loss = Loss::Random { ppm: per_mille.saturating_mul(1_000) };
         self.change(a, b, |impairment| impairment.loss = loss);
     }
 
-    /// From now on this is what happens to frames between two nodes, each way, on whatever kind of
-    /// wire there is. It takes the place of all that was so before, the rate included.
+    /// Sets the impairment between two nodes, in both directions and for any kind of wire. It replaces the
+    /// whole previous impairment, including the rate.
     pub fn impair(&mut self, a: NodeIx, b: NodeIx, impairment: Impairment) {
         self.change(a, b, |was| *was = impairment);
     }
@@ -74,13 +74,13 @@ impl World {
         }
     }
 
-    /// A node neither reads nor sends until it is [resumed](Self::resume).
+    /// Stalls a node: it neither reads nor sends until it is [resumed](Self::resume).
     pub fn stall(&mut self, node: NodeIx) {
         self.faulty = true;
         self.node_mut(node).stalled = true;
     }
 
-    /// A stalled node goes on where it was.
+    /// Resumes a stalled node with its state intact.
     pub fn resume(&mut self, node: NodeIx) {
         self.node_mut(node).stalled = false;
         self.touch(node);
@@ -89,11 +89,12 @@ impl World {
         }
     }
 
-    /// A node is gone at once with everything in it: what waited, what it knew, its counters. What is
-    /// on wires to it arrives nowhere; what has left it still arrives. One that is down already stays so.
+    /// Crashes a node, which loses all its state: queued samples, its registry and its counters. Does nothing
+    /// if the node is already down.
     ///
-    /// Its publishers and subscriptions start again when it is [restarted](Self::restart), and so do those
-    /// that are made until then. What its subscriptions got stays readable.
+    /// Frames in flight to the node are lost, while frames that it has sent still arrive. Its publishers and
+    /// subscriptions start again when it is [restarted](Self::restart), together with those added until then.
+    /// The samples that its subscriptions received stay readable.
     pub fn crash(&mut self, node: NodeIx) {
         if self.node(node).down {
             return;
@@ -107,23 +108,24 @@ impl World {
         self.declare_again(node, old);
     }
 
-    /// A node that crashed starts again: under the same name with another id, over the same wires, with
-    /// the same publishers and subscriptions, which are new ones to everybody else: sequence numbers
-    /// begin at 0 and [`World::id`] is another.
+    /// Restarts a node that crashed, under the same name with a new id, over the same wires.
+    ///
+    /// It has the same publishers and subscriptions, which are new to all other nodes. Sequence numbers begin
+    /// at 0, and [`World::id`] returns new ids.
     pub fn restart(&mut self, node: NodeIx) {
         self.node_mut(node).down = false;
         self.touch(node);
-        // Its transport calls at once.
+        // A new transport announces itself at once.
         self.queue.wake(Event::Beacons, self.now);
     }
 
-    /// True from [`Self::crash`] to [`Self::restart`].
+    /// Returns true from [`Self::crash`] to [`Self::restart`].
     #[must_use]
     pub fn is_down(&self, node: NodeIx) -> bool {
         self.node(node).down
     }
 
-    /// The new incarnation of `node` gets the publishers and subscriptions of the old one.
+    /// Declares the publishers and subscriptions of the old incarnation at the new one.
     fn declare_again(&mut self, node: NodeIx, mut old: Node) {
         for place in 0..self.publishers.len() {
             let Some(&(of, id)) = self.publishers.get(place) else { continue };
@@ -149,17 +151,17 @@ impl World {
         }
     }
 
-    /// From now on a node's monotonic clock runs so; it goes on from what it shows.
+    /// Changes the rate of a node's monotonic clock from now on. The clock stays continuous.
     pub fn set_clock(&mut self, node: NodeIx, spec: ClockSpec) {
         let now = self.now;
         let here = self.node_mut(node);
         here.clock.set(now, spec);
-        // What it waits for comes at another instant of the world now.
+        // The node's timers are due at other instants of the world now.
         self.touch(node);
     }
 
-    /// Steps a node's UTC clock, forward or back: what its samples are stamped with. Its monotonic clock
-    /// goes on as before.
+    /// Steps a node's UTC clock, which determines the timestamps of its samples. The monotonic clock does not
+    /// change.
     pub fn step_clock(&mut self, node: NodeIx, by_ns: i64) {
         self.node_mut(node).clock.step(by_ns);
     }

@@ -1,9 +1,9 @@
-//! What a bad network does to packets: rate and queue, delay, jitter, loss, order, blackout.
+//! Network impairments: rate and queue, delay, jitter, loss, reordering and blackout.
 //!
-//! An [`Emulator`] is one direction of such a network, and a value as everything here: packets and
-//! `now` go in, packets come out when they have arrived, and nothing is opened or slept on. The same
-//! seed loses the same packets. The wires of a [`World`](crate::World) and `paceline impair`, which
-//! does it to the packets of real programs, are made of it.
+//! An [`Emulator`] is one direction of an impaired network. Like the rest of this crate it is a pure value.
+//! It takes packets and `now`, returns packets that have arrived, and neither opens sockets nor sleeps. The
+//! same seed loses the same packets. The wires of a [`World`](crate::World) use it, and so does `paceline
+//! impair`, which impairs the packets of real programs.
 
 mod emulator;
 mod line;
@@ -14,38 +14,39 @@ pub use loss::{Loss, PPM_MAX};
 
 use paceline_sched::{Capacity, Duration};
 
-/// What one direction of a network does to packets.
+/// The impairment of one direction of a network.
 ///
-/// In this order: a packet waits in the queue for those before it and leaves at the rate, is lost or
-/// doubled, and is on its way for the delay and its share of the jitter, or longer if it is held back.
+/// A packet passes these stages in order. It waits in the queue for earlier packets and leaves at the rate.
+/// It may be lost or duplicated. It then takes the delay plus a random part of the jitter, and possibly an
+/// extra delay for reordering.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Impairment {
-    /// What leaves in a second; without one a packet takes no time to leave.
+    /// The transmission rate; `None` means that transmission takes no time.
     pub rate: Option<Capacity>,
-    /// Bytes that may wait for the rate, the packet that is leaving among them; what comes on top
-    /// is dropped. A packet that finds nobody waiting is always taken.
+    /// Bytes that may wait for the rate, including the packet in transmission. A packet that exceeds them is
+    /// dropped, unless the queue is empty.
     pub queue_bytes: u64,
-    /// Bytes that pass at once before the rate counts, as of a shaper with a token bucket. With 0 a packet
-    /// takes its time to leave even if nobody waits, as on a real line.
+    /// Bytes that pass at once before the rate applies, as with a token-bucket shaper. With 0, even a packet
+    /// that finds an empty queue takes its transmission time, as on a real line.
     pub burst_bytes: u64,
-    /// How long every packet is on its way.
+    /// The propagation delay of every packet.
     pub delay: Duration,
-    /// Up to how much longer, evenly distributed. Nobody overtakes by jitter.
+    /// The upper bound of a uniformly distributed extra delay. Jitter does not reorder packets.
     pub jitter: Duration,
-    /// How packets are lost.
+    /// The loss model.
     pub loss: Loss,
-    /// How many packets in a million are held back, so that those behind them overtake.
+    /// Packets per million that get the extra delay `reorder_by`, so that later packets overtake them.
     pub reorder_ppm: u32,
-    /// How much longer than the others one that is held back is on its way.
+    /// The extra delay of a reordered packet.
     pub reorder_by: Duration,
-    /// How many packets in a million arrive twice.
+    /// Packets per million that arrive twice.
     pub duplicate_ppm: u32,
-    /// Nothing arrives of what is sent while this is so.
+    /// Drops every packet sent while it is set.
     pub blackout: bool,
 }
 
 impl Impairment {
-    /// A network that does nothing to packets. Its queue is of 64 KiB, for when it gets a rate.
+    /// A network without impairment. Its queue of 64 KiB applies once a rate is set.
     pub const NONE: Self = Self {
         rate: None,
         queue_bytes: 65_536,
@@ -59,7 +60,7 @@ impl Impairment {
         blackout: false,
     };
 
-    /// True if every packet that the queue takes arrives, once and in order.
+    /// Returns true if every packet that the queue accepts arrives, once and in order.
     #[must_use]
     pub const fn keeps_all(&self) -> bool {
         let whole = matches!(self.loss, Loss::None) && !self.blackout;
@@ -73,20 +74,20 @@ impl Default for Impairment {
     }
 }
 
-/// What travels over a network, and so what a loss is.
+/// The kind of transport, which determines the effect of a loss.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum WireKind {
-    /// Datagrams: what is lost is lost, what is held back is overtaken.
+    /// Datagrams: lost packets stay lost, and reordered packets are overtaken.
     #[default]
     Datagrams,
     /// One connection of a reliable transport, such as TCP: everything arrives once and in order.
     ///
-    /// What is lost comes later by a retransmission timeout, which is the time there and back and
-    /// [`MIN_RTO`], twice that if it is lost again, and so on; all that follows waits for it. What is
-    /// held back makes those behind it wait. A blackout ends a timeout after it is over. The queue has
-    /// no bound of its own: the sender keeps what does not fit.
+    /// A lost packet arrives later by a retransmission timeout, which is the round-trip time plus
+    /// [`MIN_RTO`]. The timeout doubles with each further loss, and all later packets wait. A reordered
+    /// packet delays those behind it. A blackout ends one timeout after it is switched off. The queue is
+    /// unbounded: the sender keeps the excess.
     Reliable,
 }
 
-/// The least that a sender waits beyond a round trip before it sends again; as Linux has it.
+/// The minimum by which the retransmission timeout exceeds the round-trip time, as in Linux.
 pub const MIN_RTO: Duration = Duration::from_millis(200);

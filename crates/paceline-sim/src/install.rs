@@ -1,4 +1,4 @@
-//! Making the streams of a node what its control says.
+//! Applies the output plans of a node's control to its streams.
 
 use crate::node::{Node, Source};
 use crate::outlet::{LinkEnd, LocalPort, Port, Retired, Way};
@@ -50,7 +50,7 @@ impl Node {
         }
     }
 
-    /// An output that stays may have another contract, or other subscriptions behind it.
+    /// Updates an output that stays but may have another contract or other subscriptions.
     fn renew(
         &mut self,
         now: Instant,
@@ -86,7 +86,7 @@ impl Node {
         }
     }
 
-    /// The stream that `plan` asks for; none for subscriptions of this node.
+    /// Returns the stream for `plan`, or `None` if it serves subscriptions of this node.
     fn stream_spec(
         &self,
         source: SourceKey,
@@ -127,7 +127,7 @@ impl Node {
         }))
     }
 
-    /// Closes an output; if it is `followed` by another to the same target, once it has sent what waits.
+    /// Closes an output. If another one to the same target follows, the output first sends its backlog.
     fn close(
         &mut self,
         now: Instant,
@@ -161,7 +161,7 @@ impl Node {
         }
     }
 
-    /// Closes the streams of a link that have sent what waited when another took their place.
+    /// Closes the replaced streams of a link that have sent their backlog.
     pub(super) fn close_retired(&mut self, now: Instant, link: usize) {
         let over = |end: &mut LinkEnd| -> Vec<Retired> {
             let LinkEnd { link, rings, retired, .. } = end;

@@ -1,13 +1,14 @@
-//! Whole networks of Paceline nodes in virtual time: the pure parts joined by plain queues.
+//! A simulator of whole networks of Paceline nodes in virtual time: the pure parts, connected by plain
+//! queues.
 //!
-//! A [`World`] has a clock, nodes, and wires between them. Time jumps from one wake-up to the next,
-//! so a minute of traffic takes milliseconds, and the same seed gives the same run. Each node joins
-//! control, links, receivers, ingress and sinks as the shell does, with queues instead of rings and
-//! threads and a toy instead of the picture scaler.
+//! A [`World`] has a clock, nodes, and wires between them. Time jumps from one wake-up to the next, so a
+//! minute of traffic takes milliseconds, and the same seed gives the same run. Each node connects control,
+//! links, receivers, ingress and sinks as the driver shell does. It has queues instead of rings and threads,
+//! and a toy instead of the picture scaler.
 //!
-//! After each run the world checks that the sums agree: every sample is delivered or has exactly one
-//! reason, and nothing grows without a bound. [`Net`] is what [`scenarios`] need of a network: they
-//! run against a world and against live nodes.
+//! After each run the world checks that the sums agree. Every sample is delivered or has exactly one drop
+//! reason, and nothing grows without a bound. [`Net`] is the interface that [`scenarios`] need from a
+//! network, so that they run on both a world and live nodes.
 
 mod ages;
 pub mod ask;

@@ -1,4 +1,4 @@
-//! Looking at a world.
+//! Access to the state of a world.
 
 use crate::impair::Impairment;
 use crate::net::{NodeIx, Pub, Sub};
@@ -38,51 +38,51 @@ impl World {
         sink
     }
 
-    /// Everything that a subscription got so far, in order; nothing if it does not
-    /// [keep](Self::keep_deliveries) it.
+    /// Returns all samples that a subscription received so far, in order. Empty if it does not
+    /// [keep](Self::keep_deliveries) them.
     #[must_use]
     pub fn delivered(&self, subscription: Sub) -> &[Delivered] {
         &self.sink(subscription).delivered
     }
 
-    /// What a subscription got so far, counted: also where it does not
-    /// [keep](Self::keep_deliveries) it.
+    /// Returns the counters of the samples that a subscription received so far. They are available even if it
+    /// does not [keep](Self::keep_deliveries) the samples.
     #[must_use]
     pub fn counted(&self, subscription: Sub) -> &Counted {
         &self.sink(subscription).counted
     }
 
-    /// What a subscription did not get, by reason.
+    /// Returns the samples that a subscription missed, by reason.
     #[must_use]
     pub fn drops(&self, subscription: Sub) -> Drops {
         self.sink(subscription).drops
     }
 
-    /// What a subscription asks for.
+    /// Returns the request of a subscription.
     #[must_use]
     pub fn asks(&self, subscription: Sub) -> &SubscriptionSpec {
         &self.sink(subscription).spec
     }
 
-    /// The publishers that a subscription hears now.
+    /// Returns the publishers that a subscription currently receives from.
     #[must_use]
     pub fn heard(&self, subscription: Sub) -> &[PublisherId] {
         &self.sink(subscription).publishers
     }
 
-    /// The refusals that a subscription was told of, in order.
+    /// Returns the refusals reported to a subscription, in order.
     #[must_use]
     pub fn refusals(&self, subscription: Sub) -> &[(PublisherId, Refusal)] {
         &self.sink(subscription).refusals
     }
 
-    /// What was promised to a subscription last, by publisher.
+    /// Returns the latest grants of a subscription, by publisher.
     #[must_use]
     pub fn grants(&self, subscription: Sub) -> &BTreeMap<PublisherId, Grant> {
         &self.sink(subscription).grants
     }
 
-    /// True if the publisher's node holds what was granted, too: it is told last.
+    /// Returns true if the publisher's node also knows the grant, which it learns last.
     #[must_use]
     pub fn knows(&self, grant: &Grant) -> bool {
         let same =
@@ -91,19 +91,19 @@ impl World {
         node.is_some_and(|node| node.control.grants().any(|it| same(&it)))
     }
 
-    /// Who a publisher is.
+    /// Returns the id of a publisher.
     #[must_use]
     pub fn id(&self, publisher: Pub) -> PublisherId {
         self.place(publisher).1
     }
 
-    /// Who a node is.
+    /// Returns the id of a node.
     #[must_use]
     pub fn node_id(&self, node: NodeIx) -> NodeId {
         self.node(node).id
     }
 
-    /// True if a publisher knows of someone who wants its samples.
+    /// Returns true if a publisher knows of a matching subscription.
     #[must_use]
     pub fn matching(&self, publisher: Pub) -> bool {
         let (node, id) = self.place(publisher);
@@ -111,24 +111,26 @@ impl World {
         publisher.is_some_and(|publisher| publisher.matching)
     }
 
-    /// A node's control.
+    /// Returns the control of a node.
     #[must_use]
     pub fn control(&self, node: NodeIx) -> &Control {
         &self.node(node).control
     }
 
-    /// A link.
+    /// Returns a link.
     ///
     /// # Panics
-    /// If there is none.
+    /// Panics if the link does not exist.
     #[must_use]
     pub fn link(&self, at: LinkIx) -> &Link {
         let Some(end) = self.node(at.node).links.get(at.link) else { panic!("no link {at:?}") };
         &end.link
     }
 
-    /// What became of a publisher's samples on the way from one node to the next, all its streams
-    /// summed, those that were closed included, and those to what the next was before it crashed.
+    /// Returns the counters of a publisher's samples on the hop from one node to the next, summed over all
+    /// its streams.
+    ///
+    /// Includes closed streams, and streams to earlier incarnations of the next node.
     #[must_use]
     pub fn stream(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
         let (to, id, node) = (self.node(to), self.id(publisher), self.node(from));
@@ -145,52 +147,52 @@ impl World {
         sum
     }
 
-    /// How many streams of a publisher lead from one node to the next now.
+    /// Returns the number of open streams of a publisher from one node to the next.
     #[must_use]
     pub fn streams(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize {
         let (hop, id) = (self.node(to).id, self.id(publisher));
         self.node(from).open_streams().filter(|(h, p, _)| *h == hop && *p == id).count()
     }
 
-    /// What passed directly from one node to another.
+    /// Returns the counters of the wire from one node to another.
     #[must_use]
     pub fn wire(&self, from: NodeIx, to: NodeIx) -> WireCounters {
         let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
         wire.map(Wire::counters).unwrap_or_default()
     }
 
-    /// What passed on one direction of a wire, by what [`Self::join`] returned.
+    /// Returns the counters of one direction of a wire, given by the result of [`Self::join`].
     #[must_use]
     pub fn wire_at(&self, place: usize) -> WireCounters {
         self.wires.get(place).map(Wire::counters).unwrap_or_default()
     }
 
-    /// What happens to frames from one node to another now; nothing if they are not joined.
+    /// Returns the impairment of the wire from one node to another, or none if they are not joined.
     #[must_use]
     pub fn impairment(&self, from: NodeIx, to: NodeIx) -> Impairment {
         let wire = self.wires.iter().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
         wire.map(Wire::impairment).unwrap_or_default()
     }
 
-    /// Frames that were put on all wires.
+    /// Returns the number of frames sent on all wires.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.wires.iter().map(|wire| wire.counters().frames).sum()
     }
 
-    /// Bytes that were put on all wires, with what the layers below add.
+    /// Returns the number of bytes sent on all wires, including the overhead of the layers below.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.wires.iter().map(|wire| wire.counters().bytes).sum()
     }
 
-    /// How many wires there are: two between every two links that are joined, one each way.
+    /// Returns the number of wires: two for each pair of joined links, one per direction.
     #[must_use]
     pub fn wires(&self) -> u64 {
         self.wires.len() as u64
     }
 
-    /// Samples that all links have sent, each hop counted.
+    /// Returns the number of samples sent by all links, each hop counted.
     #[must_use]
     pub fn hops(&self) -> u64 {
         let closed = self.nodes.iter().flat_map(|node| node.closed.values()).map(|c| c.sent);
@@ -198,20 +200,20 @@ impl World {
         closed.chain(open).sum()
     }
 
-    /// From now on notes when each frame is put on the wire from one node to another.
+    /// Starts to log each frame sent on the wire from one node to another.
     pub fn keep_log(&mut self, from: NodeIx, to: NodeIx) {
         let wire = self.wires.iter_mut().find(|wire| (wire.from.0, wire.to.0) == (from.0, to.0));
         wire.into_iter().for_each(|wire| wire.log = Some(Vec::new()));
     }
 
-    /// The noted frames: when, and how many bytes.
+    /// Returns the logged frames: the send time and the size in bytes.
     #[must_use]
     pub fn log(&self, from: NodeIx, to: NodeIx) -> &[(Instant, u64)] {
         let between = |wire: &&Wire| (wire.from.0, wire.to.0) == (from.0, to.0);
         self.wires.iter().find(between).and_then(|wire| wire.log.as_deref()).unwrap_or_default()
     }
 
-    /// Frames that a node did not understand.
+    /// Returns the number of malformed frames that a node received.
     #[must_use]
     pub fn malformed(&self, node: NodeIx) -> u64 {
         self.node(node).malformed
@@ -219,7 +221,7 @@ impl World {
 }
 
 impl Node {
-    /// The streams of all links: where to, whose, and what became of their samples.
+    /// Returns the open streams of all links: next hop, publisher and counters.
     pub(super) fn open_streams(
         &self,
     ) -> impl Iterator<Item = (NodeId, PublisherId, StreamCounters)> + '_ {

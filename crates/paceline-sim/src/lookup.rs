@@ -1,13 +1,12 @@
-//! Tables that are only ever looked into, by keys that nobody chose to collide.
+//! Hash maps for lookup only, with keys that are not adversarial.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map that hashes fast and the same in every run. To be looked into and never walked through: its
-/// order means nothing.
+/// A map with a fast hash that is the same in every run. Do not iterate over it: its order is meaningless.
 pub(super) type Lookup<K, V> = HashMap<K, V, BuildHasherDefault<Mix>>;
 
-/// Mixes each word in by a multiplication; the table takes the upper bits for what it needs.
+/// Mixes in each word by a multiplication. `finish` folds the upper bits into the lower ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mix(u64);
 

@@ -1,4 +1,4 @@
-//! What a scenario needs of a network, whether it runs in virtual time or on live nodes.
+//! The interface that a scenario needs from a network, in virtual time or on live nodes.
 
 use crate::sink::Delivered;
 use crate::world::World;
@@ -20,58 +20,59 @@ pub struct Pub(pub usize);
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Sub(pub usize);
 
-/// Makes the n-th payload of a publisher.
+/// Creates the n-th payload of a publisher.
 pub type Payload = Box<dyn FnMut(u64) -> Bytes + Send>;
 
-/// What joins two nodes.
+/// The properties of the link between two nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkPlan {
-    /// What each direction carries; without one whatever comes.
+    /// The capacity of each direction; `None` means unlimited.
     pub capacity: Option<Capacity>,
 }
 
-/// A network of nodes to run a scenario on. It begins empty; nodes and what joins them come before
-/// publishers and subscriptions.
+/// A network of nodes on which scenarios run. It starts empty. Add nodes and links before publishers and
+/// subscriptions.
 ///
-/// Times are those of the network: a world jumps over them, live nodes take them.
+/// Times are those of the network: a world skips them, live nodes wait.
 pub trait Net {
-    /// A new node.
+    /// Adds a node.
     fn add_node(&mut self, name: &str) -> NodeIx;
-    /// Joins two nodes by a link each way.
+    /// Connects two nodes by one link per direction.
     fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan);
-    /// Nothing passes between two nodes any more.
+    /// Cuts the connection between two nodes.
     fn cut(&mut self, a: NodeIx, b: NodeIx);
-    /// What was cut is whole again.
+    /// Restores the connection between two nodes.
     fn restore(&mut self, a: NodeIx, b: NodeIx);
-    /// A new publisher.
+    /// Adds a publisher.
     fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub;
     /// Publishes one sample.
     fn put(&mut self, publisher: Pub, payload: Bytes);
-    /// From now on publishes `count` samples, one each `period`.
+    /// Publishes `count` samples from now on, one per `period`.
     fn every(&mut self, publisher: Pub, period: Duration, count: u64, payload: Payload);
-    /// A new subscription.
+    /// Adds a subscription.
     fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub;
-    /// Ends a subscription; what it got stays.
+    /// Ends a subscription; its received samples stay available.
     fn unsubscribe(&mut self, subscription: Sub);
     /// Lets time pass.
     fn run_for(&mut self, time: Duration);
-    /// Everything that a subscription got so far, in order.
+    /// Returns all samples that a subscription received so far, in order.
     fn delivered(&mut self, subscription: Sub) -> Vec<Delivered>;
-    /// The publishers that a subscription hears now.
+    /// Returns the publishers that a subscription currently receives from.
     fn heard(&mut self, subscription: Sub) -> Vec<PublisherId>;
-    /// The refusals that a subscription was told of, in order.
+    /// Returns the refusals reported to a subscription, in order.
     fn refusals(&mut self, subscription: Sub) -> Vec<(PublisherId, Refusal)>;
-    /// Who a publisher is.
+    /// Returns the id of a publisher.
     fn id(&self, publisher: Pub) -> PublisherId;
-    /// True if a publisher knows of someone who wants its samples.
+    /// Returns true if a publisher knows of a matching subscription.
     fn matching(&mut self, publisher: Pub) -> bool;
-    /// The names of the nodes that a node can reach, its own among them, in order.
+    /// Returns the names of all nodes that a node can reach, including itself, in order.
     fn known(&mut self, node: NodeIx) -> Vec<String>;
-    /// How many publishers and subscriptions a node knows.
+    /// Returns the numbers of publishers and subscriptions that a node knows.
     fn known_ends(&mut self, node: NodeIx) -> (usize, usize);
-    /// What became of a publisher's samples on the link from `from` to `to`, all its streams summed.
+    /// Returns the counters of a publisher's samples on the link from `from` to `to`, summed over all its
+    /// streams.
     fn stream(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters;
-    /// How many streams of a publisher the link from `from` to `to` carries now.
+    /// Returns the number of open streams of a publisher on the link from `from` to `to`.
     fn streams(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize;
 }
 

@@ -1,4 +1,4 @@
-//! One node: the pure parts, joined by plain queues as the shell joins them by rings and threads.
+//! One node: the pure parts, connected by plain queues where the driver shell has rings and threads.
 
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
@@ -23,37 +23,37 @@ use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What one node does at one instant is finite: more rounds than this are an endless loop.
+/// A limit on the rounds of one node at one instant, to detect endless loops.
 const ROUNDS_MAX: usize = 10_000;
 
-/// A publisher of the node, or a stream that arrives here, and what is done with it.
+/// A publisher of the node, or a stream that arrives here, with its outputs.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) ingress: Ingress<Port>,
     pub(super) publisher: Arc<PublisherSpec>,
-    /// Numbers samples, as long as they are published here.
+    /// Numbers the samples; only for publishers of this node.
     pub(super) stamper: Option<Stamper>,
-    /// The neighbour that brought its last sample, and where what came from it is counted.
+    /// The neighbour that sent the last sample, and the index of its counters in `arrived`.
     by: Option<(NodeId, usize)>,
 }
 
 impl Source {
-    /// A stream that arrives here.
+    /// Creates a source for a stream that arrives here.
     pub(super) fn new(publisher: Arc<PublisherSpec>) -> Self {
         let ingress = Ingress::new(publisher.period);
         Self { ingress, publisher, stamper: None, by: None }
     }
 
-    /// A publisher of this node.
+    /// Creates a source for a publisher of this node.
     pub(super) fn published(publisher: Arc<PublisherSpec>) -> Self {
         Self { stamper: Some(Stamper::default()), ..Self::new(publisher) }
     }
 }
 
-/// What a node sends into.
+/// The wires into which a node sends.
 pub(super) struct Air<'a> {
     pub(super) wires: &'a mut [Wire],
-    /// The places of the wires that something was put on.
+    /// The indices of the wires used.
     pub(super) sent: &'a mut Vec<usize>,
 }
 
@@ -63,47 +63,47 @@ pub(super) struct Publisher {
     pub(super) matching: bool,
 }
 
-/// A stream of a neighbour, whoever published it.
+/// A stream from or to a neighbour, whichever node published it.
 pub(super) type StreamKey = (NodeId, PublisherId, Form);
 
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) id: NodeId,
-    /// Who it was before it crashed.
+    /// The ids of its incarnations before crashes.
     pub(super) former: Vec<NodeId>,
     pub(super) name: String,
     pub(super) control: Control,
     pub(super) links: Vec<LinkEnd>,
-    /// Which of them leads to each neighbour.
+    /// The link in use for each neighbour.
     pub(super) ways: Ways,
     pub(super) sources: Lookup<SourceKey, Source>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
     pub(super) scaler_time: Duration,
-    /// The counters of streams that were closed.
+    /// The counters of closed streams.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    /// What arrived, and where of each stream.
+    /// Counters of arrivals, and the index of each stream's counters.
     arrived: Vec<Arrived>,
     arrived_of: Lookup<StreamKey, usize>,
     /// Losses of streams that control has not installed yet.
     pub(super) lost_early: BTreeMap<SourceKey, Drops>,
-    /// Frames that were not understood.
+    /// Malformed frames received.
     pub(super) malformed: u64,
     pub(super) stalled: bool,
-    /// It crashed; what is here is what it will start with.
+    /// The node has crashed. The rest is the state of its next start.
     pub(super) down: bool,
-    /// Something came in since its last turn.
+    /// There was input since its last iteration.
     pub(super) touched: bool,
     pub(super) answers: Vec<(u64, NodeId)>,
     pub(super) clock: NodeClock,
-    /// The world's time: when it last did anything, and when its next turn is due.
+    /// By the world's time: its last activity, and its next due iteration.
     pub(super) at: Instant,
     pub(super) wake: Instant,
-    /// The turns it took at that instant.
+    /// Iterations at the instant `at`.
     pub(super) turns_now: u32,
     frame: FrameBuf,
-    /// Room for what a frame brings.
+    /// A reusable buffer for the items of a frame.
     batch: Vec<Received>,
 }
 
@@ -145,8 +145,9 @@ impl Node {
         self.links.len() - 1
     }
 
-    /// Replaces it by its next incarnation, which is down and nobody yet: same name, links without hops,
-    /// same clocks. Returns the old one.
+    /// Replaces the node by its next incarnation, which is down and has an unused id. Returns the old one.
+    ///
+    /// The next incarnation has the same name, clocks and links, but no hops.
     pub(super) fn begin_anew(&mut self, id: NodeId) -> Self {
         let mut next = Self::new(id, &self.name);
         (next.down, next.clock, next.scaler_time) = (true, self.clock, self.scaler_time);
@@ -157,25 +158,25 @@ impl Node {
         mem::replace(self, next)
     }
 
-    /// What a publisher of this node declares, as long as it is one.
+    /// Returns the declaration of a publisher of this node, or `None` after it was withdrawn.
     pub(super) fn published(&self, id: PublisherId) -> Option<Arc<PublisherSpec>> {
         let source = self.sources.get(&SourceKey { publisher: id, form: Form::FULL })?;
         source.stamper.is_some().then(|| Arc::clone(&source.publisher))
     }
 
-    /// A neighbour calls from behind `wire`.
+    /// Handles the announcement of a neighbour behind `wire`.
     pub(super) fn find(&mut self, world: Instant, link: usize, node: NodeId, wire: usize) {
         let now = self.clock.shows(world);
         self.found(now, link, node, wire);
     }
 
-    /// A neighbour was found behind `wire`.
+    /// Adds a neighbour that was found behind `wire`.
     fn found(&mut self, now: Instant, link: usize, node: NodeId, wire: usize) {
         let Some(end) = self.links.get_mut(link) else { return };
         if end.hops.contains_key(&node) {
             return;
         }
-        // Grows with the clock, so it is above any earlier one on this hop.
+        // The epoch grows with the clock, so it exceeds any earlier one on this hop.
         let tenths = now.as_nanos() / 100_000_000 + 1;
         end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
         let receiver = end.parted.remove(&node).unwrap_or_default();
@@ -184,7 +185,7 @@ impl Node {
         self.touched = true;
     }
 
-    /// A frame of a neighbour. `back` is the wire that leads to it.
+    /// Handles a frame of a neighbour. `back` is the wire that leads to it.
     pub(super) fn receive(
         &mut self,
         world: Instant,
@@ -213,7 +214,7 @@ impl Node {
                 heard
             }
         };
-        // In the order of the shell: its engine has the messages before the link has the header.
+        // Same order as in the shell, whose engine processes the messages before the link sees the header.
         for item in batch.drain(..) {
             self.hand_over(now, from, item);
         }
@@ -224,7 +225,7 @@ impl Node {
         }
     }
 
-    /// What its clock shows at an instant of the world, which it notes.
+    /// Records an instant of the world and returns the node's clock at that instant.
     fn now_at(&mut self, world: Instant) -> Instant {
         if self.at != world {
             (self.at, self.turns_now) = (world, 0);
@@ -234,7 +235,7 @@ impl Node {
 
     fn hand_over(&mut self, now: Instant, from: NodeId, item: Received) {
         match item {
-            // Malformed ones are counted by control itself.
+            // Control itself counts malformed messages.
             Received::Control(message) => {
                 let _ = self.control.handle_message(now, from, message);
             }
@@ -262,7 +263,7 @@ impl Node {
         }
     }
 
-    /// Where it is counted what arrives of a stream.
+    /// Returns the index of the arrival counters of a stream.
     fn arrived_at(&mut self, from: NodeId, publisher: PublisherId, form: Form) -> usize {
         let next = self.arrived.len();
         let place = *self.arrived_of.entry((from, publisher, form)).or_insert(next);
@@ -272,14 +273,16 @@ impl Node {
         place
     }
 
-    /// What arrived of a stream.
+    /// Returns the arrival counters of a stream.
     pub(super) fn arrived(&self, stream: StreamKey) -> Arrived {
         let place = self.arrived_of.get(&stream).and_then(|place| self.arrived.get(*place));
         place.copied().unwrap_or_default()
     }
 
-    /// A sample comes by way of `hop`; where such are counted. What comes another way than the one
-    /// before may leave a gap: each way alone brings what can be decoded, the two together may not.
+    /// Records that a sample arrives from `hop`. Returns the index of its counters.
+    ///
+    /// A sample that arrives over another path than the one before may leave a gap. Each path alone delivers
+    /// decodable video, but a mix of both may not.
     fn come_by(&mut self, hop: NodeId, key: SourceKey) -> usize {
         let by = self.sources.get(&key).and_then(|source| source.by);
         if let Some((_, place)) = by.filter(|(last, _)| *last == hop) {
@@ -293,7 +296,7 @@ impl Node {
         place
     }
 
-    /// Hands a sample to the outputs of its source, if there is such a source.
+    /// Passes a sample to the outputs of its source, if there is such a source.
     fn offer(&mut self, now: Instant, key: SourceKey, sample: Sample) {
         if let Some((source, mut outlets)) = self.source(now, key) {
             outlets.offer(&mut source.ingress, sample);
@@ -308,7 +311,7 @@ impl Node {
         true
     }
 
-    /// A source, and all that its outputs may lead to.
+    /// Returns a source, and all possible targets of its outputs.
     fn source(&mut self, now: Instant, key: SourceKey) -> Option<(&mut Source, Outlets<'_>)> {
         let source = self.sources.get_mut(&key)?;
         let (at, service) = (self.at, self.scaler_time);
@@ -327,7 +330,7 @@ impl Node {
         }
     }
 
-    /// A publisher of this node publishes; the sample's sequence number.
+    /// Publishes a sample of a publisher of this node. Returns its sequence number.
     pub(super) fn put(&mut self, world: Instant, index: u32, payload: Bytes) -> Option<u64> {
         let now = self.now_at(world);
         self.touched = true;
@@ -343,7 +346,7 @@ impl Node {
         Some(seq)
     }
 
-    /// Everything that follows at this instant from what came in.
+    /// Processes all consequences of the input at this instant.
     pub(super) fn turn(&mut self, world: Instant, mut air: Air<'_>) {
         let now = self.now_at(world);
         self.touched = false;
@@ -364,7 +367,7 @@ impl Node {
         panic!("node {} is never done at {now}", self.name);
     }
 
-    /// Hands over what has waited at the receivers of a link for what is missing before it.
+    /// Delivers samples at the receivers of a link that waited too long for missing predecessors.
     fn expire(&mut self, now: Instant, link: usize) {
         let due = |end: &LinkEnd| -> Vec<NodeId> {
             let due = end.hops.iter().filter(|(_, hop)| hop.receiver.poll_timeout() <= now);
@@ -419,7 +422,7 @@ impl Node {
             let bytes = frame.len() as u64;
             wire.send(self.at, self.id, Item::Frame { to: node, frame });
             air.sent.push(place);
-            // The two directions of a wire lie side by side.
+            // The two directions of a wire are adjacent.
             if let Some(back) = air.wires.get_mut(place ^ 1) {
                 back.acknowledge(bytes);
             }
@@ -429,8 +432,8 @@ impl Node {
         moved
     }
 
-    /// Tells control; what was queued on a link that is not used any more is closed before anything is
-    /// opened on the other.
+    /// Notifies control of a changed path to a neighbour. Streams on a link no longer in use are closed
+    /// before streams on the new link are opened.
     fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
@@ -494,7 +497,7 @@ impl Node {
         moved
     }
 
-    /// When in the world its next turn is due if nothing comes in.
+    /// Returns the world's time of the node's next iteration without further input.
     pub(super) fn wake_at(&self) -> Instant {
         let links = self.links.iter().map(|end| end.wake);
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));

@@ -1,4 +1,4 @@
-//! Where the outputs of a source lead: streams of links, subscriptions of this node, the scaler.
+//! The targets of a source's outputs: streams of links, subscriptions of this node, and the scaler.
 
 use crate::node::StreamKey;
 use crate::rings::{RING_MAX, Rings};
@@ -18,25 +18,25 @@ use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant, Late};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A link with what is around it.
+/// A link with its hops and queues.
 #[derive(Debug)]
 pub(super) struct LinkEnd {
     pub(super) name: String,
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
     pub(super) hops: BTreeMap<NodeId, HopEnd>,
-    /// Receivers of neighbours that are gone: their streams go on where they ended.
+    /// Receivers of neighbours that are down. Their streams continue after a reconnection.
     pub(super) parted: BTreeMap<NodeId, Receiver>,
     pub(super) rings: Rings,
-    /// Streams that still send what waited when others took their place.
+    /// Replaced streams that still send their backlog.
     pub(super) retired: Vec<Retired>,
-    /// Something came in since it was last served.
+    /// There was input since the link was last served.
     pub(super) touched: bool,
-    /// When it has to be served if nothing comes in, by the node's clock.
+    /// The latest next service without input, by the node's clock.
     pub(super) wake: Instant,
 }
 
-/// A stream whose place another takes, and when it is closed at the latest.
+/// A replaced stream, and the latest instant to close it.
 #[derive(Debug)]
 pub(super) struct Retired {
     pub(super) key: StreamKey,
@@ -59,14 +59,14 @@ impl LinkEnd {
         Self { name, spec, link, hops, parted, rings, retired, touched: true, wake: Instant::FAR }
     }
 
-    /// When it has to be served if nothing comes in.
+    /// Returns the instant of the next service without input.
     pub(super) fn next_turn(&self) -> Instant {
         let held = self.hops.values().map(|hop| hop.receiver.poll_timeout());
         let retired = self.retired.iter().map(|retired| retired.until);
         held.chain(retired).fold(self.link.poll_timeout(), Instant::min)
     }
 
-    /// A sample for a stream; false if there is no room for it.
+    /// Queues a sample for a stream. Returns false if there is no room.
     fn push(&mut self, now: Instant, index: StreamIndex, sample: Sample) -> bool {
         let Some(ring) = self.rings.get_mut(index) else { return false };
         self.touched = true;
@@ -86,7 +86,7 @@ impl LinkEnd {
         true
     }
 
-    /// Moves what waits before the link into it, as far as it has room; true if anything moved.
+    /// Moves queued samples into the link as far as it has room. Returns true if any was moved.
     pub(super) fn drain(&mut self, now: Instant, index: StreamIndex) -> bool {
         let Some(ring) = self.rings.get_mut(index) else { return false };
         let before = ring.waiting.len();
@@ -113,7 +113,7 @@ impl LinkEnd {
     }
 }
 
-/// A way out that needs no scaling any more.
+/// A target that needs no further scaling.
 #[derive(Debug)]
 pub(super) enum Way {
     /// A stream of a link.
@@ -122,12 +122,13 @@ pub(super) enum Way {
     Local(LocalPort),
 }
 
-/// Subscriptions of this node that get samples in one form from one publisher.
+/// Subscriptions of this node that receive the samples of one publisher in one form.
 #[derive(Debug)]
 pub(super) struct LocalPort {
     pub(super) publisher: PublisherId,
     pub(super) late: Late,
-    /// Each begins by itself, and may lose what others get.
+    /// Each subscription has its own gate, since it joins at its own time and may lose samples that others
+    /// receive.
     pub(super) subscriptions: Vec<(SubscriptionId, DecodeGate)>,
     pub(super) next_seq: u64,
 }
@@ -139,7 +140,7 @@ impl LocalPort {
         port
     }
 
-    /// Makes `wanted` its subscriptions; those that stay go on.
+    /// Makes `wanted` its subscriptions; those already present keep their state.
     pub(super) fn set_subscriptions(&mut self, wanted: &[SubscriptionId]) {
         let old = core::mem::take(&mut self.subscriptions);
         let kept = |id: &SubscriptionId| old.iter().find(|(known, _)| known == id).copied();
@@ -148,20 +149,20 @@ impl LocalPort {
     }
 }
 
-/// Where an output's samples go.
+/// The target of an output.
 #[derive(Debug)]
 pub(super) enum Port {
-    /// Out.
+    /// Directly to a stream or to subscriptions.
     Way(Way),
-    /// To the scaler first; the way is kept there.
+    /// To the scaler first, which stores the final target.
     Scale(ScaleKey),
-    /// Video is scaled where it comes.
+    /// Video, which is scaled per output.
     Video(Box<VideoScaler>),
 }
 
 impl Port {
-    /// The port that does `scale` to samples of the publisher's `kind` and `period` before their way.
-    /// `keep` takes the way where a scaler has it.
+    /// Creates the port that applies `scale` to samples of the given kind and period before `way`. `keep`
+    /// stores `way` at a shared scaler and returns its key.
     pub(super) fn new(
         (kind, scale, period): (Kind, Form, Option<Duration>),
         way: Way,
@@ -175,10 +176,10 @@ impl Port {
     }
 }
 
-/// One scaling of one source's pictures.
+/// The key of one scaling of one source's pictures.
 pub(super) type ScaleKey = (SourceKey, Size);
 
-/// Scales one picture at a time, for as long as it is told to take; the newest waits.
+/// Scales one picture at a time, each with the configured service time. Only the newest picture waits.
 #[derive(Debug, Default)]
 pub(super) struct Scaler {
     pub(super) ways: BTreeMap<OutputKey, Way>,
@@ -186,28 +187,28 @@ pub(super) struct Scaler {
     pub(super) waiting: Option<Job>,
 }
 
-/// A picture and the outputs that want it.
+/// A picture and the outputs that requested it.
 #[derive(Debug)]
 pub(super) struct Job {
     sample: Sample,
     keys: BTreeSet<OutputKey>,
 }
 
-/// All that an output may lead to.
+/// All possible targets of an output.
 pub(super) struct Outlets<'a> {
-    /// By the node's clock.
+    /// The node's clock.
     pub(super) now: Instant,
-    /// By the world's.
+    /// The world's clock.
     pub(super) at: Instant,
     pub(super) links: &'a mut [LinkEnd],
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
-    /// How long a picture takes to scale.
+    /// The time to scale one picture.
     pub(super) service: Duration,
 }
 
 impl Outlets<'_> {
-    /// Hands a sample to the outputs of its source.
+    /// Passes a sample to the outputs of its source.
     pub(super) fn offer(&mut self, ingress: &mut Ingress<Port>, sample: Sample) {
         ingress.offer(sample, |output, offered| match offered {
             Ok(sample) => self.push(output.key, &mut output.port, sample),
@@ -218,7 +219,7 @@ impl Outlets<'_> {
         });
     }
 
-    /// False if the sample was dropped.
+    /// Passes a sample to a port. Returns false if the sample was dropped.
     pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: Sample) -> bool {
         match port {
             Port::Way(way) => self.leave(way, sample),
@@ -243,7 +244,7 @@ impl Outlets<'_> {
         }
     }
 
-    /// Counts samples that were lost on their way to `port`.
+    /// Counts samples that were lost upstream of `port`.
     pub(super) fn count(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
         match port {
             Port::Way(way) => self.count_on(way, reason, samples),
@@ -277,7 +278,8 @@ impl Outlets<'_> {
         }
     }
 
-    /// False if the sample was dropped. Subscriptions here drop each for itself.
+    /// Sends a sample to its final target. Returns false if the sample was dropped; each local subscription
+    /// counts its own drops.
     fn leave(&mut self, way: &mut Way, sample: Sample) -> bool {
         match way {
             Way::Stream(link, index) => {
@@ -328,7 +330,7 @@ impl Outlets<'_> {
         }
     }
 
-    /// Lets every scaler do what it has to do by now; true if one did anything.
+    /// Runs every scaler up to now. Returns true if any made progress.
     pub(super) fn scale(&mut self) -> bool {
         let mut moved = false;
         let places: Vec<ScaleKey> = self.scalers.keys().copied().collect();
@@ -349,7 +351,7 @@ impl Outlets<'_> {
         moved
     }
 
-    /// The toy: a picture of w×h is the first w·h bytes of a larger one.
+    /// Scales a picture with the toy algorithm: a picture of w×h is the first w·h bytes of a larger one.
     fn serve(&mut self, scaler: &mut Scaler, job: &Job, size: Size) {
         let bytes = usize::try_from(size.pixels()).unwrap_or(usize::MAX);
         if job.sample.payload.len() < bytes {
@@ -365,7 +367,7 @@ impl Outlets<'_> {
     }
 }
 
-/// What arrived of one stream.
+/// Counters of the arrivals of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrived {
     pub(super) whole: u64,

@@ -1,8 +1,9 @@
-//! Random networks whose links are all offered more than they carry, and what they promise all the same.
+//! Random networks with overloaded links, and a check of their contracts.
 //!
-//! A seed decides the nodes, what joins them, what is published and asked for; sources are as bad as what they
-//! declared allows. Whatever is granted must be kept, by the world's own time: no sample without a loss
-//! tolerance is late or lost, and no window of y samples, as the source numbered them, misses more than x.
+//! A seed determines the nodes, the links, the publishers and the requests. Sources use their declarations to
+//! the worst permitted extent. Every grant must be met, by the world's own time. Without a loss tolerance, no
+//! sample may be late or lost. Otherwise no window of y samples, as the source numbered them, may miss more
+//! than x.
 
 mod lay;
 mod oracle;
@@ -18,14 +19,14 @@ use paceline_sched::{Duration, Policy};
 use source::Source;
 use std::collections::BTreeMap;
 
-/// Until everybody knows everybody and all that was asked for is answered.
+/// The time until all nodes know each other and all requests are answered.
 const SETTLING: Duration = Duration::from_secs(6);
 const STEP: Duration = Duration::from_millis(500);
-/// Samples of the asking streams and of the flood that a run has, roughly.
+/// The approximate number of samples in a run, background included.
 const SAMPLES: u64 = 30_000;
 const NANOS: u64 = 1_000_000_000;
 
-/// The disciplines whose links keep the delays that they promise.
+/// The disciplines whose links guarantee delays.
 pub const POLICIES: &[Policy] = &[
     Policy::Vds,
     Policy::DWCS,
@@ -35,14 +36,14 @@ pub const POLICIES: &[Policy] = &[
     Policy::Hfsc,
 ];
 
-/// What subscriptions ask for: of a thousand so many.
+/// The mix of requests, in subscriptions per thousand.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Mix {
-    /// Tolerate loss.
+    /// Subscriptions that tolerate loss.
     pub lossy: u32,
-    /// Want one sample in n.
+    /// Subscriptions that ask for one sample in n.
     pub every: u32,
-    /// Of the others: want a highest rate.
+    /// Subscriptions that ask for a maximum rate, per thousand of the others.
     pub max: u32,
 }
 
@@ -52,31 +53,31 @@ impl Default for Mix {
     }
 }
 
-/// What a run came to, or several.
+/// The result of one run or of several.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Outcome {
-    /// Samples that came under a promise.
+    /// Samples under a contract.
     pub samples: u64,
-    /// Samples that links carried, each once for every link: those, and the best effort beside them.
+    /// Samples that links carried, counted once per link, including best effort.
     pub carried: u64,
-    /// Windows that were judged, of one sample where no loss is tolerated.
+    /// Windows checked. Without a loss tolerance each sample is a window.
     pub windows: u64,
-    /// Samples that came late, or did not come, within their windows.
+    /// Samples that were late or lost within these windows.
     pub missed: u64,
-    /// What was granted.
+    /// Requests granted.
     pub granted: u64,
-    /// What was refused.
+    /// Requests refused.
     pub refused: u64,
-    /// The longest delay in thousandths of the bound asked for.
+    /// The longest delay, in thousandths of its requested bound.
     pub worst: u64,
-    /// Of the links of runs, each run's fullest: what of it was promised, in thousandths, summed.
+    /// The reserved share of each run's fullest link, in thousandths, summed over the runs.
     pub used: u64,
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
 }
 
 impl Outcome {
-    /// Takes another run into the sums.
+    /// Adds the result of another run.
     pub fn add(&mut self, other: &Self) {
         self.samples += other.samples;
         self.carried += other.carried;
@@ -109,11 +110,11 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A publisher of streams that something is asked of.
+/// A publisher that subscriptions with contracts can request.
 struct Publishes {
     publisher: Pub,
     source: Source,
-    /// The nodes that may ask, with how many hops are before each and what the thinnest carries.
+    /// The nodes that may subscribe. Each has its number of hops and the least capacity on its path.
     ways: Vec<(NodeIx, (u64, u64))>,
 }
 
@@ -129,18 +130,18 @@ struct Run {
     mix: Mix,
 }
 
-/// Runs the network of `seed`; the same seed gives the same.
+/// Runs the network of `seed`. The same seed gives the same run.
 ///
 /// # Errors
-/// The first promise that is not kept.
+/// Returns the first contract that was broken.
 pub fn run(seed: u64) -> Result<Outcome, String> {
     run_under(seed, policy(seed), Mix::default())
 }
 
-/// [`run`], with a loss tolerance in three of ten subscriptions.
+/// Like [`run`], with a loss tolerance in three of ten subscriptions.
 ///
 /// # Errors
-/// The first promise that is not kept.
+/// Returns the first contract that was broken.
 pub fn run_tolerant(seed: u64) -> Result<Outcome, String> {
     run_under(seed, policy(seed), Mix { lossy: 300, ..Mix::default() })
 }
@@ -149,10 +150,10 @@ fn policy(seed: u64) -> Policy {
     Random::new(seed).one_of(POLICIES).unwrap_or_default()
 }
 
-/// [`run`], all links under one discipline.
+/// Like [`run`], with all links under one discipline.
 ///
 /// # Errors
-/// The first promise that is not kept.
+/// Returns the first contract that was broken.
 pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<Outcome, String> {
     let mut run = Run {
         world: World::new(seed),
@@ -185,7 +186,7 @@ impl Run {
         }
     }
 
-    /// A publisher begins: with all others, or anywhere in its period.
+    /// Starts a publisher: in phase with all others, or at any point of its period.
     fn begin_publishing(&mut self, place: usize, together: bool) {
         let (now, off) = (self.world.now(), self.chance.next());
         let Some(it) = self.publishers.get_mut(place) else { return };
@@ -205,7 +206,7 @@ impl Run {
         self.close()
     }
 
-    /// So long that there are about enough samples.
+    /// Returns the run's length, chosen to give about [`SAMPLES`] samples.
     fn length(&self) -> Duration {
         let asking = self.publishers.iter().map(|it| it.source.period);
         let all = self.floods.iter().map(|(_, period, _)| *period).chain(asking);
@@ -214,7 +215,7 @@ impl Run {
         Duration::from_millis(millis.clamp(5_000, 60_000))
     }
 
-    /// Now and then somebody asks for something more, or for nothing any more.
+    /// Occasionally adds a publisher or a subscription, or ends a subscription.
     fn change(&mut self) {
         match self.chance.below(40) {
             0 => {
@@ -265,7 +266,7 @@ impl Run {
         Ok(())
     }
 
-    /// Every source keeps what it declared, so nothing may be taken for more, however hops let it bunch up.
+    /// Checks that no stream was policed: every source keeps its declaration, even if hops bunch its samples.
     fn blame_nobody(&self) -> Result<(), String> {
         for publisher in self.publishers.iter().map(|it| it.publisher) {
             for &from in &self.nodes {
@@ -280,12 +281,12 @@ impl Run {
         Ok(())
     }
 
-    /// What of the fullest link is promised in the end, in thousandths.
+    /// Returns the reserved share of the fullest link at the end, in thousandths.
     fn fullest(&self) -> u64 {
         let mut links: BTreeMap<_, (u64, BTreeMap<String, u64>)> = BTreeMap::new();
         for asked in self.asked.iter().filter(|it| it.ended.is_none()) {
             let Some(grant) = &asked.granted else { continue };
-            // Subscriptions to one form share what is held for it.
+            // Subscriptions to one form share a reservation.
             let stream = format!("{} {:?}", asked.place, asked.spec.form);
             for hop in &grant.hops {
                 let Some(capacity) = hop.capacity else { continue };

@@ -1,29 +1,30 @@
-//! What happens when: a heap of wake-ups.
+//! The event queue: a heap of wake-ups.
 
 use paceline_sched::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Who wakes. At one instant they do so in this order, and those of a kind in the order of their
-/// places: what arrives and what is published comes before the nodes that deal with it.
+/// The receiver of a wake-up. At one instant, events are ordered by variant and then by index. Arrivals and
+/// publications thus precede the nodes that process them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Event {
-    /// The transport calls neighbours.
+    /// The transport announces nodes to their neighbours.
     Beacons,
-    /// Something arrives by a wire.
+    /// Something arrives over a wire.
     Wire(usize),
     /// A driver publishes.
     Driver(usize),
-    /// A node takes a turn.
+    /// A node runs an iteration.
     Node(usize),
 }
 
-/// An instant, and below it the rank and the place of who wakes then: one comparison orders all.
+/// An instant in the upper bits, then the rank and index of the event, so that one comparison orders all
+/// entries.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Entry(u128);
 
 impl Entry {
-    /// The bits of a place.
+    /// The number of bits of an index.
     const PLACE: u32 = 32;
 
     fn new(at: Instant, event: Event) -> Self {
@@ -55,8 +56,8 @@ impl Entry {
     }
 }
 
-/// Wake-ups in the order of their instants. Whoever is to wake has one that counts, its earliest; any
-/// other of it is stale and passed over. So none is ever searched for.
+/// Wake-ups in the order of their instants. Only the earliest wake-up of an event is valid. Others are stale
+/// and skipped when they reach the top, so the heap is never searched.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     heap: BinaryHeap<Reverse<Entry>>,
@@ -81,7 +82,7 @@ impl Queue {
         due
     }
 
-    /// Wakes `event` no later than `at`; never if that is [`Instant::FAR`].
+    /// Wakes `event` no later than `at`, or never if that is [`Instant::FAR`].
     pub(super) fn wake(&mut self, event: Event, at: Instant) {
         let due = self.due(event);
         if at < Instant::FAR && due.is_none_or(|due| at < due) {
@@ -90,7 +91,7 @@ impl Queue {
         }
     }
 
-    /// When the next one wakes.
+    /// Returns the instant of the next valid wake-up.
     pub(super) fn next_at(&mut self) -> Option<Instant> {
         while let Some(&Reverse(entry)) = self.heap.peek() {
             if *self.due(entry.event()) == Some(entry.at()) {
@@ -101,7 +102,7 @@ impl Queue {
         None
     }
 
-    /// The next one that wakes by `now`; it has to be woken again.
+    /// Removes and returns the next event due by `now`. The caller must schedule it again.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Event> {
         self.next_at().filter(|at| *at <= now)?;
         let event = self.heap.pop()?.0.event();

@@ -1,22 +1,22 @@
-//! What waits between sources and a link: one queue a stream.
+//! The queues between sources and a link, one per stream.
 
 use paceline_proto::sample::Sample;
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Samples that wait between a source and its link: what the shell's rings hold.
+/// The most samples queued between a source and its link, as in the shell's rings.
 pub(super) const RING_MAX: usize = 512;
 
 /// A stream's queue before its link.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
-    /// Samples, each with the time since which it waits.
+    /// Queued samples, each with the time at which it was queued.
     pub(super) waiting: VecDeque<(Instant, Sample)>,
-    /// Samples that came, and those that found the ring full.
+    /// Samples that arrived, and samples dropped because the ring was full.
     pub(super) pushed: u64,
     pub(super) full: u64,
-    /// Samples counted as lost before they came here.
+    /// Samples counted as lost upstream.
     pub(super) lost: u64,
 }
 
@@ -25,18 +25,18 @@ pub(super) struct Ring {
 pub(super) struct Rings {
     slots: Vec<Option<Ring>>,
     free: BTreeSet<u32>,
-    /// Those in which something waits.
+    /// Streams with a non-empty ring.
     pub(super) waiting: BTreeSet<StreamIndex>,
 }
 
 impl Rings {
-    /// The lowest index that no stream has.
+    /// Returns the lowest unused index.
     pub(super) fn free_index(&self) -> StreamIndex {
         let beyond = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         StreamIndex(self.free.first().copied().unwrap_or(beyond))
     }
 
-    /// Makes a ring at [`Self::free_index`].
+    /// Creates a ring at [`Self::free_index`].
     pub(super) fn open(&mut self) {
         match self.free.pop_first() {
             Some(index) => {
@@ -63,7 +63,7 @@ impl Rings {
         self.slots.get_mut(index.0 as usize)?.as_mut()
     }
 
-    /// How many there are.
+    /// Returns the number of rings.
     pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

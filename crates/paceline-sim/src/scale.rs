@@ -1,13 +1,14 @@
-//! Networks of a thousand nodes, to see what many streams cost.
+//! Networks of a thousand nodes, to measure the cost of many streams.
 //!
-//! A plan's nodes are divided into sites: in each one hub, to which every other node, an end, is joined
-//! by a link. Each end publishes on tags of its own and subscribes, by one pattern, to those of the end
-//! after it, so every sample takes two hops and every hub hands on what its whole site publishes.
+//! The nodes are divided into sites. Each site has one hub, and a link joins it to every other node of the
+//! site, called an end. Each end publishes on tags of its own and subscribes, by one pattern, to those of the
+//! next end. Every sample thus takes two hops, and every hub forwards all samples of its site.
 //!
-//! Sites are not joined to each other. Within a connected network every node knows every publisher and
-//! subscription, and finds all paths by itself: that costs each node memory by the publisher and time by
-//! the square of the nodes (docs/scale.md), so a thousand nodes with a hundred thousand publishers are
-//! not one network but many. A plan of one site says what one network costs.
+//! Sites are not connected to each other. Within a connected network every node knows every publisher and
+//! subscription and computes all paths. That costs each node memory in proportion to the publishers and time
+//! in proportion to the square of the nodes (docs/scale.md). A thousand nodes with a hundred thousand
+//! publishers are therefore many networks, not one. A plan with one site measures the cost of a single
+//! network.
 
 mod registry;
 
@@ -20,54 +21,54 @@ use crate::world::World;
 use bytes::Bytes;
 use paceline_sched::{Capacity, Duration};
 
-/// How large a network is, and what it carries.
+/// The size of a network and its load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Plan {
-    /// Nodes in all.
+    /// The total number of nodes.
     pub nodes: usize,
-    /// Nodes of a site, its hub among them; at least 2. The last site may have fewer.
+    /// Nodes per site including the hub, at least 2. The last site may have fewer.
     pub site: usize,
-    /// Streams in all, each of one publisher to one subscription over two hops.
+    /// The total number of streams, each from one publisher to one subscription over two hops.
     pub streams: usize,
-    /// Samples a second of each stream; at least 1.
+    /// Samples per second of each stream, at least 1.
     pub hertz: u64,
-    /// Bytes of a sample.
+    /// Bytes per sample.
     pub bytes: usize,
-    /// What each direction of each link carries; whatever comes if not given.
+    /// The capacity of each direction of each link; `None` means unlimited.
     pub capacity: Option<Capacity>,
-    /// For how long publishers publish, in seconds.
+    /// The duration of publishing, in seconds.
     pub seconds: u64,
-    /// How many different times within a period publishers publish at: 1 for all at once.
+    /// The number of different phases within a period at which publishers publish; 1 for all at once.
     pub phases: u64,
 }
 
-/// What became of a plan.
+/// The result of a plan.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Outcome {
-    /// Samples published, and those that were delivered.
+    /// Samples published.
     pub published: u64,
     /// Samples delivered.
     pub delivered: u64,
-    /// Samples that were sent over a hop, each hop counted.
+    /// Samples sent over a hop, each hop counted.
     pub hops: u64,
-    /// Frames on all wires, what answers them included.
+    /// Frames on all wires, including acknowledgements.
     pub frames: u64,
-    /// How often nodes took a turn.
+    /// Iterations of all nodes.
     pub turns: u64,
-    /// How old samples were when they were delivered.
+    /// The ages of samples at delivery.
     pub ages: Ages,
 }
 
-/// A network as a plan says, up and known to itself, with nothing published yet.
+/// A network built from a plan, with all links up and nothing published yet.
 pub struct Network {
-    /// The world that it is in.
+    /// The world that contains the network.
     pub world: World,
     plan: Plan,
     publishers: Vec<Pub>,
     subscriptions: Vec<Sub>,
 }
 
-/// The nodes of each site, hub first.
+/// Adds the nodes. Returns them by site, hub first.
 fn sites(world: &mut World, plan: Plan) -> Vec<Vec<NodeIx>> {
     let size = plan.site.max(2);
     let names: Vec<usize> = (0..plan.nodes).collect();
@@ -80,7 +81,7 @@ fn sites(world: &mut World, plan: Plan) -> Vec<Vec<NodeIx>> {
 }
 
 impl Network {
-    /// Builds it, and lets five seconds pass.
+    /// Builds the network, and lets five seconds pass.
     #[must_use]
     pub fn new(seed: u64, plan: Plan) -> Self {
         let mut world = World::new(seed);
@@ -108,7 +109,7 @@ impl Network {
         Self { world, plan, publishers, subscriptions }
     }
 
-    /// Publishes as planned, and lets another second pass for what is on its way.
+    /// Publishes as planned, and lets one further second pass for samples in flight.
     pub fn run(&mut self) -> Outcome {
         let Self { world, plan, publishers, .. } = self;
         let period = Duration::from_secs(1).mul_div(1, plan.hertz.max(1));
@@ -116,7 +117,7 @@ impl Network {
         let count = plan.hertz.max(1) * plan.seconds;
         let payload = Bytes::from(vec![7; plan.bytes]);
         for (number, &publisher) in (0..).zip(publishers.iter()) {
-            // Neighbours in number are apart in time.
+            // Adjacent publishers get distant phases.
             let phase = (number * 7_919) % plan.phases.max(1);
             let after = period.mul_div(phase, plan.phases.max(1));
             let payload = payload.clone();

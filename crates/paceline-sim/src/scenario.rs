@@ -1,9 +1,9 @@
-//! A network, its load and its bad days, described in one file.
+//! Scenarios: a network, its load and its faults, described in one file.
 //!
-//! [`Plan::read`] reads the file (docs/scenarios.md) and says everything that is wrong with it.
-//! [`run`] runs it in virtual time: the same seed gives the same [`Record`]. [`Summary::of`] makes of a
-//! record what people and programs read; live nodes make a record of the same kind, so that both
-//! worlds can be compared row by row. [`oracles`] says what must hold of any record.
+//! [`Plan::read`] parses the file (docs/scenarios.md) and reports all errors in it. [`run`] runs it in
+//! virtual time: the same seed gives the same [`Record`]. [`Summary::of`] summarises a record for people and
+//! programs. Live nodes produce a record of the same type, so that simulated and live runs can be compared
+//! row by row. [`oracles`] checks the invariants of any record.
 
 mod check;
 mod file;

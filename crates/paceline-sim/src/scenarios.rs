@@ -1,7 +1,6 @@
-//! Conformance: what subscribers get, asserted in counts, order and forms, never in wall time.
+//! Conformance scenarios. They check counts, order and forms of deliveries, but never wall-clock time.
 //!
-//! Each scenario builds its own nodes on an empty [`Net`] and panics if the network does not do what
-//! it promises.
+//! Each scenario builds its own nodes on an empty [`Net`], and panics if the network violates a guarantee.
 
 mod links;
 mod streams;
@@ -25,7 +24,7 @@ use crate::net::{LinkPlan, Net, NodeIx};
 use crate::sink::Delivered;
 use paceline_sched::Duration;
 
-/// A scenario.
+/// A conformance scenario.
 pub type Scenario = fn(&mut dyn Net);
 
 /// Every scenario with its name.
@@ -48,12 +47,12 @@ pub const ALL: [(&str, Scenario); 13] = [
     ("video_sheds_b_before_p_before_i", video_sheds_b_before_p_before_i),
 ];
 
-/// A change is known everywhere after this.
+/// The time after which all nodes know a change.
 const KNOWN_AFTER: Duration = Duration::from_secs(1);
-/// Links are up after this.
+/// The time after which links are up.
 const UP_AFTER: Duration = Duration::from_secs(2);
 
-/// Two nodes, joined and up.
+/// Adds two nodes, joined by links that are up.
 fn pair(net: &mut dyn Net, plan: LinkPlan) -> (NodeIx, NodeIx) {
     let (a, b) = (net.add_node("here"), net.add_node("there"));
     net.connect(a, b, plan);
@@ -65,7 +64,7 @@ fn seqs(delivered: &[Delivered]) -> Vec<u64> {
     delivered.iter().map(|sample| sample.seq).collect()
 }
 
-/// All seqs are there once, in order.
+/// Returns true if the sequence numbers increase strictly.
 fn in_order(delivered: &[Delivered]) -> bool {
     seqs(delivered).is_sorted_by(|a, b| a < b)
 }

@@ -1,4 +1,4 @@
-//! Where a subscription's samples end.
+//! The receiving end of a subscription.
 
 use crate::ages::Ages;
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
@@ -8,54 +8,54 @@ use paceline_proto::sample::{Kind, Sample};
 use paceline_sched::{Duration, Instant, Late};
 use std::collections::BTreeMap;
 
-/// A sample as a subscription got it.
+/// A sample as delivered to a subscription.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Delivered {
-    /// Who published it.
+    /// The publisher.
     pub publisher: PublisherId,
     /// The publisher's sequence number.
     pub seq: u64,
-    /// How old it was.
+    /// The age of the sample at delivery.
     pub age: Duration,
-    /// When it came, by the world's time.
+    /// The instant of delivery, by the world's time.
     pub at: Instant,
-    /// True if that was later than the delay bound.
+    /// True if the sample missed the delay bound.
     pub late: bool,
-    /// Bytes of its payload.
+    /// Payload bytes.
     pub bytes: usize,
-    /// What it was.
+    /// The kind of the sample.
     pub kind: Kind,
 }
 
-/// What a subscription got, counted.
+/// Counters of the samples delivered to a subscription.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Counted {
-    /// Samples.
+    /// Samples delivered.
     pub samples: u64,
-    /// Those of them that were later than the delay bound.
+    /// Samples delivered after the delay bound.
     pub late: u64,
-    /// Bytes of their payloads.
+    /// Payload bytes delivered.
     pub bytes: u64,
-    /// How old they were.
+    /// The ages of the samples at delivery.
     pub ages: Ages,
 }
 
-/// The end of a subscription.
+/// The receiving end of a subscription.
 #[derive(Debug)]
 pub(super) struct Sink {
     pub(super) spec: SubscriptionSpec,
-    /// Everything that it got, if it keeps it.
+    /// All delivered samples, if `keeps` is set.
     pub(super) delivered: Vec<Delivered>,
     pub(super) counted: Counted,
     keeps: bool,
-    /// Nobody subscribes any more.
+    /// The subscription has ended.
     pub(super) ended: bool,
     pub(super) drops: Drops,
-    /// Samples that came here, or that were lost on the way here.
+    /// Samples that arrived here or were lost upstream.
     pub(super) offered: u64,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
-    /// What its paths promise, by publisher.
+    /// The grants of its paths, by publisher.
     pub(super) grants: BTreeMap<PublisherId, Grant>,
 }
 
@@ -80,7 +80,7 @@ impl Sink {
         self.drops.add(reason, samples);
     }
 
-    /// False if it came too late. `now` is by the node's clock, `at` by the world's.
+    /// Delivers a sample. Returns false if it was too late. `now` is the node's clock, `at` the world's.
     pub(super) fn deliver(
         &mut self,
         (now, at): (Instant, Instant),

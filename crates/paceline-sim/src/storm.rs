@@ -1,10 +1,11 @@
-//! Random networks in which everything goes wrong, and what must hold all the same.
+//! Chaos tests: random networks under all kinds of faults, and the invariants that hold nevertheless.
 //!
-//! A seed decides the nodes, what joins them, who publishes and subscribes, and the faults: cuts, losses,
-//! stalls, crashes, clocks. After each second of the world all oracles are asked: the world's own sums
-//! ([`World::run_for`]), and that every subscription gets each publisher's samples at most once, in order,
-//! of tags that it asked for, and never late where late ones are to be dropped. In the end all is mended;
-//! then everybody must know everything, and every subscription get all that it hears.
+//! A seed determines the nodes, the links, the publishers and subscribers, and the faults: cuts, losses,
+//! stalls, crashes and clock errors. After each second of the world all invariants are checked. These are the
+//! world's own sums ([`World::run_for`]) and the deliveries. Every subscription receives each publisher's
+//! samples at most once, in order, and only on matching tags. No sample is late where late samples must be
+//! dropped. In the end all faults are removed. Then every node must know the whole registry, and every
+//! subscription must receive samples from each of its publishers.
 
 mod oracle;
 
@@ -17,22 +18,22 @@ use oracle::Oracle;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
-/// For how many seconds things go wrong.
+/// The duration of the faults, in seconds.
 const STORM_SECONDS: u64 = 10;
-/// How long it takes at most until all is well: links come up, registries are compared, queues empty.
+/// The longest recovery: links come up, registries are compared, and queues drain.
 const CALM: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 /// Ten years in nanoseconds.
 const TEN_YEARS: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 
-/// What a storm came to.
+/// The result of a chaos test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// Samples that links sent, each hop counted.
     pub samples: u64,
-    /// Samples that subscriptions got.
+    /// Samples delivered to subscriptions.
     pub delivered: u64,
-    /// Things that went wrong.
+    /// Faults injected.
     pub faults: u64,
 }
 
@@ -47,10 +48,10 @@ struct Storm {
     faults: u64,
 }
 
-/// Runs the storm of `seed`; the same seed gives the same storm.
+/// Runs the chaos test of `seed`. The same seed gives the same run.
 ///
 /// # Panics
-/// If anything does not hold; the message names the seed.
+/// Panics if an invariant does not hold; the message contains the seed.
 #[must_use]
 pub fn run(seed: u64) -> Outcome {
     let mut storm = Storm::new(seed);
@@ -106,7 +107,7 @@ impl Storm {
         storm
     }
 
-    /// Two to eight nodes, joined to a tree with up to two shorter ways.
+    /// Adds two to eight nodes, joined to a tree with up to two shortcuts.
     fn lay(&mut self) {
         for k in 0..2 + self.chance.below(7) {
             let node = self.world.add_node(&format!("n{k}"));
@@ -174,7 +175,7 @@ impl Storm {
         self.subscriptions.push((subscription, spec));
     }
 
-    /// Everybody publishes for so many seconds.
+    /// Makes every publisher publish for `seconds`.
     fn publish(&mut self, seconds: u64) {
         for (publisher, spec) in &self.publishers {
             let period = period_of(spec);

@@ -1,4 +1,4 @@
-//! A toy of what scales video.
+//! A toy video scaler.
 
 use crate::outlet::Way;
 use paceline_proto::form::{Form, Size};
@@ -8,8 +8,8 @@ use paceline_proto::temporal::TemporalScaler;
 use paceline_proto::video::{Thinned, Thinner};
 use paceline_sched::Duration;
 
-/// It thins, and where references alone are too dense it codes anew what is
-/// due, each picture by itself. A picture of w×h is the first w·h bytes of a larger one.
+/// Drops Bs to reduce the rate. If the references alone exceed it, transcodes the due pictures to pictures of
+/// their own. A picture of w×h is the first w·h bytes of a larger one.
 #[derive(Debug)]
 pub(super) struct VideoScaler {
     way: Way,
@@ -23,7 +23,7 @@ impl VideoScaler {
     pub(super) fn new(scale: Form, period: Option<Duration>, way: Way) -> Self {
         let Form { rate, size, .. } = scale;
         let (thinner, due) = (Thinner::new(rate, period), TemporalScaler::new(rate, period));
-        // What is made smaller is coded anew in any case.
+        // A reduction in size always requires transcoding.
         Self { way, thinner, due, coding: size.is_some(), size }
     }
 
@@ -39,12 +39,12 @@ impl VideoScaler {
         self.way
     }
 
-    /// What passed was dropped after all.
+    /// Records that a sample passed on was dropped after all.
     pub(super) const fn broke(&mut self, kind: Kind) {
         self.thinner.broke(kind);
     }
 
-    /// What leaves instead of `sample`: nothing if the rate leaves it out.
+    /// Returns the output for `sample`, or `None` if the reduced rate excludes it.
     pub(super) fn scale(&mut self, sample: &Sample) -> Result<Option<Sample>, DropReason> {
         let (seq, captured) = (sample.seq, sample.captured.nanos);
         let due = self.due.take(seq, captured);

@@ -1,4 +1,4 @@
-//! Wires: what lies between two links, one direction each.
+//! The wires between links, one value per direction.
 
 use crate::impair::{Emulator, Impairment, WireKind};
 use bytes::Bytes;
@@ -6,35 +6,35 @@ use paceline_proto::ids::NodeId;
 use paceline_proto::link::Carrier;
 use paceline_sched::{Capacity, Duration, Instant};
 
-/// What the layers below add to each frame: Zenoh, TCP, IP and Ethernet …
+/// Bytes that the layers below add to each frame: Zenoh, TCP, IP and Ethernet.
 const OVERHEAD: u64 = 80;
-/// … and Zenoh (30 bytes), UDP, IP and Ethernet on links over UDP. Both are less than links count. Measured by
-/// `paceline bench examples/scenarios/steering-loss.toml`.
+/// The same on links over UDP: Zenoh (30 bytes), UDP, IP and Ethernet. Both values are below the overhead
+/// that links assume. Measured by `paceline bench examples/scenarios/steering-loss.toml`.
 const DATAGRAM_OVERHEAD: u64 = 72;
-/// What of a frame fits into one packet of Ethernet, and what each further packet costs.
+/// Frame bytes in one Ethernet packet, and the overhead of each further packet.
 const PACKET_BYTES: u64 = 1_448;
 const PACKET_OVERHEAD: u64 = 66;
-/// What a frame on a reliable wire costs besides: the share of TCP's own acknowledgements that go its
-/// way. Measured by `paceline bench examples/scenarios/thin-link.toml`.
+/// The share of TCP's acknowledgements in the same direction per frame on a reliable wire. Measured by
+/// `paceline bench examples/scenarios/thin-link.toml`.
 const ACKNOWLEDGEMENTS: u64 = 3;
-/// An acknowledgement of TCP with nothing else in it; the other end sends one for every two full packets.
+/// The size of a pure TCP acknowledgement. The receiver sends one for every two full packets.
 const ACKNOWLEDGEMENT_ALONE: u64 = 66;
-/// What a beacon takes.
+/// The size of a beacon.
 const BEACON_BYTES: u64 = 60;
-/// Frames that the layers below hold for a node that does not read; more are lost.
+/// Frames that the layers below buffer for a node that does not read; further frames are lost.
 const HELD_MAX: usize = 64;
 
-/// One direction of a wire.
+/// The properties of one direction of a wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WireSpec {
-    /// What travels on it, and so what becomes of a frame that is lost.
+    /// The kind of transport, which determines the effect of a loss.
     pub kind: WireKind,
-    /// What it does to frames.
+    /// The impairment of frames.
     pub impairment: Impairment,
 }
 
 impl WireSpec {
-    /// Loopback that carries at most `rate`.
+    /// Creates a loopback wire with a capacity of at most `rate`.
     #[must_use]
     pub const fn limited(rate: Option<Capacity>) -> Self {
         let delay = Duration::from_micros(50);
@@ -42,63 +42,62 @@ impl WireSpec {
         Self { kind: WireKind::Datagrams, impairment }
     }
 
-    /// A wire on which frames that are lost come later.
+    /// Creates a wire on which lost frames arrive later.
     #[must_use]
     pub const fn reliable(impairment: Impairment) -> Self {
         Self { kind: WireKind::Reliable, impairment }
     }
 
-    /// A wire on which frames that are lost are lost.
+    /// Creates a wire on which lost frames stay lost.
     #[must_use]
     pub const fn datagrams(impairment: Impairment) -> Self {
         Self { kind: WireKind::Datagrams, impairment }
     }
 
-    /// True if frames that the queue takes all arrive, once and in order.
+    /// Returns true if all frames that the queue accepts arrive, once and in order.
     pub(super) fn keeps_all(&self) -> bool {
         self.kind == WireKind::Reliable || self.impairment.keeps_all()
     }
 }
 
 impl Default for WireSpec {
-    /// Loopback: no rate, 50 µs, no loss.
+    /// Returns a loopback wire: no rate limit, 50 µs of delay, no loss.
     fn default() -> Self {
         Self::limited(None)
     }
 }
 
-/// What one direction of a wire has carried.
+/// The counters of one direction of a wire.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WireCounters {
-    /// Frames put on it.
+    /// Frames sent.
     pub frames: u64,
-    /// Their bytes, with what the layers below add.
+    /// Bytes sent, including the overhead of the layers below.
     pub bytes: u64,
-    /// Frames that were lost: by chance, in a full queue, by a cut, or behind a node that did not
-    /// read.
+    /// Frames lost at random, in a full queue, by a cut, or because the receiving node did not read.
     pub lost: u64,
-    /// Frames that arrived after one that was sent later.
+    /// Frames that arrived after a frame sent later.
     pub reordered: u64,
-    /// Frames that were doubled.
+    /// Frames that were duplicated.
     pub duplicated: u64,
-    /// Times that a reliable wire had to send again.
+    /// Retransmissions of a reliable wire.
     pub retransmitted: u64,
-    /// The most frames that were on it at once.
+    /// The most frames in flight at a time.
     pub held_max: usize,
-    /// The longest that a frame waited for those before it.
+    /// The longest time that a frame waited for earlier frames.
     pub queued_max: Duration,
 }
 
-/// What travels.
+/// The content of a transmission.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// The transport's "I am here".
+    /// The transport's announcement of its node.
     Beacon,
-    /// A frame of a link, for one incarnation of the node at the other end.
+    /// A frame of a link, addressed to one incarnation of the receiving node.
     Frame { to: NodeId, frame: Bytes },
 }
 
-/// Something on its way.
+/// A transmission in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     pub(super) from: NodeId,
@@ -109,17 +108,17 @@ pub(super) struct Carried {
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) kind: WireKind,
-    /// What carries the frames of the link that sends on it.
+    /// The carrier of the sending link.
     carrier: Carrier,
-    /// The node and link at each end, by their places.
+    /// The node and link at each end, by index.
     pub(super) from: (usize, usize),
     pub(super) to: (usize, usize),
     pub(super) cut: bool,
-    /// Frames that arrived where nobody is, or not the one that they were for.
+    /// Frames that arrived at a node that was down or was another incarnation.
     pub(super) unheard: u64,
-    /// When each frame was put on it, and its bytes; only if asked for.
+    /// The send time and size of each frame; `None` unless requested.
     pub(super) log: Option<Vec<(Instant, u64)>>,
-    /// Bytes of acknowledgements that went this way alone.
+    /// Bytes of pure acknowledgements sent in this direction.
     acknowledged: u64,
     emulator: Emulator<Carried>,
 }
@@ -159,8 +158,8 @@ impl Wire {
         }
     }
 
-    /// Frames that went the other way are acknowledged on this one: a long one at once, for short ones
-    /// there is a frame to ride on soon.
+    /// Counts the acknowledgement of a frame in the opposite direction. A long frame is acknowledged at once;
+    /// for a short one the acknowledgement rides on a later frame.
     pub(super) const fn acknowledge(&mut self, frame_bytes: u64) {
         if matches!(self.kind, WireKind::Reliable) {
             self.acknowledged += (frame_bytes / PACKET_BYTES).div_ceil(2) * ACKNOWLEDGEMENT_ALONE;
@@ -193,7 +192,7 @@ impl Wire {
         }
     }
 
-    /// Whatever is on its way is lost.
+    /// Drops everything in flight.
     pub(super) fn clear(&mut self) {
         self.emulator.clear();
     }
@@ -202,7 +201,7 @@ impl Wire {
         self.emulator.next_at()
     }
 
-    /// What has arrived at `now`, one at a time.
+    /// Returns one transmission that has arrived at `now`.
     pub(super) fn receive(&mut self, now: Instant) -> Option<Carried> {
         self.emulator.poll(now)
     }
@@ -212,7 +211,7 @@ impl Wire {
     }
 }
 
-/// The bytes that a frame of `bytes` takes on a wire.
+/// Returns the bytes that a frame of `bytes` takes on a wire.
 const fn on_wire(kind: WireKind, carrier: Carrier, bytes: u64) -> u64 {
     match (kind, carrier) {
         (WireKind::Datagrams, Carrier::Datagrams) => bytes + DATAGRAM_OVERHEAD,

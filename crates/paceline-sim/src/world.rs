@@ -1,4 +1,4 @@
-//! The world: clock, nodes, wires, and whoever publishes.
+//! The world: clock, nodes, wires and publishing drivers.
 
 use crate::driver::Driver;
 use crate::net::{LinkPlan, NodeIx, Pub, Sub};
@@ -15,10 +15,10 @@ use paceline_proto::link::LinkSpec;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 
-/// How often the transport may call neighbours that are not there: as often as nodes knock where one was lost
-/// (`paceline/src/shell/redial.rs`).
+/// The interval at which the transport announces nodes to absent neighbours. Live nodes redial a lost
+/// neighbour at the same interval (`paceline/src/shell/redial.rs`).
 const BEACON_EVERY: Duration = Duration::from_millis(200);
-/// Time that does not pass although a node took this many turns: it wakes for nothing.
+/// The most iterations of a node at one instant, to detect endless wake-ups.
 const TURNS_MAX: u32 = 10_000;
 
 /// A link of a node.
@@ -26,7 +26,7 @@ const TURNS_MAX: u32 = 10_000;
 pub struct LinkIx {
     /// The node.
     pub node: NodeIx,
-    /// The link's place on the node.
+    /// The index of the link on the node.
     pub link: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct World {
     pub(super) drivers: Vec<Driver>,
     pub(super) idle_drivers: Vec<usize>,
     pub(super) queue: Queue,
-    /// Wires that something was put on in a turn.
+    /// Wires used in the current iteration.
     sent: Vec<usize>,
     keeps: bool,
     ids: u64,
@@ -50,11 +50,11 @@ pub struct World {
 }
 
 impl World {
-    /// An empty world; `seed` decides about loss, jitter and the ids of nodes.
+    /// Creates an empty world. `seed` determines loss, jitter and the ids of nodes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            // Not zero: nothing may depend on a node that starts with its clock.
+            // Not zero, so that no test depends on a clock that starts with its node.
             now: Instant::from_millis(60_000),
             nodes: Vec::new(),
             wires: Vec::new(),
@@ -72,21 +72,22 @@ impl World {
         }
     }
 
-    /// What time it is.
+    /// Returns the current time of the world.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// How many turns nodes have taken: what a run has cost.
+    /// Returns the number of iterations of all nodes, a measure of the cost of a run.
     #[must_use]
     pub const fn turns(&self) -> u64 {
         self.turns
     }
 
-    /// Whether the subscriptions made from now on keep every sample that they get; they do unless they
-    /// are told otherwise. Others [count](Self::counted) alone, so that long runs of large worlds fit
-    /// into memory.
+    /// Sets whether subscriptions added from now on keep every delivered sample. Defaults to true.
+    ///
+    /// Without it they only [count](Self::counted) samples, so that long runs of large worlds fit into
+    /// memory.
     pub const fn keep_deliveries(&mut self, keep: bool) {
         self.keeps = keep;
     }
@@ -96,7 +97,7 @@ impl World {
         NodeId(self.chance.next() << 16 | self.ids)
     }
 
-    /// A new node.
+    /// Adds a node.
     pub fn add_node(&mut self, name: &str) -> NodeIx {
         let id = self.new_id();
         self.nodes.push(Node::new(id, name));
@@ -105,14 +106,14 @@ impl World {
         node
     }
 
-    /// A new link of a node, to be [joined](Self::join) to others.
+    /// Adds a link to a node, to be [joined](Self::join) to others.
     pub fn add_link(&mut self, node: NodeIx, name: &str, spec: LinkSpec) -> LinkIx {
         let link = self.node_mut(node).add_link(name, spec);
         LinkIx { node, link }
     }
 
-    /// Lays a wire between two links: `there` from `a` to `b`, and `back`. Returns its two
-    /// directions for [`Self::wire_at`] and [`Self::cut_wire`].
+    /// Adds a wire between two links: `there` leads from `a` to `b`, `back` from `b` to `a`. Returns the
+    /// indices of the two directions for [`Self::wire_at`] and [`Self::cut_wire`].
     pub fn join(
         &mut self,
         a: LinkIx,
@@ -132,7 +133,7 @@ impl World {
         (self.wires.len() - 2, self.wires.len() - 1)
     }
 
-    /// Joins two nodes by a link each way; the wire carries what the links may send.
+    /// Connects two nodes by one link per direction, over a wire with the capacity of the links.
     pub fn connect(&mut self, a: NodeIx, b: NodeIx, plan: LinkPlan) {
         let wire = WireSpec::limited(plan.capacity);
         let spec = LinkSpec { capacity: plan.capacity, ..LinkSpec::default() };
@@ -142,23 +143,23 @@ impl World {
         self.join(here, there, wire, wire);
     }
 
-    /// How long a node takes to scale a picture.
+    /// Sets the time that a node takes to scale a picture.
     pub fn set_scaler_time(&mut self, node: NodeIx, time: Duration) {
         self.node_mut(node).scaler_time = time;
     }
 
-    /// What a node's monotonic clock shows now.
+    /// Returns a node's monotonic clock.
     pub(super) fn local(&self, node: NodeIx) -> Instant {
         self.node(node).clock.shows(self.now)
     }
 
-    /// Something came in: the node takes a turn at this instant.
+    /// Schedules an iteration of the node at this instant, since there is input.
     pub(super) fn touch(&mut self, node: NodeIx) {
         self.node_mut(node).touched = true;
         self.queue.wake(Event::Node(node.0), self.now);
     }
 
-    /// A new publisher.
+    /// Adds a publisher.
     pub fn publish(&mut self, node: NodeIx, spec: PublisherSpec) -> Pub {
         let id = self.declare(node, Arc::new(spec));
         self.publishers.push((node.0, id));
@@ -175,7 +176,7 @@ impl World {
         id
     }
 
-    /// A publisher is gone.
+    /// Withdraws a publisher.
     pub fn unpublish(&mut self, publisher: Pub) {
         let (node, id) = self.place(publisher);
         let (node, now) = (NodeIx(node), self.local(NodeIx(node)));
@@ -190,7 +191,7 @@ impl World {
         self.touch(node);
     }
 
-    /// Publishes one sample; nothing if the publisher's node is down.
+    /// Publishes one sample. Does nothing if the publisher's node is down.
     pub fn put(&mut self, publisher: Pub, payload: Bytes) {
         let (now, (node, id)) = (self.now, self.place(publisher));
         let here = self.node_mut(NodeIx(node));
@@ -201,7 +202,7 @@ impl World {
         self.queue.wake(Event::Node(node), now);
     }
 
-    /// A new subscription.
+    /// Adds a subscription.
     pub fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
         let (now, keeps) = (self.local(node), self.keeps);
         let here = self.node_mut(node);
@@ -212,7 +213,7 @@ impl World {
         Sub(self.subscriptions.len() - 1)
     }
 
-    /// Ends a subscription; what it got stays.
+    /// Ends a subscription; its received samples stay available.
     pub fn unsubscribe(&mut self, subscription: Sub) {
         let Some(&(node, id)) = self.subscriptions.get(subscription.0) else { return };
         let (node, now) = (NodeIx(node), self.local(NodeIx(node)));
@@ -224,23 +225,24 @@ impl World {
         self.touch(node);
     }
 
-    /// Has a node ask another one; [`Self::answers`] counts the answers.
+    /// Sends a question from one node to another, and returns its number. [`Self::answers`] returns the
+    /// answers.
     pub fn ask(&mut self, node: NodeIx, of: NodeIx, question: Bytes) -> u64 {
         let (now, id) = (self.local(node), self.node(of).id);
         self.touch(node);
         self.node_mut(node).control.ask(now, id, question)
     }
 
-    /// The answers to a node's questions: the question's number and who answered.
+    /// Returns the answers to a node's questions: the number of the question and the answering node.
     #[must_use]
     pub fn answers(&self, node: NodeIx) -> &[(u64, NodeId)] {
         &self.node(node).answers
     }
 
-    /// Lets time pass, and checks that the sums agree at its end.
+    /// Lets time pass, and checks at the end that the sums agree.
     ///
     /// # Panics
-    /// If an invariant does not hold.
+    /// Panics if an invariant does not hold.
     pub fn run_for(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(next) = self.queue.next_at().filter(|next| *next <= end) {
@@ -286,7 +288,7 @@ impl World {
 
     fn send_beacons(&mut self) {
         let now = self.now;
-        // The two directions of a wire lie side by side; the second end is the one that connects.
+        // The two directions of a wire are adjacent. The second end is the one that connects.
         for (place, wire) in self.wires.iter_mut().enumerate().skip(1).step_by(2) {
             let Some(node) = self.nodes.get(wire.from.0) else { continue };
             let Some(end) = node.links.get(wire.from.1) else { continue };
@@ -303,7 +305,7 @@ impl World {
     fn receive(&mut self, place: usize) {
         let Some(wire) = self.wires.get_mut(place) else { return };
         let Some(node) = self.nodes.get_mut(wire.to.0).filter(|node| !node.stalled) else { return };
-        // The two directions of a wire lie side by side.
+        // The two directions of a wire are adjacent.
         let back = place ^ 1;
         while let Some(carried) = wire.receive(self.now) {
             match carried.item {
@@ -313,7 +315,7 @@ impl World {
                 Item::Frame { to, frame } if to == node.id && !node.down => {
                     node.receive(self.now, wire.to.1, carried.from, frame, back);
                 }
-                // Nobody is there, or not the one that it was for.
+                // The node is down, or another incarnation.
                 Item::Beacon | Item::Frame { .. } => wire.unheard += 1,
             }
         }

@@ -1,6 +1,6 @@
 //! Classes of links in virtual time.
 
-// One module, so that the helpers too are tests to the lints.
+// A single module makes clippy treat the helpers as tests too.
 #[cfg(test)]
 #[path = "classes"]
 mod classes {

@@ -8,7 +8,7 @@ use paceline_sim::{ClockSpec, LinkPlan, Net as _, NodeIx, Sub, World};
 const TEN_YEARS: i64 = 10 * 365 * 86_400 * 1_000_000_000;
 const HZ: u64 = 50;
 const PERIOD: Duration = Duration::from_millis(20);
-/// When the first sample is published.
+/// The instant of the first sample.
 const STARTS: Instant = Instant::from_millis(63_000);
 
 fn chain() -> (World, [NodeIx; 3]) {
@@ -20,8 +20,8 @@ fn chain() -> (World, [NodeIx; 3]) {
     (world, nodes)
 }
 
-/// Publishes at `a` for a minute to one subscription each that wants everything, a promise, 10 Hz of
-/// what declares a period, and 10 Hz of what declares none; half way `what` is done to the world.
+/// Publishes at `a` for a minute to four subscriptions: all samples, a contract, and 10 Hz with and without a
+/// declared period. After half the time `what` changes the world.
 fn minute(clocks: [i32; 3], mut what: impl FnMut(&mut World, [NodeIx; 3])) -> (World, [Sub; 4]) {
     let (mut world, nodes) = chain();
     for (node, drift_ppm) in nodes.into_iter().zip(clocks) {
@@ -53,8 +53,8 @@ fn counts(world: &World, subs: [Sub; 4]) -> [usize; 4] {
     subs.map(|sub| world.delivered(sub).len())
 }
 
-/// By how much the ages that a subscription saw were off, at least and at most, in nanoseconds: when
-/// each sample was published is known.
+/// Returns the least and the greatest error of the ages at a subscription, in nanoseconds. The publication
+/// times are known.
 fn errors(world: &World, sub: Sub) -> (i64, i64) {
     let nanos = |duration: Duration| duration.as_nanos().cast_signed();
     let errors = world.delivered(sub).iter().map(|sample| {
@@ -80,7 +80,7 @@ fn drift_disturbs_nothing_and_ages_stay_right_within_it() {
         assert_eq!(world.known(NodeIx(0)), ["a", "b", "c"]);
         let off = errors(&world, subs[0]);
         println!("{clocks:?}: {} to {} ns off", off.0, off.1);
-        // 200 ppm of the milliseconds that a sample takes are nothing; other samples share their frames now.
+        // 200 ppm of a transit time of milliseconds is negligible, but other samples share the frames now.
         assert!(off.0 >= least - 50_000 && off.1 <= most + 50_000, "{clocks:?}: {off:?}");
     }
 }
@@ -95,7 +95,8 @@ fn steps_of_utc_by_ten_years_disturb_nothing() {
         });
         let got = counts(&world, subs);
         assert_eq!(got[..3], before[..3], "{by_ns}");
-        // Before 1970 all samples have the same stamp: nothing tells 10 Hz of what declares no period.
+        // Before 1970 all samples have the same timestamp, which does not allow 10 Hz without a declared
+        // period.
         let told = by_ns != i64::MIN;
         assert!(!told || got[3].abs_diff(before[3]) <= 2, "{by_ns}: {} of {}", got[3], before[3]);
         assert!(subs.iter().all(|&sub| world.delivered(sub).iter().all(|sample| !sample.late)));

@@ -1,4 +1,4 @@
-//! Nodes that crash and come back, in virtual time.
+//! Nodes that crash and restart, in virtual time.
 
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
@@ -7,7 +7,7 @@ use paceline_sim::{LinkPlan, Net as _, NodeIx, World};
 const SECOND: Duration = Duration::from_secs(1);
 const TWO: Duration = Duration::from_secs(2);
 
-/// A chain `a`, `b`, `c`, up, with so many bits a second on each link; none for 0.
+/// Creates a chain `a`, `b`, `c` with all links up, at `bits` bit/s each; 0 means unlimited.
 fn chain(seed: u64, bits: u64) -> (World, [NodeIx; 3]) {
     let mut world = World::new(seed);
     let nodes = ["a", "b", "c"].map(|name| world.add_node(name));
@@ -64,10 +64,11 @@ fn what_a_subscription_got_stays_and_its_handle_goes_on() {
     world.unpublish(other);
     world.crash(c);
     world.crash(a);
-    world.crash(a); // once is enough
+    world.crash(a); // a second crash changes nothing
     assert_eq!((world.delivered(end).len(), world.delivered(gone).len()), (100, 100));
     assert!(world.heard(end).is_empty() && !world.matching(sensor));
-    // What is made while a node is down starts with it; what is published there is nowhere.
+    // A publisher or subscription added while its node is down starts with the node. Samples published there
+    // are lost.
     let late = world.publish(a, data("late"));
     let all_of_it = world.subscribe(c, all("**"));
     world.every(sensor, Duration::from_millis(10), 100, payloads(50));

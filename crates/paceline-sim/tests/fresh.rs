@@ -1,4 +1,4 @@
-//! Best effort on links that are asked to carry three times what they can: what arrives stays fresh.
+//! Best effort on links with three times their capacity offered: delivered samples stay fresh.
 
 use paceline_proto::control::{BEST_EFFORT_WAIT_MAX, PublisherSpec};
 use paceline_proto::link::{Carrier, LinkSpec};
@@ -9,7 +9,7 @@ use paceline_sim::ask::{Declare as _, all, data, payloads, undecodable, video, v
 use paceline_sim::impair::Impairment;
 use paceline_sim::{LinkPlan, NodeIx, Payload, Pub, Sub, WireSpec, World};
 
-/// How long the overload lasts.
+/// The duration of the overload, in seconds.
 const MINUTE: u64 = 60;
 const GROUP: &str = "IPBBPBBPBBPBB";
 
@@ -17,13 +17,13 @@ fn capacity(bits: u64) -> Option<Capacity> {
     Capacity::from_bits_per_s(bits).ok()
 }
 
-/// Live data that is worth nothing when it is old.
+/// Declares live data that is worthless when late.
 fn live(tag: &str, kind: Kind, hertz: u64) -> PublisherSpec {
     PublisherSpec { kind, late: Late::Drop, ..data(tag) }.hertz(hertz)
 }
 
-/// A robot and a console, and a relay between them that is joined to the robot by a fast link and to the console by
-/// a thin one.
+/// A robot and a console with a relay between them. The relay has a fast link to the robot and a slow one to
+/// the console.
 struct Path {
     world: World,
     robot: NodeIx,
@@ -41,7 +41,7 @@ impl Path {
         Self { world, robot, relay, console }
     }
 
-    /// Publishes for a minute, and runs until nothing waits any more.
+    /// Publishes for a minute, and runs until all queues are empty.
     fn overload(&mut self, spec: PublisherSpec, payload: Payload) -> (Pub, Sub) {
         let (period, tag) =
             (spec.period.expect("publishers here have a period"), spec.tag.to_string());
@@ -54,8 +54,8 @@ impl Path {
         (publisher, subscription)
     }
 
-    /// Every sample that was published is delivered or has one reason at one of the two links. Returns the reasons of
-    /// the second.
+    /// Checks that every published sample is delivered or has one drop reason at one of the two links.
+    /// Returns the drops of the second link.
     fn drops(&self, publisher: Pub, subscription: Sub, published: u64) -> Drops {
         let first = self.world.stream(self.robot, self.relay, publisher);
         let second = self.world.stream(self.relay, self.console, publisher);
@@ -76,7 +76,8 @@ impl Path {
 #[test]
 fn what_arrives_over_an_overloaded_link_is_fresh_whatever_it_is() {
     let wait = BEST_EFFORT_WAIT_MAX.as_micros() / 1_000;
-    // 375,000 bytes a second for a link of 125,000. A picture of 18,750 bytes takes 170 ms with its headers.
+    // 375,000 bytes per second for a link of 125,000. A picture of 18,750 bytes takes 170 ms with its
+    // headers.
     let cases = [
         (Kind::Data, 250, 1_500, wait + 50, DropReason::Expired),
         (Kind::Audio, 250, 1_500, wait + 50, DropReason::Expired),
@@ -101,7 +102,7 @@ fn what_arrives_over_an_overloaded_link_is_fresh_whatever_it_is() {
 fn video_that_is_too_much_stays_fresh_and_decodable() {
     for hertz in [5, 30] {
         let mut path = Path::new(capacity(1_000_000));
-        // 375,000 bytes a second.
+        // 375,000 bytes per second.
         let mean = 375_000 / usize::try_from(hertz).unwrap();
         let payload = video_payloads(GROUP, [mean * 3, mean, mean * 3 / 4]);
         let spec = video("film", hertz, mean as u64 * 3);
@@ -109,7 +110,7 @@ fn video_that_is_too_much_stays_fresh_and_decodable() {
         let drops = path.drops(publisher, subscription, hertz * MINUTE);
         let (got, oldest) = (path.world.delivered(subscription).len(), path.oldest(subscription));
         println!("{hertz} Hz: {got} delivered, the oldest after {oldest}; {drops:?}");
-        // An I takes the link for nine periods at most, once its turn has come.
+        // An I occupies the link for at most nine periods after it is picked.
         let longest = Duration::from_secs(1).mul_div(10, hertz);
         assert!(oldest <= BEST_EFFORT_WAIT_MAX.saturating_add(longest), "{hertz}: {oldest}");
         assert_eq!(undecodable(GROUP, path.world.delivered(subscription)), None);
@@ -128,7 +129,7 @@ fn files_and_late_samples_wait_for_as_long_as_it_takes() {
         let (publisher, subscription) = path.overload(spec, payloads(37_500));
         let drops = path.drops(publisher, subscription, 10 * MINUTE);
         let oldest = path.oldest(subscription);
-        // 22 MB through 125,000 bytes a second: both queues hold that.
+        // 22 MB over a link of 125,000 bytes per second fit into both queues.
         assert_eq!((path.world.delivered(subscription).len(), drops.total()), (600, 0));
         assert!(oldest > Duration::from_secs(60), "{oldest}");
     }
@@ -157,7 +158,7 @@ fn a_long_path_makes_nothing_expire() {
 
 #[test]
 fn streams_whose_turns_are_far_apart_all_go_on() {
-    // A round of 200 streams takes this link about 8 s.
+    // A round of 200 streams takes about 8 s on this link.
     let mut path = Path::new(capacity(64_000));
     let streams: Vec<(Pub, Sub)> = (0..200)
         .map(|k| {
@@ -217,7 +218,7 @@ fn repairs_go_on_where_samples_expire() {
     assert!(sent.drops.of(DropReason::Expired) > 8_000, "{:?}", sent.drops);
     let lost = world.drops(got).total();
     assert_eq!(delivered.len() as u64 + lost, sent.sent);
-    // Of a hundred that are sent at least two lose a frame.
+    // At least two of a hundred samples lose a frame.
     assert!(world.wire(here, there).lost > 80, "{:?}", world.wire(here, there));
     assert!(lost * 200 <= sent.sent, "{lost} of {}", sent.sent);
 }

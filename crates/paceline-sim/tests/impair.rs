@@ -1,4 +1,4 @@
-//! The emulator of bad networks: instants worked out by hand, and shares of a million packets.
+//! The network emulator: instants computed by hand, and rates over a million packets.
 
 use paceline_sched::{Capacity, Duration, Instant};
 use paceline_sim::impair::{Emulator, Impairment, Loss, PPM_MAX, WireKind};
@@ -17,7 +17,7 @@ fn reliable(impairment: Impairment) -> Emulator<u64> {
     Emulator::new(WireKind::Reliable, impairment, 100_000, 7)
 }
 
-/// Everything that arrives until nothing is on its way, and when.
+/// Returns all arrivals with their instants until no packet is in flight.
 fn arrivals(emulator: &mut Emulator<u64>) -> Vec<(Instant, u64)> {
     let mut all = Vec::new();
     while emulator.next_at() < Instant::FAR {
@@ -27,8 +27,7 @@ fn arrivals(emulator: &mut Emulator<u64>) -> Vec<(Instant, u64)> {
     all
 }
 
-/// Sends a million packets of 100 bytes, one each millisecond, takes each when it arrives, and gives
-/// the numbers in the order of their arrival.
+/// Sends a million packets of 100 bytes, one per millisecond. Returns their numbers in the order of arrival.
 fn run(emulator: &mut Emulator<u64>) -> Vec<u64> {
     let mut arrived = Vec::new();
     for number in 0..MILLION {
@@ -46,7 +45,7 @@ fn run(emulator: &mut Emulator<u64>) -> Vec<u64> {
     arrived
 }
 
-/// Sends packets, one each millisecond, and gives the numbers of those that are lost.
+/// Sends packets, one per millisecond. Returns the numbers of the lost ones.
 fn losses(emulator: &mut Emulator<u64>, packets: u64) -> Vec<u64> {
     let each = (0..packets).filter_map(|number| {
         while emulator.poll(ms(number)).is_some() {}
@@ -70,19 +69,19 @@ fn without_impairment_a_packet_arrives_as_it_is_sent() {
 
 #[test]
 fn packets_leave_at_the_rate_and_wait_in_a_queue_with_an_end() {
-    // 1 000 bytes take 4 ms; of 4 500 bytes that may wait the fifth whole packet is too many.
+    // 1 000 bytes take 4 ms. The queue of 4 500 bytes has no room for a fifth whole packet.
     let rate = Capacity::from_bits_per_s(2_000_000).ok();
     let delay = Duration::from_millis(10);
     let thin = Impairment { rate, delay, queue_bytes: 4_500, ..Impairment::NONE };
     let mut thin = datagrams(thin);
     let dropped: Vec<Option<u64>> = (0..6).map(|k| thin.handle(ms(100), 1_000, k)).collect();
     assert_eq!(dropped, [None, None, None, None, Some(4), Some(5)]);
-    // At 102 ms half of the first one has left: 3 500 bytes wait.
+    // At 102 ms half of the first one has left, so 3 500 bytes are queued.
     assert_eq!(thin.handle(ms(102), 1_001, 6), Some(6));
     assert_eq!(thin.handle(ms(102), 1_000, 7), None);
     let expected = [(ms(114), 0), (ms(118), 1), (ms(122), 2), (ms(126), 3), (ms(130), 7)];
     assert_eq!(arrivals(&mut thin), expected);
-    // An empty queue takes a packet that is larger than the queue.
+    // An empty queue accepts a packet that is larger than the queue.
     assert_eq!(thin.handle(ms(200), 9_000, 8), None);
     assert_eq!(arrivals(&mut thin), [(ms(246), 8)]);
     let counters = thin.counters();
@@ -112,7 +111,7 @@ fn jitter_lengthens_the_way_evenly_and_nobody_overtakes() {
         assert_eq!(apart.poll(ms(number * 10 + 9)), Some(number));
     }
     tenths.iter().for_each(|&tenth| within(tenth, 100_000, 1_500));
-    // One each millisecond with jitter of 20 ms: they would overtake if they could.
+    // One packet per millisecond with a jitter of 20 ms would be reordered if jitter permitted it.
     let mut close = datagrams(Impairment { jitter: Duration::from_millis(20), ..Impairment::NONE });
     let arrived = run(&mut close);
     assert!(arrived.iter().copied().eq(0..MILLION));
@@ -145,7 +144,7 @@ fn bursts_have_their_share_and_their_length() {
         bursts += u64::from(before != number.checked_sub(1) || before.is_none());
         before = Some(*number);
     }
-    // 1 / (1 + 25) of the time is bad, and a bad time is of four packets.
+    // The bad state has a share of 1 / (1 + 25), and lasts four packets on average.
     within(lost.len() as u64, 38_462, 1_500);
     let length = lost.len() as u64 * 1_000 / bursts;
     println!("{length} thousandths of a packet a burst");
@@ -175,7 +174,7 @@ fn what_is_held_back_is_overtaken() {
     emulator.set(ms(1), Impairment { reorder_ppm: 0, ..held });
     (1..=12).for_each(|k| assert_eq!(emulator.handle(ms(k), 100, k), None));
     let order: Vec<u64> = arrivals(&mut emulator).iter().map(|&(_, item)| item).collect();
-    // What was sent first comes first of two that arrive at once.
+    // Of two packets that arrive at once, the one sent first is first.
     assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 10, 11, 12]);
     assert_eq!(emulator.counters().reordered, 1);
 }
@@ -186,7 +185,7 @@ fn reordering_has_its_share() {
     let some = Impairment { reorder_ppm: 50_000, reorder_by: by, ..Impairment::NONE };
     let mut emulator = datagrams(some);
     let mut arrived = run(&mut emulator);
-    // One that is held back is not overtaken if all of the four behind it are too: once in 160 000.
+    // A delayed packet is not overtaken if the four behind it are delayed too: once in 160 000.
     within(emulator.counters().reordered, 50_000, 1_200);
     arrived.sort_unstable();
     assert!(arrived.into_iter().eq(0..MILLION), "nothing is lost and nothing doubled");
@@ -225,7 +224,7 @@ fn a_reliable_wire_goes_on_after_a_blackout() {
     assert_eq!((emulator.next_at(), emulator.poll(ms(900))), (Instant::FAR, None));
     emulator.set(ms(1_000), usual);
     emulator.handle(ms(1_001), 100, 2);
-    // There, back, and the least timeout.
+    // The round-trip time and the minimum timeout.
     assert_eq!(arrivals(&mut emulator), [(ms(1_220), 0), (ms(1_220), 1), (ms(1_220), 2)]);
     emulator.handle(ms(2_000), 100, 3);
     assert_eq!(arrivals(&mut emulator), [(ms(2_010), 3)]);
@@ -239,7 +238,7 @@ fn on_a_reliable_wire_losses_come_later_and_all_behind_them() {
     emulator.handle(ms(0), 100, 0);
     emulator.set(ms(1), Impairment { loss: Loss::None, ..lossy });
     emulator.handle(ms(1), 100, 1);
-    // Lost eight times: 240 ms, 480 ms, … 255 times the first timeout, then 20 ms.
+    // Lost eight times: 240 ms, 480 ms and so on are 255 times the first timeout, plus 20 ms.
     assert_eq!(arrivals(&mut emulator), [(ms(61_220), 0), (ms(61_220), 1)]);
     assert_eq!(emulator.counters().retransmitted, 8);
 

@@ -1,4 +1,4 @@
-//! What one stream does is its own affair: others that were promised something lose nothing of it.
+//! Isolation: whatever one stream does, the contracts of other streams hold.
 //!
 //! `cargo test -p paceline-sim --test isolation -- --nocapture` prints the tables of docs/admission.md.
 

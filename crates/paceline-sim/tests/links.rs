@@ -1,4 +1,4 @@
-//! Links in virtual time: load, stalls, loss, and how far they go at most.
+//! Links in virtual time: load, stalls, loss and limits.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::link::{Carrier, LinkSpec};
@@ -11,7 +11,7 @@ fn capacity(bits: u64) -> Option<Capacity> {
     Capacity::from_bits_per_s(bits).ok()
 }
 
-/// A node that sends over one link to each of `ends`, and what joins them.
+/// Creates a node that sends over one link to each of `ends`.
 fn star(seed: u64, ends: usize, capacity: Option<Capacity>) -> (World, NodeIx, Vec<NodeIx>) {
     let mut world = World::new(seed);
     let hub = world.add_node("hub");
@@ -25,7 +25,7 @@ fn star(seed: u64, ends: usize, capacity: Option<Capacity>) -> (World, NodeIx, V
     (world, hub, nodes)
 }
 
-/// A publisher of data on the hub, and a subscription at each end.
+/// Adds a publisher of data on the hub for each end, and a subscription at the end.
 fn feed(world: &mut World, hub: NodeIx, ends: &[NodeIx]) -> (Vec<Pub>, Vec<Sub>) {
     let tags: Vec<String> = (0..ends.len()).map(|k| format!("feed/{k}")).collect();
     let publishers = tags.iter().map(|tag| world.publish(hub, data(tag).hertz(100))).collect();
@@ -55,7 +55,7 @@ fn over_a_satellite_control_comes_through_beside_what_is_on_the_way() {
         let got = world.subscribe(there, all("feed"));
         world.every(feed, Duration::from_millis(10), 3_000, payloads(1_000));
         world.run_for(Duration::from_secs(15));
-        // Only now, beside dozens of frames on their way.
+        // Added only now, with dozens of frames in flight.
         let late = world.publish(here, data("late").hertz(10));
         let got_late = world.subscribe(there, all("late"));
         world.run_for(Duration::from_secs(5));
@@ -84,7 +84,7 @@ fn a_stalled_node_costs_others_nothing() {
             let worst = delivered.iter().map(|sample| sample.age).max().unwrap();
             println!("{limit:?}: {} delivered, at worst after {worst}", delivered.len());
             assert_eq!(delivered.len(), 1_000);
-            // With a capacity the stalled hop holds the window until it counts as stalled.
+            // With a capacity, the stalled hop occupies the window until it is detected as stalled.
             let bound = if limit.is_none() { 2 } else { 200 };
             assert!(worst <= Duration::from_millis(bound), "{limit:?}: {worst}");
         }
@@ -106,7 +106,7 @@ fn a_link_without_capacity_keeps_a_bounded_window() {
     world.run_for(Duration::from_secs(2));
     world.stall(ends[0]);
     world.run_for(Duration::from_millis(1_500));
-    // 12 frames of data, 3 of control, and a question each 100 ms.
+    // 12 frames of data, 3 of control, and a probe every 100 ms.
     let held = world.wire(hub, ends[0]).held_max;
     assert!(held <= 12 + 3 + 16, "{held}");
     world.resume(ends[0]);
@@ -128,7 +128,7 @@ fn a_link_with_backlog_is_busy_and_never_faster_than_its_capacity() {
     assert!(world.wire(hub, ends[0]).queued_max <= Duration::from_millis(1));
     let log: Vec<(Instant, u64)> =
         world.log(hub, ends[0]).iter().copied().filter(|&(at, _)| at >= start).collect();
-    // In any interval: capacity × time, the frame that begins it, and 1 ms caught up.
+    // In any interval: capacity × time, the frame that begins it, and 1 ms of catch-up.
     for (place, &(from, _)) in log.iter().enumerate().step_by(7) {
         let mut sum = 0;
         for &(at, bytes) in log.iter().skip(place).take(400) {
@@ -141,7 +141,8 @@ fn a_link_with_backlog_is_busy_and_never_faster_than_its_capacity() {
 
 #[test]
 fn a_link_carries_all_that_it_may_while_a_thinner_way_back_is_full_too() {
-    // Frames of 162 ms: every answer waits for the one that is on its way back, and rides on the next.
+    // Frames take 162 ms, so every acknowledgement waits for the frame in transmission and is sent with the
+    // next one.
     let (mut world, limits) = (World::new(7), [capacity(256_000), capacity(64_000)]);
     let (a, b) = (world.add_node("a"), world.add_node("b"));
     let links = [(a, "there", limits[0]), (b, "back", limits[1])].map(|(node, name, capacity)| {
@@ -158,7 +159,7 @@ fn a_link_carries_all_that_it_may_while_a_thinner_way_back_is_full_too() {
     world.run_for(Duration::from_secs(60));
     let used = world.wire(a, b).bytes - before;
     println!("used {used} of 1920000 bytes");
-    // Frames count as 20 bytes more than they are here.
+    // The link counts 20 bytes more per frame than the wire.
     assert!(used >= 1_860_000, "{used}");
     assert!(world.wire(a, b).queued_max <= Duration::from_millis(1));
 }
@@ -181,9 +182,9 @@ fn a_flood_of_control_takes_no_more_than_its_share() {
     let used = world.wire(hub, ends[0]).bytes - before;
     println!("flood: steering at worst {worst}, {used} bytes");
     assert_eq!(delivered.len(), 500);
-    // One frame before it, one of control, its own.
+    // The frame in transmission, one control frame, and its own frame.
     assert!(worst <= Duration::from_micros(2 * 5_120 + 1_500), "{worst}");
-    // 5 %, and at least a frame each 20 ms, beside 500 commands.
+    // 5 % or one frame per 20 ms, and 500 commands.
     assert!(used <= 1_280 * 255 + 500 * 250, "{used}");
 }
 
@@ -205,9 +206,9 @@ fn lost_frames_cost_their_samples_and_no_more() {
         let (read, seen) = (world.delivered(read).len(), world.delivered(seen).len());
         println!("{per_mille} in 1000 lost: {read} of 3000 commands, {seen} of 300 pictures");
         let kept = 1_000 - per_mille as usize;
-        // Whatever is sent while the other end knows nothing of the stream is lost too.
+        // Samples sent before the other end knows the stream are lost too.
         assert!(read >= 3_000 * kept / 1_000 * 85 / 100, "{read}");
-        // A picture is 17 frames: hardly any comes whole when three in ten are lost.
+        // A picture has 17 frames, so hardly any is complete at 30 % loss.
         assert!(read < 3_000 && seen >= if per_mille > 100 { 1 } else { 20 }, "{seen}");
         world.set_loss(here, there, 0);
         world.run_for(Duration::from_secs(6));

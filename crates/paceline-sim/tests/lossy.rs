@@ -1,6 +1,6 @@
-//! Links whose frames may be lost: what is mended, by when, and what is not.
+//! Links with frame loss: repairs, their time limits, and permanent losses.
 
-// One module, so that the helpers too are tests to the lints.
+// A single module makes clippy treat the helpers as tests too.
 #[cfg(test)]
 #[path = "lossy"]
 mod lossy {

@@ -1,4 +1,4 @@
-//! The main job in virtual time: pictures and steering commands over one thin link.
+//! The main job in virtual time: pictures and steering commands over one link with little capacity.
 
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_sched::{Capacity, Duration, Instant, LossTolerance};
@@ -6,7 +6,7 @@ use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
 
 const SECONDS: u64 = 30;
-/// A frame of 1,200 bytes with 80 below it, at 2 Mbit/s.
+/// The time of a frame of 1,200 bytes with 80 bytes of overhead, at 2 Mbit/s.
 const SEGMENT_TIME: Duration = Duration::from_micros(5_120);
 
 struct Job {
@@ -19,7 +19,7 @@ struct Job {
     pictures: Sub,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 struct Outcome {
     steering: usize,
@@ -29,7 +29,7 @@ struct Outcome {
     p50: Duration,
     p99: Duration,
     used: f64,
-    /// By how much the age that came with a command is off.
+    /// The error of the ages delivered with commands.
     age_error: Duration,
 }
 
@@ -89,13 +89,13 @@ fn run(job: &mut Job, command_bytes: usize, camera: (Duration, usize)) -> Outcom
     }
 }
 
-/// A command waits for the frame before it and takes one of its own.
+/// Checks the bound of a command: the frame in transmission, then its own.
 fn check_steering(got: &Outcome) {
     let bound = SEGMENT_TIME.mul_div(2, 1).saturating_add(Duration::from_micros(250));
     println!("{got:?}");
     assert_eq!(got.steering as u64, SECONDS * 100, "none is lost");
     assert!(got.steering_max <= bound, "{}", got.steering_max);
-    // Half an answer's own time on the wire, and what a frame was expected to hold and does not.
+    // Half of an acknowledgement's transmission time, and the difference to the expected frame size.
     assert!(got.age_error <= Duration::from_micros(1_600), "{}", got.age_error);
     assert!((0.95..=1.001).contains(&got.used), "{}", got.used);
 }
@@ -117,7 +117,7 @@ fn steering_does_not_wait_behind_pictures() {
 
 #[test]
 fn long_commands_do_not_wait_behind_pictures() {
-    // 10 ms less the margin of 1 ms are less than a frame of pictures and one of 1,000 bytes take.
+    // 10 ms minus the margin of 1 ms is less than a frame of pictures and one of 1,000 bytes take.
     let mut job = job(pictures("camera", 30, 30_000), None, 1_000, 12);
     let got = run(&mut job, 1_000, (thirtieth(), 30_000));
     check_steering(&got);
@@ -140,7 +140,7 @@ fn a_bound_that_cannot_always_be_kept_is_refused_with_one_that_can() {
 
 #[test]
 fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
-    // 95 % of 250,000 B/s less steering's 17,400: ten pictures of 19,800 bytes a second.
+    // 95 % of 250,000 B/s minus 17,400 for steering: ten pictures of 19,800 bytes per second.
     let mut job = job(pictures("camera", 10, 19_800), Some(200), 64, 10);
     assert!(job.world.refusals(job.pictures).is_empty(), "{:?}", job.world.refusals(job.pictures));
     let got = run(&mut job, 64, (Duration::from_millis(100), 19_800));
@@ -153,8 +153,8 @@ fn steering_keeps_its_bound_beside_a_contracted_camera_that_fills_the_link() {
     assert!(got.used >= 0.90, "{}", got.used);
 }
 
-/// A contracted camera beside commands of so many bytes within `within` ms: 10 pictures a second, each within 200 ms, of
-/// which one in ten may miss.
+/// Runs a contracted camera next to commands of `command_bytes` bytes within `within` ms. The camera sends 10
+/// pictures per second within 200 ms each, and one in ten may miss.
 fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
     let mut job = job(pictures("camera", 10, bytes as u64), None, command_bytes, within);
     job.world.unsubscribe(job.pictures);
@@ -165,8 +165,8 @@ fn contracted(bytes: usize, command_bytes: u64, within: u64) -> Job {
     job
 }
 
-/// What `paceline bench main-job` does: a picture that takes all of the link for its period is refused, and the size
-/// that is offered instead is granted and kept.
+/// As `paceline bench main-job` does: a picture that would occupy the whole link for its period is refused.
+/// The size offered instead is granted, and its contract is met.
 #[test]
 fn the_largest_camera_beside_commands_is_offered_and_kept() {
     for (command_bytes, within, least) in [(64, 10, 19_800), (1_000, 12, 11_000)] {

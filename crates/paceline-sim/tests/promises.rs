@@ -1,10 +1,10 @@
-//! A million samples that something was promised of, on random networks whose links are all offered half as much
-//! again as they carry. `cargo xtask long` runs as many more as somebody wants.
+//! A million samples under contracts on random networks, with every link offered one and a half times its
+//! capacity. `cargo xtask long` runs more of them.
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, Outcome, POLICIES, run, run_under};
 
-/// So many networks of each discipline.
+/// The number of networks per discipline.
 const SEEDS: u64 = 40;
 
 fn kept(policy: Policy, mix: Mix) -> Outcome {
@@ -24,7 +24,8 @@ fn what_is_promised_is_kept_under_every_discipline_that_looks_at_deadlines() {
     let mut all = Outcome::default();
     for &policy in POLICIES {
         let sums = kept(policy, Mix::default());
-        // Neither is everything granted nor nothing, links are well used, and a bound is no idle one.
+        // The networks are varied: some requests are granted and some refused, links are well used, and
+        // delays approach their bounds.
         let asked = sums.granted + sums.refused;
         assert!(sums.granted * 10 > asked && sums.refused * 20 > asked, "{policy}: {sums}");
         assert!(sums.used / sums.runs > 400 && sums.worst > 800, "{policy}: {sums}");
@@ -40,7 +41,7 @@ fn every_window_of_streams_that_tolerate_loss_is_kept() {
     for &policy in POLICIES {
         let sums = kept(policy, Mix { lossy: 500, ..Mix::default() });
         assert!(sums.granted * 10 > sums.granted + sums.refused, "{policy}: {sums}");
-        // What may miss makes room under virtual deadlines alone.
+        // Only virtual deadlines use the loss tolerance to admit more.
         assert!(sums.missed == 0 || policy == Policy::Vds, "{policy}: {sums}");
         all.add(&sums);
     }
@@ -54,7 +55,7 @@ fn a_network_is_the_same_each_time() {
     assert!(run(3).is_ok_and(|outcome| outcome.samples > 0));
 }
 
-/// What broke them is told in docs/admission.md.
+/// docs/admission.md describes the causes of these failures.
 #[test]
 fn networks_that_broke_a_promise_once_keep_it() {
     let mix = Mix { lossy: 300, ..Mix::default() };

@@ -1,4 +1,4 @@
-//! A late joiner pulls 25 samples of 1 MB over 8 Mbit/s: live streams do not notice.
+//! A late joiner pulls 25 samples of 1 MB over 8 Mbit/s: live streams are unaffected.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::pull::{private_pattern, private_tag};
@@ -10,20 +10,19 @@ use paceline_sim::{Delivered, LinkPlan, World};
 const PULLED: u64 = 25;
 const PULLED_BYTES: usize = 1_000_000;
 const SECONDS: u64 = 45;
-/// A frame of 2,000 bytes with 100 below it, at 8 Mbit/s.
+/// The time of a frame of 2,000 bytes with 100 bytes of overhead, at 8 Mbit/s.
 const FRAME_TIME: Duration = Duration::from_micros(2_180);
 
-/// What came of a run.
+/// The result of a run.
 struct Outcome {
     commands: Vec<Delivered>,
     pictures: Vec<Delivered>,
     pulled: Vec<Delivered>,
-    /// How much of the link was used while something was pulled.
+    /// The used share of the link during the pull.
     used: f64,
 }
 
-/// Commands 100 times a second under a contract and pictures 30 times a second best effort, with or
-/// without a pull beside them.
+/// Runs contracted commands at 100 Hz and best-effort pictures at 30 Hz, with or without a concurrent pull.
 fn run(pulls: bool) -> Outcome {
     let mut world = World::new(5);
     let (robot, home) = (world.add_node("robot"), world.add_node("home"));
@@ -40,7 +39,7 @@ fn run(pulls: bool) -> Outcome {
     else {
         panic!("no private tag")
     };
-    // Of pictures, too, none replaces another here.
+    // The samples of a pull do not replace each other, even if they are pictures.
     let held = world.publish(robot, PublisherSpec { tag, ..pictures("held", 30, 1_000_000) });
     let pull = world.subscribe(home, all(pattern.as_str()));
     world.run_for(Duration::from_secs(2));
@@ -50,7 +49,7 @@ fn run(pulls: bool) -> Outcome {
     let before = world.wire(robot, home).bytes;
     let (mut put, mut used) = (0, 0.0);
     for tenth in 1..=SECONDS * 10 {
-        // What waits never runs out, and never goes over what may wait.
+        // Keeps the backlog non-empty and below its limit.
         while pulls && put < PULLED && put < world.delivered(pull).len() as u64 + 3 {
             world.put(held, payload(put, PULLED_BYTES));
             put += 1;
@@ -70,7 +69,7 @@ fn run(pulls: bool) -> Outcome {
     }
 }
 
-/// By how much later each sample came; all came in both runs.
+/// Returns the additional delay of each sample. Both runs must deliver all of them.
 fn later(alone: &[Delivered], beside: &[Delivered]) -> Vec<Duration> {
     assert_eq!(alone.len(), beside.len());
     let pairs = alone.iter().zip(beside);
@@ -97,6 +96,6 @@ fn a_pull_costs_live_streams_no_more_than_a_frame() {
 
     let seqs = beside.pulled.iter().map(|sample| sample.seq);
     assert!(seqs.eq(0..PULLED), "all of them, in order: {}", beside.pulled.len());
-    // But for the time in which it waits for the answer to its last frame.
+    // Except for the time in which it waits for the acknowledgement of its last frame.
     assert!(beside.used > 0.9, "the pull takes what is left: {}", beside.used);
 }

@@ -1,4 +1,4 @@
-//! Random histories of small worlds: whatever happens, the sums agree, and in the end all is well.
+//! Random histories of small worlds: the sums agree at any time, and everything recovers in the end.
 
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Ask as _, all, data, payload, pictures};
@@ -138,11 +138,11 @@ impl History {
             self.world.impair(a, b, Impairment { rate, ..Impairment::NONE });
         }
         self.nodes.iter().for_each(|&node| self.world.resume(node));
-        // Time to find each other, to compare digests once, and to clear what is queued.
+        // Time to find each other, to compare digests once, and to drain the queues.
         self.world.run_for(Duration::from_secs(300));
     }
 
-    /// Everybody knows everything and everything arrives.
+    /// Checks that every node knows the whole registry and that samples arrive.
     fn check_end(&mut self, seed: u64) {
         for &node in &self.nodes {
             let known = self.world.control(node).nodes();
@@ -154,7 +154,7 @@ impl History {
         }
         let before: Vec<usize> =
             self.subscriptions.iter().map(|&(sub, _)| self.world.delivered(sub).len()).collect();
-        // The least that anybody asks for is one in three: 10 Hz of a camera that declares 30.
+        // The lowest requested rate is one in three: 10 Hz of a camera that declares 30 Hz.
         for _ in 0..12 {
             for &(publisher, _) in &self.publishers {
                 self.world.put(publisher, payload(0, 2_000));

@@ -5,15 +5,15 @@ use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::{ClockSpec, Delivered, LinkPlan, Sub, World};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Everything that can be seen of a sample.
+/// Hashes all fields of a sample.
 fn digest_of(sample: &Delivered, digest: &mut DefaultHasher) {
     let Delivered { publisher, seq, age, at, late, bytes, kind } = *sample;
     (publisher.node.0, publisher.index, seq, age.as_nanos()).hash(digest);
     (at.as_nanos(), late, bytes, kind.code()).hash(digest);
 }
 
-/// A ring of five nodes with every fault that there is; all that was delivered, and every frame of five
-/// wires.
+/// Runs a ring of five nodes with all kinds of faults. Returns a digest of all deliveries and of every frame
+/// on five wires.
 fn run(seed: u64) -> (u64, usize, u64) {
     let mut world = World::new(seed);
     let nodes = ["a", "b", "c", "d", "e"].map(|name| world.add_node(name));

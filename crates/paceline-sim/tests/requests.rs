@@ -1,4 +1,5 @@
-//! Very many ask at once over a thin link: all are answered, and nothing is held in the end.
+//! Thousands of simultaneous requests over a link with little capacity: all are answered, and no reservation
+//! remains.
 
 use paceline_proto::control::{PublisherSpec, RefusalReason};
 use paceline_proto::link::LinkSpec;

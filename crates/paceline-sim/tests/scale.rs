@@ -1,4 +1,4 @@
-//! A small one of the large networks.
+//! A small version of the scale networks.
 
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::scale::{Network, Plan, registry};

@@ -1,4 +1,4 @@
-//! Spatial scaling in virtual time, with a toy for the picture scaler.
+//! Spatial scaling in virtual time, with a toy picture scaler.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::{DropReason, Size};

@@ -1,6 +1,6 @@
-//! The example scenarios at many seeds.
+//! The example scenarios with many seeds.
 
-// One module, so that the helpers too are tests to the lints.
+// A single module makes clippy treat the helpers as tests too.
 #[cfg(test)]
 #[path = "scenario_files"]
 mod scenario_files {

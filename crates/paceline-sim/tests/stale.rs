@@ -1,4 +1,4 @@
-//! What waited through an outage is judged by its age: nobody gets yesterday's commands.
+//! Samples queued during an outage expire by their age: old commands are never delivered.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_sched::{Capacity, Duration, Late};
@@ -8,7 +8,7 @@ use paceline_sim::{LinkPlan, NodeIx, Sub, World};
 
 const BOUND_MS: u64 = 200;
 
-/// What is out, and what brings it back.
+/// The kinds of outages.
 #[derive(Clone, Copy, Debug)]
 enum Outage {
     Cut,
@@ -17,7 +17,7 @@ enum Outage {
     StalledSubscriber,
 }
 
-/// Commands over two hops, under load.
+/// Creates a chain of two hops with commands under load.
 fn chain(seed: u64, late: Late) -> (World, [NodeIx; 3], Sub) {
     let mut world = World::new(seed);
     let nodes = ["robot", "relay", "operator"].map(|name| world.add_node(name));

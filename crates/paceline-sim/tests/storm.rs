@@ -1,4 +1,4 @@
-//! A thousand storms. Seeds beyond them that once found something are in `paceline-fuzz/seeds/failed.txt`.
+//! Runs a thousand chaos tests. Further seeds that failed before are in `paceline-fuzz/seeds/failed.txt`.
 
 use paceline_sim::storm;
 

@@ -1,4 +1,4 @@
-//! The sums of a record that was made by hand, beside sums that were made by hand.
+//! Compares the summary of a hand-made record with sums computed by hand.
 
 use paceline_proto::ids::{NodeId, PublisherId};
 use paceline_proto::reason::{DropReason, Drops, StreamCounters};
@@ -34,7 +34,7 @@ cut = ["a", "b"]
 for_s = 0.1
 "#;
 
-/// After so many milliseconds each sample came; the third and the eighth did not.
+/// The delay of each sample in milliseconds. The third and the eighth were lost.
 const CAME_AFTER_MS: [Option<u64>; 10] =
     [Some(10), Some(20), None, Some(60), Some(30), Some(40), Some(10), None, Some(20), Some(30)];
 
@@ -43,7 +43,7 @@ const ID: PublisherId = PublisherId { node: NodeId(7), index: 0 };
 fn record() -> Record {
     let start = Instant::from_nanos(5_000_000_000);
     let at = |ms: u64| start + Duration::from_millis(ms);
-    // Two samples of the warm-up; the second of them comes when counting has begun.
+    // Two samples of the warm-up; the second arrives after the start of the measurement.
     let warm_up = [at(0) - Duration::from_millis(200), at(0) - Duration::from_millis(100)];
     let published: Vec<_> = warm_up.into_iter().chain((0..10).map(|k| at(100 * k))).collect();
     let arrival = |seq: u64, at| Arrival { from: ID, seq, at, bytes: 100 };
@@ -51,7 +51,7 @@ fn record() -> Record {
     for (k, after) in (0..).zip(CAME_AFTER_MS) {
         arrivals.extend(after.map(|after| arrival(k + 2, at(100 * k + after))));
     }
-    // One that came twice counts once.
+    // A duplicate counts once.
     arrivals.push(arrival(2, at(999)));
     let mut drops = Drops::default();
     drops.add(DropReason::DeadlineMissed, 2);
@@ -75,24 +75,25 @@ fn sums_are_those_made_by_hand() {
     assert_eq!((flow.sent, flow.delivered, flow.bytes), (10, 8, 800));
     assert_eq!(flow.rate_millihertz, 8_000);
     assert_eq!(flow.late, 1, "60 ms are more than 50");
-    // In order: 10, 10, 20, 20, 30, 30, 40, 60 ms; the fourth, the eighth and the eighth of eight.
+    // In order: 10, 10, 20, 20, 30, 30, 40, 60 ms. The median is the fourth, the others are the eighth of
+    // eight.
     let ms = 1_000_000;
     let delays = Delays { p50: 20 * ms, p99: 60 * ms, p999: 60 * ms, max: 60 * ms };
     assert_eq!(flow.delay_ns, Some(delays));
     // The first five miss two, the other five one.
     assert_eq!(flow.windows, Some(Windows { all: 2, violated: 1 }));
-    // From 120 to 360 ms: the one that arrived twice fills no gap here.
+    // From 120 to 360 ms: the duplicate does not end a gap.
     assert_eq!(flow.gap_ns, 240 * ms);
     assert_eq!(flow.dropped.get("deadline_missed"), Some(&2));
     assert_eq!(flow.refused, None);
     let [there, back] = &sums.links[..] else { panic!("{:?}", sums.links) };
-    // A second of 1 Mbit/s is 125,000 bytes.
+    // One second at 1 Mbit/s is 125,000 bytes.
     assert_eq!((there.wire_bytes, there.used_ppm, there.lost), (25_000, Some(200_000), Some(3)));
     assert_eq!((back.from.as_str(), back.used_ppm, back.lost), ("b", Some(4_000), None));
     assert_eq!((there.dropped.get("deadline_missed"), back.dropped.len()), (Some(&2), 0));
     let [stream] = &sums.streams[..] else { panic!("{:?}", sums.streams) };
     assert_eq!((stream.offered, stream.sent, stream.dropped.len()), (12, 10, 1));
-    // Mended at 450 ms; the next one published is that of 500, which comes at 540.
+    // The fault ends at 450 ms. The next sample is published at 500 ms and arrives at 540 ms.
     let [fault] = &sums.faults[..] else { panic!("{:?}", sums.faults) };
     assert_eq!((fault.ran, fault.again, fault.again_after_ns), (1, 1, Some(90 * ms)));
 }

@@ -1,4 +1,4 @@
-//! Video in virtual time: whatever happens, what is delivered can be decoded, and the sums agree.
+//! Video in virtual time: delivered pictures can always be decoded, and the sums agree.
 
 #![cfg(test)]
 
@@ -11,7 +11,7 @@ use paceline_sim::{LinkPlan, NodeIx, Pub, Random, Sub, WireSpec, World};
 const GROUPS: [&str; 6] =
     ["I", "IPPPPP", "IBBPBBPBB", "IPBPBPPB", "IBBB", "IPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP"];
 
-/// A world with one camera, its way to subscribers cut, lossy, thin, or all of it.
+/// A world with one camera. Its path to subscribers is cut, lossy, slow, or all of these.
 struct History {
     world: World,
     chance: Random,
@@ -107,7 +107,7 @@ fn what_is_delivered_can_be_decoded() {
         history.world.run_for(Duration::from_secs(2));
         (0..40).for_each(|_| history.step());
         history.check(seed);
-        // And all is well in the end.
+        // Everything recovers in the end.
         for &(a, b) in &history.pairs {
             history.world.restore(a, b);
             history.world.set_loss(a, b, 0);
@@ -135,7 +135,7 @@ fn what_is_delivered_can_be_decoded() {
     assert!(delivered > 10_000 && dropped > 100, "the histories test something");
 }
 
-/// One camera, two nodes, a link of 2 Mbit/s or less.
+/// The result of one camera on a link of at most 2 Mbit/s between two nodes.
 struct Shot {
     delivered: Vec<paceline_sim::Delivered>,
     drops: paceline_proto::reason::Drops,
@@ -151,7 +151,7 @@ fn shoot(group: &str, bytes: [usize; 3], limits: [u64; 2], within: Option<(u64, 
     let (a, b) = (world.add_link(here, "a", spec), world.add_link(there, "b", LinkSpec::default()));
     let thin = WireSpec::limited(wire);
     world.join(a, b, thin, WireSpec::default());
-    // It declares less than it sends, so that the contract is admitted and the link is overloaded.
+    // The declared size is too small, so that the contract is admitted and the link is overloaded.
     let mut spec = video("camera", 30, 100);
     spec.late = Late::Drop;
     let camera = world.publish(here, spec);
@@ -169,13 +169,13 @@ fn shoot(group: &str, bytes: [usize; 3], limits: [u64; 2], within: Option<(u64, 
     assert_eq!(undecodable(group, &delivered), None);
     let stream = world.stream(here, there, camera);
     assert_eq!((stream.offered, stream.sent + stream.drops.total()), (900, 900), "{stream:?}");
-    // The sink counts what came too late, and again what was aborted on its way.
+    // The sink counts samples that arrived too late, and counts aborted samples a second time.
     let (got, at_sink) = (delivered.len() as u64, world.drops(seen).total());
     assert!(got <= stream.sent && stream.sent <= got + at_sink, "{got} {at_sink} {stream:?}");
     Shot { delivered, drops: stream.drops, violations: stream.violations, late: stream.late }
 }
 
-/// How many of each kind were delivered: I, P, B.
+/// Returns the number of delivered samples of each kind: I, P, B.
 fn by_kind(shot: &Shot) -> [usize; 3] {
     [Kind::VideoI, Kind::VideoP, Kind::VideoB]
         .map(|kind| shot.delivered.iter().filter(|sample| sample.kind == kind).count())
@@ -193,7 +193,7 @@ fn best_effort_sheds_in_order() {
         );
         assert_eq!(i, 75, "no I goes while there are Ps");
         assert!(b < 600);
-        // 2.5 I, 7.5 P a second.
+        // Per second: 2.5 I, 7.5 P.
         let references = 40_000 + p_bytes * 15 / 2;
         if references < 230_000 {
             assert_eq!(p, 225, "no P goes while there are Bs");
@@ -208,7 +208,8 @@ fn best_effort_sheds_in_order() {
 #[test]
 fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
     const GROUP: &str = "IBBPBBPBBPBB";
-    // The link carries 218 kB of payload a second. With Ps of 6,000 bytes it is sent 265, so that a fifth may miss is enough.
+    // The link carries 218 kB of payload per second. With Ps of 6,000 bytes it is offered 265 kB, so dropping
+    // a fifth is enough.
     for (p_bytes, misses) in
         [(4_000, 7), (8_000, 7), (6_000, 2), (14_000, 7), (8_000, 0), (40_000, 9), (40_000, 0)]
     {
@@ -226,7 +227,8 @@ fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
                 assert_eq!((i, shot.violations), (75, 0), "the promise is kept without Bs");
                 assert!(p > 100 && b < 10, "{p} P, {b} B");
             }
-            // Nothing may go, and something must: once the promise is broken it goes in order.
+            // No loss is permitted, but some is necessary. Once the contract is broken, samples are dropped
+            // in order.
             (_, 0) => {
                 assert!(shot.violations > 0);
                 assert!(i >= 74 && (p >= 225 - 12 || b < 20), "{i} I, {p} P, {b} B");
@@ -239,7 +241,7 @@ fn a_contracted_stream_that_is_overloaded_sheds_in_order() {
     }
 }
 
-/// Two contracted cameras, each of which alone would be carried: neither can foresee what the other takes.
+/// Runs two contracted cameras that the link could carry alone. Neither can predict the load of the other.
 #[test]
 fn contracted_streams_that_share_a_link_lose_bs_first() {
     const GROUP: &str = "IBBPBBPBBPBB";
@@ -253,7 +255,7 @@ fn contracted_streams_that_share_a_link_lose_bs_first() {
     });
     world.run_for(Duration::from_secs(2));
     for camera in cameras {
-        // 60 kB/s of references and 120 of Bs; the link has 240 for both.
+        // 60 kB/s of references and 120 kB/s of Bs for each; the link has 240 kB/s for both.
         let payloads = paceline_sim::ask::video_payloads(GROUP, [9_000, 5_000, 6_000]);
         world.every(camera, Duration::from_secs(1).mul_div(1, 30), 900, payloads);
     }
@@ -278,7 +280,7 @@ fn a_stream_that_keeps_its_contract_sheds_nothing() {
 
 #[test]
 fn tails_go_with_their_cause() {
-    // An I takes 800 ms: it misses its 300 ms, and nothing of its group is sent.
+    // An I takes 800 ms and misses its deadline of 300 ms, so nothing of its group is sent.
     let shot = shoot("IPPPPPPPPPPPPPP", [200_000, 1_000, 1_000], [2_000_000; 2], Some((300, 7)));
     assert_eq!(by_kind(&shot), [0, 0, 0]);
     assert_eq!(shot.drops.of(DropReason::DeadlineMissed), 60);

@@ -1,4 +1,4 @@
-//! More than one way between two nodes: the better one is used, the other takes over.
+//! Redundant paths between two nodes: the better one is used, and the other takes over after a failure.
 
 #[cfg(test)]
 #[path = "ways"]

@@ -1,4 +1,4 @@
-//! Windows are held for whoever counts them: at the subscriber, whatever the phases of the sources.
+//! Loss windows hold at the subscriber, whatever the phases of the sources.
 
 use paceline_sched::{Capacity, Duration, LossTolerance};
 use paceline_sim::ask::{Ask as _, all, payloads, pictures};
@@ -7,7 +7,7 @@ use paceline_sim::{LinkPlan, World};
 
 const FLOOD: &str = include_str!("../../../examples/scenarios/flood.toml");
 
-/// The flood with sources whose phases drift through all that there are.
+/// Returns the flood scenario with sources whose phases drift through all combinations.
 fn drifting(flood: &str) -> String {
     let mut text = FLOOD.replace("hz = 1000\nbytes = 750", flood);
     assert_ne!(text, FLOOD.replace("hz = 1000", ""), "the file has another flood now");
@@ -40,8 +40,9 @@ fn no_window_is_violated_at_the_subscriber_whatever_the_phases() {
     }
 }
 
-/// Samples delivered in time of 60, of a camera whose pictures take 22 ms alone on a link of 3 Mbit/s, or
-/// why there are none.
+/// Returns the number of samples, of 60, that a camera delivers in time, or the reason for a refusal.
+///
+/// A picture takes 22 ms on the idle link of 3 Mbit/s.
 fn pictures_within(millis: u64) -> Result<usize, String> {
     let mut world = World::new(millis);
     let (here, there) = (world.add_node("here"), world.add_node("there"));

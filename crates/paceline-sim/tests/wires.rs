@@ -1,4 +1,4 @@
-//! Bad wires under whole nodes: what is lost, what comes late, and what never happens.
+//! Impaired wires below whole nodes: losses, delays, and invariants.
 
 use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration, Instant};
@@ -17,7 +17,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Two nodes on a wire, and a subscription on one to what the other publishes.
+    /// Connects two nodes by a wire, with a publisher on one and a subscription on the other.
     fn new(wire: WireSpec) -> Self {
         let mut world = World::new(11);
         let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -30,7 +30,7 @@ impl Pair {
         Self { world, here, there, sensor, reader }
     }
 
-    /// Publishes for ten seconds, waits for what is late, and tells what came.
+    /// Publishes for ten seconds and waits for late samples. Returns the delivered samples.
     fn run(&mut self) -> Vec<Delivered> {
         let before = self.world.delivered(self.reader).len();
         self.world.every(self.sensor, Duration::from_millis(5), SAMPLES, payloads(500));
@@ -43,7 +43,7 @@ fn numbers(delivered: &[Delivered]) -> Vec<u64> {
     delivered.iter().map(|sample| sample.seq).collect()
 }
 
-/// How long the fastest sample was on its way. The first was published at `start`.
+/// Returns the delay of the fastest sample. The first was published at `start`.
 fn way(delivered: &[Delivered], start: Instant) -> Duration {
     let published = (0..).map(|number: u64| start + Duration::from_millis(5 * number));
     let ways = delivered.iter().zip(published).map(|(sample, at)| sample.at.since(at));

@@ -1,4 +1,4 @@
-//! PNG, WAV, sound and flight logs.
+//! Seeds of PNG pictures, WAV files, audio blocks, flight logs, H.264 streams and recordings.
 
 use crate::{Seed, with_cuts};
 use paceline_media::audio::{AudioFormat, Coding, wav_header};
@@ -22,7 +22,7 @@ fn wav(coding: Coding, channels: u8) -> Vec<u8> {
     out
 }
 
-/// A WAV file of PCM whose numbers are these.
+/// Returns a PCM WAV file with the given header values.
 fn pcm(tag: u16, bits: u16, frame: u16, data: &[u8], said: u32) -> Vec<u8> {
     let mut out = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0".to_vec();
     out.extend(tag.to_le_bytes());
@@ -37,7 +37,7 @@ fn pcm(tag: u16, bits: u16, frame: u16, data: &[u8], said: u32) -> Vec<u8> {
     out
 }
 
-/// One record of a log.
+/// Returns one record of a log.
 fn record(kind: u8, body: &[u8]) -> Vec<u8> {
     let len = u16::try_from(body.len()).unwrap().to_le_bytes();
     [&len[..], &[kind], body].concat()
@@ -58,7 +58,7 @@ fn log(formats: &[&str], topics: &[(u8, u16, &str)], messages: &[(u16, Vec<u8>)]
     out
 }
 
-/// Fields after a timestamp.
+/// Returns a message with a timestamp and further fields.
 fn fields(time: u64, rest: &[u8]) -> Vec<u8> {
     [&time.to_le_bytes()[..], rest].concat()
 }
@@ -88,7 +88,7 @@ fn logs() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// H.264 by hand: parameter sets of 64x48, and slices that begin as slices do.
+/// Returns hand-written H.264: parameter sets for 64x48, and slices with valid first bytes.
 fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let nal = |bytes: &[u8]| [&[0, 0, 0, 1], bytes].concat();
     let (sps, pps) = ([0x67, 0x42, 0, 0x0a, 0xda, 0x11, 0xe4], [0x68, 0xce, 0x38, 0x80]);
@@ -97,7 +97,7 @@ fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let i = nal(&[0x65, 0x88, 0x84, 1, 2, 0, 0, 3, 1, 0x80]);
     let p = nal(&[0x41, 0x9a, 0x24, 1, 2, 3, 0x80]);
     let b = nal(&[0x01, 0x9a, 0x44, 1, 2, 3, 0x80]);
-    // The second slice of a picture does not begin at its first macroblock.
+    // The second slice of a picture begins at a later macroblock than the first.
     let more = [0, 0, 1, 0x65, 0x58, 0x84, 7, 7];
     let group = [&aud[..], &sets, &sei, &i, &more, &aud, &p, &aud, &b, &aud, &p].concat();
     vec![
@@ -109,7 +109,7 @@ fn streams() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// A recording of a sample of each of a few kinds, and an event, in two chunks.
+/// Returns a recording of one sample of each of several kinds, and an event, in two chunks.
 fn recording(compression: Compression) -> Vec<u8> {
     let mut recording = Recording::new(compression, "a");
     let mut bytes = Vec::new();

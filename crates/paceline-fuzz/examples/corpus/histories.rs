@@ -1,4 +1,4 @@
-//! Histories of `Ingress`, of `Link` and of schedulers: some with a point, and some of pure chance.
+//! Seeds of histories of `Ingress`, `Link` and schedulers, both targeted and random.
 
 use crate::Seed;
 use paceline_sim::Random;
@@ -8,16 +8,16 @@ fn chance(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| random.next().to_le_bytes()[0]).collect()
 }
 
-/// Opens stream `index` to the first hop: what it is, then its contract if there are contracts.
+/// Opens stream `index` to the first hop, with its properties and, if enabled, its contract.
 fn open(index: u8, more: &[u8]) -> Vec<u8> {
     [&[4, index, 0], more].concat()
 }
 
-/// Histories of `Link`, after `link.rs`: two bytes of setup, then steps.
+/// Returns histories of `Link` as read by `link.rs`: two bytes of setup, then steps.
 fn links() -> Vec<(&'static str, Vec<u8>)> {
     let best_effort = [0, 0];
     let contract = [0, 1, 20, 40, 1, 0, 0, 0, 0];
-    // A burst of pictures of 70,000 bytes, a sample, a message, time.
+    // A burst of pictures of 70,000 bytes, a sample, a message, and time.
     let burst = |index| vec![14, 40, index, 7, 7, 0];
     let sample = |index, size| vec![8, index, 1, size, 0];
     let message = vec![15, 0, 4, 1];
@@ -70,7 +70,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
         seeds.push(("link", format!("chance-{number:02}"), chance(number, len)));
         seeds.push(("mend", format!("chance-{number:02}"), chance(number + 500, 2 * len)));
         seeds.push(("ingress", format!("chance-{number:02}"), chance(!number, len)));
-        // A policy each, and both eligibilities.
+        // One seed per policy and eligibility.
         let policy = u8::try_from(number % 12).unwrap();
         let calls = [vec![policy, u8::from(number >= 12)], chance(number << 32, 4 * len)].concat();
         seeds.push(("sched", format!("chance-{number:02}"), calls));
@@ -81,7 +81,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
             seeds.push(("schedule", format!("classes-{number:02}"), classes));
         }
     }
-    // Outputs of every kind of rate, and many samples at 25 Hz, with and without a period.
+    // Outputs with every kind of rate, and many samples at 25 Hz, with and without a declared period.
     let install =
         [0, 5, 0, 0, 0, 0, 1, 2, 1, 0, 1, 1, 39, 2, 0, 1, 1, 119, 2, 0, 2, 1, 9, 1, 2, 0, 1];
     for period in [0, 5] {

@@ -1,4 +1,4 @@
-//! Control messages, as real nodes send them, as steps of the body `control`; tags and patterns.
+//! Seeds of control messages as sent by real nodes, for the body `control`, and of tags and patterns.
 
 use crate::{Seed, with_cuts};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use paceline_proto::form::Audio;
 use paceline_proto::{Encoding, Form, Kind, NodeId, Pattern, Proxy, Rate, Size, Tag};
 use paceline_sched::{Capacity, Duration, Instant, Late, LossTolerance};
 
-/// The stranger whose words the body puts into its node's ear first, and that node.
+/// The stranger whose messages the body delivers first. `LISTENER` is the node that receives them.
 const STRANGER: NodeId = NodeId(3);
 const LISTENER: NodeId = NodeId(1);
 
@@ -46,7 +46,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
     }
 }
 
-/// What the stranger sends the listener: a digest, snapshots, deltas of every kind.
+/// Returns messages from the stranger to the listener: a digest, snapshots, and deltas of every kind.
 fn messages() -> Vec<Bytes> {
     let capacity = Capacity::from_bytes_per_s(10_000).ok();
     let way = HopInfo { link_name: "radio".into(), capacity };
@@ -94,18 +94,18 @@ fn messages() -> Vec<Bytes> {
     said
 }
 
-/// A step of the body: the stranger says this.
+/// Returns the step of the body in which the stranger sends `message`.
 fn says(message: &[u8]) -> Vec<u8> {
     let len = u16::try_from(message.len()).unwrap().to_le_bytes();
     [&[0], &len[..], message].concat()
 }
 
-/// Messages that are wrong in one place.
+/// Returns messages with one error each.
 fn wrong() -> Vec<(&'static str, Vec<u8>)> {
     let node = 3u64.to_le_bytes();
     let many = [&[1][..], &[0x80, 0x20]].concat();
     let digest = [&[1, 1][..], &node, &[0xff; 9], &[1]].concat();
-    // A record whose encoding has an empty name, and one that spells out a name with a code.
+    // One record has an encoding with an empty name, another spells out a name that has a code.
     let record = |encoding: &[u8]| {
         let start = [&[4][..], &node, &[9, 0, 1, 0, 0, 1, b'a', 0], encoding].concat();
         [start, vec![0, 0, 0]].concat()
@@ -131,7 +131,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
     for (name, message) in wrong() {
         seeds.push(("control", name.to_owned(), says(&message)));
     }
-    // Publishers and subscriptions of the node itself, hops that go and come, time.
+    // Publishers and subscriptions of the node itself, hops that go up and down, and time.
     let steps = [
         &[10, 0, 1, 1, 1, 200, 10, 11, 0, 1, 1, 0, 0][..],
         &[14, 0, 1, 9, 200, 13, 9, 255, 13, 12, 2, 0, 1, 1, 0, 15, 1, 9, 90, 12, 0, 0],

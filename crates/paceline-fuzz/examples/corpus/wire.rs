@@ -1,4 +1,4 @@
-//! Frames, segments, and the frames of a hop in sequence.
+//! Seeds of frames, of segments, and of sequences of frames of a hop.
 
 use crate::{Seed, with_cuts};
 use core::num::NonZeroU32;
@@ -78,7 +78,7 @@ fn control(total: Option<usize>, last: bool, len: usize) -> Vec<u8> {
     out
 }
 
-/// Named pieces of the wire.
+/// Returns named segments.
 fn pieces() -> Vec<(&'static str, Vec<u8>)> {
     let whole = head(20, Encoding::Jpeg);
     let other = head(20, Encoding::new("application/x-thing"));
@@ -103,7 +103,7 @@ fn pieces() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Lengths that nobody can mean.
+/// Returns segments with impossible lengths.
 fn huge() -> Vec<(&'static str, Vec<u8>)> {
     let mut data = vec![0x11, 3, 0];
     data.put_varint(64 << 20);
@@ -125,7 +125,7 @@ fn huge() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// One frame of a `receiver` seed: how it comes, its length, and its segments.
+/// Returns one frame of a `receiver` seed: its variant, its length, and its segments.
 fn framed(how: u8, segments: &[u8]) -> Vec<u8> {
     let len = u16::try_from(segments.len()).unwrap().to_le_bytes();
     [&[how], &len[..], segments].concat()
@@ -134,7 +134,7 @@ fn framed(how: u8, segments: &[u8]) -> Vec<u8> {
 fn sequences() -> Vec<Seed> {
     let named: Vec<_> = pieces().into_iter().chain(huge()).collect();
     let get = |name: &str| named.iter().find(|(other, _)| *other == name).unwrap().1.clone();
-    // 2: the next number; 4: one frame is missing; 0xf2: the sender has started anew.
+    // 2: the next number; 4: one frame is missing; 0xf2: the sender restarted.
     let sequence = |names: &[(u8, &str)]| -> Vec<u8> {
         let open = framed(2, &opening(&Form::FULL));
         let frames = names.iter().map(|(how, name)| framed(*how, &get(name)));

@@ -1,8 +1,10 @@
-//! Runs scenarios of every driver, the simulator's storms and promises, and a hostile neighbour, in turn until the time is
-//! over: what `cargo xtask long` starts.
+//! The program behind `cargo xtask long`: runs random scenarios until a time limit.
 //!
-//! `long MINUTES PROGRESS FAILED`: PROGRESS is a file that says how far earlier runs got, FAILED the
-//! list to which seeds that fail are added.
+//! It cycles through the scheduling drivers, the simulator's chaos and contract tests, and the hostile
+//! neighbour.
+//!
+//! Usage: `long MINUTES PROGRESS FAILED`. PROGRESS is the file that records the seeds finished by earlier
+//! runs. FAILED is the list to which the program appends failing seeds.
 
 mod progress;
 
@@ -21,26 +23,25 @@ use std::{fs, io, thread};
 use paceline_fuzz::sched::{DRIVERS, Driver};
 use paceline_sim::promises::Outcome;
 
-/// Scenarios that a thread runs before it looks at the clock and writes down how far it got.
+/// Scenarios that a thread runs before it checks the clock and records its progress.
 const BLOCK: u64 = 2_000;
-/// The same of the simulator's drivers, each of whose scenarios is a network over a minute and more.
+/// The block size of the network drivers. Each of their scenarios simulates a network for a minute or more.
 const NETWORKS_BLOCK: u64 = 50;
-/// Frames of a hostile neighbour that a node acknowledges in one scenario.
+/// Frames of a hostile neighbour that a node must acknowledge in one scenario.
 const HOSTILE_FRAMES: u64 = 20_000;
-/// The simulator's storms, networks that keep what they promise, and a node beside a hostile neighbour, in turn with the
-/// disciplines' drivers.
+/// The network drivers, which alternate with the drivers of the scheduling disciplines.
 const NETWORKS: [Driver; 4] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
     Driver { name: "tolerances", run: tolerances, watched: None },
     Driver { name: "hostile", run: hostile, watched: None },
 ];
-/// Samples that links carried in this run, and those that came under a promise.
+/// Samples that links carried in this run, in total and under a contract.
 static CARRIED: AtomicU64 = AtomicU64::new(0);
 static PROMISED: AtomicU64 = AtomicU64::new(0);
 /// Frames of hostile neighbours that nodes acknowledged in this run.
 static ACKNOWLEDGED: AtomicU64 = AtomicU64::new(0);
-/// How often the progress is shown and written.
+/// The interval between two progress reports and writes of the progress file.
 const SHOW: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -92,7 +93,7 @@ fn count(outcome: &Outcome) {
     PROMISED.fetch_add(outcome.samples, Ordering::Relaxed);
 }
 
-/// What the threads share.
+/// The state shared by all threads.
 struct Run {
     turn: AtomicUsize,
     stop: Arc<AtomicBool>,
@@ -147,7 +148,7 @@ impl Run {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks of scenarios of one driver after the other, until the time is over.
+    /// Runs blocks of scenarios, one driver after the other, until the time limit.
     fn work(&self) {
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until {
             let each = || {
@@ -166,7 +167,7 @@ impl Run {
         }
     }
 
-    /// Prints a failure and adds its seed to the list.
+    /// Prints a failure and appends its seed to the list, unless the seed is already there.
     fn keep(&self, name: &'static str, seed: u64, what: &str) {
         println!("FAILED: {name}, seed {seed}\n{what}");
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,7 +184,7 @@ impl Run {
     }
 }
 
-/// A panic is a failure, too.
+/// Runs one scenario and reports a panic as a failure.
 fn run_one(driver: &Driver, seed: u64) -> Result<(), String> {
     catch_unwind(|| (driver.run)(seed)).unwrap_or_else(|_| Err("it panicked".to_owned()))
 }

@@ -1,11 +1,11 @@
-//! How far the runs so far got: for each driver the seeds from 0 on that were run.
+//! The progress file: for each driver, the number of seeds that were run, counted from 0.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// Seeds that belong together: `from` up to `to`, which is not one of them.
+/// The half-open range of seeds `from..to`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Done {
     pub(crate) from: u64,
@@ -14,13 +14,13 @@ pub(crate) struct Done {
 
 #[derive(Clone, Debug, Default)]
 struct Seeds {
-    /// When this run began, all below had been run.
+    /// The value of `done` when this run began.
     first: u64,
-    /// All below have been run.
+    /// All seeds below this one were run.
     done: u64,
-    /// All below have been given to a thread.
+    /// All seeds below this one were assigned to a thread.
     taken: u64,
-    /// Blocks that were finished before one below them.
+    /// Finished blocks that have an unfinished block below them, as `from` to `to`.
     ahead: BTreeMap<u64, u64>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Reads the file; a missing one is an empty one, and so is a line that names no driver.
+    /// Reads the file. A missing file counts as empty, and lines with an unknown driver are ignored.
     pub(crate) fn read(file: PathBuf, names: &[&'static str]) -> io::Result<Self> {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
@@ -51,7 +51,7 @@ impl Progress {
         Ok(Self { file, seeds: seeds.collect() })
     }
 
-    /// The next `count` seeds of a driver.
+    /// Assigns the next `count` seeds of a driver.
     pub(crate) fn take(&mut self, name: &'static str, count: u64) -> Done {
         let seeds = self.seeds.entry(name).or_default();
         let from = seeds.taken;
@@ -59,7 +59,7 @@ impl Progress {
         Done { from, to: seeds.taken }
     }
 
-    /// Those were run.
+    /// Records that the seeds of a block were run.
     pub(crate) fn finish(&mut self, name: &'static str, Done { from, to }: Done) {
         let seeds = self.seeds.entry(name).or_default();
         seeds.ahead.insert(from, to);
@@ -68,7 +68,7 @@ impl Progress {
         }
     }
 
-    /// Writes the file, whole or not at all.
+    /// Writes the file atomically: to a new file, which then replaces the old one.
     pub(crate) fn write(&self) -> io::Result<()> {
         if let Some(folder) = self.file.parent() {
             fs::create_dir_all(folder)?;
@@ -80,12 +80,12 @@ impl Progress {
         fs::rename(&new, &self.file)
     }
 
-    /// Scenarios of this run.
+    /// Returns the number of scenarios finished in this run.
     pub(crate) fn now(&self) -> u64 {
         self.seeds.values().map(|seeds| seeds.done - seeds.first).sum()
     }
 
-    /// What was run, for a reader.
+    /// Formats the progress as a table.
     pub(crate) fn table(&self) -> String {
         let mut text = format!("{:<26} {:>12} {:>12}  seeds\n", "discipline", "now", "in all");
         for (name, seeds) in &self.seeds {
@@ -107,7 +107,7 @@ mod tests {
         let mut progress = Progress::read(file.clone(), &["a", "b"]).unwrap();
         let blocks = [progress.take("a", 10), progress.take("a", 10), progress.take("a", 10)];
         progress.finish("a", blocks[0]);
-        progress.finish("a", blocks[2]); // the one between was interrupted
+        progress.finish("a", blocks[2]); // Block 1 is still missing, as after an interruption.
         progress.write().unwrap();
         let mut again = Progress::read(file, &["a", "b", "c"]).unwrap();
         assert_eq!((again.take("a", 5).from, again.take("b", 5).from), (10, 0));

@@ -1,4 +1,4 @@
-//! The hostile neighbour: it speaks the protocol well enough to be heard, and says the worst that it can.
+//! The hostile neighbour: it follows the protocol well enough to stay connected and sends extreme values.
 
 use super::{HOSTILE, VICTIM};
 use crate::mutate::{Xorshift, mutate};
@@ -18,9 +18,9 @@ use paceline_proto::{
 use paceline_sched::{Duration, Instant, Late, LossTolerance};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Publishers that it has at once, and subscriptions.
+/// The most publishers that it keeps at a time, and the most subscriptions.
 const KEPT_MAX: usize = 16;
-/// Values at which something may overflow.
+/// Values at which arithmetic may overflow.
 const EXTREMES: [u64; 20] = [
     0,
     1,
@@ -43,11 +43,11 @@ const EXTREMES: [u64; 20] = [
     u64::MAX / 2 + 1,
     u64::MAX,
 ];
-/// Frames that wait for their acknowledgement; older ones are forgotten.
+/// Frames waiting for an acknowledgement; older ones are forgotten.
 const FLIGHT_MAX: usize = 4_096;
-/// Control messages that it may say.
+/// The most control messages in the send queue.
 const MESSAGES_MAX: usize = 64;
-/// Without an acknowledgement for so long it starts anew.
+/// It restarts the hop after this time without an acknowledgement.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) struct Attacker {
@@ -55,7 +55,7 @@ pub(super) struct Attacker {
     control: Control,
     receiver: Receiver,
     epoch: u32,
-    /// The node's epoch.
+    /// The epoch of the node under test.
     known: u32,
     up: bool,
     next_seq: u64,
@@ -65,7 +65,7 @@ pub(super) struct Attacker {
     messages: VecDeque<Bytes>,
     next_message: u64,
     numbers: [u64; 8],
-    /// What it publishes and subscribes to, oldest first.
+    /// Its publishers and subscriptions, oldest first.
     published: VecDeque<PublisherId>,
     subscribed: VecDeque<SubscriptionId>,
     heard_at: Instant,
@@ -103,7 +103,7 @@ impl Attacker {
         }
     }
 
-    /// A frame of the node.
+    /// Receives a frame from the node.
     pub(super) fn hear(&mut self, now: Instant, frame: Bytes) {
         let mut messages = Vec::new();
         let result = self.receiver.handle_frame(now, self.epoch, frame, |received| {
@@ -133,12 +133,12 @@ impl Attacker {
             }
         }
         for message in messages {
-            // It understands the node, so the node goes on talking to it.
+            // Processing the node's messages keeps the node sending.
             let _ = self.control.handle_message(now, VICTIM, message);
         }
     }
 
-    /// Starts the hop anew.
+    /// Restarts the hop with a new epoch.
     fn begin(&mut self, now: Instant) {
         if self.up {
             self.control.handle_hop_down(now, VICTIM);
@@ -150,7 +150,7 @@ impl Attacker {
         self.heard_at = now;
     }
 
-    /// One turn; the frames that it sends.
+    /// Runs one step and returns the frames to send.
     pub(super) fn drive(&mut self, now: Instant) -> Vec<Bytes> {
         if now < self.silent_until {
             return Vec::new();
@@ -160,7 +160,7 @@ impl Attacker {
             self.datagrams = self.chance.below(2) == 1;
         }
         match self.chance.below(40_000) {
-            // The hop goes down, or its answers are late.
+            // Longer than the hop timeout, or only a late answer.
             0 => self.silent_until = now + Duration::from_millis(2_500),
             1..10 => self.silent_until = now + Duration::from_millis(self.chance.below(400) as u64),
             _ => {}
@@ -170,7 +170,7 @@ impl Attacker {
         (0..frames).map(|_| self.frame()).collect()
     }
 
-    /// What its control has to say, and what it makes up.
+    /// Collects the output of its control and adds invented messages.
     fn talk(&mut self, now: Instant) {
         if self.chance.below(20) == 0 {
             self.change(now);
@@ -200,7 +200,8 @@ impl Attacker {
             4 => self.control.unpublish(now, id),
             _ => self.control.unsubscribe(now, SubscriptionId { node: HOSTILE, index }),
         }
-        // Each is matched with each of the others on every change: many cost the test time and find nothing more.
+        // The node matches each publisher with each subscription on every change. More of them would only
+        // slow the test down.
         if self.published.len() > KEPT_MAX
             && let Some(oldest) = self.published.pop_front()
         {
@@ -234,7 +235,7 @@ impl Attacker {
         out.into()
     }
 
-    /// A header that the node acts on, now and then with something in it that cannot be.
+    /// Builds a header that the node accepts, with an occasional impossible field.
     fn header(&mut self) -> FrameHeader {
         let mut header = FrameHeader {
             epoch: self.epoch,
@@ -330,7 +331,8 @@ impl Attacker {
         out.resize(out.len() + len, 9);
     }
 
-    /// A message of its control, as it is or a little wrong; whole, or in pieces that do not fit.
+    /// Sends a message of its control, sometimes slightly corrupted, as one segment or in pieces that do not
+    /// fit.
     fn control_message(&mut self, out: &mut Vec<u8>) {
         let Some(mut message) = self.messages.pop_front() else { return };
         message.truncate(1_000);
@@ -356,7 +358,7 @@ impl Attacker {
         }
     }
 
-    /// Mostly the next one, so that samples are delivered; else anything.
+    /// Returns the next sample number most of the time, so that samples are delivered, otherwise any number.
     fn sample_number(&mut self, stream: u32) -> u64 {
         let at = stream as usize % 8;
         if self.chance.below(24) == 0 {

@@ -1,4 +1,5 @@
-//! A node of the pure parts: one link, the receivers of its neighbours, control. It does what the shell does.
+//! A node assembled from the pure parts: one link, the receivers of its neighbours, and control. It does the
+//! work of the driver shell.
 
 use bytes::Bytes;
 use paceline_proto::control::{Control, HopInfo, Output};
@@ -15,13 +16,13 @@ use std::collections::BTreeMap;
 
 /// 10 Mbit/s.
 const BYTES_PER_S: u64 = 1_250_000;
-/// A promised sample.
+/// Payload size of the stream with a contract.
 const SAMPLE_BYTES: usize = 500;
-/// Frames that one turn may take, and outputs of control.
+/// Limits of one step: frames sent, and outputs of control.
 const FRAMES_MAX: usize = 1_000;
 const OUTPUTS_MAX: usize = 100_000;
 
-/// What came of a promised stream.
+/// An event of the stream with a contract.
 pub(super) enum Arrival {
     Sample { born: Instant, seq: u64 },
     Lost(u64),
@@ -65,7 +66,7 @@ impl Node {
         self.next_epoch += 1_000;
     }
 
-    /// Promises a stream to a hop.
+    /// Opens a stream with a contract towards a hop.
     pub(super) fn promise(&mut self, hop: NodeId, period: Duration, deadline: Duration) {
         let publisher = PublisherId { node: self.id, index: 0 };
         let contract = Contract {
@@ -80,7 +81,7 @@ impl Node {
         assert!(self.link.open_stream(StreamIndex(0), spec));
     }
 
-    /// A sample of the promised stream.
+    /// Publishes a sample on the stream with a contract.
     pub(super) fn publish(&mut self, now: Instant) {
         let sample = Sample {
             seq: self.next_seq,
@@ -95,12 +96,12 @@ impl Node {
         self.link.handle_sample(now, StreamIndex(0), sample);
     }
 
-    /// What became of the promised samples here.
+    /// Returns the counters of the stream with a contract.
     pub(super) fn counters(&self) -> StreamCounters {
         self.link.counters(StreamIndex(0)).unwrap_or_default()
     }
 
-    /// One turn; the frames that leave.
+    /// Runs one step and returns the frames that leave.
     pub(super) fn drive(&mut self, now: Instant) -> Result<Vec<(NodeId, Bytes)>, String> {
         self.link.handle_timeout(now);
         while let Some(event) = self.link.poll_event() {
@@ -140,7 +141,7 @@ impl Node {
         Ok(frames)
     }
 
-    /// A frame comes; what it brings of samples that were promised, from whom that was promised.
+    /// Receives a frame. Returns the samples and losses of the sender's stream with a contract.
     pub(super) fn receive(&mut self, now: Instant, from: NodeId, frame: Bytes) -> Vec<Arrival> {
         let epoch = self.link.epoch(from);
         let half = self.link.half_round_trip(from).unwrap_or_default();
@@ -175,7 +176,7 @@ impl Node {
         };
         for message in messages {
             if guard.take(Flood::Control, now, message.len()) == Hearing::Heard {
-                // One that is not understood is counted there.
+                // Control counts the messages that it rejects.
                 let _ = self.control.handle_message(now, from, message);
             }
         }

@@ -1,4 +1,4 @@
-//! What an `Ingress` does, said plainly: every output remembers where its series began.
+//! The reference model of an `Ingress`: every output remembers the start of its series.
 
 use paceline_proto::control::Target;
 use paceline_proto::{Form, Rate, Size};
@@ -12,7 +12,7 @@ pub(super) struct Key {
 }
 
 impl PartialEq for Key {
-    /// The rate that is left to do is no part of an output's name.
+    /// Compares everything but the remaining rate reduction, which is no part of an output's identity.
     fn eq(&self, other: &Self) -> bool {
         (self.target, self.form, self.size) == (other.target, other.form, other.size)
     }
@@ -40,7 +40,8 @@ impl Model {
         Self { outputs: Vec::new(), period }
     }
 
-    /// `fails(n)` says whether the n-th port that is asked for, from 1, cannot be opened.
+    /// Replaces the outputs. `fails(n)` returns true if opening the n-th requested port, counted from 1,
+    /// fails.
     pub(super) fn install(
         &mut self,
         keys: &[Key],
@@ -78,11 +79,11 @@ impl Model {
     }
 }
 
-/// A series of ideal points, one step apart from `start`; each takes the first sample that is not
-/// more than a slack before it.
+/// A series of ideal points, one step apart from `start`. Each point takes the first sample that is at most
+/// one slack before it.
 struct Series {
     start: i128,
-    /// Points that have their sample.
+    /// Points that already have a sample.
     taken: i128,
 }
 
@@ -90,7 +91,7 @@ struct Picker {
     rate: Rate,
     period: Option<u64>,
     series: Option<Series>,
-    /// Sequence number and capture time of the sample before, and its time without steps of the clock.
+    /// The previous sample: its sequence number, its capture time, and that time with clock steps removed.
     last: Option<(u64, u64, u64)>,
     /// The smoothed time between two samples.
     interval: u64,
@@ -126,15 +127,18 @@ impl Picker {
             return false;
         }
         series.taken += 1;
-        // A whole step too late for it: the points in between are given up.
+        // The sample is a whole step too late: skip the points in between.
         if at >= next + step + slack {
             *series = Series { start: at, taken: 1 };
         }
         true
     }
 
-    /// The time of a sample and the interval. Each new gap counts an eighth, but a pause; the first counts
-    /// whole, and so does the first behind a pause. A clock that goes back has passed its intervals.
+    /// Returns the corrected time of a sample and the estimated interval.
+    ///
+    /// Each new gap has a weight of one eighth. The first gap counts in full, and so does a gap below a
+    /// sixteenth of the estimate. A gap of 16 times the estimate or more is a pause and is ignored. If the
+    /// clock steps back, the estimated interval replaces the gap.
     fn estimate(&mut self, seq: u64, captured: u64) -> (i128, u64) {
         let mut at = captured;
         if let Some((before, then, time)) = self.last.filter(|(before, ..)| *before < seq) {

@@ -1,4 +1,4 @@
-//! The other end of a hop: a real receiver, and what it must find, by a model of it.
+//! The other end of a hop: a real receiver, and a model of the events that it must report.
 
 use bytes::Bytes;
 use paceline_proto::receive::{Heard, Received, Receiver};
@@ -8,7 +8,7 @@ use paceline_proto::{DropReason, Form, PublisherId, Sample};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// What a frame brings.
+/// An event in a received frame.
 #[derive(Debug, Eq, PartialEq)]
 enum Found {
     Sample(PublisherId, Form, u64),
@@ -23,14 +23,14 @@ struct Known {
     publisher: PublisherId,
     form: Form,
     next_number: u64,
-    /// Of the sample that has begun: its sequence number and the bytes that came.
+    /// The partly received sample: its sequence number and the bytes received so far.
     begun: Option<(u64, usize)>,
-    /// The sender has started anew since the last sample.
+    /// The sender restarted after the last sample.
     parted: bool,
 }
 
 impl Known {
-    /// Samples below `number` that did not arrive are lost.
+    /// Reports the missing samples below `number` as lost.
     fn skip_to(&mut self, number: u64, found: &mut Vec<Found>) {
         let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
         self.parted = false;
@@ -44,15 +44,15 @@ impl Known {
 pub(super) struct Far {
     receiver: Receiver,
     pub(super) epoch: u32,
-    /// The sender's epoch, as heard last.
+    /// The sender's latest known epoch.
     pub(super) knows: u32,
     pub(super) owed: Option<Ack>,
     next_seq: u64,
-    /// By place.
+    /// Keyed by the stream's number on the wire.
     streams: BTreeMap<u32, Known>,
-    /// Bytes that came of the message at hand, and all that it has.
+    /// The partly received control message: bytes received, and its total length.
     control: Option<(usize, usize)>,
-    /// Messages that arrived.
+    /// Control messages that arrived.
     pub(super) messages: Vec<Bytes>,
 }
 
@@ -70,13 +70,13 @@ impl Far {
         }
     }
 
-    /// What it says back.
+    /// Returns the header fields of its next answer.
     pub(super) fn heard(&self) -> Heard {
         let (epoch, known, ack) = (self.epoch, self.knows, self.owed);
         Heard { epoch, known, ack, ..Heard::default() }
     }
 
-    /// Takes a frame; what it brings is what the model says, and each sample is the one in `book`.
+    /// Receives a frame. Its events must be those of the model, and each sample must equal the one in `book`.
     pub(super) fn hear(
         &mut self,
         now: Instant,
@@ -122,7 +122,7 @@ impl Far {
         }
         let Some(seq) = header.seq.filter(|_| header.known == self.epoch) else { return found };
         if seq > self.next_seq {
-            self.control = None; // a frame is missing, and with it maybe a piece
+            self.control = None; // a frame is missing, and it may have contained a piece
         }
         self.next_seq = seq + 1;
         segments.iter().for_each(|segment| self.expect_of(segment, &mut found));
@@ -216,7 +216,7 @@ impl Far {
     }
 }
 
-/// What arrived is what was sent, and no younger than it is.
+/// Checks that a sample arrived unchanged and that its age did not shrink.
 fn check_sample(got: &Sample, sent: &Sample) {
     assert_eq!((got.seq, got.captured), (sent.seq, sent.captured));
     assert_eq!(got.attachment, sent.attachment, "sample {}", sent.seq);

@@ -1,26 +1,26 @@
-//! What may be in a frame, and when one may leave.
+//! The permitted content of a frame, and the earliest time to send one.
 
 use super::Setup;
 use paceline_proto::wire::segment::Segment;
 use paceline_sched::{Duration, Instant};
 
-/// What the layers below add to each frame.
+/// Bytes that the layers below add to each frame.
 const OVERHEAD: u64 = 100;
 
-/// With that, and 80 bytes for each packet of 1,400 beyond the first.
+/// Returns the bytes on the wire: with that overhead, and 80 bytes for each packet of 1,400 beyond the first.
 pub(super) const fn on_wire(len: u64) -> u64 {
     len + OVERHEAD + 80 * (len / 1_400)
 }
-/// How far a link may catch up after a late wake-up.
+/// The most transmission time by which a link may catch up after a late wake-up.
 const CATCH_UP: Duration = Duration::from_millis(1);
 
-/// Holds frames to the capacity, and control to its share of it.
+/// Checks that frames keep within the capacity, and control within its share of it.
 #[derive(Debug)]
 pub(super) struct Gate {
     setup: Setup,
-    /// Time on the wire of all frames so far.
+    /// Transmission time of all frames so far.
     busy: Duration,
-    /// The latest that a frame could have left, were there none before it: its instant less `busy`.
+    /// The greatest value of a frame's send time minus `busy` so far, in nanoseconds.
     latest: u64,
     control_free: Instant,
 }
@@ -30,10 +30,10 @@ impl Gate {
         Self { setup, busy: Duration::ZERO, latest: 0, control_free: Instant::ZERO }
     }
 
-    /// A frame of `len` bytes leaves at `now`, `control` of them control.
+    /// Checks a frame of `len` bytes that leaves at `now`, `control` of them control.
     ///
-    /// Between any two frames lies at least the time on the wire of the first and of all between
-    /// them, but for what may be caught up.
+    /// The time between any two frames is at least the transmission time of the first and of all in between,
+    /// minus the permitted catch-up time.
     pub(super) fn pass(&mut self, now: Instant, len: usize, control: usize) {
         let len = len as u64;
         assert!(len <= self.setup.frame_bytes(), "{len} bytes in a frame");
@@ -43,7 +43,7 @@ impl Gate {
         self.busy = self.busy.saturating_add(self.setup.wire_time(on_wire(len)));
         if control > 0 && self.setup.capacity.is_some() {
             assert!(now >= self.control_free, "{now}: control above its share");
-            // A twentieth of the capacity, and at least a frame in 20 ms.
+            // A twentieth of the capacity, or one frame per 20 ms if that is more.
             let bytes = on_wire(control as u64);
             let share = self.setup.wire_time(bytes).mul_div(20, 1);
             let frames = Duration::from_millis(20).mul_div(bytes, self.setup.frame_bytes());
@@ -52,12 +52,13 @@ impl Gate {
     }
 }
 
-/// A piece of control.
+/// Returns true for a segment with control data.
 pub(super) const fn is_control(segment: &Segment) -> bool {
     matches!(segment, Segment::Control { .. } | Segment::Part { .. })
 }
 
-/// Closes and aborts come first in a frame; all its control is together, behind samples with a contract alone.
+/// Checks the order of segments: closes and aborts come first, and all control is contiguous. Only samples
+/// with a contract may precede control.
 pub(super) fn is_in_order(segments: &[Segment], promised: impl Fn(u32) -> bool) -> bool {
     let is_notice = |it: &Segment| matches!(it, Segment::Close { .. } | Segment::Abort { .. });
     let notices = segments.iter().take_while(|it| is_notice(it)).count();

@@ -1,4 +1,4 @@
-//! A hop of the model: when it is up, and what is still to be said to it.
+//! A hop of the model: its state, and the notices still to send to it.
 
 use super::model::Aborted;
 use bytes::Bytes;
@@ -14,16 +14,16 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 pub(super) struct Hop {
     pub(super) node: NodeId,
     pub(super) up: bool,
-    /// Our epoch, and the other end's as we know it.
+    /// The local epoch. `known` is the last known epoch of the other end.
     pub(super) epoch: u32,
     known: u32,
     last_heard: Instant,
-    /// Messages not wholly sent, and how much of the first one was.
+    /// Messages not sent in full, and the number of bytes sent of the first one.
     pub(super) control: VecDeque<Bytes>,
     pub(super) control_sent: usize,
-    /// Streams to be closed, each with the number that its next sample would have had.
+    /// Streams to close, each with the number that its next sample would have had.
     pub(super) closes: Vec<(u32, u64)>,
-    /// Closes that were sent: they may be sent again, since the other end may not have received them.
+    /// Closes already sent. The link may repeat them, since the other end may have missed them.
     closed: Vec<(u32, u64)>,
     pub(super) aborts: Vec<Aborted>,
 }
@@ -44,7 +44,7 @@ impl Hop {
         }
     }
 
-    /// The other end, of `epoch`, says that it knows ours as `knows`.
+    /// Handles an answer of the other end, which is in `epoch` and knows the local epoch as `knows`.
     pub(super) fn hear(&mut self, now: Instant, epoch: u32, knows: u32) -> Option<LinkEvent> {
         if epoch < self.known {
             return None;
@@ -77,7 +77,7 @@ impl Hop {
         LinkEvent::HopDown(self.node)
     }
 
-    /// The next piece of control is `payload`.
+    /// Checks that the next piece of control is `payload`.
     pub(super) fn said(&mut self, total: Option<usize>, last: bool, payload: &[u8]) {
         let message = self.control.front().expect("control that nobody gave");
         let begin = self.control_sent;
@@ -99,7 +99,7 @@ impl Hop {
         assert!(self.closed.contains(&close), "{close:?} was not closed");
     }
 
-    /// The same neighbour, found again: what it must hear of closed streams is kept.
+    /// Returns the state after the same neighbour was found again. Notices of closed streams are kept.
     pub(super) fn found_again(&mut self, now: Instant, epoch: u32) -> Self {
         let (closes, closed) = (self.closes.split_off(0), self.closed.split_off(0));
         Self { closes, closed, ..Self::new(now, self.node, epoch) }

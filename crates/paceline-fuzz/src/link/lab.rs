@@ -1,6 +1,6 @@
-//! The real link, its other ends and the model of both, through one history.
+//! Drives the real link, its other ends and the model of both through one history.
 //!
-//! The wire takes no time, so that a frame has arrived, or is lost, before anything else happens.
+//! The wire has no delay: a frame arrives or is lost before anything else happens.
 
 mod check;
 
@@ -25,9 +25,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const STREAMS: u8 = 6;
-/// Frames in flight to a hop: the window, control beyond it, and questions while nobody answers.
+/// Frames in flight to a hop: the window, control beyond it, and probes during silence.
 const FLIGHT_FRAMES_MAX: usize = 12 + 3 + 80;
-/// Samples of one history, and frames in which all must be gone at its end.
+/// The most samples of one history, and the most frames in which its end must empty all queues.
 const SAMPLES_MAX: u64 = 3_000;
 const ROUNDS_MAX: usize = 50_000;
 
@@ -39,12 +39,12 @@ pub(super) struct Lab {
     gate: Gate,
     hops: Vec<Hop>,
     fars: Vec<Far>,
-    /// The number that the next hop to be found gets.
+    /// The epoch of the next hop to be found.
     next_epoch: u32,
-    /// Every sample that was offered, by its number.
+    /// Every offered sample, by its number.
     book: BTreeMap<u64, Sample>,
     next_sample: u64,
-    /// So many of the next frames are lost.
+    /// Number of the next frames to lose.
     lose: u8,
 }
 
@@ -77,7 +77,7 @@ impl Lab {
         lab
     }
 
-    /// The hop is found, or found again.
+    /// Reports the hop as found, for the first time or again.
     fn find(&mut self, hop: usize) {
         self.link.add_hop(self.now, node(hop), self.next_epoch);
         self.hops[hop] = self.hops[hop].found_again(self.now, self.next_epoch);
@@ -136,7 +136,8 @@ impl Lab {
         self.take_aborts();
     }
 
-    /// The link may give up what waited although it was late, once that is hopeless: it says of which streams.
+    /// Copies the number of heads that the link gave up per stream. The link may keep a late head until it is
+    /// hopeless.
     fn hear_given_up(&mut self) {
         let missed = |index: StreamIndex, counters: StreamCounters| {
             (index.0, counters.drops.of(DropReason::DeadlineMissed))
@@ -145,7 +146,7 @@ impl Lab {
         self.model.given_up = streams.map(|(index, _, counts, _)| missed(index, counts)).collect();
     }
 
-    /// What it has given up by now was hopeless.
+    /// Checks that every head given up so far was hopeless.
     fn settle(&mut self) {
         self.hear_given_up();
         for index in self.model.lines.keys().copied().collect::<Vec<_>>() {
@@ -161,7 +162,7 @@ impl Lab {
         }
     }
 
-    /// The link says what the model says, and no more.
+    /// Checks that the link reports exactly the events of the model.
     fn events(&mut self, expected: impl IntoIterator<Item = LinkEvent>) {
         for expected in expected {
             assert_eq!(self.link.poll_event(), Some(expected));
@@ -308,7 +309,7 @@ impl Lab {
         }
     }
 
-    /// The other end says what it has heard.
+    /// Delivers an answer of the other end.
     fn answer(&mut self, hop: usize) {
         let heard = self.fars[hop].heard();
         self.link.handle_heard(self.now, node(hop), &heard);
@@ -317,7 +318,7 @@ impl Lab {
         assert_eq!(self.link.epoch(node(hop)), self.hops[hop].epoch);
     }
 
-    /// Every frame that may leave now.
+    /// Sends every frame that may leave now.
     fn send(&mut self) {
         let mut frame = FrameBuf::default();
         for _ in 0..ROUNDS_MAX {
@@ -389,7 +390,7 @@ impl Lab {
     }
 }
 
-/// Some samples have one, of any length that may be.
+/// Returns an attachment of any permitted length, for every fifth sample.
 fn attachment(seq: u64) -> Option<Arc<[u8]>> {
     let len = usize::try_from(seq * 37).unwrap_or(0) % (ATTACHMENT_BYTES_MAX + 1);
     seq.is_multiple_of(5).then(|| vec![seq.to_le_bytes()[0]; len].into())

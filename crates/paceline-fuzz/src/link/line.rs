@@ -8,20 +8,20 @@ use paceline_proto::{DropReason, Sample};
 use paceline_sched::{Contract, Duration, Instant, Late};
 use std::collections::BTreeSet;
 
-/// The head of a stream, as its discipline was told of it.
+/// The head of a stream, as announced to the discipline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) arrived: Instant,
-    /// Its place among all heads of the link.
+    /// Its position in the order of all heads of the link.
     pub(super) serial: u64,
-    /// Before then it is ahead of its period.
+    /// Until then the head is ahead of its period.
     pub(super) release: Instant,
     pub(super) deadline: Instant,
-    /// It has had its verdict.
+    /// The head was already counted as met or missed.
     pub(super) judged: bool,
 }
 
-/// What became of the samples of a stream.
+/// Counters of a stream's samples.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Counts {
     pub(super) offered: u64,
@@ -34,25 +34,25 @@ pub(super) struct Counts {
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) spec: StreamSpec,
-    /// Its number on the wire.
+    /// The stream's number on the wire.
     pub(super) id: u32,
     pub(super) up: bool,
     pub(super) announced: bool,
     pub(super) queue: Vec<Sample>,
     pub(super) head: Option<Head>,
-    /// A head was late here and waits all the same, as far as the link remembers.
+    /// The link remembers that a late head waits here.
     pub(super) noted: bool,
-    /// Bytes of the head that were sent; `None` before its first piece.
+    /// Bytes sent of the head; `None` before its first piece.
     pub(super) begun: Option<usize>,
-    /// The number of the next sample whose sending begins, or of the one that has begun.
+    /// The number of the current sample, or of the next one whose transmission begins.
     pub(super) number: u64,
     next_release: Instant,
-    /// Missed or not, since its contract began.
+    /// Whether each sample since the start of the contract missed its deadline.
     verdicts: Vec<bool>,
     violations_before: u64,
-    /// Which of the samples that were asked for comes next, if that is known.
+    /// The position of the next requested sample, if known.
     expected: Option<u64>,
-    /// Who was served in round robin since this head began to wait for its turn.
+    /// Streams served in round robin since this head began to wait.
     pub(super) passed: BTreeSet<u32>,
     pub(super) counts: Counts,
 }
@@ -78,8 +78,10 @@ impl Line {
         }
     }
 
-    /// At most this many wait: what fits between a period's begin and its deadline, into the time that is left
-    /// further on, and into that by which samples may come early, and two more.
+    /// Returns the most samples that may be queued.
+    ///
+    /// These are the samples that fit into the deadline, the slack of later hops and the permitted earliness,
+    /// plus two.
     fn limit(&self) -> usize {
         self.spec.contract.map_or(256, |contract| {
             let early = self.spec.upstream.saturating_add(contract.jitter);
@@ -98,7 +100,7 @@ impl Line {
         !self.up || self.newest_only() || self.queue.len() < self.limit() && bytes < 4 << 20
     }
 
-    /// False if the sample was dropped.
+    /// Returns false if the sample was dropped.
     pub(super) fn offer(&mut self, now: Instant, sample: Sample, serial: &mut u64) -> bool {
         self.counts.offered += 1;
         if !self.up {
@@ -108,14 +110,14 @@ impl Line {
         self.count_up_to(&sample);
         let mut replaces = false;
         if self.newest_only() {
-            // Without a contract it has the place and the turn of the one that waited.
+            // Without a contract it takes over the position of the sample that it replaces.
             replaces = self.spec.contract.is_none() && self.begun.is_none() && self.head.is_some();
             let stays = usize::from(self.begun.is_some());
             let gone = self.queue.split_off(stays.min(self.queue.len()));
             self.counts.drops.extend(gone.iter().map(|_| DropReason::Superseded));
         } else if !self.has_room() {
             self.counts.drops.push(DropReason::QueueFull);
-            // The next one will find that it is missing.
+            // The next sample will reveal the gap.
             self.expected = self.place_of(&sample);
             return false;
         }
@@ -126,7 +128,7 @@ impl Line {
         true
     }
 
-    /// The first that waits becomes the head.
+    /// Makes the first queued sample the head.
     pub(super) fn announce(&mut self, now: Instant, serial: &mut u64) {
         self.passed.clear();
         self.head = None;
@@ -135,7 +137,7 @@ impl Line {
         let arrived = (first.born + self.spec.upstream).min(now);
         let (mut release, mut deadline) = (arrived, Instant::FAR);
         if let Some(contract) = self.spec.contract {
-            // As early as it came, if the contract, with its jitter, allows that.
+            // As early as it arrived, if the contract and its jitter permit.
             release = arrived.max(self.next_release - contract.jitter);
             self.next_release = self.next_release.max(arrived) + contract.period;
             deadline = release + contract.deadline;
@@ -143,7 +145,8 @@ impl Line {
         self.head = Some(Head { arrived, serial: *serial, release, deadline, judged: false });
     }
 
-    /// A contract begins: a new window, no memory of periods. The same contract goes on.
+    /// Changes the contract. A new contract starts a new window and new periods; an equal one changes
+    /// nothing.
     pub(super) fn update(&mut self, now: Instant, spec: StreamSpec, serial: &mut u64) {
         let terms = |spec: &StreamSpec| (contract(spec), spec.background);
         if terms(&self.spec) == terms(&spec) {
@@ -168,7 +171,7 @@ impl Line {
         self.expected = None;
     }
 
-    /// Which of the samples that were asked for it is, where windows are longer than one.
+    /// Returns the sample's position among the requested ones; only for windows longer than one sample.
     fn place_of(&self, sample: &Sample) -> Option<u64> {
         let one_in = match self.spec.form.rate {
             Rate::All => 1,
@@ -182,7 +185,8 @@ impl Line {
         self.spec.contract.map_or(0, |contract| contract.loss.y()).into()
     }
 
-    /// The windows are those of the source: what is not here came before, or never will.
+    /// Accounts for the samples before this one. Windows are those of the source: a missing sample was lost
+    /// upstream or precedes the stream.
     fn count_up_to(&mut self, sample: &Sample) {
         let Some(place) = self.place_of(sample) else { return };
         match self.expected {
@@ -192,7 +196,7 @@ impl Line {
         self.expected = Some(place + 1);
     }
 
-    /// So many samples have their verdict without having been here; whole windows of them are over.
+    /// Records `samples` absent samples with the given result. Whole windows of them are already over.
     fn came_before(&mut self, samples: u64, missed: bool) {
         let within = if self.window() > 1 { samples % self.window() } else { 0 };
         self.verdicts.extend((0..within).map(|_| missed));
@@ -203,12 +207,12 @@ impl Line {
         let gone = self.queue.drain(..).map(|_| DropReason::LinkDown);
         self.counts.drops.extend(gone);
         (self.up, self.announced) = (false, false);
-        // The numbers go on when the hop is up again.
+        // The numbers continue when the hop is up again.
         self.number += u64::from(self.begun.is_some());
         (self.head, self.begun) = (None, None);
     }
 
-    /// The head leaves the queue, sent or not; its number if its sending had begun.
+    /// Removes the head, sent or not. Returns its number if its transmission had begun.
     pub(super) fn pop(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
         self.queue.remove(0);
         let number = self.begun.take().map(|_| self.number);
@@ -217,7 +221,7 @@ impl Line {
         number
     }
 
-    /// The latest instant at which service of the head may begin and still end in time.
+    /// Returns the latest instant at which service of the head may begin and still end in time.
     pub(super) fn latest_start(&self, setup: &Setup) -> Option<Instant> {
         let (head, first) = (self.head?, self.queue.first()?);
         self.spec.contract?;
@@ -225,7 +229,7 @@ impl Line {
         Some(head.deadline - service(setup, left as u64))
     }
 
-    /// The head cannot end in time; true if that is worth nothing and it has to go.
+    /// Records that the head cannot end in time. Returns true if it must be dropped.
     pub(super) fn miss(&mut self, now: Instant, setup: &Setup) -> bool {
         let (Some(head), Some(contract)) = (&mut self.head, contract(&self.spec)) else {
             return false;
@@ -237,7 +241,7 @@ impl Line {
         if contract.late == Late::Drop {
             return true;
         }
-        // It will be late: its deadline moves on until it can be met.
+        // It will be late: its deadline advances by whole periods until it can be met.
         let left = self.queue.first().map_or(0, |first| first.payload.len());
         let finish = now + service(setup, (left - self.begun.unwrap_or(0)) as u64);
         while head.deadline < finish {
@@ -246,7 +250,8 @@ impl Line {
         false
     }
 
-    /// The head is too late also where it goes, although the link would have waited for it.
+    /// Returns true if the head would be late at its destination too, although the link would have waited for
+    /// it.
     pub(super) fn is_hopeless(&self, now: Instant, setup: &Setup) -> bool {
         let (Some(first), Some(contract)) = (self.queue.first(), self.spec.contract) else {
             return false;
@@ -257,7 +262,7 @@ impl Line {
         is_patient(&self.spec) && worth_until < leaves
     }
 
-    /// The head has come too late to leave within its part of the delay bound.
+    /// Returns true if the head cannot leave within its part of the delay bound.
     pub(super) fn is_late(&self, now: Instant, setup: &Setup) -> bool {
         let head = self.queue.first().zip(self.spec.contract);
         head.is_some_and(|(it, contract)| {
@@ -267,7 +272,7 @@ impl Line {
         })
     }
 
-    /// A head that is too late also where it goes leaves; its number if its sending had begun.
+    /// Drops a hopeless head. Returns its number if its transmission had begun.
     pub(super) fn give_up(&mut self, now: Instant, serial: &mut u64) -> Option<u64> {
         if self.head.is_some_and(|head| !head.judged) {
             self.verdicts.push(true);
@@ -276,13 +281,13 @@ impl Line {
         self.pop(now, serial)
     }
 
-    /// Heads that were given up for being late.
+    /// Returns the number of heads dropped for being late.
     pub(super) fn given_up(&self) -> u64 {
         let missed = |reason: &&DropReason| **reason == DropReason::DeadlineMissed;
         self.counts.drops.iter().filter(missed).count() as u64
     }
 
-    /// The head is served to its end at `now`.
+    /// Records that the service of the head ended at `now`.
     pub(super) fn serve(&mut self, now: Instant) {
         self.counts.sent += 1;
         let (Some(head), Some(_)) = (self.head, self.spec.contract) else { return };
@@ -293,7 +298,7 @@ impl Line {
         self.counts.late += u64::from(late || head.judged);
     }
 
-    /// Windows of y verdicts each with more than x misses.
+    /// Returns the number of windows of y samples with more than x misses.
     pub(super) fn violations(&self) -> u64 {
         let loss = self.spec.contract.map(|contract| (contract.loss.x(), contract.loss.y()));
         let Some((x, y)) = loss.filter(|(_, y)| *y > 0) else { return self.violations_before };
@@ -305,19 +310,19 @@ impl Line {
     }
 }
 
-/// What may not miss is sent late as well, as long as there is time left for it further on.
+/// Returns true if a late head stays queued: it tolerates no loss, and later hops have slack.
 fn is_patient(spec: &StreamSpec) -> bool {
     let drops = |contract: &Contract| contract.late == Late::Drop && contract.loss.x() == 0;
     spec.contract.as_ref().is_some_and(drops) && spec.slack > Duration::ZERO
 }
 
-/// The contract that the link's discipline is told of.
+/// Returns the contract as announced to the link's discipline.
 fn contract(spec: &StreamSpec) -> Option<Contract> {
     spec.contract.map(|it| if is_patient(spec) { it.with_late(Late::Send) } else { it })
 }
 
-/// How long the link needs for so many bytes of payload, in frames with 64 bytes of our headers each and
-/// what each takes on the wire beyond that.
+/// Returns the transmission time of `bytes` of payload, with 64 bytes of headers per frame and the overhead
+/// on the wire.
 fn service(setup: &Setup, bytes: u64) -> Duration {
     let frames = bytes.div_ceil(setup.frame_bytes() - 64).max(1);
     let frame = (bytes + 64).min(setup.frame_bytes());

@@ -1,4 +1,4 @@
-//! What a link's scheduler does, said plainly: every question looks at every stream.
+//! The reference model of a link's scheduler: every decision scans every stream.
 
 use super::Setup;
 use super::frame::on_wire;
@@ -9,7 +9,7 @@ use paceline_proto::{DropReason, NodeId, Sample};
 use paceline_sched::{Instant, Policy};
 use std::collections::BTreeMap;
 
-/// A sample whose sending had begun when it was given up: the other end must be told.
+/// A sample dropped after its transmission had begun. The other end must be notified.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Aborted {
     pub(super) hop: NodeId,
@@ -17,7 +17,7 @@ pub(super) struct Aborted {
     pub(super) number: u64,
 }
 
-/// A piece of a sample, as a frame has it.
+/// A piece of a sample in a frame.
 pub(super) struct Piece<'a> {
     pub(super) id: u32,
     pub(super) number: u64,
@@ -31,9 +31,9 @@ pub(super) struct Model {
     pub(super) lines: BTreeMap<u32, Line>,
     generations: BTreeMap<u32, u32>,
     serial: u64,
-    /// What the other ends must be told.
+    /// Aborts to send to the other ends.
     pub(super) aborted: Vec<Aborted>,
-    /// How many heads of each stream the link has given up for being late.
+    /// Heads of each stream that the link dropped for being late.
     pub(super) given_up: BTreeMap<u32, u64>,
 }
 
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// False if the index is in use.
+    /// Returns false if the index is in use.
     pub(super) fn open(&mut self, index: u32, spec: StreamSpec, up: bool) -> bool {
         if self.lines.contains_key(&index) {
             return false;
@@ -86,7 +86,7 @@ impl Model {
         self.lines.values_mut().filter(|line| line.spec.hop == hop).for_each(Line::take_down);
     }
 
-    /// Heads that can no longer end in time, the one that had to start first before the others.
+    /// Expires heads that can no longer end in time, in the order of their latest start.
     pub(super) fn expire(&mut self, now: Instant) {
         loop {
             let starts = self
@@ -106,7 +106,7 @@ impl Model {
         }
     }
 
-    /// The link has given up the head of a stream, which had waited and is hopeless; false if it has not.
+    /// Drops a hopeless head if the link did so too. Returns false if it did not.
     pub(super) fn give_up(&mut self, now: Instant, index: u32) -> bool {
         let known = self.given_up.get(&index).copied().unwrap_or_default();
         let Some(line) = self.lines.get_mut(&index) else { return false };
@@ -119,8 +119,8 @@ impl Model {
         true
     }
 
-    /// A turn of the link has begun: of what it knew to be late it has given up all that is hopeless, unless that
-    /// was too much for a turn.
+    /// Checks the start of an iteration of the link. It must have dropped all hopeless heads among the known
+    /// late ones, unless it is `behind` its budget.
     pub(super) fn begin_turn(&mut self, now: Instant, behind: bool) {
         for (index, line) in self.lines.iter_mut().filter(|(_, line)| line.noted) {
             assert!(behind || !line.is_hopeless(now, &self.setup), "stream {index} keeps its head");
@@ -128,12 +128,12 @@ impl Model {
         }
     }
 
-    /// Something of the stream of this number on the wire was promised.
+    /// Returns true if the stream of this number on the wire has a contract.
     pub(super) fn is_promised(&self, id: u32) -> bool {
         self.lines.get(&(id % 4_096)).is_some_and(|line| line.spec.contract.is_some())
     }
 
-    /// A frame that leaves for `hop` at `now` has this piece: is it the one whose turn it is?
+    /// Checks that `piece`, in a frame that leaves for `hop` at `now`, is the one to serve next.
     pub(super) fn serve(&mut self, now: Instant, hop: NodeId, piece: &Piece<'_>) {
         let index = piece.id % 4_096;
         assert_eq!(
@@ -142,7 +142,7 @@ impl Model {
         );
         while self.give_up(now, index) {}
         if self.setup.ordered() {
-            // Whoever had to go before it may have been given up when its turn came.
+            // The link may have dropped heads with precedence over this one.
             while let Some((other, what)) = self.before(now, index) {
                 assert!(self.give_up(now, other), "{what}: {other} before stream {index}");
             }
@@ -177,7 +177,7 @@ impl Model {
         up.filter_map(|(index, line)| Some((*index, line, line.head?)))
     }
 
-    /// Who had to go before a head of stream `index`, and why.
+    /// Returns a head that precedes the head of stream `index`, and the reason.
     fn before(&self, now: Instant, index: u32) -> Option<(u32, &'static str)> {
         if self.setup.policy == Policy::Fifo {
             let first = self.heads().min_by_key(|(_, _, head)| (head.arrived, head.serial));
@@ -198,7 +198,7 @@ impl Model {
         self.heads().find(unfair).map(|(other, ..)| (other, "it waits for its turn"))
     }
 
-    /// Stream `index` is served: who takes turns with it has seen that.
+    /// Records for the streams in round robin that stream `index` was served.
     fn note_turn(&mut self, now: Instant, index: u32) {
         let in_turn =
             |line: &Line| line.up && line.head.is_some_and(|head| turn(now, line, &head) == 2);
@@ -213,8 +213,8 @@ impl Model {
     }
 }
 
-/// Before whom a head goes: those whose period has come, then those whose will within a deadline, then all
-/// others by turns.
+/// Returns the precedence class of a head: 0 if its period has begun, 1 if it begins within a deadline,
+/// otherwise 2, which is served in round robin.
 fn turn(now: Instant, line: &Line, head: &Head) -> u8 {
     match line.spec.contract {
         Some(_) if head.release <= now => 0,
@@ -228,7 +228,7 @@ fn check_head(now: Instant, head: &SampleHead, sample: &Sample, setup: &Setup) {
     assert_eq!((head.kind, &head.encoding), (sample.kind, &sample.encoding));
     assert_eq!((head.captured, &head.attachment), (sample.captured, &sample.attachment));
     let age = now.since(sample.born).as_micros();
-    // At least as old as it is; with a capacity as old as it will be when it has left the wire.
+    // The stated age is never too small. With a capacity it may include the frame's transmission time.
     assert!(head.age.as_micros() >= age, "{} µs old, says {}", age, head.age);
     let on_wire = setup.wire_time(on_wire(setup.frame_bytes())).as_micros() + 1;
     assert!(head.age.as_micros() <= age + on_wire, "{} µs old, says {}", age, head.age);

@@ -1,4 +1,4 @@
-//! A discipline under calls in any order with any values.
+//! Calls the methods of a discipline in any order with any values.
 
 use crate::input::Input;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
@@ -7,11 +7,11 @@ use paceline_sched::discipline::{
 };
 use paceline_sched::time::{Duration, Instant};
 
-/// Streams that join; those beyond are asked for all the same.
+/// Streams that may join. Calls use indices beyond these too.
 const STREAMS: usize = 8;
 const STEPS_MAX: usize = 2_000;
 
-/// What must be so of a stream.
+/// The expected state of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     joined: bool,
@@ -25,10 +25,10 @@ struct Link {
     known: [Known; STREAMS],
 }
 
-/// The bytes are a policy and calls: any order, any values, streams that nobody knows.
+/// Runs `data` as a policy and a sequence of calls: in any order, with any values and unknown streams.
 ///
 /// # Panics
-/// If a call panics, or an answer is none that the trait allows.
+/// Panics if a call panics or returns a result that the trait does not permit.
 pub fn body(data: &[u8]) {
     let mut input = Input::new(data);
     let policy = input.one_of(&Policy::ALL);
@@ -41,7 +41,7 @@ pub fn body(data: &[u8]) {
             break;
         }
         now = match input.below(8) {
-            0 => Instant::from_nanos(number(&mut input)), // set, perhaps back
+            0 => Instant::from_nanos(number(&mut input)), // set, possibly backward
             1..=5 => now + Duration::from_nanos(number(&mut input) % 64),
             _ => now,
         };
@@ -50,7 +50,7 @@ pub fn body(data: &[u8]) {
     }
 }
 
-/// Small mostly, and now and then as large as a number can be.
+/// Returns a small number most of the time, otherwise one up to the largest.
 fn number(input: &mut Input<'_>) -> u64 {
     let small = u64::from(input.byte());
     match input.below(8) {
@@ -146,7 +146,7 @@ impl Link {
         }
     }
 
-    /// What a caller that keeps to the rules does.
+    /// Serves a head as a caller does that follows the rules of the trait.
     fn serve(&mut self, input: &mut Input<'_>, now: Instant) {
         self.drain(now);
         let Some(stream) = self.fast.pick(now) else { return };
@@ -158,7 +158,7 @@ impl Link {
         }
     }
 
-    /// No head is reported twice unless it comes again, so there is an end.
+    /// Drains the misses. A head is reported only once unless it is announced again, so this terminates.
     fn drain(&mut self, now: Instant) {
         let mut heads = self.known.iter().filter(|known| known.head).count();
         while let Some(miss) = self.fast.poll_missed(now) {
@@ -185,7 +185,7 @@ impl Link {
         for unknown in [8, 9, u32::MAX].map(StreamIndex) {
             assert_eq!((self.fast.window(unknown), self.fast.deadline(unknown)), (None, None));
         }
-        // On a copy: whoever checks must not release anything.
+        // Works on a copy, since the checks must not release heads.
         let mut copy = Self { fast: self.fast.clone(), known: self.known };
         copy.drain(now);
         let ready = |known: &Known| known.head && !known.suspended;

@@ -1,54 +1,54 @@
-//! What happened in scenarios: proof that they are rich enough to prove anything.
+//! Counts the situations in scenarios, to show that the scenarios cover the rules.
 
 use std::fmt;
 
-/// Something that a scenario may come across.
+/// A situation that a scenario may reach.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Situation {
     /// A head was picked.
     Pick,
-    /// The head that was picked was ahead of its period, in round robin.
+    /// The picked head was ahead of its period and was served in round robin.
     EarlyPick,
     /// A head could no longer end in time.
     Miss,
-    /// Three misses or more became known in one turn.
+    /// At least three misses became known in one iteration.
     Burst,
     /// A suspended head was missed.
     SuspendedMiss,
-    /// A late head's deadline moved on by two periods or more in one turn.
+    /// A late head's deadline advanced by at least two periods in one iteration.
     Postponed,
-    /// By a hundred or more.
+    /// A late head's deadline advanced by at least a hundred periods.
     Stalled,
     /// A sample was served after its deadline.
     ServedLate,
     /// A window was violated.
     Violation,
-    /// It was violated by a sample that was skipped or removed.
+    /// A skipped or removed sample violated a window.
     SkipViolation,
-    /// A stream was seen with a tag.
+    /// A stream had a tag set by the window rules.
     Tag,
-    /// A stream was seen with y' above y.
+    /// A stream had y' above y.
     Raised,
-    /// A stream was seen with a window longer than 2^15.
+    /// A stream had a window longer than 2^15.
     LongWindow,
-    /// A stream joined again while it had a head.
+    /// A stream with a head joined again.
     Change,
     /// A suspended stream with a head was resumed.
     Resume,
-    /// The clock went backward.
+    /// The clock was set back.
     Backward,
-    /// A head's deadline was later than any instant.
+    /// A head's deadline exceeded the last instant.
     Never,
-    /// A segment that was not the last left.
+    /// A segment other than the last one was sent.
     Segment,
-    /// The next wake was not the next change.
+    /// The next wake-up differed from the next change.
     Sleep,
-    /// A head was longer than its contract allows.
+    /// A head was longer than its contract permits.
     Long,
 }
 
 impl Situation {
-    /// Every situation.
+    /// Every situation, in the order of the variants.
     pub const ALL: [Self; 20] = [
         Self::Pick,
         Self::EarlyPick,
@@ -73,27 +73,27 @@ impl Situation {
     ];
 }
 
-/// Rows of the longest table of rules, and the tie by index.
+/// The number of rows in the longest table of rules, plus the tie by index.
 const RULES: usize = 8;
 
-/// How often what happened.
+/// Counts of situations and rules.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     situations: [u64; Situation::ALL.len()],
-    /// How many comparisons of two heads were settled by each row of the discipline's table, from 1.
+    /// Comparisons of two heads settled by each row of the discipline's table, counted from row 1.
     rules: [u64; RULES],
-    /// How many events there were.
+    /// The number of events.
     pub steps: u64,
 }
 
 impl Coverage {
-    /// How often the situation came up.
+    /// Returns the count of a situation.
     #[must_use]
     pub const fn of(&self, situation: Situation) -> u64 {
         self.situations[situation as usize]
     }
 
-    /// How many comparisons the row of the table settled; rows count from 1.
+    /// Returns the number of comparisons that a row of the table settled; rows count from 1.
     #[must_use]
     pub fn of_rule(&self, rule: usize) -> u64 {
         self.rules.get(rule).copied().unwrap_or_default()

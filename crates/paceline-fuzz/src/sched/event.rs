@@ -1,4 +1,4 @@
-//! Random lives of a link: what each seed stands for.
+//! Random histories of a link, one per seed.
 
 use super::random::SplitMix;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
@@ -8,28 +8,29 @@ use paceline_sched::time::{Duration, Instant};
 /// One event on the link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// The stream joins, for the first time or anew; if it has a head and `keeps` it, that is announced
-    /// again.
+    /// The stream joins, for the first time or again. If it has a head and `keeps` is set, the head is
+    /// announced again.
     Join { stream: u32, terms: Terms, keeps: bool },
     /// The stream leaves.
     Leave { stream: u32 },
-    /// A sample that arrived a while ago joins the stream's queue.
+    /// A sample that arrived `age` ago joins the stream's queue.
     Arrive { stream: u32, service: u64, age: u64 },
-    /// The same, longer than its contract allows by what the stream may send in `over`.
+    /// Like `Arrive`, with a sample longer than the contract permits. The stream needs `over` to earn the
+    /// excess.
     ArriveLong { stream: u32, service: u64, over: u64 },
-    /// One for every stream.
+    /// One sample arrives for every stream.
     ArriveAll { service: u64 },
     /// The head is withdrawn.
     Remove { stream: u32 },
-    /// A sample behind the head is given up.
+    /// A sample behind the head is dropped.
     Skip { stream: u32 },
-    /// The stream was not here when so many samples of its window came.
+    /// The first `samples` of the current window passed before the stream joined.
     Earlier { stream: u32, samples: u64 },
-    /// What the stream leads to cannot take more.
+    /// The stream's destination cannot accept more.
     Suspend { stream: u32 },
-    /// It can again.
+    /// The stream's destination can accept samples again.
     Resume { stream: u32 },
-    /// Whoever is picked sends; the end of a sample comes `slip` later than planned.
+    /// The picked stream sends. The end of a sample is `slip` later than planned.
     Send { segments: u32, longest: u64, slip: u64 },
     /// Time passes.
     Idle { nanos: u64 },
@@ -37,7 +38,7 @@ pub(crate) enum Event {
     Back { nanos: u64 },
 }
 
-/// A life of a link.
+/// A history of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct Life {
     pub(crate) eligibility: Eligibility,
@@ -50,19 +51,19 @@ const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 const YEAR: u64 = 365 * DAY;
 const UNITS: [u64; 7] = [1, 1_000, 1_000_000, SECOND, 3_600 * SECOND, DAY, YEAR];
-/// The edges of what 64 bits hold.
+/// Values at the limits of 64 bits.
 const EDGES: [u64; 9] = [0, 1, 2, 1 << 32, 1 << 62, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
-/// The naive twin applies so many deadlines of one head in one go, at most.
+/// The most deadlines of one head that the naive twin steps through at once.
 const PASSED_MAX: u128 = 1 << 13;
 
-/// Which lengths of time occur.
+/// The range of times in a history.
 #[derive(Clone, Copy)]
 enum Scale {
-    /// A few nanoseconds or a few of a larger unit: deadlines collide.
+    /// A few nanoseconds, or a few of a larger unit, so that deadlines coincide.
     Unit(u64),
-    /// Nanoseconds beside years.
+    /// A mix of nanoseconds and years.
     Mixed,
-    /// Whatever 64 bits hold.
+    /// Any value of 64 bits.
     Edges,
 }
 
@@ -72,7 +73,7 @@ struct Chance {
     streams: u32,
 }
 
-/// The life that `seed` stands for.
+/// Returns the history of `seed`.
 pub(crate) fn life(seed: u64) -> Life {
     let mut random = SplitMix::new(seed);
     let unit = random.one_of(&UNITS);
@@ -100,7 +101,7 @@ pub(crate) fn life(seed: u64) -> Life {
 }
 
 impl Chance {
-    /// A length below `bound` units.
+    /// Returns a length of less than `bound` units.
     fn length(&mut self, bound: u64) -> u64 {
         let count = self.random.below(bound);
         match self.scale {
@@ -111,7 +112,7 @@ impl Chance {
         }
     }
 
-    /// No stretch of time, service included, is longer.
+    /// Returns an upper bound of every interval of the history, service included.
     const fn horizon(&self) -> u128 {
         match self.scale {
             Scale::Unit(unit) => unit as u128 * 2_100,
@@ -148,7 +149,7 @@ impl Chance {
         let period = if self.random.once_in(64) { 0 } else { period.max(1) };
         let deadline = if self.random.below(3) > 0 { period } else { self.length(60) };
         let jitter = if self.random.below(3) > 0 { 0 } else { self.length(12) };
-        // The twin lets deadlines pass one by one.
+        // The twin steps through deadlines one by one.
         let patient = u128::from(period.max(1)) * PASSED_MAX >= self.horizon();
         let late = if patient && self.random.once_in(2) { Late::Send } else { Late::Drop };
         Contract {
@@ -214,7 +215,7 @@ impl Chance {
         }
     }
 
-    /// A long while; with mixed units it is long enough already.
+    /// Returns the length of a stall. With mixed units an ordinary length is long enough.
     fn stall(&mut self) -> u64 {
         match self.scale {
             Scale::Unit(unit) => (100 + self.random.below(1_900)).saturating_mul(unit),

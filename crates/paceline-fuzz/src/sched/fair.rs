@@ -1,4 +1,4 @@
-//! DRR and WF²Q+ against naive schedulers written straight from their papers' rules: Shreedhar &
+//! Compares DRR and WF²Q+ with naive schedulers, written directly from the rules of their papers: Shreedhar &
 //! Varghese SIGCOMM 1995, Bennett & Zhang ToN 1997.
 
 mod twin;
@@ -12,21 +12,21 @@ use paceline_sched::time::{Duration, Instant};
 use std::collections::VecDeque;
 use twin::{Drr, Twin, Wf2q};
 
-/// The last one never sends in a strict life: it only fills Σr up.
+/// In a strict history the last stream never sends: it only fills Σr up.
 const STREAMS: usize = 6;
 
-/// Which rates a life uses.
+/// The range of rates in a history.
 #[derive(Clone, Copy)]
 enum Rates {
-    /// Any, from a quarter of a byte a round to dozens of segments.
+    /// Any rate, from a quarter of a byte to dozens of segments per round.
     Rounds,
-    /// Up to 5 times this.
+    /// Rates up to 5 times this one.
     Exact(u64),
-    /// Powers of two whose sum is filled up to 64.
+    /// Powers of two, filled up to a sum of 64.
     Strict,
 }
 
-/// A link, its twin, and the samples that wait, each of them its segments.
+/// A link, its twin, and the queued samples as lists of segments.
 struct Pair<T> {
     random: SplitMix,
     fast: Discipline,
@@ -62,7 +62,7 @@ impl<T: Twin> Pair<T> {
         Ok(())
     }
 
-    /// Misses, then whether both choose the same.
+    /// Drains the misses, then compares the choices of both.
     fn look(&mut self) -> Result<(), String> {
         while let Some(miss) = self.fast.poll_missed(self.now) {
             if miss.dropped {
@@ -75,7 +75,7 @@ impl<T: Twin> Pair<T> {
         if self.random.once_in(2) {
             self.send(picked);
             while self.random.once_in(3) {
-                // Somebody comes while it is on its way.
+                // A sample arrives while the picked one is being sent.
                 let stream = usize::try_from(self.random.within(0, 4)).unwrap();
                 if self.joined[stream] > 0 {
                     self.arrive(stream);
@@ -149,7 +149,7 @@ impl<T: Twin> Pair<T> {
         self.fill_up();
     }
 
-    /// Σr is 64 again.
+    /// Sets the rate of the last stream so that Σr is 64 again.
     fn fill_up(&mut self) {
         if matches!(self.rates, Rates::Strict) {
             let others: u64 = self.joined.iter().sum();
@@ -177,7 +177,7 @@ impl<T: Twin> Pair<T> {
         self.slow.head(stream, sample[0]);
     }
 
-    /// The head of the stream is gone.
+    /// Removes the head of the stream and announces the next one.
     fn follow(&mut self, stream: usize) {
         self.waiting[stream].pop_front();
         if !self.waiting[stream].is_empty() {
@@ -196,7 +196,7 @@ impl<T: Twin> Pair<T> {
     fn send(&mut self, picked: Option<usize>) {
         let Some(stream) = picked else { return };
         let segment = self.waiting[stream][0].remove(0);
-        // What leaves is not always what was announced.
+        // The sent segment may differ in size from the announced one.
         let bytes = match self.random.within(0, 7) {
             0 => u32::try_from(self.random.within(1, 90)).unwrap(),
             _ => segment,
@@ -218,12 +218,12 @@ fn left(sample: &[u32]) -> Left {
     Left { service, segment: sample[0] }
 }
 
-/// The life of a seed under DRR.
+/// Runs the history of a seed under DRR.
 pub(super) fn drr(seed: u64) -> Result<(), String> {
     Pair::new(seed, Policy::Drr, Drr::new(STREAMS), Rates::Rounds).live()
 }
 
-/// The life of a seed under WF²Q+.
+/// Runs the history of a seed under WF²Q+.
 pub(super) fn wf2q(seed: u64) -> Result<(), String> {
     let strict = seed.is_multiple_of(2);
     let scale = [1, 3, 100, 250][usize::try_from(seed / 2 % 4).unwrap()];

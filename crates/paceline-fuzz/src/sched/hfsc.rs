@@ -1,5 +1,5 @@
-//! HFSC against a naive scheduler written straight from its rules (Stoica, Zhang & Ng, SIGCOMM 1997): a
-//! random life of a tree of classes, led by both at once.
+//! Compares HFSC with a naive scheduler, written directly from its rules (Stoica, Zhang & Ng, SIGCOMM 1997),
+//! on random histories of a tree of classes.
 
 mod twin;
 
@@ -9,14 +9,14 @@ use paceline_sched::hfsc::{ClassIndex, Curves, Hfsc, Pick};
 use paceline_sched::time::{Duration, Instant};
 use twin::Twin;
 
-/// One of `items`, if there are any.
+/// Returns one of `items`, or `None` if there are none.
 fn one_of(random: &mut SplitMix, items: &[usize]) -> Option<usize> {
     (!items.is_empty()).then(|| random.one_of(items))
 }
 
 struct Pair {
     random: SplitMix,
-    /// Rates are up to this, and packets take about this long.
+    /// The highest rate of a class, and the typical transmission time of a packet in nanoseconds.
     rate: u64,
     packet: u64,
     now: u64,
@@ -24,7 +24,7 @@ struct Pair {
     twin: Twin,
 }
 
-/// One life; an error says where the two differ, or who waits for ever.
+/// Runs one history. The error states the first difference, or the class that starves.
 pub(super) fn scenario(seed: u64) -> Result<(), String> {
     let mut random = SplitMix::new(seed);
     let rate = 10_u64.pow(u32::try_from(3 + random.below(9)).unwrap());
@@ -34,7 +34,7 @@ pub(super) fn scenario(seed: u64) -> Result<(), String> {
     for _ in 0..1 + pair.random.below(14) {
         pair.add();
     }
-    // Most of what goes wrong takes few steps, and short lives are many.
+    // Most failures need few steps, so many short histories find more.
     let steps = if pair.random.once_in(4) { 250 } else { 50 };
     let steps = pair.random.below(steps);
     let result = (0..steps).try_for_each(|_| pair.step());
@@ -86,7 +86,7 @@ impl Pair {
         let parent = one_of(&mut self.random, &parents).filter(|_| !root).unwrap_or(0);
         let mut curves = self.curves();
         if self.random.once_in(2) {
-            // Most classes are to become parents.
+            // Most classes can become parents.
             curves.real_time = None;
             curves.link_share = Some(self.curve());
         }
@@ -102,7 +102,7 @@ impl Pair {
         let len = self.len();
         match (self.random.below(40), leaf) {
             (0..13, Some(leaf)) => {
-                // Some are told of after others that came later.
+                // Some leaves are activated with an earlier arrival time than leaves activated before them.
                 let ago = if self.random.once_in(3) { self.random.below(self.packet) } else { 0 };
                 let came = self.now.saturating_sub(ago);
                 self.hfsc.set_active(Instant::from_nanos(came), index(leaf), len);
@@ -167,7 +167,7 @@ impl Pair {
         Ok(pick)
     }
 
-    /// Serves a packet; the leaf may lose its packets, get others or disappear meanwhile.
+    /// Serves a packet. Meanwhile the leaf may lose its packets, get others or disappear.
     fn serve(&mut self) -> Result<(), String> {
         let Some(pick) = self.pick()? else { return Ok(()) };
         let class = usize::try_from(pick.class.0).unwrap();
@@ -225,7 +225,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Whoever waits is served at last.
+    /// Checks that every waiting class is served in the end.
     fn drain(&mut self) -> Result<(), String> {
         let waiting = |pair: &Self| -> Vec<usize> {
             let leaves = pair.twin.leaves().into_iter();
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use paceline_sched::hfsc::Criterion;
 
-    /// The criterion is part of what is compared.
+    /// The comparison covers the criterion of each pick.
     #[test]
     fn both_criteria_are_met_in_the_lives() {
         let mut seen = [0, 0];

@@ -1,5 +1,5 @@
-//! A discipline and its twin through the same life of a link; all that can be seen is compared after
-//! every step.
+//! Runs a discipline and its twin through the same history and compares their observable state after every
+//! step.
 
 use super::coverage::{Coverage, Situation};
 use super::event::{Event, Life};
@@ -11,22 +11,22 @@ use paceline_sched::time::{Duration, Instant};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-/// The last instant that a clock shows: [`Instant::FAR`] is never.
+/// The last instant that a clock shows; [`Instant::FAR`] means never.
 const LAST: Instant = Instant::from_nanos(u64::MAX - 1);
 
-/// Both links, and what a caller keeps beside them.
+/// A discipline and its twin, and the state that a caller keeps for them.
 struct Pair<'a> {
     fast: Discipline,
     slow: Twin,
     now: Instant,
     waiting: Vec<VecDeque<Head>>,
-    /// The announced heads, with what is left of them.
+    /// The announced heads, with their remaining service.
     heads: Vec<Option<Head>>,
     windows: Vec<Option<WindowState>>,
     coverage: &'a mut Coverage,
 }
 
-/// Runs the life; the number of the event after which something differed, and what.
+/// Runs the history. Returns the number of the event after which the two differed, and the difference.
 pub(crate) fn run(
     policy: Policy,
     life: &Life,
@@ -44,7 +44,8 @@ pub(crate) fn run(
     };
     for (step, &event) in life.events.iter().enumerate() {
         pair.coverage.steps += 1;
-        // The promise is proved by asking a copy, now and then: the twin has its own idea of it, too.
+        // The check of `next_change` needs a copy, so it runs only now and then. Each step compares it with
+        // the twin as well.
         pair.step(event, step % 8 == 5).map_err(|what| (step, what))?;
     }
     Ok(())
@@ -147,8 +148,9 @@ impl Pair<'_> {
         self.announce(stream);
     }
 
-    /// Announces the next head if there is none and one waits. Streams that never joined get theirs
-    /// announced too, which changes nothing.
+    /// Announces the next queued sample if there is no head.
+    ///
+    /// This includes streams that never joined, where it must change nothing.
     fn announce(&mut self, stream: u32) {
         if self.heads[stream as usize].is_some() {
             return;
@@ -158,7 +160,7 @@ impl Pair<'_> {
         self.announced(stream);
     }
 
-    /// The first that waits is the head now, and the discipline knows.
+    /// Makes the first queued sample the head, after the discipline was notified.
     fn announced(&mut self, stream: u32) {
         let Some(head) = self.waiting[stream as usize].pop_front() else { return };
         self.heads[stream as usize] = Some(head);
@@ -197,7 +199,7 @@ impl Pair<'_> {
         }
         self.heads[stream.0 as usize] = None;
         self.pass(segment.saturating_add(slip));
-        // Both ways to say what follows, one as often as the other.
+        // Uses both forms of the call equally often: with the next head, and without it.
         let waiting = &self.waiting[stream.0 as usize];
         let next = waiting
             .front()
@@ -257,8 +259,8 @@ impl Pair<'_> {
         same("next change", self.now, &change, &self.slow.next_change(self.now))
     }
 
-    /// Asked at any instant before it, a link that nobody touched gives the answers of now; at the
-    /// instant itself there is at least a reason to ask.
+    /// Checks that an untouched link gives the same answers at any instant before `next_change`. At that
+    /// instant a change must be possible.
     fn nothing_changes_before_next_change(&mut self) -> Result<(), String> {
         let picked = self.fast.pick(self.now);
         let change = self.fast.next_change(self.now);
@@ -281,8 +283,9 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Who has nothing to send may sleep until the next wake: nothing becomes due before it, and what was left
-    /// out meanwhile is made good in one step as in many.
+    /// Checks that a driver with nothing to send may sleep until `next_wake`.
+    ///
+    /// Nothing becomes due before it, and one step catches up with the same result as many.
     fn sleeping_until_next_wake_changes_nothing(&mut self) -> Result<(), String> {
         let change = self.fast.next_change(self.now);
         let wake = self.fast.next_wake(self.now);
@@ -303,7 +306,7 @@ impl Pair<'_> {
         }
         for stream in (0..).map(StreamIndex).take(self.heads.len()) {
             let then = (asleep.window(stream), asleep.deadline(stream));
-            // At the end of the clock deadlines stand still, after as many steps as it took to get there.
+            // At the end of the clock deadlines saturate, after a number of steps that depends on the path.
             if then.1 == Some(Instant::FAR) {
                 return Ok(());
             }

@@ -1,6 +1,6 @@
-//! Chance that is the same on every machine.
+//! A pseudo-random generator with the same output on every machine.
 
-/// `SplitMix64` (Steele, Lea & Flood, OOPSLA 2014): any seed is a good one.
+/// `SplitMix64` (Steele, Lea & Flood, OOPSLA 2014), which has no weak seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct SplitMix(u64);
 
@@ -17,23 +17,23 @@ impl SplitMix {
         word ^ (word >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// Returns a number below `bound`, or 0 if `bound` is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let high = (u128::from(self.next()) * u128::from(bound)) >> 64;
         u64::try_from(high).unwrap_or_default()
     }
 
-    /// A number below `bound`, which is a small one.
+    /// Returns a number below a small `bound`.
     pub(crate) fn small(&mut self, bound: u32) -> u32 {
         u32::try_from(self.below(u64::from(bound))).unwrap_or_default()
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
-    /// True once in `of` times.
+    /// Returns true with a probability of 1 in `of`.
     pub(crate) fn once_in(&mut self, of: u64) -> bool {
         self.below(of) == 0
     }

@@ -1,4 +1,4 @@
-//! The rules of the disciplines as their tables state them: row by row, by multiplying across, one
+//! The rules of the disciplines as their tables state them: row by row, with cross-multiplication, one
 //! deadline at a time.
 
 use super::twin::{Line, Waiting};
@@ -6,17 +6,18 @@ use paceline_sched::contract::LossTolerance;
 use paceline_sched::discipline::{Policy, RuleSet};
 use std::cmp::Ordering;
 
-/// A head, and the stream whose head it is.
+/// A head and its stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Seen<'a> {
     pub(crate) line: &'a Line,
     pub(crate) head: &'a Waiting,
 }
 
-/// Who goes first, and which row of the table settled it. Equals go by index, the last row.
+/// The order of two heads, and the row of the table that settled it. Ties are settled by index, in the last
+/// row.
 pub(crate) type Settled = (Ordering, usize);
 
-/// Which of two heads in class 0 or 1 goes first.
+/// Returns the order of two heads in class 0 or 1.
 pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
     let due = |seen: Seen<'_>| {
         let due = seen.line.contract.map_or(0, |contract| contract.deadline.as_nanos());
@@ -40,7 +41,7 @@ pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
     }
 }
 
-/// The first row in which the two differ, the lower first.
+/// Compares row by row; the first row in which the values differ settles it, the lower value first.
 fn rows(pairs: &[(u64, u64)]) -> Settled {
     let differ = pairs.iter().position(|(a, b)| a != b);
     differ.map_or((Ordering::Equal, pairs.len() + 1), |row| {
@@ -48,12 +49,12 @@ fn rows(pairs: &[(u64, u64)]) -> Settled {
     })
 }
 
-/// x1/y1 against x2/y2, neither of them zero.
+/// Compares x1/y1 with x2/y2, neither of them zero.
 fn ratios((x1, y1): (u64, u64), (x2, y2): (u64, u64)) -> Ordering {
     (x1 * y2).cmp(&(x2 * y1))
 }
 
-/// N1 to N5.
+/// Rules N1 to N5.
 fn later(a: Seen<'_>, b: Seen<'_>) -> Settled {
     let (d1, d2) = (a.head.deadline, b.head.deadline);
     let (w1, w2) = (a.line.window.fraction(), b.line.window.fraction());
@@ -71,7 +72,8 @@ fn later(a: Seen<'_>, b: Seen<'_>) -> Settled {
     }
 }
 
-/// O1 to O6. Equal zeros go by deadline too, 0/0 or not: "first come, first served" says no more.
+/// Rules O1 to O6. Equal zeros are ordered by deadline too, 0/0 or not: "first come, first served" does not
+/// contradict this.
 fn original(a: Seen<'_>, b: Seen<'_>) -> Settled {
     let (d1, d2) = (a.head.deadline, b.head.deadline);
     let (w1, w2) = (a.line.window.fraction(), b.line.window.fraction());
@@ -88,7 +90,7 @@ fn original(a: Seen<'_>, b: Seen<'_>) -> Settled {
     }
 }
 
-/// Vd = d − T + k'·T/m' as a fraction; `None` if nothing is owed.
+/// Returns Vd = d − T + k'·T/m' as a fraction, or `None` if no service is owed.
 fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
     let (left, owed) = seen.line.owes();
     let contract = seen.line.contract?;
@@ -101,8 +103,8 @@ fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
     (owed > 0).then_some(((deadline - period) * owed + left * period, owed))
 }
 
-/// 1: the earliest virtual deadline. 2: who is owed service before who is not. 3: of those, the earliest
-/// deadline.
+/// Row 1: the earliest virtual deadline. Row 2: a stream that is owed service precedes one that is not. Row
+/// 3: among the latter, the earliest deadline.
 fn by_virtual_deadline(a: Seen<'_>, b: Seen<'_>) -> Settled {
     let settled = match (virtual_deadline(a), virtual_deadline(b)) {
         (Some((n1, m1)), Some((n2, m2))) => ((n1 * m2).cmp(&(n2 * m1)), 1),
@@ -130,7 +132,7 @@ impl Window {
         (u64::from(self.x), u64::from(self.y))
     }
 
-    /// Rule (A): served by its deadline.
+    /// Rule (A): the head was served by its deadline.
     pub(crate) fn met(&mut self, loss: LossTolerance, rules: RuleSet) {
         if self.y > self.x {
             self.y -= 1;

@@ -1,8 +1,8 @@
-//! A link that does everything the slow and obvious way: every question scans every stream, every
-//! deadline passes one by one, and windows are cut from the full history of verdicts.
+//! The naive model of a link: every decision scans every stream, deadlines pass one by one, and windows are
+//! cut from the full history of results.
 //!
-//! Time may go backward. What has been released stays released, and what was judged stays judged;
-//! everything else is asked of the instant given.
+//! Time may step back. A released head stays released, and a counted result stays counted. Everything else is
+//! evaluated at the given instant.
 
 use super::coverage::{Coverage, Situation};
 use super::rules::{self, Seen, Window};
@@ -12,10 +12,10 @@ use paceline_sched::discipline::{
 };
 use paceline_sched::time::{Duration, Instant};
 
-/// No instant at all.
+/// The instant that means never.
 const NEVER: u64 = u64::MAX;
 
-/// A head.
+/// The head of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) arrived: u64,
@@ -23,16 +23,16 @@ pub(crate) struct Waiting {
     service: u64,
     release: u64,
     pub(crate) deadline: u64,
-    /// Judged as missed already.
+    /// Already counted as missed.
     late: bool,
-    /// In round robin since that turn.
+    /// The number of the iteration since which it is in round robin.
     turn: Option<u64>,
-    /// Its period comes within its deadline: it goes before best effort.
+    /// Its period begins within its deadline, so it precedes best effort.
     ahead: bool,
 }
 
 impl Waiting {
-    /// The first instant at which it can no longer end in time.
+    /// Returns the first instant at which it can no longer end in time.
     const fn missed_at(&self) -> u64 {
         match self.deadline {
             NEVER => NEVER,
@@ -46,7 +46,7 @@ impl Waiting {
 pub(crate) struct Line {
     pub(crate) contract: Option<Contract>,
     background: bool,
-    /// It has a priority of its own.
+    /// It has an explicit priority.
     prior: bool,
     pub(crate) level: u32,
     pub(crate) window: Window,
@@ -81,7 +81,7 @@ impl Twin {
     pub(crate) fn join(&mut self, stream: StreamIndex, terms: Terms) {
         let contract = terms.contract();
         let loss = contract.map_or(LossTolerance::EDF, |contract| contract.loss);
-        // Deadline-monotonic unless somebody says otherwise, in microseconds.
+        // Priorities default to deadline-monotonic, in microseconds.
         let due = contract.map(|contract| contract.deadline.as_nanos() / 1_000);
         let due = due.map_or(u32::MAX, |due| u32::try_from(due).unwrap_or(u32::MAX));
         self.lines[stream.0 as usize] = Some(Line {
@@ -117,7 +117,7 @@ impl Twin {
             deadline = release.saturating_add(contract.deadline.as_nanos());
             line.next_release = line.next_release.max(arrived).saturating_add(period);
             if line.next_release == NEVER {
-                // No period follows any more, so an early head waits for ever.
+                // No further period exists, so an early head waits forever.
                 release = NEVER;
             }
         }
@@ -137,13 +137,13 @@ impl Twin {
             turn,
             ahead: false,
         });
-        // Where it waits is first told as of its arrival, whatever the time is by then.
+        // The round-robin position is evaluated as of the head's arrival, even if `handle_head` runs later.
         let soon = line.soon().filter(|soon| early && waits && *soon <= arrived);
         line.head.as_mut().into_iter().for_each(|head| head.ahead = soon.is_some());
         self.serial += 1;
     }
 
-    /// True if the head, which came just now, and all behind it come so much later.
+    /// Delays the just announced head and its successors by `over`. Returns true if this applied.
     pub(crate) fn handle_long(&mut self, stream: StreamIndex, over: Duration) -> bool {
         self.turns += 1;
         let (turn, over) = (self.turns, over.as_nanos());
@@ -171,7 +171,7 @@ impl Twin {
         }
     }
 
-    /// True if a head waits that was suspended: it has its turn after all others.
+    /// Returns true if a suspended head waits. It then follows all others in round robin.
     pub(crate) fn resume(&mut self, stream: StreamIndex) -> bool {
         self.turns += 1;
         let turn = self.turns;
@@ -190,7 +190,7 @@ impl Twin {
         head.turn = head.turn.map(|_| turn);
     }
 
-    /// Whose period has come is ranked from now on.
+    /// Ranks each head whose period has begun.
     fn release(&mut self, now: u64) {
         for line in self.lines.iter_mut().flatten() {
             if line.suspended || line.contract.is_none() {
@@ -228,7 +228,7 @@ impl Twin {
             let (ordering, rule) = rules::order(self.policy, seen, before);
             coverage.settled(rule);
             if ordering.is_lt() {
-                first = Some((at, seen)); // an equal one stays behind the lower index
+                first = Some((at, seen)); // a tie keeps the lower index
             }
         }
         let early = |at: usize| self.lines[at].as_ref().is_some_and(|line| line.contract.is_some());
@@ -357,13 +357,13 @@ impl Twin {
     }
 }
 
-/// The rules by which windows of DWCS change; the others have none but the history of verdicts.
+/// Returns the rules that change the windows of DWCS. The other disciplines only have the history of results.
 const fn adjustment(policy: Policy) -> RuleSet {
     if let Policy::Dwcs { adjustment, .. } = policy { adjustment } else { RuleSet::Later }
 }
 
 impl Line {
-    /// When the head's period is its deadline away: from then on it goes before best effort.
+    /// Returns the instant one deadline before the head's period. From then on the head precedes best effort.
     fn soon(&self) -> Option<u64> {
         let release = self.head.as_ref().map(|head| head.release).filter(|&at| at != NEVER)?;
         Some(release.saturating_sub(self.contract?.deadline.as_nanos()))
@@ -381,7 +381,7 @@ impl Line {
         self.window.missed(self.loss(), adjustment(policy));
     }
 
-    /// Adds a verdict; true if it takes its aligned window from x misses to x + 1.
+    /// Appends a result. Returns true if it raises the misses in its aligned window from x to x + 1.
     fn judge(&mut self, missed: bool) -> bool {
         self.verdicts.push(missed);
         let (x, y) = (self.loss().x() as usize, self.loss().y() as usize);
@@ -390,7 +390,7 @@ impl Line {
         y > 0 && missed && misses == x + 1
     }
 
-    /// k', the samples left in the window, and m', the services that it still owes.
+    /// Returns k', the samples left in the window, and m', the services that the stream is still owed.
     pub(crate) fn owes(&self) -> (u32, u32) {
         let loss = self.loss();
         let window = self.verdicts.chunks_exact(loss.y().max(1) as usize).remainder();

@@ -1,5 +1,5 @@
-//! Runs with service curves, a tree of classes and policers: none of them ends in a panic, and no sample
-//! is decided about twice or before it is there.
+//! Runs with service curves, a tree of classes and policers. They must not panic, and must decide each sample
+//! at most once and never before its arrival.
 
 use super::{STREAMS_MAX, setup, spec, time};
 use crate::input::Input;
@@ -12,7 +12,7 @@ use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
 
 const CLASSES_MAX: u8 = 8;
-/// Fewer than of a plain run: a tree looks at more.
+/// Fewer steps than a plain run, since decisions in a tree take longer.
 const STEPS_MAX: usize = 300;
 
 fn curve(input: &mut Input<'_>) -> Option<Curve> {
@@ -55,7 +55,7 @@ fn police(input: &mut Input<'_>) -> Option<Police> {
     Combined::new(&constraints).ok().map(|policers| Police { policers, action })
 }
 
-/// A tree, and those of its classes that are for streams.
+/// Returns a tree and those of its classes that may have streams.
 fn tree(input: &mut Input<'_>) -> (Hierarchy, Vec<ClassIndex>) {
     let (mut tree, mut parents, mut leaves) = (Hierarchy::new(), vec![ClassIndex::ROOT], vec![]);
     for _ in 0..input.below(CLASSES_MAX) {
@@ -77,7 +77,7 @@ fn classed(input: &mut Input<'_>, leaves: &[ClassIndex]) -> Spec {
         spec.terms = spec.terms.with_curves(curves(input));
     }
     spec.police = police(input);
-    // Policers are asked about each sample as it comes, also while one waits that takes for ever.
+    // A policer checks each sample on arrival, even while one with an endless transmission waits.
     match &mut spec.arrivals {
         Arrivals::Every { count, .. } if spec.police.is_some() => *count = (*count).min(1_000),
         Arrivals::Backlogged => spec.police = None,
@@ -87,7 +87,7 @@ fn classed(input: &mut Input<'_>, leaves: &[ClassIndex]) -> Spec {
     spec
 }
 
-/// The bytes are a link, its classes and its streams.
+/// Runs `data` as a link, its classes and its streams.
 pub(super) fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let setup = setup(&mut input);

@@ -1,8 +1,10 @@
-//! What a large network costs to simulate: `cargo run -p paceline-sim --example scale -- [NAME=VALUE]…`
+//! Measures the cost of simulating a large network: `cargo run -p paceline-sim --example scale --
+//! [NAME=VALUE]…`
 //!
-//! Names: `nodes`, `site` (nodes of a site), `streams`, `hertz`, `bytes`, `seconds`, `phases`, `mbit`
-//! (the capacity of each link; 0 for none). `--table FOLDER` writes scale.md and scale.svg there. Without any: 100,000 streams of 10 samples a second over 1,000
-//! nodes for ten seconds. See [`paceline_sim::scale`] for the topology.
+//! Names: `nodes`, `site` (nodes per site), `streams`, `hertz`, `bytes`, `seconds`, `phases`, `mbit` (the
+//! capacity of each link in Mbit/s; 0 for none). The default is 100,000 streams of 10 samples per second over
+//! 1,000 nodes for 10 s. `--table FOLDER` writes scale.md and scale.svg to that folder instead. See
+//! [`paceline_sim::scale`] for the topology.
 
 mod table;
 
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The plan that the arguments ask for; else what is wrong.
+/// Parses the arguments. Returns a message if one is invalid.
 fn plan(args: &[String]) -> Result<Plan, String> {
     let mut plan = DEFAULT;
     for arg in args {
@@ -111,14 +113,14 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The processor time that this process has had; 0 where nothing says so.
+/// Returns the processor time of this process in seconds, or 0 if unavailable.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let nanos = stat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok());
     std::time::Duration::from_nanos(nanos.unwrap_or_default()).as_secs_f64()
 }
 
-/// The most memory that this process had; 0 where nothing says so.
+/// Returns the peak memory of this process in MiB, or 0 if unavailable.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,5 @@
-//! docs/scale.md and its picture. Everything in them is virtual time: the same on every machine.
+//! Writes docs/scale.md and its picture. All figures are in virtual time, so they are the same on every
+//! machine.
 
 use paceline_sched::Capacity;
 use paceline_sim::scale::{Network, Plan, registry};
@@ -6,9 +7,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-/// Numbers of nodes that are looked at.
+/// The node counts of the table.
 const NODES: [usize; 6] = [3, 10, 30, 100, 300, 1_000];
-/// Connected networks: nodes, and tags of each.
+/// Connected networks: nodes, and tags per network.
 const NETWORKS: [(usize, usize); 8] =
     [(3, 1), (10, 1), (30, 1), (100, 1), (10, 10), (10, 100), (30, 30), (100, 10)];
 
@@ -40,7 +41,7 @@ fn put(file: &Path, text: &str) -> io::Result<()> {
     std::fs::write(file, text)
 }
 
-/// One stream an end, twice what its links carry.
+/// One stream per end node, at twice the rate of its links.
 fn plan() -> Plan {
     Plan {
         nodes: 0,
@@ -54,21 +55,21 @@ fn plan() -> Plan {
     }
 }
 
-/// How many of so many nodes are no hubs.
+/// Returns the number of nodes that are not hubs.
 fn ends(nodes: usize) -> u64 {
     (nodes - nodes.div_ceil(plan().site)) as u64
 }
 
-/// Samples delivered a second where every link carries all that it may.
+/// Returns the samples delivered per second when every link is full.
 fn capacity(nodes: usize) -> u64 {
     let streams = usize::try_from(ends(nodes)).unwrap_or(usize::MAX);
     let plan = Plan { nodes, streams, ..plan() };
     let outcome = Network::new(1, plan).run();
-    // What waits at the end keeps the links full for the second that the run goes on.
+    // The backlog at the end keeps the links full for the extra second of the run.
     outcome.delivered / (plan.seconds + 1)
 }
 
-/// The rates over the numbers of nodes, both axes by powers of ten.
+/// Draws the rates over the node counts, with logarithmic axes.
 fn picture(rates: &[(usize, u64)]) -> String {
     let place = |value: u64| {
         let log = f64::from(u32::try_from(value.max(1)).unwrap_or(u32::MAX)).log10();

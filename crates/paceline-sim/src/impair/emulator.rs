@@ -1,4 +1,4 @@
-//! One direction of a bad network.
+//! One direction of an impaired network.
 
 use super::line::{Held, Line};
 use super::loss::Chooser;
@@ -6,31 +6,31 @@ use super::{Impairment, MIN_RTO, WireKind};
 use crate::random::Random;
 use paceline_sched::{Duration, Instant};
 
-/// How often at most a reliable transport's packet is lost before it gets through.
+/// The most consecutive losses of a packet on a reliable transport.
 const LOST_IN_A_ROW_MAX: u32 = 8;
 
-/// What has become of packets: `packets + duplicated = delivered + dropped.total() + on their way`.
+/// Packet counters: `packets + duplicated = delivered + dropped.total() + packets in flight`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Packets that were sent.
+    /// Packets sent.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets sent.
     pub bytes: u64,
-    /// Packets that have arrived, doubles included.
+    /// Packets that arrived, duplicates included.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of the packets that arrived.
     pub delivered_bytes: u64,
-    /// Those that never will.
+    /// Packets that never arrive.
     pub dropped: Dropped,
-    /// Doubles that were made.
+    /// Duplicates created.
     pub duplicated: u64,
-    /// Packets that arrived after one that was sent later.
+    /// Packets that arrived after a packet sent later.
     pub reordered: u64,
-    /// Times that a reliable transport had to send again.
+    /// Retransmissions of a reliable transport.
     pub retransmitted: u64,
-    /// The longest that a packet waited for those before it.
+    /// The longest time that a packet waited for earlier packets.
     pub waited_max: Duration,
-    /// The most packets that were on their way at once.
+    /// The most packets in flight at a time.
     pub held_max: usize,
 }
 
@@ -39,29 +39,28 @@ pub struct Counters {
 pub struct Dropped {
     /// The queue before the rate was full.
     pub queue: u64,
-    /// Lost by chance.
+    /// Lost at random.
     pub loss: u64,
-    /// Sent in a blackout.
+    /// Sent during a blackout.
     pub blackout: u64,
-    /// More were on their way than there is room for.
+    /// The bound on packets in flight was exceeded.
     pub overflow: u64,
-    /// On their way when everything was [cleared](Emulator::clear).
+    /// In flight when the network was [cleared](Emulator::clear).
     pub cleared: u64,
 }
 
 impl Dropped {
-    /// All of them.
+    /// Returns the sum over all reasons.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.queue + self.loss + self.blackout + self.overflow + self.cleared
     }
 }
 
-/// One direction of a network that does to packets what an [`Impairment`] says.
+/// One direction of a network with an [`Impairment`].
 ///
-/// [`handle`](Self::handle) each packet when it is sent; [`poll`](Self::poll) until there is nothing
-/// more when [`next_at`](Self::next_at) has come. Memory is bounded by the packets that may be on
-/// their way at once.
+/// Call [`handle`](Self::handle) for each packet sent. At [`next_at`](Self::next_at), call
+/// [`poll`](Self::poll) until it returns `None`. Memory is bounded by the limit on packets in flight.
 ///
 /// ```
 /// use paceline_sched::{Duration, Instant};
@@ -79,18 +78,18 @@ pub struct Emulator<T> {
     kind: WireKind,
     impairment: Impairment,
     packets_max: usize,
-    /// One generator for each decision: which packets are lost does not depend on the jitter.
+    /// Each decision has its own generator, so that losses do not depend on the jitter.
     loss: Chooser,
     jitter: Random,
     reorder: Random,
     duplicate: Random,
     now: Instant,
-    /// When the last packet has left.
+    /// The end of transmission of the last packet.
     busy_until: Instant,
-    /// Of a reliable transport: when it goes on after a blackout.
+    /// Reliable transports only: the instant at which delivery continues after a blackout.
     resumes_at: Instant,
     ordered: Line<T>,
-    /// Those that others overtake.
+    /// Packets that others overtake.
     held_back: Line<T>,
     number: u64,
     newest: u64,
@@ -98,8 +97,8 @@ pub struct Emulator<T> {
 }
 
 impl<T: Clone> Emulator<T> {
-    /// A network on which at most `packets_max` packets are on their way at once; `seed` decides
-    /// about loss, jitter, order and doubles.
+    /// Creates a network with at most `packets_max` packets in flight. `seed` determines loss, jitter,
+    /// reordering and duplicates.
     #[must_use]
     pub fn new(kind: WireKind, impairment: Impairment, packets_max: usize, seed: u64) -> Self {
         let mut seeds = Random::new(seed);
@@ -125,14 +124,14 @@ impl<T: Clone> Emulator<T> {
         emulator
     }
 
-    /// What it does to packets now.
+    /// Returns the current impairment.
     #[must_use]
     pub const fn impairment(&self) -> Impairment {
         self.impairment
     }
 
-    /// What it does to packets that are sent from now on; those on their way go on as they were, and
-    /// nobody overtakes them because the delay is shorter now.
+    /// Changes the impairment of packets sent from now on. Packets in flight are unaffected, and a shorter
+    /// delay does not let later packets overtake them.
     pub fn set(&mut self, now: Instant, impairment: Impairment) {
         let now = self.advance(now);
         if self.kind == WireKind::Reliable {
@@ -145,7 +144,7 @@ impl<T: Clone> Emulator<T> {
         self.impairment = impairment;
     }
 
-    /// Sends a packet of `bytes` bytes. Gives it back if it is dropped.
+    /// Sends a packet of `bytes` bytes. Returns the packet if it is dropped.
     pub fn handle(&mut self, now: Instant, bytes: u64, item: T) -> Option<T> {
         let now = self.advance(now);
         self.counters.packets += 1;
@@ -169,7 +168,7 @@ impl<T: Clone> Emulator<T> {
         }
     }
 
-    /// A packet that has arrived, in the order of arrival; `None` if there is none yet.
+    /// Returns the next packet that has arrived, in the order of arrival, or `None`.
     pub fn poll(&mut self, now: Instant) -> Option<T> {
         if self.next_at() > self.advance(now) {
             return None;
@@ -187,38 +186,38 @@ impl<T: Clone> Emulator<T> {
         Some(held.item)
     }
 
-    /// When the next packet arrives; [`Instant::FAR`] if none is on its way.
+    /// Returns the arrival time of the next packet, or [`Instant::FAR`] if none is in flight.
     #[must_use]
     pub fn next_at(&self) -> Instant {
         self.ordered.first().min(self.held_back.first()).0.max(self.resumes_at)
     }
 
-    /// Packets on their way, and arrived but not polled.
+    /// Returns the number of packets in flight, including those that arrived but were not polled.
     #[must_use]
     pub fn on_their_way(&self) -> usize {
         self.ordered.len() + self.held_back.len()
     }
 
-    /// Drops everything that is on its way.
+    /// Drops all packets in flight.
     pub fn clear(&mut self) {
         self.counters.dropped.cleared += self.on_their_way() as u64;
         self.ordered.clear();
         self.held_back.clear();
     }
 
-    /// What has become of packets so far.
+    /// Returns the counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Time never goes back.
+    /// Clamps `now`, so that time never decreases.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
         self.now
     }
 
-    /// When a packet has left through the rate; `None` if the queue has no room for it.
+    /// Returns the instant at which a packet leaves at the rate, or `None` if the queue is full.
     fn leave(&mut self, now: Instant, bytes: u64) -> Option<Instant> {
         let burst = self.impairment.burst_bytes;
         let ahead = self.impairment.rate.map_or(Duration::ZERO, |rate| rate.time_for(burst));
@@ -295,7 +294,7 @@ impl<T: Clone> Emulator<T> {
     }
 }
 
-/// When a reliable transport sends again what was lost.
+/// Returns the retransmission timeout of a reliable transport.
 fn timeout(impairment: &Impairment) -> Duration {
     impairment.delay.mul_div(2, 1).saturating_add(MIN_RTO)
 }

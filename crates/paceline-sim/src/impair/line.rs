@@ -1,13 +1,13 @@
-//! Packets on their way, none of which overtakes another.
+//! A FIFO of packets in flight.
 
 use paceline_sched::Instant;
 use std::collections::VecDeque;
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Held<T> {
     pub(super) arrives: Instant,
-    /// Its place in the order in which packets were sent.
+    /// Its position in the order of sending.
     pub(super) number: u64,
     pub(super) bytes: u64,
     pub(super) item: T,
@@ -38,7 +38,7 @@ impl<T> Line<T> {
         self.held.push_back(packet);
     }
 
-    /// When the first one arrives, and its number: what orders two lines.
+    /// Returns the arrival time and number of the first packet, which order two lines.
     pub(super) fn first(&self) -> (Instant, u64) {
         self.held.front().map_or((Instant::FAR, u64::MAX), |held| (held.arrives, held.number))
     }
@@ -51,7 +51,7 @@ impl<T> Line<T> {
         self.held.len()
     }
 
-    /// Whatever comes next may arrive as soon as it likes.
+    /// Drops all packets, so that the next one need not wait for them.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.last = Instant::ZERO;

@@ -1,38 +1,39 @@
-//! Which packets are lost.
+//! Packet loss models.
 
 use crate::random::Random;
 
-/// All of a million: a chance that never fails.
+/// A probability of 1 in parts per million.
 pub const PPM_MAX: u32 = 1_000_000;
 
-/// How packets are lost. Chances are in millionths of packets; beyond a million is always.
+/// The loss model. Probabilities are in parts per million of packets; values above a million mean always.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Loss {
-    /// None is.
+    /// No loss.
     #[default]
     None,
-    /// Each one with the same chance, whatever happened to those before it.
+    /// Independent loss with the same probability for each packet.
     Random {
-        /// The chance.
+        /// The loss probability.
         ppm: u32,
     },
-    /// In bursts: the network is good or bad, and changes before a packet with a chance.
+    /// Bursts of loss (the Gilbert–Elliott model): the network is in a good or a bad state, and may change
+    /// its state before each packet.
     ///
-    /// A bad time lasts 1/`bad_to_good` packets on average, and the share of packets sent in it is
+    /// A bad period lasts 1/`bad_to_good` packets on average. The share of packets sent in bad periods is
     /// `good_to_bad` ÷ (`good_to_bad` + `bad_to_good`).
     GilbertElliott {
-        /// The chance to turn bad.
+        /// The probability of a change to the bad state.
         good_to_bad_ppm: u32,
-        /// The chance to turn good again.
+        /// The probability of a change to the good state.
         bad_to_good_ppm: u32,
-        /// The chance of a packet to be lost while it is good.
+        /// The loss probability in the good state.
         loss_good_ppm: u32,
-        /// The chance of a packet to be lost while it is bad.
+        /// The loss probability in the bad state.
         loss_bad_ppm: u32,
     },
 }
 
-/// Decides about one packet after another.
+/// Decides on the loss of successive packets.
 #[derive(Clone, Debug)]
 pub(super) struct Chooser {
     chance: Random,
@@ -44,7 +45,7 @@ impl Chooser {
         Self { chance, bad: false }
     }
 
-    /// True if the next packet is lost.
+    /// Returns true if the next packet is lost.
     pub(super) const fn loses(&mut self, loss: Loss) -> bool {
         match loss {
             Loss::None => false,

@@ -1,4 +1,4 @@
-//! A random network, and what is asked of it.
+//! Builds a random network with random requests.
 
 use super::source::Source;
 use super::{Asked, Publishes, Run};
@@ -12,7 +12,7 @@ use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration, Instant, Late, LossTolerance, Policy};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Two nodes that are joined, and what each direction carries in bits per second; 0 is whatever comes.
+/// Two joined nodes, and the capacity of each direction in bits per second; 0 means unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     pub(super) a: NodeIx,
@@ -20,22 +20,22 @@ pub(super) struct Joined {
     pub(super) bits: u64,
 }
 
-/// What a segment holds of a sample, and what its headers take.
+/// Payload bytes of a segment, and bytes of its headers.
 const SEGMENT: u64 = 1_090;
 const HEADERS: u64 = 110;
-/// The messages of the background, in bytes: small and large.
+/// Sizes of the background messages in bytes.
 const SMALL: u64 = 128;
 const LARGE: u64 = 65_536;
-/// Small messages of each link are no more than so many a second: what is beyond is large.
+/// The most small messages per second and link; the rest of the background consists of large ones.
 const SMALL_MAX: u64 = 500;
 const NANOS: u64 = 1_000_000_000;
 
-/// What samples of `bytes` take on the wire.
+/// Returns the bytes on the wire of a sample of `bytes`.
 const fn on_wire(bytes: u64) -> u64 {
     bytes + bytes.div_ceil(SEGMENT) * HEADERS
 }
 
-/// 64 kbit/s to 100 Mbit/s, each factor as likely as any other; or nothing that limits.
+/// Returns a capacity of 64 kbit/s to 100 Mbit/s, log-uniform, or 0 for unlimited.
 fn capacity(chance: &mut Random) -> u64 {
     if chance.chance(150) {
         return 0;
@@ -45,7 +45,7 @@ fn capacity(chance: &mut Random) -> u64 {
 }
 
 impl Run {
-    /// Two to eight nodes, joined to a tree with up to two more ways.
+    /// Adds two to eight nodes, joined to a tree with up to two additional links.
     pub(super) fn lay(&mut self, policy: Policy) {
         let mut nodes: Vec<NodeIx> = Vec::new();
         let mut pairs: Vec<(NodeIx, NodeIx)> = Vec::new();
@@ -81,7 +81,7 @@ impl Run {
         self.joined.push(joined);
     }
 
-    /// What the links of the shortest way from `from` to each node carry: how many there are, and the thinnest.
+    /// Returns the number of links on the shortest path from `from` to each node, and their least capacity.
     fn ways(&self, from: NodeIx) -> BTreeMap<NodeIx, (u64, u64)> {
         let mut ways = BTreeMap::from([(from, (0, u64::MAX))]);
         let mut next = VecDeque::from([from]);
@@ -100,7 +100,7 @@ impl Run {
         ways
     }
 
-    /// A publisher, and what one or two subscriptions ask of it.
+    /// Adds a publisher with one or two subscriptions.
     pub(super) fn add_asked(&mut self) {
         let Some(node) = self.chance.one_of(&self.nodes) else { return };
         let ways: Vec<(NodeIx, (u64, u64))> =
@@ -121,12 +121,12 @@ impl Run {
         }
     }
 
-    /// Samples of a stream that takes a part of a link of `bits`.
+    /// Declares a stream that uses a part of a link of `bits` bit/s.
     fn declare(&mut self, place: usize, bits: u64) -> PublisherSpec {
         let chance = &mut self.chance;
         let most = 1 + chance.below(60);
         let share = bits / 100 * (1 + chance.below(most));
-        // No more than it can carry in two seconds, no less than makes 2,000 a second.
+        // At most two seconds of its share, and at least enough to stay below 2,000 samples per second.
         let most = (share / 8 * 2).clamp(140, 60_000);
         let least = (share / 8 / 2_000).clamp(130, most);
         let bytes = least.saturating_mul(1 << chance.below(9)).min(least + chance.below(most));
@@ -141,13 +141,14 @@ impl Run {
         }
     }
 
-    /// A subscription at `to` with a contract, behind so many hops the thinnest of which carries so much.
+    /// Adds a subscription with a contract at `to`. `hops` is the number of hops to it, `least` their least
+    /// capacity.
     pub(super) fn add_subscription(&mut self, place: usize, to: NodeIx, (hops, least): (u64, u64)) {
         let Some(publisher) = self.publishers.get(place) else { return };
         let source = publisher.source;
         let least = least.min(100_000_000);
         let sample = on_wire(source.bytes_max) * 8 * 1_000 / least.max(1);
-        // The longest packet of others: 2 ms, or 1,200 bytes.
+        // The longest packet of other streams: 2 ms, or 1,200 bytes.
         let other = (1_300 * 8 * 1_000 / least.max(1)).max(2);
         let need = (sample + other + 1) * hops;
         let within = need + need * self.chance.below(40) / 10 + 4 * hops + self.chance.below(20);
@@ -181,7 +182,7 @@ impl Run {
         }
     }
 
-    /// Offers every link half as much again as it carries, of which nothing is promised.
+    /// Offers every link one and a half times its capacity as best effort.
     pub(super) fn flood(&mut self) {
         self.world.keep_deliveries(false);
         for Joined { a, b, bits } in self.joined.clone() {

@@ -1,4 +1,4 @@
-//! What was promised, and whether it was kept.
+//! Checks grants against deliveries.
 
 use super::Outcome;
 use super::source::Source;
@@ -10,26 +10,26 @@ use paceline_proto::form::Rate;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use std::collections::BTreeMap;
 
-/// What one subscription asked of one publisher.
+/// The request of one subscription to one publisher.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) subscription: Sub,
-    /// The publisher, by its place.
+    /// The index of the publisher.
     pub(super) place: usize,
     pub(super) spec: SubscriptionSpec,
     pub(super) granted: Option<Grant>,
     pub(super) refused: bool,
-    /// Samples that were looked at.
+    /// Deliveries already checked.
     seen: usize,
-    /// The place of the first sample that came under the promise, of those that were asked for.
+    /// The position of the first sample under the contract, among the requested ones.
     first: Option<u64>,
-    /// How many of each window came in time.
+    /// The number of samples in time, by window.
     windows: BTreeMap<u64, u32>,
-    /// When both ends knew of the promise: it is for what is captured from then on.
+    /// The instant at which both ends knew the grant. It applies to samples captured from then on.
     since: Option<Instant>,
-    /// What was lost by the time by which nothing from before is on its way any more.
+    /// The losses counted by the time at which all earlier samples have arrived.
     lost: Option<u64>,
-    /// It ended then.
+    /// The instant at which the request ended.
     pub(super) ended: Option<Instant>,
 }
 
@@ -54,7 +54,7 @@ impl Asked {
         self.spec.loss.unwrap_or(LossTolerance::NONE)
     }
 
-    /// Which of those that were asked for a sample is; nobody knows at a maximal rate.
+    /// Returns a sample's position among the requested ones; unknown with a maximum rate.
     const fn place_of(&self, seq: u64) -> Option<u64> {
         match self.spec.form.rate {
             Rate::All => Some(seq),
@@ -63,7 +63,7 @@ impl Asked {
         }
     }
 
-    /// Looks at what is new as long as it is asked for. What is wrong is the error.
+    /// Checks new deliveries while the request lasts. Returns the first violation as the error.
     pub(super) fn look(
         &mut self,
         world: &World,
@@ -127,7 +127,8 @@ impl Asked {
         Ok(())
     }
 
-    /// Judges the windows that began under the promise and of which nothing is on its way any more.
+    /// Checks the complete windows that began under the contract and whose samples have all arrived or are
+    /// late.
     pub(super) fn close(
         &self,
         now: Instant,

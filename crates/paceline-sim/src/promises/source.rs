@@ -1,4 +1,4 @@
-//! When a source's samples come, and how long they are: as badly as what it declared allows.
+//! The timing and sizes of a source's samples, as bad as its declaration permits.
 
 use crate::ask::payload;
 use crate::driver::Times;
@@ -6,38 +6,39 @@ use crate::net::Payload;
 use crate::random::Random;
 use paceline_sched::{Duration, Instant};
 
-/// A source may be early by one part in so many of its contract's period, which is 19/20 of its own.
+/// A sample may be early by one part in this many of its contract's period, which is 19/20 of the source's
+/// period.
 const JITTER_PART: u64 = 10;
-/// So many samples come before a source that pauses does.
+/// Samples between two pauses of a source that pauses.
 const BETWEEN_PAUSES: u64 = 40;
 
-/// How a source uses what it may.
+/// The timing pattern of a source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Style {
-    /// Its clock is exact.
+    /// Exact timing.
     Exact,
-    /// The first sample is as late as may be, all others as early as may be.
+    /// The first sample is as late as permitted, all others as early as permitted.
     EarlyAfterFirst,
-    /// Late and early in turn: every other two are as near as may be.
+    /// Late and early alternately, so that every other interval is as short as permitted.
     Alternating,
-    /// Anything between.
+    /// Random within the permitted range.
     Random,
-    /// Early by all it may for a while, then late for a while.
+    /// As early as permitted for some time, then late for some time.
     Waves,
 }
 
 /// A source of samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
-    /// What it declares.
+    /// The declared period and the declared maximum size.
     pub(super) period: Duration,
     pub(super) bytes_max: u64,
     style: Style,
-    /// Some samples are shorter than the longest.
+    /// Some samples are shorter than the maximum.
     varies: bool,
-    /// Now and then nothing comes for so long.
+    /// The length of its pauses; zero for none.
     pause: Duration,
-    /// When the first sample is due.
+    /// The instant at which the first sample is due.
     pub(super) start: Instant,
     seed: u64,
 }
@@ -58,12 +59,12 @@ impl Source {
         }
     }
 
-    /// Chance that belongs to one sample.
+    /// Returns the random generator of one sample.
     const fn chance(&self, number: u64) -> Random {
         Random::new(self.seed ^ number.wrapping_mul(0xd134_2543_de82_ef95))
     }
 
-    /// When sample `number` comes: no more than its jitter after a grid whose points are a period apart.
+    /// Returns the instant of sample `number`: at most the jitter after a grid with one point per period.
     pub(super) fn at(&self, number: u64) -> Instant {
         let jitter = self.period.mul_div(19, 20).mul_div(1, JITTER_PART);
         let late = match self.style {

@@ -1,4 +1,4 @@
-//! What the registry of one connected network costs.
+//! Measures the cost of the registry of one connected network.
 
 use super::{Network, Plan};
 use crate::ask::data;
@@ -6,24 +6,24 @@ use crate::net::NodeIx;
 use crate::world::World;
 use paceline_sched::Duration;
 
-/// For how long a network is looked at while nothing changes.
+/// The duration of the measurement at rest.
 const REST: Duration = Duration::from_secs(20);
-/// How often nodes compare versions.
+/// The interval at which nodes compare versions.
 const COMPARED: Duration = Duration::from_secs(5);
-/// How often it is looked whether everybody knows of a change, and for how long at most.
+/// The interval of checks whether all nodes know a change, and the number of checks after which it gives up.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 const LOOKS_MAX: u64 = 50_000;
 
-/// What a registry costs; bytes are those on the wire, of both directions of a link together.
+/// The cost of a registry. Bytes are those on the wire, of both directions of a link together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RegistryCost {
-    /// Links.
+    /// Number of links.
     pub links: u64,
-    /// Bytes a second on each link while nothing changes: probes and digests.
+    /// Bytes per second on each link at rest: probes and digests.
     pub rest: u64,
-    /// Bytes on each link, beyond those, when one publisher is added.
+    /// Additional bytes on each link when one publisher is added.
     pub change: u64,
-    /// How long it takes until every node knows of it.
+    /// The time until every node knows the added publisher.
     pub known_after: Duration,
 }
 
@@ -32,7 +32,7 @@ fn publishers_known(world: &World, nodes: usize) -> usize {
     views.map(|view| view.publishers.len()).sum()
 }
 
-/// Builds a network, and looks at what its registry sends at rest and at a change.
+/// Builds a network and measures the registry traffic at rest and after a change.
 #[must_use]
 pub fn registry(seed: u64, plan: Plan) -> RegistryCost {
     let Network { mut world, .. } = Network::new(seed, plan);
@@ -44,7 +44,7 @@ pub fn registry(seed: u64, plan: Plan) -> RegistryCost {
     let known = publishers_known(&world, plan.nodes);
     let before = world.bytes();
     let began = world.now();
-    // At the end of a branch: it has the farthest to go.
+    // A node at the end of a branch, from which a change takes the longest path.
     world.publish(NodeIx(plan.nodes.saturating_sub(1)), data("one/more"));
     let mut known_after = Duration::ZERO;
     for _ in 0..LOOKS_MAX {
@@ -54,7 +54,7 @@ pub fn registry(seed: u64, plan: Plan) -> RegistryCost {
         world.run_for(LOOK_EVERY);
         known_after = world.now().since(began);
     }
-    // Versions are compared once in this time: what rest would have cost is taken off.
+    // Nodes compare versions once in this time. The cost at rest is subtracted.
     world.run_for(COMPARED.saturating_sub(known_after));
     let rested = rest * (COMPARED.as_micros() / 1_000_000);
     let change = ((world.bytes() - before) / links).saturating_sub(rested);

@@ -1,4 +1,5 @@
-//! From what is written to a plan: every value in its range, every name known, nothing contradicts.
+//! Converts a parsed file to a plan. Checks that every value is in range, every name is known, and no fields
+//! contradict each other.
 
 mod ends;
 mod faults;
@@ -13,11 +14,11 @@ use paceline_proto::control::{NAME_BYTES_MAX, NODES_MAX};
 use paceline_sched::{Duration, Policy};
 use toml::Spanned;
 
-/// Links, publishers, subscribers and faults of one scenario, each.
-/// What passes a shaped link at once, as live ones are shaped.
+/// Bytes that pass a shaped link at once, the same value as for shaped live links.
 const SHAPER_BURST: u64 = 1_600;
+/// The most links, publishers, subscribers and faults of one scenario, each.
 const MANY_MAX: usize = 65_536;
-/// Steps of one clock.
+/// The most steps of one clock.
 const STEPS_MAX: usize = 1_000;
 const QUEUE_BYTES_MAX: i64 = 1 << 30;
 
@@ -25,10 +26,10 @@ const NAME: &str = "give each node a name of its own, such as name = \"robot\"";
 const BETWEEN: &str = "must be the names of two nodes; between = [\"robot\", \"operator\"] is one";
 
 impl Plan {
-    /// Reads `text`, which came from `file`.
+    /// Parses `text`, the content of `file`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, one line each.
+    /// Returns all errors in the text, one per line.
     pub fn read(text: &str, file: &str) -> Result<Self, Problems> {
         let mut checked = Checked::new(file, text);
         let written: File = match toml::from_str(text) {
@@ -89,7 +90,7 @@ fn few<T>(what: &str, list: &[Spanned<T>], most: usize, checked: &mut Checked<'_
     }
 }
 
-/// The tables of a list, each with what it is called in messages.
+/// Returns the tables of a list, each with its name for messages.
 fn tables<'f, T>(
     what: &'static str,
     list: &'f [Spanned<T>],
@@ -159,7 +160,7 @@ fn clock(
     node.steps.sort_by_key(|(at, _)| *at);
 }
 
-/// `at_s`, which has to be there and within the duration.
+/// Returns `at_s`, which is required and must be within the duration.
 fn needs_at(
     place: &Place,
     at: &Field<f64>,
@@ -179,7 +180,7 @@ fn needs_at(
     None
 }
 
-/// The place of a node that is there.
+/// Returns the index of the node with a name.
 fn known(plan: &Plan, name: &str) -> Result<usize, String> {
     plan.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
         let names: Vec<_> = plan.nodes.iter().take(10).map(|node| node.name.as_str()).collect();
@@ -187,7 +188,7 @@ fn known(plan: &Plan, name: &str) -> Result<usize, String> {
     })
 }
 
-/// The two nodes that a list names.
+/// Returns the two nodes that a list names.
 fn pair(
     place: &Place,
     field: &str,
@@ -259,12 +260,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
     }
 }
 
-/// The link between two nodes.
+/// Returns the link between two nodes.
 fn joined(plan: &Plan, [a, b]: [usize; 2]) -> Option<&Wiring> {
     plan.links.iter().find(|link| link.between == [a, b] || link.between == [b, a])
 }
 
-/// What a link or a fault says of a wire.
+/// The wire properties that a link or a fault specifies.
 struct Fields<'f> {
     delay_ms: &'f Field<f64>,
     jitter_ms: &'f Field<f64>,
@@ -298,7 +299,7 @@ impl<'f> Fields<'f> {
     }
 }
 
-/// What is written, and else what was there before.
+/// Returns the specified wire properties; those not specified are taken from `before`.
 fn wire(
     place: &Place,
     fields: &Fields<'_>,

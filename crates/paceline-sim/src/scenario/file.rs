@@ -1,11 +1,11 @@
-//! The file as it is written: every field may be left out, and none may be there that is not known.
+//! The file format. Every field is optional, and unknown fields are errors.
 //!
-//! What is left out, and what a value must be, is decided by [`super::check`].
+//! [`super::check`] determines defaults and valid ranges.
 
 use serde::Deserialize;
 use toml::Spanned;
 
-/// A value with its place in the file.
+/// A value with its position in the file.
 pub(super) type Field<T> = Option<Spanned<T>>;
 
 /// A whole file.
@@ -82,7 +82,7 @@ pub(super) enum Loss {
     Bursts(Bursts),
 }
 
-/// Loss by the two states of Gilbert and Elliott.
+/// The two-state loss model of Gilbert and Elliott.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bursts {

@@ -1,4 +1,4 @@
-//! What must hold of every run, whatever the file asks for.
+//! The invariants of every run, whatever its scenario.
 
 use super::plan::Plan;
 use super::record::Record;
@@ -7,12 +7,13 @@ use paceline_proto::ids::PublisherId;
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
 
-/// Streams must run again this long after a fault is mended, beside what it may take a slow one to
+/// The time within which streams must run again after the end of a fault. Slow streams get additional time to
 /// publish.
 const AGAIN_WITHIN: Duration = Duration::from_secs(8);
 
-/// What does not hold of a run, in words; nothing if all is well. The [`World`](crate::World) checks
-/// its sums by itself.
+/// Returns descriptions of the invariants that a run violates; empty if there are none.
+///
+/// The sums are not among them, since the [`World`](crate::World) checks its own.
 #[must_use]
 pub fn oracles(plan: &Plan, record: &Record) -> Vec<String> {
     let mut broken = Vec::new();
@@ -21,7 +22,7 @@ pub fn oracles(plan: &Plan, record: &Record) -> Vec<String> {
     broken
 }
 
-/// What came was published before, in order, and once.
+/// Checks that each arriving sample was published before, and that samples arrive in order and at most once.
 fn arrivals(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
     let published: BTreeMap<PublisherId, &[paceline_sched::Instant]> =
         record.published.iter().map(|life| (life.id, life.at.as_slice())).collect();
@@ -50,8 +51,8 @@ fn arrivals(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
     }
 }
 
-/// Every stream that ran before a fault runs again after it, if there was time for that and no other
-/// fault.
+/// Checks that every stream that ran before a fault runs again after it. Streams without enough time before
+/// another fault or the end are skipped.
 fn recoveries(plan: &Plan, record: &Record, broken: &mut Vec<String>) {
     let slowest = plan.publishers.iter().map(|publisher| publisher.period).max();
     let within = AGAIN_WITHIN.saturating_add(slowest.unwrap_or_default().mul_div(3, 1));

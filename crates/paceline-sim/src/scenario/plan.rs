@@ -1,4 +1,4 @@
-//! A scenario whose every value is checked: what both worlds run.
+//! A validated scenario, which runs in virtual time and on live nodes.
 
 use crate::impair::{Impairment, WireKind};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
@@ -7,59 +7,59 @@ use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance, Policy};
 
-/// A network, its load and its bad days. Instants count from the end of the warm-up.
+/// A network, its load and its faults. Instants count from the end of the warm-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What people call it.
+    /// The name of the scenario.
     pub name: String,
-    /// What decides about chance.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// What is counted.
+    /// The duration of the measurement, after the warm-up.
     pub duration: Duration,
-    /// What passes before: nodes find each other, and publishers publish already.
+    /// The time before the measurement, in which nodes find each other and publishers already publish.
     pub warm_up: Duration,
-    /// The nodes, by the places that everything else names.
+    /// The nodes. Everything else refers to them by index.
     pub nodes: Vec<NodePlan>,
-    /// What joins them.
+    /// The links between the nodes.
     pub links: Vec<Wiring>,
-    /// Who publishes.
+    /// The publishers.
     pub publishers: Vec<PublisherPlan>,
-    /// Who subscribes.
+    /// The subscribers.
     pub subscribers: Vec<SubscriberPlan>,
-    /// What goes wrong, by its instant.
+    /// The faults, in the order of their instants.
     pub faults: Vec<Fault>,
-    /// What is allowed and probably not meant, in words.
+    /// Messages about values that are valid but probably unintended.
     pub warnings: Vec<String>,
 }
 
 /// A node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodePlan {
-    /// Its name.
+    /// The name of the node.
     pub name: String,
-    /// By how many millionths its clock is too fast.
+    /// The clock's drift, in parts per million; positive if it runs fast.
     pub drift_ppm: i32,
-    /// When its clock is set, and by how many nanoseconds.
+    /// The steps of its clock: instants and sizes in nanoseconds.
     pub steps: Vec<(Duration, i64)>,
 }
 
-/// A link each way between two nodes, and the wire below.
+/// A pair of links between two nodes, one per direction, and the wire below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wiring {
-    /// The two nodes.
+    /// The indices of the two nodes.
     pub between: [usize; 2],
-    /// What the nodes are told that it carries.
+    /// The capacity that the nodes assume.
     pub capacity: Option<Capacity>,
-    /// Which discipline schedules it.
+    /// The scheduling discipline.
     pub policy: Policy,
-    /// What travels on the wire.
+    /// The protocol of the wire.
     pub protocol: Protocol,
-    /// What the wire carries and does to packets, each way.
+    /// The wire's rate and impairment, in each direction.
     pub wire: Impairment,
 }
 
 impl Wiring {
-    /// What each of the two nodes is told of its link.
+    /// Returns the link specification for either node.
     #[must_use]
     pub fn spec(&self) -> LinkSpec {
         let carrier = match self.protocol {
@@ -71,18 +71,18 @@ impl Wiring {
     }
 }
 
-/// What carries the frames of a link.
+/// The protocol that carries the frames of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Protocol {
-    /// What is lost comes later, and all that follows waits for it.
+    /// Lost frames arrive later, and all subsequent frames wait for them.
     #[default]
     Tcp,
-    /// What is lost is lost, and the link mends it (docs/lossy.md).
+    /// Lost frames stay lost, and the link repairs losses (docs/lossy.md).
     Udp,
 }
 
 impl Protocol {
-    /// What stands before an address.
+    /// Returns the prefix of addresses with this protocol.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Protocol {
         }
     }
 
-    /// The wire that does so.
+    /// Returns the kind of wire that simulates this protocol.
     #[must_use]
     pub const fn wire(self) -> WireKind {
         match self {
@@ -101,50 +101,49 @@ impl Protocol {
     }
 }
 
-/// What a publisher's samples are.
+/// The content of a publisher's samples.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Content {
-    /// Data: the oldest waits, all are wanted.
+    /// Data: all samples are kept in a queue.
     Data,
-    /// Pictures: a newer one replaces one that waits.
+    /// Pictures: a new one replaces the queued one.
     Pictures,
-    /// Video: this group of I, P and B over and over.
+    /// Video that repeats this group of I, P and B pictures.
     Video(String),
 }
 
-/// When something is there, from and to, from the end of the warm-up; `None` is from the beginning of
-/// the warm-up and to the end.
+/// An interval of existence, relative to the end of the warm-up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Span {
-    /// Since when.
+    /// The start; `None` means the beginning of the warm-up.
     pub from: Option<Duration>,
-    /// Until when.
+    /// The end; `None` means the end of the run.
     pub to: Option<Duration>,
 }
 
 /// A publisher.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublisherPlan {
-    /// Its node.
+    /// The index of its node.
     pub node: usize,
     /// Its tag.
     pub tag: Tag,
-    /// What it publishes.
+    /// The content of its samples.
     pub content: Content,
     /// The time between two samples.
     pub period: Duration,
-    /// The bytes of each sample.
+    /// Bytes per sample.
     pub bytes: u64,
-    /// Each sample comes up to this much after its time.
+    /// The largest delay of a sample relative to its nominal time.
     pub jitter: Duration,
-    /// When it publishes.
+    /// The interval in which it publishes.
     pub span: Span,
-    /// What becomes of late samples.
+    /// The rule for late samples.
     pub late: Late,
 }
 
 impl PublisherPlan {
-    /// What it declares.
+    /// Returns its declaration.
     #[must_use]
     pub fn spec(&self) -> PublisherSpec {
         let (kind, encoding) = match self.content {
@@ -169,23 +168,23 @@ impl PublisherPlan {
 /// A subscriber.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SubscriberPlan {
-    /// Its node.
+    /// The index of its node.
     pub node: usize,
-    /// What it asks for.
+    /// Its request.
     pub spec: SubscriptionSpec,
-    /// When it is subscribed.
+    /// The interval in which it is subscribed.
     pub span: Span,
 }
 
 impl SubscriberPlan {
-    /// One that asks for everything that `pattern` matches.
+    /// Creates a subscriber to all samples that `pattern` matches.
     #[must_use]
     pub fn new(node: usize, pattern: Pattern) -> Self {
         let spec = SubscriptionSpec::all_of(pattern);
         Self { node, spec, span: Span::default() }
     }
 
-    /// The delay bound and the misses that it bears in each window; none if it states no bound.
+    /// Returns the delay bound and the loss tolerance, or `None` without a bound.
     #[must_use]
     pub fn window(&self) -> Option<(Duration, LossTolerance)> {
         let within = self.spec.within?;
@@ -193,53 +192,56 @@ impl SubscriberPlan {
     }
 }
 
-/// Something that goes wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// When.
+    /// Its start.
     pub at: Duration,
-    /// When it is mended; `None` if it never is.
+    /// Its end; `None` if it lasts.
     pub until: Option<Duration>,
-    /// What.
+    /// Its kind.
     pub what: FaultKind,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
-    /// Nothing passes between two nodes.
+    /// The connection between two nodes is cut.
     Cut([usize; 2]),
-    /// A node ends without a word.
+    /// A node ends without notice.
     Crash(usize),
     /// A node neither reads nor sends.
     Stall(usize),
-    /// The wire between two nodes does something else to frames.
+    /// The wire between two nodes gets another impairment.
     Impair([usize; 2], Impairment),
 }
 
 impl Plan {
-    /// The name of a node.
+    /// Returns the name of a node.
     #[must_use]
     pub fn node(&self, place: usize) -> &str {
         self.nodes.get(place).map_or("?", |node| &node.name)
     }
 
-    /// How long a full frame keeps the slowest link busy: what a sample may have to wait for.
+    /// Returns the transmission time of a full frame on the slowest link, for which a sample may have to
+    /// wait.
     #[must_use]
     pub fn segment(&self) -> Duration {
         let links = self.links.iter().map(|link| Link::new(link.spec()).frame_time());
         links.max().unwrap_or_default()
     }
 
-    /// When everything ends, from the end of the warm-up: what was published before may arrive until
-    /// then.
+    /// Returns the end of the run, relative to the end of the warm-up. Samples published before may arrive
+    /// until then.
     #[must_use]
     pub fn end(&self) -> Duration {
         self.duration.saturating_add(COOL_DOWN)
     }
 
-    /// The same in less time: everything after the warm-up is that much sooner and shorter, but for
-    /// periods and delays. Unchanged if it is no longer than `most`.
+    /// Returns the same plan compressed to a duration of at most `most`.
+    ///
+    /// Scales all instants after the warm-up, but no periods and no delays. A plan that is not longer stays
+    /// unchanged.
     #[must_use]
     pub fn squeezed(&self, most: Duration) -> Self {
         let (all, most) = (self.duration.as_nanos(), most.min(self.duration).as_nanos());
@@ -257,7 +259,7 @@ impl Plan {
         plan
     }
 
-    /// What a fault is, in words.
+    /// Describes a fault.
     #[must_use]
     pub fn told(&self, fault: &Fault) -> String {
         let pair = |[a, b]: [usize; 2]| format!("{} - {}", self.node(a), self.node(b));
@@ -270,5 +272,5 @@ impl Plan {
     }
 }
 
-/// How long after the end a sample may still arrive: what comes later counts as lost.
+/// The time after the end within which samples may still arrive. Later samples count as lost.
 pub const COOL_DOWN: Duration = Duration::from_secs(4);

@@ -1,14 +1,13 @@
-//! What is wrong with a file, with the line of each.
+//! The errors in a file, with their line numbers.
 
 use core::fmt;
 use core::ops::Range;
 use std::collections::BTreeSet;
 
-/// The longest value that a message shows.
+/// The longest value that a message shows, in characters.
 const SHOWN_MAX: usize = 60;
 
-/// Everything that is wrong with a scenario, one line each: `FILE:LINE: what, the allowed range, the
-/// mend`.
+/// All errors in a scenario, one per line: `FILE:LINE: error, valid range, advice`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problems {
     found: Vec<String>,
@@ -34,19 +33,19 @@ impl<'t> Checked<'t> {
         Self { file, text, found: BTreeSet::new() }
     }
 
-    /// Something is wrong at `span`.
+    /// Reports an error at `span`.
     pub(super) fn add(&mut self, span: &Range<usize>, what: impl Into<String>) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         self.found.insert((before.matches('\n').count() + 1, what.into()));
     }
 
-    /// What stands at `span` is not `rule`: the range and the mend.
+    /// Reports that the value at `span` violates `rule`, which states the valid range and advice.
     pub(super) fn refuse(&mut self, span: &Range<usize>, place: &str, field: &str, rule: &str) {
         let what = format!("{place}{field} = {}: {rule}", self.shown(span));
         self.add(span, what);
     }
 
-    /// The first line of what stands at `span`, cut where it is long.
+    /// Returns the first line of the text at `span`, truncated if it is long.
     fn shown(&self, span: &Range<usize>) -> String {
         let text = self.text.get(span.clone()).unwrap_or_default();
         let line = text.lines().next().unwrap_or_default();
@@ -57,12 +56,12 @@ impl<'t> Checked<'t> {
         }
     }
 
-    /// `value` if nothing is wrong.
+    /// Returns `value` if there are no errors.
     pub(super) fn done<T>(self, value: T) -> Result<T, Problems> {
         if self.found.is_empty() { Ok(value) } else { Err(self.problems()) }
     }
 
-    /// What is wrong.
+    /// Returns the errors, in the order of their lines.
     pub(super) fn problems(self) -> Problems {
         let told = |(line, what)| format!("{}:{line}: {what}", self.file);
         Problems { found: self.found.into_iter().map(told).collect() }

@@ -1,79 +1,79 @@
-//! What happened in one run, in virtual time or on live nodes: what summaries are made of.
+//! The record of one run, in virtual time or on live nodes, from which summaries are computed.
 
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::Instant;
 
-/// One run of a [`Plan`](super::Plan).
+/// The record of one run of a [`Plan`](super::Plan).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Record {
     /// The end of the warm-up.
     pub start: Instant,
-    /// Everything that was published; one of each life of a publisher.
+    /// The published samples, one entry per incarnation of a publisher.
     pub published: Vec<Published>,
-    /// By subscriber.
+    /// The received samples, by subscriber.
     pub received: Vec<Received>,
-    /// By link: from the first of its two nodes to the second, and back.
+    /// The traffic by link: from the first of its two nodes to the second, and back.
     pub links: Vec<[Carried; 2]>,
-    /// By link and way: samples that it did not send, over the whole run.
+    /// Samples that a link did not send over the whole run, by link and direction.
     pub dropped: Vec<[Drops; 2]>,
-    /// What links made of the samples of publishers, those that have had any.
+    /// Counters of the streams on each link, for publishers with any.
     pub streams: Vec<Streamed>,
 }
 
-/// What a publisher published from its start to its end or its node's crash.
+/// The samples of one incarnation of a publisher, which ends with it or with a crash of its node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The publisher's place in the plan.
+    /// The index of the publisher in the plan.
     pub publisher: usize,
-    /// Who it was in this life.
+    /// The id of this incarnation.
     pub id: PublisherId,
-    /// When it published each sample, by sequence number.
+    /// The publication instant of each sample, by sequence number.
     pub at: Vec<Instant>,
 }
 
-/// What a subscriber got.
+/// The samples that a subscriber received.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Received {
-    /// Its samples, in the order in which they came.
+    /// The samples, in the order of their arrival.
     pub arrivals: Vec<Arrival>,
-    /// What was lost at its node and told to it, over the whole run.
+    /// Losses at its node, reported to the subscriber over the whole run.
     pub drops: Drops,
-    /// Publishers that it was refused, with the numbers that did not fit.
+    /// Publishers for which the subscriber was refused, each with the reason and the numbers.
     pub refusals: Vec<(PublisherId, String)>,
 }
 
-/// A sample as a subscriber got it.
+/// A received sample.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Arrival {
-    /// Who published it.
+    /// The publisher.
     pub from: PublisherId,
     /// The publisher's sequence number.
     pub seq: u64,
-    /// When it came.
+    /// The instant of delivery.
     pub at: Instant,
-    /// Bytes of its payload.
+    /// Payload bytes.
     pub bytes: u64,
 }
 
-/// What one direction of a link carried from the end of the warm-up to that of the duration.
+/// The traffic in one direction of a link, from the end of the warm-up to the end of the duration.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Carried {
-    /// Bytes on the wire, headers of all layers counted.
+    /// Bytes on the wire, including the headers of all layers.
     pub bytes: u64,
-    /// Frames that were lost on it; `None` where nobody counts them.
+    /// Frames lost; `None` if unknown.
     pub lost: Option<u64>,
 }
 
-/// What one direction of a link made of a publisher's samples over the whole run.
+/// The counters of a publisher's samples in one direction of a link, over the whole run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Streamed {
-    /// The link's place in the plan.
+    /// The index of the link in the plan.
     pub link: usize,
-    /// 0 from the first of its two nodes to the second, 1 back.
+    /// The direction: 0 from the first of its two nodes to the second, 1 back.
     pub way: usize,
-    /// The publisher's place in the plan.
+    /// The index of the publisher in the plan.
     pub publisher: usize,
-    /// What became of its samples.
+    /// The counters of its samples.
     pub counters: StreamCounters,
 }

@@ -1,4 +1,4 @@
-//! A plan in virtual time.
+//! Runs a plan in virtual time.
 
 use super::plan::{Content, Fault, FaultKind, Plan, Wiring};
 use super::record::{Arrival, Carried, Published, Received, Record, Streamed};
@@ -14,23 +14,23 @@ use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// What happens next.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A clock is set: the node and the step.
+    /// A clock step: the node and the size in nanoseconds.
     Clock(usize, i64),
-    /// A fault is mended.
+    /// The end of a fault.
     Mend(usize),
-    /// A fault begins.
+    /// The start of a fault.
     Break(usize),
     Subscribe(usize),
     Unsubscribe(usize),
     Declare(usize),
     Put(usize),
     Withdraw(usize),
-    /// The interval begins.
+    /// The start of the measurement.
     Begin,
-    /// The interval ends.
+    /// The end of the measurement.
     End,
 }
 
@@ -38,37 +38,36 @@ enum Event {
 struct Source {
     publisher: Option<Pub>,
     withdrawn: bool,
-    /// Its place in [`Record::published`].
+    /// The index of its incarnation in [`Record::published`].
     life: usize,
-    /// How many periods have passed.
+    /// The number of periods that have passed.
     ticks: u64,
     since: Instant,
     payload: Bytes,
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'p> {
     plan: &'p Plan,
     world: World,
     chance: Random,
     start: Instant,
     nodes: Vec<NodeIx>,
-    /// Nodes that are stalled or crashed, and until when.
+    /// The end of the current stall or crash of each node.
     away: Vec<Option<Instant>>,
     sources: Vec<Source>,
     subscribed: Vec<Option<Sub>>,
-    /// By instant and the order in which they were planned.
+    /// Keyed by instant and a serial number.
     events: BTreeMap<(Instant, u64), Event>,
     planned: u64,
     before: Vec<[WireCounters; 2]>,
     record: Record,
 }
 
-/// Runs a plan; the same seed gives the same record.
+/// Runs a plan. The same seed gives the same record.
 ///
 /// # Panics
-/// If an oracle of the [`World`] does not hold: the sums do not agree, or something grows past its
-/// bound.
+/// Panics if an invariant of the [`World`] does not hold: the sums do not agree, or a bound is exceeded.
 #[must_use]
 pub fn run(plan: &Plan, seed: u64) -> Record {
     let mut run = Run::new(plan, seed);
@@ -129,7 +128,7 @@ impl<'p> Run<'p> {
         self.events.insert((at, self.planned), event);
     }
 
-    /// Plans everything but what publishers publish.
+    /// Schedules everything except the samples.
     fn schedule(&mut self) {
         let (plan, start) = (self.plan, self.start);
         let origin = self.world.now();
@@ -189,7 +188,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Until when a node is away now.
+    /// Returns the end of a node's current stall or crash.
     fn away(&self, node: usize) -> Option<Instant> {
         self.away.get(node).copied().flatten()
     }
@@ -221,7 +220,7 @@ impl<'p> Run<'p> {
         self.at(now, Event::Put(place));
     }
 
-    /// From now on a publisher is somebody else.
+    /// Starts a new incarnation of a publisher.
     fn begin_life(&mut self, publisher: usize, declared: Pub) {
         let life = self.record.published.len();
         let id = self.world.id(declared);
@@ -229,7 +228,7 @@ impl<'p> Run<'p> {
         self.sources.get_mut(publisher).into_iter().for_each(|source| source.life = life);
     }
 
-    /// Publishes one sample, and plans the next one. Periods in which its node is away are left out, as
+    /// Publishes one sample and schedules the next one. Periods during which the node is away are skipped, as
     /// a camera would.
     fn put(&mut self, place: usize) {
         let Some(publisher) = self.plan.publishers.get(place) else { return };
@@ -252,7 +251,7 @@ impl<'p> Run<'p> {
         source.ticks += 1;
         let due = source.since + publisher.period.mul_div(source.ticks, 1);
         let next = due + Duration::from_nanos(self.chance.below(publisher.jitter.as_nanos()));
-        // Jitter puts nothing before what came before it.
+        // Jitter must not reorder samples.
         let next = next.max(now);
         if next < self.start + self.plan.duration {
             self.at(next, Event::Put(place));
@@ -290,7 +289,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// The publishers of a node that is there again are others than before.
+    /// Starts new incarnations of a node's publishers after a restart.
     fn live_again(&mut self, node: usize) {
         let publishers = self.plan.publishers.iter().zip(&self.sources).enumerate();
         let declared: Vec<_> = publishers
@@ -302,14 +301,14 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Notes who is away, and for how long.
+    /// Records whether a node is away, and until when.
     fn absent(&mut self, fault: &Fault, begins: bool) {
         let (FaultKind::Crash(node) | FaultKind::Stall(node)) = fault.what else { return };
         let until = fault.until.map_or(Instant::FAR, |until| self.start + until);
         self.away.get_mut(node).into_iter().for_each(|slot| *slot = begins.then_some(until));
     }
 
-    /// What every wire has carried so far, each way.
+    /// Returns the counters of every wire so far, in both directions.
     fn counters(&self) -> Vec<[WireCounters; 2]> {
         let pairs = self.plan.links.iter().map(|link| self.pair(link));
         pairs.map(|[a, b]| [self.world.wire(a, b), self.world.wire(b, a)]).collect()
@@ -382,7 +381,7 @@ fn joins(link: &Wiring, a: usize, b: usize) -> bool {
     link.between == [a, b] || link.between == [b, a]
 }
 
-/// What every sample of a publisher holds.
+/// Returns a payload for a publisher with this content.
 fn body(content: &Content, bytes: u64) -> Bytes {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     match content {
@@ -391,7 +390,7 @@ fn body(content: &Content, bytes: u64) -> Bytes {
     }
 }
 
-/// Joins two nodes by a link each way, over a wire.
+/// Joins two nodes by one link per direction over a wire.
 fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
     let [a, b] = link.between;
     let (Some(&here), Some(&there)) = (nodes.get(a), nodes.get(b)) else { return };
@@ -402,7 +401,7 @@ fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
     world.join(one, other, wire, wire);
 }
 
-/// What two hosts on one switch need beside what a wire is said to need.
+/// The delay between two hosts on one switch, in addition to the specified delay of a wire.
 const HOSTS: Duration = Duration::from_micros(50);
 
 fn between_hosts(wire: Impairment) -> Impairment {

@@ -1,4 +1,4 @@
-//! What came of a run: the same figures for both worlds.
+//! Summaries of runs, with the same figures for simulated and live runs.
 
 mod flow;
 
@@ -11,87 +11,88 @@ use paceline_sched::{Duration, Instant};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The sums of one run, in the order of the file. Times are in nanoseconds.
+/// The summary of one run, in the order of the file. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The scenario.
+    /// The name of the scenario.
     pub name: String,
-    /// What decided about chance.
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// What was counted.
+    /// The duration of the measurement.
     pub duration_ns: u64,
-    /// What is allowed and probably not meant.
+    /// Messages about values that are valid but probably unintended.
     pub warnings: Vec<String>,
-    /// One row for each publisher that a subscriber asks for.
+    /// One row per subscriber and matching publisher.
     pub flows: Vec<Flow>,
-    /// One row for each link, way and publisher.
+    /// One row per link, direction and publisher.
     pub streams: Vec<StreamRow>,
-    /// One row for each link and way.
+    /// One row per link and direction.
     pub links: Vec<LinkRow>,
-    /// One row for each fault.
+    /// One row per fault.
     pub faults: Vec<FaultRow>,
 }
 
-/// What one way of a link made of a publisher's samples, over the whole run with its warm-up.
+/// The counters of a publisher's samples in one direction of a link, over the whole run including the
+/// warm-up.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct StreamRow {
-    /// From which node.
+    /// The sending node.
     pub from: String,
-    /// To which.
+    /// The receiving node.
     pub to: String,
-    /// Whose samples.
+    /// The publisher of the samples.
     pub publisher: String,
-    /// Samples handed to the link.
+    /// Samples passed to the link.
     pub offered: u64,
     /// Samples whose last byte was sent.
     pub sent: u64,
-    /// Payload bytes that were sent.
+    /// Payload bytes sent.
     pub bytes: u64,
     /// Samples sent after their deadline.
     pub late: u64,
-    /// Windows with more misses than the loss tolerance allows.
+    /// Windows with more misses than the loss tolerance permits.
     pub violations: u64,
     /// Samples that were not sent, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
-/// What one way of a link carried in the duration.
+/// The traffic in one direction of a link during the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkRow {
-    /// From which node.
+    /// The sending node.
     pub from: String,
-    /// To which.
+    /// The receiving node.
     pub to: String,
-    /// Bytes on the wire, headers of all layers counted.
+    /// Bytes on the wire, including the headers of all layers.
     pub wire_bytes: u64,
-    /// Their share of what the link carries, in millionths; `None` for a link that takes whatever comes.
+    /// Utilisation in parts per million of the capacity; `None` for a link without a capacity.
     pub used_ppm: Option<u64>,
-    /// Frames that were lost; `None` where nobody counts them.
+    /// Frames lost; `None` if unknown.
     pub lost: Option<u64>,
-    /// Samples that were not sent, by reason, over the whole run with its warm-up.
+    /// Samples that were not sent, by reason, over the whole run including the warm-up.
     pub dropped: BTreeMap<&'static str, u64>,
 }
 
-/// What followed a fault.
+/// The recovery from a fault.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct FaultRow {
-    /// What went wrong.
+    /// A description of the fault.
     pub fault: String,
-    /// When.
+    /// Its start.
     pub at_ns: u64,
-    /// When it was mended; `None` if never.
+    /// Its end; `None` if it lasts.
     pub until_ns: Option<u64>,
     /// Streams that ran before it.
     pub ran: u64,
-    /// How many of them ran again after it was mended.
+    /// Streams among them that ran again after its end.
     pub again: u64,
-    /// From the mend until the last of those ran: until each subscriber had a sample that was published
-    /// after the mend.
+    /// The time from the end of the fault until the last of these streams ran again. A stream runs again when
+    /// its subscriber receives a sample that was published after the fault.
     pub again_after_ns: Option<u64>,
 }
 
 impl Summary {
-    /// The sums of `record`, a run of `plan`.
+    /// Summarises `record`, a run of `plan`.
     #[must_use]
     pub fn of(plan: &Plan, record: &Record, seed: u64) -> Self {
         let flows = flow::flows(plan, record);
@@ -108,7 +109,7 @@ impl Summary {
     }
 }
 
-/// Samples by reason, under their names in JSON.
+/// Returns the numbers of samples by reason, under their names in JSON.
 fn by_reason(drops: &Drops) -> BTreeMap<&'static str, u64> {
     drops.iter().map(|(reason, samples)| (reason.name(), samples)).collect()
 }
@@ -160,8 +161,8 @@ fn links(plan: &Plan, record: &Record) -> Vec<LinkRow> {
     rows
 }
 
-/// How long before a fault a stream must have had a sample to count as running; of a slow one three
-/// periods.
+/// A stream counts as running if it had a sample within this time before a fault, or within three periods if
+/// it is slow.
 const RAN: Duration = Duration::from_secs(2);
 
 fn faults(plan: &Plan, record: &Record, flows: &[(flow::Key, Flow)]) -> Vec<FaultRow> {

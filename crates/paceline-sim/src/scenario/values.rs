@@ -1,4 +1,4 @@
-//! Single values of a file: ranges, units and what they become.
+//! Single values of a file: ranges, units and conversions.
 
 use super::file::{Bursts, Field, Loss as Written};
 use super::problems::Checked;
@@ -7,20 +7,20 @@ use core::ops::{Range, RangeInclusive};
 use paceline_sched::{Capacity, Duration};
 use toml::Spanned;
 
-/// The longest time of a scenario: a day.
+/// The longest time of a scenario in seconds: a day.
 pub(super) const SECONDS_MAX: f64 = 86_400.0;
-/// The longest time in milliseconds on a link.
+/// The longest time on a link, in milliseconds.
 pub(super) const LINK_MS_MAX: f64 = 60_000.0;
 const MILLION: f64 = 1_000_000.0;
 
-/// A table of the file: where it stands, and what is said before its fields.
+/// A table of the file: its prefix in messages, and its position.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) name: String,
     pub(super) span: Range<usize>,
 }
 
-/// A range of numbers, with the unit and the mend.
+/// A range of numbers, with the unit and advice for an error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub(super) min: f64,
@@ -41,7 +41,7 @@ impl Place {
         Self { name, span }
     }
 
-    /// A number in its range, if it is there.
+    /// Returns a number, if present. Reports an error if it is out of range.
     pub(super) fn number(
         &self,
         field: &str,
@@ -58,7 +58,7 @@ impl Place {
         None
     }
 
-    /// A whole number in its range, if it is there.
+    /// Returns an integer, if present. Reports an error if it is out of range.
     pub(super) fn whole(
         &self,
         field: &str,
@@ -76,7 +76,7 @@ impl Place {
         None
     }
 
-    /// Text that `read` understands, if it is there.
+    /// Returns text converted by `read`, if present. Reports an error if the conversion fails.
     pub(super) fn text<T>(
         &self,
         field: &str,
@@ -94,7 +94,7 @@ impl Place {
         }
     }
 
-    /// As [`Self::text`], of a field that has to be there.
+    /// Like [`Self::text`], for a required field.
     pub(super) fn needs<T>(
         &self,
         field: &str,
@@ -109,7 +109,7 @@ impl Place {
         self.text(field, value, read, checked)
     }
 
-    /// A time in seconds of the scenario.
+    /// Returns a time of the scenario, in seconds.
     pub(super) fn seconds(
         &self,
         field: &str,
@@ -121,7 +121,7 @@ impl Place {
         self.number(field, value, rule, checked).map(seconds_of)
     }
 
-    /// A time in milliseconds.
+    /// Returns a time in milliseconds.
     pub(super) fn millis(
         &self,
         field: &str,
@@ -132,7 +132,7 @@ impl Place {
         self.number(field, value, rule, checked).map(time)
     }
 
-    /// A share of frames, in millionths.
+    /// Returns a share of frames, in parts per million.
     pub(super) fn share(
         &self,
         field: &str,
@@ -152,7 +152,7 @@ impl Place {
         self.text(field, value, read, checked)
     }
 
-    /// How frames are lost.
+    /// Returns a loss model.
     pub(super) fn loss(&self, value: &Field<Written>, checked: &mut Checked<'_>) -> Option<Loss> {
         let value = value.as_ref()?;
         let read = match value.get_ref() {
@@ -194,36 +194,36 @@ fn ppm(share: f64) -> u32 {
     (share * MILLION).round() as u32
 }
 
-/// Milliseconds, to the nanosecond.
+/// Converts milliseconds, rounded to nanoseconds.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
 fn time(millis: f64) -> Duration {
     Duration::from_nanos((millis * MILLION).round() as u64)
 }
 
-/// Seconds, to the nanosecond.
+/// Converts seconds, rounded to nanoseconds.
 pub(super) fn seconds_of(seconds: f64) -> Duration {
     time(seconds * 1_000.0)
 }
 
-/// Milliseconds before or after, to the nanosecond.
+/// Converts a signed number of milliseconds, rounded to nanoseconds.
 #[expect(clippy::cast_possible_truncation, reason = "in its range")]
 pub(super) fn shift(millis: f64) -> i64 {
     (millis * MILLION).round() as i64
 }
 
-/// The time between two of `hz` samples a second.
+/// Returns the time between two samples at a rate of `hz` samples per second.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
 pub(super) fn period(hz: f64) -> Duration {
     Duration::from_nanos((1e9 / hz).round() as u64)
 }
 
-/// Samples a second, in millihertz.
+/// Converts samples per second to millihertz.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in its range")]
 pub(super) fn millihertz(hz: f64) -> u32 {
     (hz * 1_000.0).round() as u32
 }
 
-/// Where a value stands; its table if it is not there.
+/// Returns the position of a value, or of its table if it is absent.
 pub(super) fn span_of<T>(value: &Field<T>, place: &Place) -> Range<usize> {
     value.as_ref().map_or_else(|| place.span.clone(), Spanned::span)
 }

@@ -1,4 +1,4 @@
-//! What links and nodes do to streams, and what their users are told.
+//! The effects of links and nodes on streams, and the reports to their users.
 
 use super::{KNOWN_AFTER, UP_AFTER, in_order, pair};
 use crate::ask::{Ask as _, all, data, payload, payloads, pictures};
@@ -11,11 +11,11 @@ fn thin() -> LinkPlan {
     LinkPlan { capacity: Capacity::from_bits_per_s(2_000_000).ok() }
 }
 
-/// In a chain of four nodes everybody knows all nodes, publishers and subscriptions a second after a
-/// change, and samples cross three hops in order.
+/// In a chain of four nodes, every node knows all nodes, publishers and subscriptions one second after a
+/// change. Samples cross three hops in order.
 ///
 /// # Panics
-/// If one does not.
+/// Panics if this does not hold.
 pub fn chain_knows_everything(net: &mut dyn Net) {
     let names = ["a", "b", "c", "d"];
     let nodes = names.map(|name| net.add_node(name));
@@ -38,11 +38,11 @@ pub fn chain_knows_everything(net: &mut dyn Net) {
     assert!(in_order(&delivered) && delivered.len() == 100, "{}", delivered.len());
 }
 
-/// A neighbour that falls silent is noticed within two seconds; when it is back its streams go on by
-/// themselves.
+/// A neighbour that falls silent is detected within two seconds. When it returns its streams resume
+/// automatically.
 ///
 /// # Panics
-/// If that is not so.
+/// Panics if this does not hold.
 pub fn a_dead_neighbour_is_noticed_and_streams_recover(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let sensor = net.publish(here, data("sensor"));
@@ -68,11 +68,12 @@ pub fn a_dead_neighbour_is_noticed_and_streams_recover(net: &mut dyn Net) {
     }
 }
 
-/// A contract that a link can't hold is refused, with the link and the numbers, before the first
-/// byte; the one that was there keeps its place, and when it goes the other is admitted.
+/// A contract that exceeds a link's capacity is refused with the link and the numbers, before the first byte.
+///
+/// The existing contract stays in force. Once it ends, the other one is admitted.
 ///
 /// # Panics
-/// If that is not so.
+/// Panics if this does not hold.
 pub fn refusal_names_the_numbers(net: &mut dyn Net) {
     let (here, there) = pair(net, thin());
     let [one, two] = ["one", "two"].map(|tag| net.publish(here, pictures(tag, 10, 15_000)));
@@ -100,10 +101,11 @@ pub fn refusal_names_the_numbers(net: &mut dyn Net) {
     assert_eq!(net.heard(second), [net.id(two)]);
 }
 
-/// A publisher is told when somebody begins and ceases to want its samples, on whatever node.
+/// A publisher is notified when the first matching subscription on any node appears and when the last one
+/// ends.
 ///
 /// # Panics
-/// If it is not.
+/// Panics if this does not hold.
 pub fn matching_is_told(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let sensor = net.publish(here, data("sensor/a"));
@@ -124,11 +126,11 @@ pub fn matching_is_told(net: &mut dyn Net) {
     net.unsubscribe(other);
 }
 
-/// What a thin link can't carry is shed by kind: of pictures the newest is kept, of data the oldest;
-/// every sample is delivered or counted by reason.
+/// A link with too little capacity drops samples by kind: it keeps the newest of pictures, and the oldest of
+/// data. Every sample is delivered or counted by reason.
 ///
 /// # Panics
-/// If that is not so.
+/// Panics if this does not hold.
 pub fn best_effort_sheds_pictures_not_data(net: &mut dyn Net) {
     let (here, there) = pair(net, thin());
     let camera = net.publish(here, pictures("camera", 50, 20_000));

@@ -1,15 +1,15 @@
-//! What subscriptions ask for, and what they get of it.
+//! Requests of subscriptions, and the resulting streams.
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
 use crate::ask::{Ask as _, Declare as _, all, data, payload, payloads, pictures};
 use crate::net::{LinkPlan, Net};
 use paceline_sched::Duration;
 
-/// One publisher at 30 Hz, three subscribers: at most 10 Hz, at most 20 Hz, one in three. Each gets
-/// its own rate, evenly spread; the publisher knows nothing of it.
+/// Subscribers to one publisher at 30 Hz ask for at most 10 Hz, at most 20 Hz, and one sample in three. Each
+/// receives its own rate, evenly spaced, and the publisher is unaware of it.
 ///
 /// # Panics
-/// If one does not.
+/// Panics if this does not hold.
 pub fn temporal_scaling(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let camera = net.publish(here, pictures("camera", 30, 900));
@@ -30,10 +30,10 @@ pub fn temporal_scaling(net: &mut dyn Net) {
     assert!(spread, "{twenty:?}");
 }
 
-/// Subscriptions by full tag and by patterns get exactly what they match.
+/// Subscriptions by full tag and by pattern receive exactly the matching samples.
 ///
 /// # Panics
-/// If one gets more or less.
+/// Panics if this does not hold.
 pub fn patterns_match(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let tags = ["robot/a/camera", "robot/b/camera", "robot/a/arm/joint", "ship/camera"];
@@ -63,11 +63,11 @@ pub fn patterns_match(net: &mut dyn Net) {
     }
 }
 
-/// Where the scaling is done does not matter to the subscriber, but to the link: only a proxy at the
-/// publisher saves bytes there.
+/// The location of the scaling does not affect the delivered samples, but it affects the link: only a proxy
+/// at the publisher saves bytes there.
 ///
 /// # Panics
-/// If it matters otherwise.
+/// Panics if this does not hold.
 pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let tags = ["near", "far"];
@@ -86,11 +86,10 @@ pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
     assert_eq!(net.stream(here, there, far).bytes, 90_000);
 }
 
-/// Subscriptions behind a hop that ask for the same share one stream; one that asks for something
-/// else has its own.
+/// Subscriptions with equal requests behind a hop share one stream; another request gets a stream of its own.
 ///
 /// # Panics
-/// If they do not.
+/// Panics if this does not hold.
 pub fn one_stream_serves_all_behind_a_hop(net: &mut dyn Net) {
     let (source, middle) = (net.add_node("source"), net.add_node("middle"));
     let leaves = [net.add_node("leaf 1"), net.add_node("leaf 2")];
@@ -116,10 +115,10 @@ pub fn one_stream_serves_all_behind_a_hop(net: &mut dyn Net) {
     assert_eq!(net.stream(source, middle, sensor).bytes, 60 * 500);
 }
 
-/// A stream that nobody wants any more is not sent any more; the others go on undisturbed.
+/// A stream stops once its last subscription ends; other streams continue undisturbed.
 ///
 /// # Panics
-/// If that is not so.
+/// Panics if this does not hold.
 pub fn unsubscribing_stops_the_stream(net: &mut dyn Net) {
     let (here, there) = pair(net, LinkPlan::default());
     let sensor = net.publish(here, data("sensor"));

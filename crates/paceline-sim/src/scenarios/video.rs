@@ -1,4 +1,4 @@
-//! Video: what cannot be decoded is never delivered.
+//! Video: undecodable pictures are never delivered.
 
 use super::{KNOWN_AFTER, in_order, pair, seqs};
 use crate::ask::{Ask as _, all, undecodable, video, video_payloads};
@@ -7,11 +7,11 @@ use paceline_proto::reason::DropReason;
 use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration};
 
-/// 30 pictures a second with two Bs in three: at 20 Hz one of the two goes, at 10 Hz both; every
-/// reference is there.
+/// Of 30 pictures per second, two in three are Bs. At 20 Hz one of the two is dropped, at 10 Hz both. Every
+/// reference is delivered.
 ///
 /// # Panics
-/// If it is not so.
+/// Panics if this does not hold.
 pub fn video_is_thinned_to_what_can_be_decoded(net: &mut dyn Net) {
     const GROUP: &str = "IBBPBBPBBPBB";
     let (here, there) = pair(net, LinkPlan::default());
@@ -32,10 +32,10 @@ pub fn video_is_thinned_to_what_can_be_decoded(net: &mut dyn Net) {
     assert!(spread, "{:?}", seqs(&twenty));
 }
 
-/// Whoever joins in the middle of a group gets the next one from its first picture.
+/// A subscriber that joins in the middle of a group receives the next group from its first picture.
 ///
 /// # Panics
-/// If somebody gets anything else.
+/// Panics if this does not hold.
 pub fn video_begins_with_an_i(net: &mut dyn Net) {
     const GROUP: &str = "IPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPPP";
     let (here, there) = pair(net, LinkPlan::default());
@@ -59,11 +59,11 @@ pub fn video_begins_with_an_i(net: &mut dyn Net) {
     }
 }
 
-/// A link that carries the references but not the Bs sheds Bs alone; one that does not carry the
-/// references either keeps every I. Each sample is delivered or counted.
+/// A link with enough capacity for the references but not for the Bs drops only Bs. A link with less capacity
+/// still delivers every I. Each sample is delivered or counted.
 ///
 /// # Panics
-/// If something else is shed.
+/// Panics if this does not hold.
 pub fn video_sheds_b_before_p_before_i(net: &mut dyn Net) {
     const GROUP: &str = "IBBPBBPBBPBB";
     const COUNT: u64 = 240;
@@ -72,7 +72,7 @@ pub fn video_sheds_b_before_p_before_i(net: &mut dyn Net) {
     let seen = net.subscribe(there, all("camera"));
     net.run_for(KNOWN_AFTER);
     let period = Duration::from_secs(1).mul_div(1, 30);
-    // 30 Hz: 100 kB/s of references, 180 kB/s of Bs, and the link has 250 less what headers cost.
+    // At 30 Hz, 100 kB/s of references and 180 kB/s of Bs. The link has 250 kB/s minus headers.
     net.every(camera, period, COUNT, video_payloads(GROUP, [16_000, 8_000, 9_000]));
     net.run_for(Duration::from_secs(12));
     let delivered = net.delivered(seen);

@@ -1,4 +1,4 @@
-//! What must hold in a storm, and after it.
+//! The invariants during and after a chaos test.
 
 use crate::net::{NodeIx, Pub, Sub};
 use crate::world::World;
@@ -8,7 +8,7 @@ use paceline_proto::ids::PublisherId;
 use paceline_sched::Late;
 use std::collections::BTreeMap;
 
-/// What a subscription has got of each publisher, so far as was looked.
+/// The deliveries to a subscription checked so far, with the next sequence number of each publisher.
 #[derive(Debug)]
 struct Seen {
     subscription: Sub,
@@ -16,12 +16,12 @@ struct Seen {
     next: BTreeMap<PublisherId, u64>,
 }
 
-/// Looks at what subscriptions get.
+/// Checks deliveries.
 #[derive(Debug)]
 pub(super) struct Oracle {
     seed: u64,
     seen: Vec<Seen>,
-    /// Which publisher every id was, of incarnations that are over, too.
+    /// The publisher of each id, including ids of earlier incarnations.
     ids: BTreeMap<PublisherId, usize>,
 }
 
@@ -34,7 +34,7 @@ impl Oracle {
         self.seen.push(Seen { subscription, samples: 0, next: BTreeMap::new() });
     }
 
-    /// What is new is in order, once, asked for, and in time where it must be.
+    /// Checks that new deliveries are in order, not duplicated, requested, and in time where required.
     pub(super) fn check(
         &mut self,
         world: &World,
@@ -63,7 +63,7 @@ impl Oracle {
         }
     }
 
-    /// Everybody knows all nodes, publishers and subscriptions.
+    /// Checks that every node knows all nodes, publishers and subscriptions.
     pub(super) fn check_known(&self, world: &World, nodes: &[NodeIx], publishers: usize) {
         let all = (nodes.len(), publishers, self.seen.len());
         for &node in nodes {
@@ -74,14 +74,16 @@ impl Oracle {
         }
     }
 
-    /// How much each subscription has got.
+    /// Returns the number of samples delivered to each subscription.
     pub(super) fn mark(&self, world: &World) -> Vec<usize> {
         self.seen.iter().map(|seen| world.delivered(seen.subscription).len()).collect()
     }
 
-    /// Since `before`, each subscription has heard every publisher whose tag it asked for, unless it asks
-    /// for a promise and may be refused, and has got something of each that it hears. Nothing of what was
-    /// promised without a loss tolerance was late.
+    /// Checks the deliveries since `before`.
+    ///
+    /// Each subscription must have found every publisher with a matching tag, unless its request for a
+    /// contract may be refused. It must have received samples from each of its publishers. Under contracts
+    /// without loss tolerance, no sample may be late.
     pub(super) fn check_calm(
         &self,
         world: &World,

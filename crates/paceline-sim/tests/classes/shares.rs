@@ -1,4 +1,4 @@
-//! What streams and classes get of a link: shares of every discipline, and floods that stay where they are.
+//! The shares of streams and classes on a link under every discipline, and the isolation of floods.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::link::{ClassPolice, ClassTree, LinkClass, LinkSpec, Match};
@@ -17,7 +17,7 @@ fn thin() -> Capacity {
     Capacity::from_bits_per_s(THIN).unwrap()
 }
 
-/// A node with a thin link to each of `ends`.
+/// Creates a node with a link of little capacity to each of `ends`.
 fn star(ends: &[&str], policy: Policy, classes: &[LinkClass]) -> (World, LinkIx, Vec<NodeIx>) {
     let mut world = World::new(1);
     let hub = world.add_node("hub");
@@ -41,12 +41,13 @@ fn declared(tag: &str, hertz: u64, bytes: u64) -> PublisherSpec {
     PublisherSpec { bytes_max: Some(bytes), ..data(tag) }.hertz(hertz)
 }
 
-/// Payload bytes that left of each publisher since `before`.
+/// Returns the payload bytes sent by each publisher.
 fn sent(world: &World, from: NodeIx, to: NodeIx, publishers: &[Pub]) -> Vec<u64> {
     publishers.iter().map(|&publisher| world.stream(from, to, publisher).bytes).collect()
 }
 
-/// Three contracts that asked for 3, 2 and 1 parts and all send far more, and two of best effort.
+/// Runs three contracts for 3, 2 and 1 parts of the capacity, all of which send far more, and two best-effort
+/// streams. Returns the bytes of both groups.
 fn overloaded(policy: Policy) -> (Vec<u64>, Vec<u64>) {
     let (mut world, out, ends) = star(&["end"], policy, &[]);
     let hub = out.node;
@@ -124,8 +125,8 @@ fn tags(pattern: &str) -> Match {
     Match { tags: vec![Pattern::new(pattern).unwrap()], ..Match::default() }
 }
 
-/// Two contracts that fit, and a flood of 64-byte samples on a tag of its own: the subscriptions to the
-/// contracts, the flood's publisher, and who gets it.
+/// Starts two contracts that fit, and a flood of 64-byte samples on a tag of its own. Returns the contracts
+/// and the flood's publisher.
 fn flood(
     world: &mut World,
     hub: NodeIx,
@@ -147,7 +148,7 @@ fn flood(
     for &publisher in &contracts {
         world.every(publisher, Duration::from_millis(20), 500, payloads(400));
     }
-    // A sample each 50 µs: more than ten times what the link carries of them.
+    // A sample every 50 µs is more than ten times the capacity.
     world.every(flood, Duration::from_micros(50), 160_000, payloads(64));
     (subscriptions.into_iter().zip(contracts).collect(), flood)
 }
@@ -190,7 +191,7 @@ fn a_flood_of_small_samples_violates_no_window_with_or_without_classes() {
 
 #[test]
 fn one_peers_storm_stays_its_own() {
-    // Without classes the streams of both peers take turns: three of four go to the storm.
+    // Without classes the streams of both peers share by round robin, so the flood gets three of four parts.
     for (per_peer, least) in [(false, 20), (true, 45)] {
         let class = LinkClass { per_peer, ..named("peers", Match::default()) };
         let classes: &[LinkClass] = if per_peer { &[class] } else { &[] };

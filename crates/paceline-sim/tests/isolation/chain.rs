@@ -1,36 +1,36 @@
-//! A robot, its operator, some links between them, and three streams that are promised.
+//! A robot, its operator, a chain of links between them, and three streams with contracts.
 
 use paceline_proto::control::PublisherSpec;
 use paceline_sched::{Capacity, Duration, Instant, Late};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
 use paceline_sim::{Delivered, LinkPlan, NodeIx, Pub, Sub, World};
 
-/// What every link carries.
+/// The capacity of every link, in bit/s.
 const BITS: u64 = 2_000_000;
-/// Until all is granted; then what is looked at.
+/// The time until all contracts are granted; the measurement follows it.
 const SETTLING: Duration = Duration::from_secs(5);
 pub(super) const SECONDS: u64 = 60;
 
-/// Name, samples a second, bytes, delay bound in milliseconds.
+/// Name, samples per second, bytes, and delay bound in milliseconds.
 pub(super) const STREAMS: [(&str, u64, u64, u64); 3] =
     [("steering", 100, 64, 80), ("pose", 50, 256, 120), ("camera", 10, 6_000, 300)];
 
-/// What a stream does that it did not declare.
+/// A violation of a stream's declaration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Misdeed {
     None,
-    /// Twice as many samples.
+    /// Twice the declared rate.
     Doubles,
-    /// Silence of ten seconds, then all that was due in them at once.
+    /// Silence for ten seconds, then all samples due in that time at once.
     Bursts,
-    /// A second's samples back to back, each second.
+    /// The samples of each second back to back.
     Bunches,
-    /// Nothing for ten seconds, then as declared again.
+    /// Silence for ten seconds, then the declared rate again.
     Stalls,
 }
 
 impl Misdeed {
-    /// When sample `number` comes, after the start.
+    /// Returns the time of sample `number` since the start.
     fn at(self, number: u64, hertz: u64) -> Duration {
         let due = |number: u64| Duration::from_secs(1).mul_div(number, hertz);
         match self {
@@ -43,7 +43,7 @@ impl Misdeed {
     }
 }
 
-/// What a stream's subscription got.
+/// The deliveries to a stream's subscription.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Got {
     pub(super) samples: u64,
@@ -68,7 +68,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Three streams over so many links.
+    /// Creates three streams over `hops` links.
     pub(super) fn new(hops: usize, late: Late) -> Self {
         let mut world = World::new(hops as u64);
         let nodes: Vec<NodeIx> = (0..=hops).map(|k| world.add_node(&format!("n{k}"))).collect();
@@ -87,7 +87,7 @@ impl Chain {
         chain
     }
 
-    /// Offers every link so many times what it carries, half of it in small messages.
+    /// Offers every link `times` its capacity, half of it in small messages.
     pub(super) fn flood(&mut self, times: u64) {
         for (place, pair) in self.nodes.clone().windows(2).enumerate() {
             for (name, bytes, wire) in [("small", 128, 228), ("large", 65_536, 72_000)] {
@@ -101,7 +101,7 @@ impl Chain {
         }
     }
 
-    /// What each stream's subscription gets while stream `bad` misbehaves.
+    /// Returns the deliveries of each stream while stream `bad` misbehaves.
     pub(super) fn run(mut self, (bad, misdeed): (usize, Misdeed)) -> Vec<Got> {
         self.world.run_for(SETTLING);
         let start: Instant = self.world.now();
@@ -120,9 +120,9 @@ impl Chain {
         self.streams.iter().map(got).collect()
     }
 
-    /// What a segment takes on each of so many links, and a millisecond: what another may cost a stream.
+    /// Returns the most that another stream may delay a sample: one segment per link, and a millisecond.
     pub(super) fn slack(hops: usize) -> Duration {
-        // 1,200 bytes and 100 of the layers below.
+        // 1,200 bytes, and 100 of the layers below.
         let segment = Duration::from_secs(1).mul_div(1_300 * 8, BITS);
         segment.mul_div(hops as u64, 1).saturating_add(Duration::from_millis(1))
     }

@@ -1,4 +1,4 @@
-//! A stream doubles, bursts, bunches or stalls, or the network is flooded: what the others see of it.
+//! The effect on other streams when one stream violates its declaration, or the network is flooded.
 
 use super::chain::{Chain, Got, Misdeed, SECONDS, STREAMS};
 use paceline_sched::{Duration, Late};
@@ -6,7 +6,7 @@ use paceline_sched::{Duration, Late};
 const MISDEEDS: [Misdeed; 4] =
     [Misdeed::Doubles, Misdeed::Bursts, Misdeed::Bunches, Misdeed::Stalls];
 
-/// Panics if a stream got less than it was promised, or otherwise than before.
+/// Panics if a stream violates its contract or its deliveries differ from those before.
 fn check(place: usize, hops: usize, (before, after): (&Got, &Got), what: &str) {
     let (name, hertz, _, within) = STREAMS[place];
     let all = hertz * SECONDS;

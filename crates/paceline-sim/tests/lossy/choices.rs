@@ -1,4 +1,4 @@
-//! None, selective and go-back-n beside each other.
+//! Streams with no, selective and go-back-n retransmission on one link.
 
 use super::way::{Way, millis, numbers, radio};
 use paceline_proto::Retransmit;
@@ -52,7 +52,7 @@ fn who_goes_back_repeats_what_followed_and_keeps_up() {
     let (mended, fates) = way.mended();
     println!("{mended:?} {fates:?} {:?}", way.world.stream(way.here, way.there, publisher));
     assert!(numbers(way.got(reader)).into_iter().eq(0..SAMPLES));
-    // Of each loss what followed it for a round trip.
+    // Each loss repeats the samples of one round trip.
     assert!(mended.repeated > 3 * 30 && mended.repeated < SAMPLES, "{mended:?}");
     assert!(way.is_at_rest());
 }
@@ -70,7 +70,7 @@ fn the_strictest_of_several_subscriptions_wins() {
 
 #[test]
 fn what_is_given_up_is_lost_once_and_nobody_waits_for_it() {
-    // A lost command cannot come again within 50 ms: 20 there, and no answer before 40.
+    // A lost command cannot be repaired within 50 ms: the delay is 20 ms, and an answer takes at least 40 ms.
     let mut way = Way::new(23, lossy());
     let publisher = way.publish(super::way::steering());
     let driver = way.subscribe(all("steering").within_ms(50));

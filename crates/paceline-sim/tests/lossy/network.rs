@@ -1,4 +1,4 @@
-//! What networks do, and what it does to a stream.
+//! The effects of network impairments on a stream.
 
 use super::way::{Way, millis, numbers, radio, steering};
 use paceline_proto::control::PublisherSpec;
@@ -83,7 +83,7 @@ fn large_samples_are_mended_piece_by_piece() {
     let (mended, _) = way.mended();
     println!("{mended:?}");
     assert!(numbers(way.got(reader)).into_iter().eq(0..50));
-    // One in twenty of 50 × 155 pieces, and what of the repeated ones was lost.
+    // One in twenty of 50 × 155 pieces, and the lost ones among the repetitions.
     assert!(mended.repeated > 200 && mended.repeated < 1_200, "{mended:?}");
     assert!(way.is_at_rest());
 }
@@ -108,7 +108,7 @@ fn after_a_blackout_of_a_second_everything_without_a_deadline_comes_and_what_is_
     let commands = way.got(driver).len();
     assert!((380..=405).contains(&commands), "{commands}");
     assert!(way.got(driver).iter().all(|sample| !sample.late));
-    // The way is not flooded while nobody answers.
+    // The link does not flood the path while it receives no answers.
     assert!(mended.repeated < 100, "{mended:?}");
     assert!(way.is_at_rest());
 }

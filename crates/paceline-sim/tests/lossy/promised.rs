@@ -1,4 +1,4 @@
-//! What is promised beside what is sent again: whatever is lost of one stream, no other is late for it.
+//! Contracts next to retransmissions: losses of one stream make no other stream late.
 
 use super::way::{Way, millis, per_mille, radio};
 use paceline_proto::Retransmit;
@@ -10,10 +10,10 @@ use paceline_sim::impair::{Impairment, Loss};
 use paceline_sim::{Pub, Random, Sub};
 
 const FOR: Duration = Duration::from_secs(20);
-/// Refusals in a row after which a link is full.
+/// Consecutive refusals after which a link counts as full.
 const REFUSED: u32 = 6;
 
-/// Bursts that lose a tenth of all frames, one or two at once.
+/// Bursts that lose a tenth of all frames, mostly one or two at a time.
 fn lossy() -> Impairment {
     let loss = Loss::GilbertElliott {
         good_to_bad_ppm: 70_000,
@@ -29,11 +29,11 @@ struct Asked {
     within: Duration,
     publisher: Pub,
     subscription: Sub,
-    /// Nothing of it is sent again, so what of it is not lost goes once.
+    /// Retransmission is off, so each sample that is not lost is sent once.
     once: bool,
 }
 
-/// Asks for streams until the way takes no more of them. All begin together, which is the worst.
+/// Requests streams until the link refuses more. All begin in phase, which is the worst case.
 fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
     let (mut asked, mut refused) = (Vec::new(), 0);
     let mut begin = Vec::new();
@@ -71,14 +71,15 @@ fn fill(way: &mut Way, chance: &mut Random) -> Vec<Asked> {
     asked
 }
 
-/// How many ways: as many as `PACELINE_SCENARIOS` says.
+/// Returns the number of networks: the value of `PACELINE_SCENARIOS`, or 12 by default.
 #[expect(clippy::disallowed_methods, reason = "whoever runs a test says how long")]
 fn ways() -> u64 {
     std::env::var("PACELINE_SCENARIOS").map_or(12, |it| it.parse().expect("a number of ways"))
 }
 
-/// Samples of filled ways, pieces of them that were sent again, and samples that were late at their link or came so.
-/// With `back` best effort fills the way back too, so that answers wait for its frames.
+/// Returns the samples over full links, the pieces retransmitted, and the samples that were late.
+///
+/// With `back`, best effort also fills the opposite direction, so that acknowledgements wait for its frames.
 fn run(back: bool) -> (u64, u64, u64) {
     let (mut samples, mut repeated, mut late) = (0, 0, 0);
     for seed in 0..ways() {

@@ -22,7 +22,7 @@ fn a_lost_command_comes_two_segments_and_a_round_trip_later_and_none_is_missing(
     way.run(steering, millis(10), SAMPLES, 252);
     let got = way.got(driver);
     let (mended, fates) = way.mended();
-    // Beyond what the way itself takes: a frame of 252 bytes and its headers, and 20 ms.
+    // In addition to the transit time: a frame of 252 bytes with headers, and 20 ms.
     let bound = millis(20 + 40 + 1).saturating_add(way.segment().mul_div(2, 1));
     let (p50, p999) = (per_mille(got, 500), per_mille(got, 999));
     println!("{} of {SAMPLES}: p50 {p50}, p99.9 {p999}, bound {bound}", got.len());
@@ -45,8 +45,8 @@ fn beside_a_camera_that_asks_for_the_whole_link_too() {
     way.world.every(camera, millis(33), SAMPLES * 10 / 33, payloads(12_000));
     way.run(steering, millis(10), SAMPLES, 252);
     let got = way.got(driver);
-    // Each time it leaves it waits for the frame that is on the wire, and it leaves in one that others
-    // fill; and an answer may be late by an eighth of a round trip before it counts as missing.
+    // Each transmission waits for the frame on the wire, and shares its own frame with other samples. An
+    // acknowledgement may be late by an eighth of a round trip before it counts as missing.
     let bound = millis(20 + 40 + 5 + 1).saturating_add(way.segment().mul_div(4, 1));
     let (p50, p999) = (per_mille(got, 500), per_mille(got, 999));
     println!("{} of {SAMPLES}: p50 {p50}, p99.9 {p999}, bound {bound}", got.len());

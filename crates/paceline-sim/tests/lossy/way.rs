@@ -1,4 +1,4 @@
-//! Two nodes on a wire that loses, reorders and doubles.
+//! Two nodes on a wire with loss, reordering and duplication.
 
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::{Carrier, Fates, LinkSpec, MendCounters};
@@ -8,7 +8,7 @@ use paceline_sim::ask::{data, payloads};
 use paceline_sim::impair::Impairment;
 use paceline_sim::{Delivered, LinkIx, NodeIx, Pub, Sub, WireSpec, World};
 
-/// A 2 Mbit/s radio link of 20 ms one way.
+/// Returns a 2 Mbit/s radio link with 20 ms of delay.
 pub(super) fn radio() -> Impairment {
     let rate = Capacity::from_bits_per_s(2_000_000).ok();
     Impairment { rate, delay: Duration::from_millis(20), ..Impairment::NONE }
@@ -27,8 +27,9 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// A way between two nodes that are joined already when it begins to do what `wire` says. What the
-    /// links believe to be their capacity is what the wire carries less a part, as one would configure it.
+    /// Connects two nodes and applies the impairment once the links are up.
+    ///
+    /// The links assume the wire's rate minus a margin, as a user would configure it.
     pub(super) fn new(seed: u64, wire: Impairment) -> Self {
         let mut world = World::new(seed);
         let (here, there) = (world.add_node("here"), world.add_node("there"));
@@ -47,14 +48,14 @@ impl Way {
         self.world.publish(self.here, spec)
     }
 
-    /// A subscription, once it is known.
+    /// Adds a subscription and waits until it is known.
     pub(super) fn subscribe(&mut self, spec: SubscriptionSpec) -> Sub {
         let subscription = self.world.subscribe(self.there, spec);
         self.world.run_for(millis(2_000));
         subscription
     }
 
-    /// Publishes `count` samples of `bytes`, one each `period`, and waits until all is over.
+    /// Publishes `count` samples of `bytes`, one per `period`, and waits until all are done.
     pub(super) fn run(&mut self, publisher: Pub, period: Duration, count: u64, bytes: usize) {
         self.world.every(publisher, period, count, payloads(bytes));
         self.world.run_for(period.mul_div(count, 1).saturating_add(millis(6_000)));
@@ -64,7 +65,7 @@ impl Way {
         self.world.delivered(subscription)
     }
 
-    /// What was sent again, and what became of frames, from here to there.
+    /// Returns the retransmission counters and the frame counters of the forward direction.
     pub(super) fn mended(&self) -> (MendCounters, Fates) {
         let link = self.world.link(self.out);
         let fates = link.hops().map(|(_, hop)| hop.fates()).next().unwrap_or_default();
@@ -75,7 +76,7 @@ impl Way {
         self.world.link(self.out).frame_time()
     }
 
-    /// Nothing of it is anywhere any more.
+    /// Returns true if no sample is queued, in flight or awaiting acknowledgement.
     pub(super) fn is_at_rest(&self) -> bool {
         [self.out, self.back].into_iter().all(|at| {
             let link = self.world.link(at);
@@ -85,7 +86,7 @@ impl Way {
     }
 }
 
-/// Steering commands: 100 a second.
+/// Declares steering commands at 100 Hz.
 pub(super) fn steering() -> PublisherSpec {
     let (period, bytes_max) = (Some(millis(10)), Some(252));
     PublisherSpec { period, bytes_max, late: Late::Drop, kind: Kind::Data, ..data("steering") }
@@ -95,7 +96,7 @@ pub(super) fn numbers(delivered: &[Delivered]) -> Vec<u64> {
     delivered.iter().map(|sample| sample.seq).collect()
 }
 
-/// The age that 999 of 1,000 do not exceed, by rank.
+/// Returns the age that `per_mille` of a thousand samples do not exceed, by rank.
 pub(super) fn per_mille(delivered: &[Delivered], per_mille: usize) -> Duration {
     let mut ages: Vec<_> = delivered.iter().map(|sample| sample.age).collect();
     ages.sort_unstable();

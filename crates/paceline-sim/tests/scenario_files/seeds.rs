@@ -1,14 +1,14 @@
-//! The scenarios of examples/scenarios, each at many seeds: whatever chance does, all oracles hold.
+//! Runs each scenario of examples/scenarios with many seeds and checks all invariants.
 
 use paceline_sched::Duration;
 use paceline_sim::scenario::{Plan, oracles, run};
 use std::path::{Path, PathBuf};
 
-/// Seeds of each scenario.
+/// The number of seeds per scenario.
 const SEEDS: u64 = 1_000;
-/// What each scenario is squeezed to, so that all of them together take a minute or two.
+/// The compressed duration of each scenario in seconds, so that all of them together take a minute or two.
 const SECONDS: u64 = 3;
-/// Seeds at which an oracle did not hold once, by the name of the file; each is run in full.
+/// Seeds that violated an invariant before, by file name. Each is run at full length.
 const ONCE_FAILED: &[(&str, u64)] = &[];
 
 fn files() -> Vec<PathBuf> {
@@ -27,7 +27,7 @@ fn read(file: &Path) -> Plan {
 }
 
 fn holds(file: &Path, plan: &Plan, seed: u64) {
-    // What the simulator itself finds is a panic: the last line says where.
+    // A panic of the simulator has no context, so the last line printed identifies the run.
     println!("{} {seed}", plan.name);
     let again = format!("paceline simulate {} --seed {seed}", file.display());
     let broken = oracles(plan, &run(plan, seed));
@@ -44,7 +44,7 @@ fn oracles_hold(name: &str) {
     (1..=SEEDS).for_each(|seed| holds(&file, &squeezed, seed));
 }
 
-/// One test for each file, so that they run side by side.
+/// Declares one test per file, so that they run in parallel.
 macro_rules! files {
     ($($test:ident: $name:literal,)*) => {
         $(

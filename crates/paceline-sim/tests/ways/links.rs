@@ -5,13 +5,13 @@ use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
 use paceline_sim::{NodeIx, WireSpec, World};
 
-/// A wire and its direction back.
+/// The indices of a wire in both directions.
 type Wires = (usize, usize);
 
 const WIDE: u64 = 20_000_000;
 const NARROW: u64 = 2_000_000;
 
-/// Two nodes, and a link between them for each capacity.
+/// Creates two nodes with one link for each capacity.
 fn pair(seed: u64, capacities: &[u64]) -> (World, [NodeIx; 2], Vec<Wires>) {
     let mut world = World::new(seed);
     let nodes = ["robot", "operator"].map(|name| world.add_node(name));
@@ -46,7 +46,7 @@ fn the_wider_link_is_used_the_narrower_takes_over_and_gives_back() {
         world.cut_wire(wide);
         world.run_for(Duration::from_secs(5));
         let during = world.delivered(end).len() - before;
-        // It takes 1.8 s of silence to know that a neighbour is gone.
+        // A lost neighbour is detected after 1.8 s of silence.
         assert!(during > 300, "the narrow link does not take over: {during} in 5 s");
         let [_, after] = carried(&world);
         assert!(after > 5 * on_narrow, "{after} {on_narrow}");

@@ -5,7 +5,7 @@ use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Declare as _, all, data, payloads};
 use paceline_sim::{LinkPlan, NodeIx, World};
 
-/// A robot and an operator, joined over a satellite and over a mobile network.
+/// Creates a robot and an operator, connected over a satellite and over a mobile network.
 fn diamond(seed: u64, satellite: u64, mobile: u64) -> (World, [NodeIx; 4]) {
     let mut world = World::new(seed);
     let nodes = ["robot", "satellite", "mobile", "operator"].map(|name| world.add_node(name));

@@ -1,4 +1,4 @@
-//! What holds after every step, and at the end.
+//! The invariants after every step and at the end.
 
 use super::{FLIGHT_FRAMES_MAX, Lab, ROUNDS_MAX};
 use crate::link::hop::Hop;
@@ -9,7 +9,7 @@ use paceline_sched::Duration;
 use paceline_sched::discipline::StreamIndex;
 
 impl Lab {
-    /// What holds after every step.
+    /// Checks the invariants that hold after every step.
     pub(in crate::link) fn check(&self) {
         let mut seen = 0;
         for (index, spec, counters, waiting) in self.link.streams() {
@@ -45,7 +45,7 @@ impl Lab {
         assert!(real.late <= real.sent);
     }
 
-    /// When all is well again everything that waits is sent, and what is new arrives.
+    /// Checks that without faults all queued samples are sent and new samples arrive.
     pub(in crate::link) fn finish(&mut self) {
         (self.setup.prompt, self.lose) = (true, 0);
         self.drain();
@@ -69,14 +69,14 @@ impl Lab {
         self.check();
     }
 
-    /// Time goes by until nothing waits and nobody owes an answer.
+    /// Lets time pass until all queues are empty and no answer is pending.
     fn drain(&mut self) {
         for _ in 0..ROUNDS_MAX {
             self.send();
             (0..self.setup.hops).for_each(|hop| self.answer(hop));
             self.send();
             let waits = self.model.lines.values().any(|line| !line.queue.is_empty());
-            // What was announced in a frame that is lost is not closed.
+            // A close announced in a lost frame may stay pending.
             let closed = |hop: &Hop| self.setup.lossy || hop.closes.is_empty();
             let says = |hop: &Hop| {
                 !hop.up || !hop.control.is_empty() || !hop.aborts.is_empty() || !closed(hop)
@@ -85,7 +85,7 @@ impl Lab {
             if !waits && !self.hops.iter().any(says) && !flies {
                 return;
             }
-            // What waited for hops that are gone is freed turn by turn, each due at once.
+            // Samples queued for hops that are down are freed in steps, each due at once.
             for _ in 0..ROUNDS_MAX {
                 if self.link.poll_timeout() > self.now {
                     break;

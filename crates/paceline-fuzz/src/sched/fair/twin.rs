@@ -1,17 +1,17 @@
-//! DRR and WF²Q+ as their papers state them: every question scans every stream, every round visits
-//! everybody, and virtual time is a whole number of exact fractions.
+//! DRR and WF²Q+ as their papers state them: every decision scans every stream, every round visits all
+//! streams, and virtual time is a sum of exact fractions.
 
-/// What both keep of a stream.
+/// The state of a stream in either scheduler.
 #[derive(Clone, Default)]
 struct Line {
     joined: bool,
     rate: u64,
-    /// Length of the segment at its head.
+    /// The length of the segment at its head.
     head: Option<u32>,
     suspended: bool,
-    /// DRR: in 2^-20 bytes.
+    /// DRR: the deficit in units of 2^-20 bytes.
     deficit: i128,
-    /// WF²Q+: S of the head or, without one, F of the last, in `Wf2q::UNIT`s.
+    /// WF²Q+: S of the head or, without a head, F of the last one, in `Wf2q::UNIT`s.
     start: u128,
 }
 
@@ -21,19 +21,19 @@ impl Line {
     }
 }
 
-/// What happens on a link. A head that comes before anybody looks or anything else happens follows the
-/// one that is gone: a segment on its way is not over.
+/// The events of a link. A head that is announced before any other event or check continues the head sent
+/// last: the segment in transmission is not over.
 pub(crate) trait Twin {
     fn join(&mut self, stream: usize, rate: u64);
     fn leave(&mut self, stream: usize);
     fn head(&mut self, stream: usize, segment: u32);
-    /// A segment of `bytes` left; the head goes on with `left`, or is gone.
+    /// A segment of `bytes` was sent. The head continues with a segment of `left` bytes, or is complete.
     fn sent(&mut self, stream: usize, bytes: u32, left: Option<u32>);
     /// The head was withdrawn.
     fn withdrawn(&mut self, stream: usize);
     fn suspend(&mut self, stream: usize);
     fn resume(&mut self, stream: usize);
-    /// Whether `picked` may be next, and if not why.
+    /// Returns an error with the reason if `picked` may not be next.
     fn check(&mut self, picked: Option<usize>) -> Result<(), String>;
 }
 
@@ -62,7 +62,7 @@ impl Drr {
         line.waits() && line.deficit >= i128::from(segment) << 20
     }
 
-    /// Goes round until somebody may send.
+    /// Advances the round until a stream may send.
     fn go_round(&mut self) -> Option<usize> {
         if !self.lines.iter().any(Line::waits) {
             return None;
@@ -127,7 +127,7 @@ impl Twin for Drr {
 
     fn check(&mut self, picked: Option<usize>) -> Result<(), String> {
         self.settle();
-        // Asking is not visiting.
+        // A check must not count as a visit, so it works on a copy.
         let served = self.clone().go_round();
         if served == picked { Ok(()) } else { Err(format!("{picked:?} for {served:?}")) }
     }
@@ -137,19 +137,19 @@ impl Twin for Drr {
 pub(crate) struct Wf2q {
     lines: Vec<Line>,
     now: u128,
-    /// By how much the segment on its way advances virtual time when it ends.
+    /// The advance of virtual time at the end of the segment in transmission.
     on_its_way: u128,
     gone: Option<usize>,
     latest: u128,
-    /// What is not rounded is compared to the last bit. Otherwise tags that are equal may come out in
-    /// either order, and a start that equals virtual time as eligible or not.
+    /// Rates whose tags are exact are compared to the last bit. With other rates, equal tags may appear in
+    /// either order, and a start equal to virtual time may or may not be eligible.
     strict: bool,
 }
 
 impl Wf2q {
-    /// The least common multiple of 1 to 30: while Σr ≤ 30 every tag is a whole number of its parts.
+    /// The least common multiple of 1 to 30: while Σr ≤ 30, every tag is a whole number of these units.
     const UNIT: u128 = 2_329_089_562_800;
-    /// While Σr is a power of two up to 64, also.
+    /// While Σr is a power of two up to 64, every tag is a whole number of these units too.
     const STRICT_UNIT: u128 = 64;
 
     pub(crate) fn new(streams: usize, strict: bool) -> Self {
@@ -188,7 +188,7 @@ impl Wf2q {
         self.now += std::mem::take(&mut self.on_its_way);
     }
 
-    /// When nobody waits any more, nothing is held against anybody.
+    /// Ends the busy period: once all queues are empty, earlier service no longer counts against a stream.
     fn end(&mut self) {
         if !self.lines.iter().any(Line::waits) {
             self.arrived();

@@ -1,18 +1,18 @@
-//! HFSC as plainly as its rules are stated: every decision looks at every class, a runtime curve is the
-//! list of all its origins, and an inverse is searched for.
+//! A naive HFSC: every decision scans every class, a runtime curve is the list of all its origins, and
+//! inverses are found by search.
 
 use paceline_sched::curve::Curve;
 use paceline_sched::hfsc::{Criterion, Curves};
 
 const BYTE: i128 = 8_000_000_000;
 
-/// S(`after`) in nanobits.
+/// Returns S(`after`) in nanobits.
 fn value(curve: &Curve, after: i128) -> i128 {
     let d = i128::from(curve.d().as_nanos());
     i128::from(curve.m1()) * after.min(d) + i128::from(curve.m2()) * (after - d).max(0)
 }
 
-/// The least time ≥ 0 at which a rising function has reached `wanted`.
+/// Returns the least time ≥ 0 at which a rising function reaches `wanted`.
 fn search(wanted: i128, of: impl Fn(i128) -> i128) -> i128 {
     if of(0) >= wanted {
         return 0;
@@ -29,7 +29,7 @@ fn search(wanted: i128, of: impl Fn(i128) -> i128) -> i128 {
     high
 }
 
-/// A curve from several origins: nanoseconds and bytes.
+/// A curve with several origins, each in nanoseconds and bytes.
 #[derive(Clone, Debug, Default)]
 struct Anchored(Vec<(i128, i128)>);
 
@@ -39,7 +39,7 @@ impl Anchored {
             self.0.push((x, y));
             return;
         }
-        // Convex: the one that is lower in the long run.
+        // Convex curves: the one that is lower in the long run replaces the other.
         let late = x + (1 << 60);
         let end = |&(at, from): &(i128, i128)| from * BYTE + value(curve, late - at);
         if self.0.first().is_none_or(|old| end(old) >= end(&(x, y))) {
@@ -66,7 +66,7 @@ struct Node {
     active: bool,
     total: i128,
     cumul: i128,
-    /// What classes below that are removed were served by real time.
+    /// Real-time service of removed classes below this one.
     removed: i128,
     due: Anchored,
     share: Anchored,
@@ -148,7 +148,7 @@ impl Twin {
         self.children(class).into_iter().filter(|&child| self.look(child).active).collect()
     }
 
-    /// From the class to the one right below the root.
+    /// Returns the classes from `class` up to the child of the root.
     fn path(&self, class: usize) -> Vec<usize> {
         let up = |&at: &usize| Some(self.look(at).parent).filter(|&parent| parent != 0);
         std::iter::successors(Some(class), up).collect()
@@ -303,7 +303,7 @@ impl Twin {
     }
 
     pub(crate) fn service(&self, class: usize) -> (u64, u64) {
-        // What is served by real time is counted at the leaf alone, and added up when asked for.
+        // Real-time service is counted at the leaves alone and summed on demand.
         let below = self.all().filter(|&(at, _)| at == class || self.is_below(at, class));
         let cumul: i128 = below.map(|(_, node)| node.cumul + node.removed).sum();
         let total = self.look(class).total;
@@ -381,7 +381,7 @@ impl Twin {
             node.find_vt(cvtmin);
             let vt = node.vt;
             if node.active && !leaving {
-                // What was not used of the limit is forgotten, but for 100 ms.
+                // Unused capacity of the upper limit expires after 100 ms.
                 let unused = node.curves.upper_limit.map_or(0, |limit| {
                     (now - 100_000_000).max(0) - node.cap.time_of(&limit, node.total)
                 });
@@ -389,7 +389,7 @@ impl Twin {
                 node.find_limit();
                 continue;
             }
-            // Passive now, or passive already when the bytes are counted.
+            // The class became passive now, or was passive before the bytes were counted.
             leaving = std::mem::replace(&mut node.active, false);
             self.at(parent).cvtoff = self.at(parent).cvtoff.max(vt);
         }

@@ -1,4 +1,4 @@
-//! Who publishes and who subscribes.
+//! Checks publishers and subscribers.
 
 use super::{known, tables};
 use crate::scenario::file::{Field, File, Publisher, Subscriber};
@@ -11,9 +11,9 @@ use paceline_proto::tag::{Pattern, Tag};
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
 use paceline_sched::{Duration, Late, LossTolerance};
 
-/// Samples that one publisher publishes in one run.
+/// The most samples of one publisher in one run.
 const SAMPLES_MAX: u64 = 10_000_000;
-/// A payload of video says its number and kind.
+/// A video payload contains its number and kind.
 const VIDEO_BYTES_MIN: i64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
@@ -90,7 +90,7 @@ fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Con
     content
 }
 
-/// When something is there.
+/// Returns the interval in which a publisher or subscriber exists.
 fn span(
     place: &Place,
     (from_s, to_s): (&Field<f64>, &Field<f64>),

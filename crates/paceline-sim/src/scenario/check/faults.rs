@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Checks faults.
 
 use super::{Fields, joined, known, needs_at, pair, tables, wire};
 use crate::impair::Impairment;
@@ -50,7 +50,7 @@ fn one(
     Some(Fault { at, until: lasts.map(|lasts| at.saturating_add(lasts)), what })
 }
 
-/// Refuses fields that belong to another kind of fault.
+/// Rejects fields that belong to another kind of fault.
 fn stray(place: &Place, fault: &file::Fault, checked: &mut Checked<'_>) {
     if let (None, Some(restart)) = (&fault.crash, &fault.restart_after_s) {
         let rule = "is for a crash, and nothing crashes here; write for_s or leave it out";
@@ -132,7 +132,7 @@ fn kind(
     Some(FaultKind::Impair(between, wire(place, &Fields::of_fault(fault), before, checked)))
 }
 
-/// True if two faults are of the same thing at the same time.
+/// Returns true if two faults affect the same thing at the same time.
 fn meet(one: &Fault, other: &Fault) -> bool {
     let ends = |fault: &Fault| fault.until.unwrap_or(Duration::MAX);
     if ends(one) <= other.at || ends(other) <= one.at {

@@ -4,7 +4,7 @@ use paceline_sched::{Duration, Late};
 
 const HEAD: &str = "duration_s = 20\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[node]]\nname = \"c\"\n\
      [[link]]\nbetween = [\"a\", \"b\"]\nrate = \"2Mbit/s\"\n";
-/// The line after [`HEAD`].
+/// The number of the line after [`HEAD`].
 const LINE: usize = 11;
 
 fn read(rest: &str) -> Result<Plan, String> {
@@ -61,7 +61,7 @@ fn values_become_what_they_say() {
     assert_eq!(wire.loss, bursts);
 }
 
-/// What is wrong, with a part of what must be said of it.
+/// Invalid files, each with a part of the expected message.
 const WRONG: &[(&str, &str)] = &[
     ("colour = 1", "unknown field `colour`"),
     ("[[node]]", "node 4: name is missing: give each node a name"),

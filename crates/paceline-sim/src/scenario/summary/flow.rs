@@ -1,4 +1,4 @@
-//! One publisher's samples at one subscriber.
+//! The samples of one publisher at one subscriber.
 
 use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
@@ -8,15 +8,17 @@ use paceline_sched::{Duration, Instant, LossTolerance};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One publisher's samples at one subscriber: of those published in the duration, while both were
-/// there, the ones that came until the end of the run.
+/// The samples of one publisher at one subscriber.
+///
+/// Counts the samples published during the measurement, while both existed. Those that arrived by the end of
+/// the run count as delivered.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flow {
     /// The subscriber's node.
     pub subscriber: String,
-    /// What it asked for.
+    /// The subscribed tag or pattern.
     pub pattern: String,
-    /// How many samples it asked for.
+    /// The requested rate.
     pub asked: String,
     /// The publisher's tag.
     pub publisher: String,
@@ -24,35 +26,34 @@ pub struct Flow {
     pub sent: u64,
     /// Samples delivered.
     pub delivered: u64,
-    /// Delivered a second, in millihertz.
+    /// The rate of delivery, in millihertz.
     pub rate_millihertz: u64,
     /// Payload bytes delivered.
     pub bytes: u64,
-    /// Delivered later than the delay bound.
+    /// Samples delivered after the delay bound.
     pub late: u64,
-    /// What was lost at the subscriber's node and told to it, over the whole run and all publishers, by
-    /// reason.
+    /// Losses at the subscriber's node reported to it, by reason, over the whole run and all publishers.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// From publish to delivery; `None` if nothing was delivered.
+    /// The delay from publish to delivery; `None` if nothing was delivered.
     pub delay_ns: Option<Delays>,
-    /// Windows of the loss tolerance; `None` without a delay bound.
+    /// The windows of the loss tolerance; `None` without a delay bound.
     pub windows: Option<Windows>,
     /// The longest time without a delivery.
     pub gap_ns: u64,
-    /// Why it was refused, with the numbers that did not fit; `None` if it was not.
+    /// The reason for a refusal, with the numbers; `None` if it was not refused.
     pub refused: Option<String>,
 }
 
-/// Delays in nanoseconds, by nearest rank.
+/// Quantiles of the delay in nanoseconds, by nearest rank.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Delays {
-    /// Half of the samples took no longer.
+    /// The median.
     pub p50: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 999 of 1,000.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// All.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -67,20 +68,19 @@ impl Delays {
     }
 }
 
-/// Windows of y samples that the subscriber was due, one after the other; what did not come or came
-/// late is a miss.
+/// Consecutive windows of y samples due to the subscriber. Samples that are lost or late count as misses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Windows {
-    /// How many there were.
+    /// The number of windows.
     pub all: u64,
-    /// How many had more than x misses.
+    /// Windows with more than x misses.
     pub violated: u64,
 }
 
 impl Windows {
-    /// Judges samples that follow each other, of which it is known whether they missed and the first has the
-    /// number `first`. Windows begin where numbers are a multiple of y; the one that had begun before is not
-    /// judged.
+    /// Counts windows over consecutive samples with known results, the first of which has the number `first`.
+    ///
+    /// Windows begin at multiples of y. A window that began before `first` is not counted.
     #[must_use]
     pub fn of(missed: &[bool], first: u64, loss: LossTolerance) -> Self {
         let y = u64::from(loss.y().max(1));
@@ -94,14 +94,14 @@ impl Windows {
     }
 }
 
-/// A subscriber and a publisher, by their places.
+/// A subscriber and a publisher, by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     subscriber: usize,
     publisher: usize,
 }
 
-/// The flow of every publisher that a subscriber asks for.
+/// Returns the flow of every publisher that matches a subscriber's pattern.
 pub(super) fn flows(plan: &Plan, record: &Record) -> Vec<(Key, Flow)> {
     let mut flows = Vec::new();
     for (subscriber, asks) in plan.subscribers.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(super) fn flows(plan: &Plan, record: &Record) -> Vec<(Key, Flow)> {
     flows
 }
 
-/// A sample that was due or was delivered.
+/// A sample that was due or delivered.
 struct Due {
     seq: u64,
     published: Instant,
@@ -124,14 +124,14 @@ struct Due {
 }
 
 impl Key {
-    /// The time between two samples that the subscriber is due.
+    /// Returns the time between two samples due to the subscriber.
     pub(super) fn period(self, plan: &Plan) -> Duration {
         let publisher = plan.publishers.get(self.publisher).map(|publisher| publisher.period);
         let subscriber = plan.subscribers.get(self.subscriber);
         subscriber.and_then(|asks| asks.spec.form.rate.period(publisher)).unwrap_or_default()
     }
 
-    /// Everything that came: when it was published, and when it came.
+    /// Returns the publication and delivery instants of all delivered samples.
     pub(super) fn samples(self, _plan: &Plan, record: &Record) -> Vec<(Instant, Instant)> {
         let Some(received) = record.received.get(self.subscriber) else { return Vec::new() };
         let mut samples: Vec<_> = self
@@ -142,7 +142,7 @@ impl Key {
         samples
     }
 
-    /// What was published from `from` to before `to`, and what came of it.
+    /// Returns the samples published from `from` to before `to`, with their deliveries.
     fn due<'r>(
         self,
         record: &'r Record,
@@ -203,13 +203,13 @@ impl Key {
         }
     }
 
-    /// Everybody that the publisher was.
+    /// Returns the ids of all incarnations of the publisher.
     fn lives(self, record: &Record) -> Vec<paceline_proto::ids::PublisherId> {
         let lives = record.published.iter().filter(|life| life.publisher == self.publisher);
         lives.map(|life| life.id).collect()
     }
 
-    /// The last refusal, if it was not followed by a sample.
+    /// Returns the last refusal, unless a sample was delivered after all.
     fn refusal(self, record: &Record, received: &Received) -> Option<String> {
         let lives = self.lives(record);
         let last = received.refusals.iter().rev().find(|(id, _)| lives.contains(id))?;
@@ -217,8 +217,8 @@ impl Key {
         (!came).then(|| last.1.clone())
     }
 
-    /// Judges windows of what was due. A subscriber that asks for fewer samples than are published is
-    /// due one in so many, whichever comes.
+    /// Counts the windows of the due samples. A subscriber that asks for a lower rate is due one of every
+    /// `step` samples, whichever arrives.
     fn windows(self, plan: &Plan, asks: &SubscriberPlan, due: &[Due]) -> Option<Windows> {
         let (within, loss) = asks.window()?;
         let source = plan.publishers.get(self.publisher)?.period.as_nanos();
@@ -229,7 +229,7 @@ impl Key {
         for one in due {
             waiting += 1;
             let Some((came, _)) = one.came else { continue };
-            // Those before it that should have come: what is less than half a step is jitter.
+            // Samples missing before this one. Less than half a step counts as jitter.
             let absent = ((waiting + step / 2) / step).saturating_sub(1);
             missed.extend((0..absent).map(|_| true));
             missed.push(came.since(one.published) > within);
@@ -245,7 +245,7 @@ impl Key {
     }
 }
 
-/// When both were there, within the duration.
+/// Returns the part of the duration in which both existed.
 fn interval(
     plan: &Plan,
     record: &Record,
@@ -258,7 +258,7 @@ fn interval(
     (record.start + from, record.start + to.max(from))
 }
 
-/// The longest time without a delivery, the edges included.
+/// Returns the longest time without a delivery, including the time to both ends of the interval.
 fn gap(
     received: &Received,
     lives: Vec<paceline_proto::ids::PublisherId>,
